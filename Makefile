@@ -1,0 +1,77 @@
+# Everything a developer does, by one name each. `make help` lists the names.
+
+# Which Python a new environment is made with (python3); one that is there keeps its own. JOBS: tests at a time.
+PYTHON ?=
+JOBS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK := requirements-dev.lock
+# Written last, with the folder that the environment was made for: no file, or another folder, means "not ready".
+READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+PYTEST_ARGS ?=
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+$(READY): not-ready
+endif
+
+.PHONY: help
+help:  ## List what can be made
+	@awk -F ':.*## ' '/^[.a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: $(READY)  ## Start the service with a sample workload and show it live; Ctrl-C ends it
+	@$(BIN)/fairlead demo
+
+.PHONY: test
+test: lint types imports  ## Lint, types, import rules and the quick tests (PYTEST_ARGS="..." to narrow)
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "not slow" $(PYTEST_ARGS)
+
+.PHONY: test-long
+test-long: $(READY)  ## Every test, the slow ones and ten times the random steps included
+	$(PYTEST) -n $(JOBS) --dist worksteal --hypothesis-profile long --timeout 1800 $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(READY)  ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+.PHONY: format
+format: $(READY)  ## Put style and formatting right where a tool can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: types
+types: $(READY)  ## Check the types, strictly
+	$(BIN)/mypy
+
+.PHONY: imports
+imports: $(READY)  ## Check that imports point one way
+	$(BIN)/lint-imports --no-logo
+
+.PHONY: bench
+bench: $(READY)  ## Measure how fast it schedules on this machine
+	@$(BIN)/fairlead bench
+
+.PHONY: .venv
+.venv: $(READY)  ## Make or renew the environment alone; `.venv/bin/fairlead` is the command
+
+$(READY): $(LOCK) pyproject.toml scripts/make-venv
+	@PYTHON="$(PYTHON)" scripts/make-venv $(VENV) $(LOCK) $(READY)
+
+.PHONY: not-ready
+not-ready:
+
+.PHONY: lock
+lock:  ## Resolve the dependencies anew and pin them with their hashes
+	@PYTHON="$(PYTHON)" scripts/make-lock $(LOCK)
+
+.PHONY: clean
+clean:  ## Remove the environment and everything made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,291 @@
+"""`fairlead demo`: the service with a sample workload of real processes, live in the terminal.
+
+Decides the order: start a service of its own, submit, show, clean up. Never touches another service or its state.
+Invariant: when it has ended, however it ended, no process of it is left; the journal and the logs stay.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket as sockets
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fairlead.cli import completion, story, top
+from fairlead.cli.address import DEFAULT_PORT, Address
+from fairlead.cli.app import Status, command, complain
+from fairlead.cli.client import Client
+from fairlead.cli.failures import FAILED, Failure
+from fairlead.cli.submit import send
+from fairlead.cli.watch import Watcher
+from fairlead.cli.worklist import describe
+from fairlead.cli.works import LIVE_STATES, select
+
+_START_S = 30.0
+_STOP_S = 15.0
+_LONGEST_SOCKET = 100
+"""Bytes; the kernel's limit for the path of a socket is 107."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "demo", examples="fairlead demo\nfairlead demo --once | tee demo.log")(demo)
+
+
+def demo(
+    state: Annotated[Path, typer.Option("--state", metavar="DIR", help="Where its journal and logs are kept.")] = Path(
+        ".fairlead"
+    ),
+    host: Annotated[str, typer.Option("--host", metavar="H", help="Address to serve on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=1, max=65535, help="TCP port to serve on.")
+    ] = DEFAULT_PORT,
+    once: Annotated[
+        bool, typer.Option("--once", help="Leave when the sample work has ended, instead of serving on.")
+    ] = False,
+) -> Status:
+    """Show it at work, with real processes.
+
+    Starts a service of its own on a declared capacity of 4 cores, submits a sample workload to several queues, shows
+    what happens, and goes on serving until Ctrl-C. Its work is stopped with it.
+    """
+    state = state.absolute()
+    _require_free(host, port)
+    with _interruptible(), _service(state, host, port) as client:
+        _cancel_all(client, "from an earlier demo")
+        try:
+            _play(client, state, f"http://{host}:{port}", once)
+        except KeyboardInterrupt:
+            print(flush=True)
+        finally:
+            with _undisturbed(), suppress(Failure):
+                stopped = _cancel_all(client, "of the demo")
+                _wait_until_gone(client)
+                complain(f"the demo is over ({_count(stopped)} stopped); its journal and logs are in {state}")
+    return None
+
+
+def _require_free(host: str, port: int) -> None:
+    try:
+        family, kind, protocol, _, where = sockets.getaddrinfo(host, port, type=sockets.SOCK_STREAM)[0]
+        with sockets.socket(family, kind, protocol) as probe:
+            probe.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+            probe.bind(where)
+    except OSError as error:
+        raise Failure(
+            f"cannot serve on {host}:{port}: {(error.strerror or str(error)).lower()}. Is a demo running already? "
+            f"Choose another port with --port (`make run PORT={port + 1}`)."
+        ) from None
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGTERM and a closed terminal end the demo as Ctrl-C does."""
+
+    def stop(_number: int, _frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Clean up without being interrupted half-way; it takes seconds at most."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _service(state: Path, host: str, port: int) -> Iterator[Client]:
+    """A service of the demo's own, ended with it."""
+    try:
+        state.mkdir(parents=True, exist_ok=True)
+        log = (state / "service.log").open("ab")
+    except OSError as error:
+        raise Failure(f"cannot keep anything in {state}: {error.strerror}; choose another place with --state") from None
+    with log, _socket_path(state) as socket:
+        began = log.tell()
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "fairlead.cli.attached",
+                str(os.getpid()),
+                "up",
+                "--state",
+                str(state),
+                "--socket",
+                socket,
+                "--host",
+                host,
+                "--port",
+                str(port),
+                "--resource",
+                f"vcore={story.CORES}",
+                "--resource",
+                f"memory={story.MEMORY}",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            client = Client(Address(socket=socket))
+            _wait_until_up(process, client, state / "service.log", began)
+            yield client
+        finally:
+            with _undisturbed():
+                _end(process)
+
+
+@contextmanager
+def _socket_path(state: Path) -> Iterator[str]:
+    """A path for the socket: in the state directory, or in a temporary one where that path is too long."""
+    path = str(state / "fairlead.sock")
+    if len(os.fsencode(path)) <= _LONGEST_SOCKET:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
+        yield str(Path(directory) / "fairlead.sock")
+
+
+def _wait_until_up(process: subprocess.Popen[bytes], client: Client, log: Path, began: int) -> None:
+    deadline = time.monotonic() + _START_S
+    while True:
+        ended = process.poll()
+        if ended is None:
+            try:
+                client.get("/info")
+                return
+            except Failure as failure:
+                if time.monotonic() > deadline:
+                    raise Failure(f"the service did not start within {_START_S:.0f} s; see {log}") from failure
+        else:
+            with log.open("rb") as content:
+                content.seek(began)
+                said = content.read().decode(errors="replace").strip().splitlines()[-8:]
+            raise Failure("the service of the demo did not start", FAILED, said)
+        time.sleep(0.1)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _cancel_all(client: Client, whose: str) -> int:
+    rows = select(client, LIVE_STATES)
+    if rows:
+        complain(f"stopping {_count(len(rows))} {whose}")
+    for row in rows:
+        with suppress(Failure):
+            client.post(f"/works/{completion.quoted(row['key'])}/cancel")
+    return len(rows)
+
+
+def _wait_until_gone(client: Client) -> None:
+    deadline = time.monotonic() + _STOP_S
+    while select(client, LIVE_STATES) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def _play(client: Client, state: Path, url: str, once: bool) -> None:
+    watcher = Watcher(client)
+    watcher.listen()
+    player = _Player(client, watcher)
+    player.start()
+    done: Callable[[], bool] = player.over if once else (lambda: False)
+    footer = story.where_to_look(_directory(), client.address.socket, url, str(state))
+    try:
+        if sys.stdout.isatty():
+            title = f"fairlead demo, real processes on {story.CORES} declared cores"
+            top.live(watcher, 1.0, title, footer, whole_screen=True, until=done)
+        else:
+            print("\n".join(footer), flush=True)
+            top.print_changes(watcher, 1.0, done)
+    finally:
+        watcher.stop()
+        player.stop()
+    if player.problem is not None:
+        raise player.problem
+
+
+def _directory() -> str:
+    """Where the command is, if the user's shell would not find it by itself."""
+    beside = Path(sys.executable).parent
+    return "" if shutil.which("fairlead") or not (beside / "fairlead").exists() else str(beside)
+
+
+def _count(works: int) -> str:
+    return "1 work" if works == 1 else f"{works} works"
+
+
+class _Player:
+    """Submits the scenes when it is their time, in a thread of its own."""
+
+    def __init__(self, client: Client, watcher: Watcher) -> None:
+        self.client, self.watcher = client, watcher
+        self.problem: Failure | None = None
+        self._keys: list[str] = []
+        self._played = False
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Begin the story."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Submit nothing more."""
+        self._stopped.set()
+        self._thread.join()
+
+    def over(self) -> bool:
+        """Whether all was submitted and all that can run has ended; or something went wrong."""
+        if self.problem is not None:
+            return True
+        return self._played and all(self._settled(self.client.work(key)) for key in self._keys)
+
+    @staticmethod
+    def _settled(work: dict[str, Any]) -> bool:
+        vain = (work.get("reason") or {}).get("code") == "too-big-for-every-node"
+        return work["state"] not in LIVE_STATES or (work["state"] == "waiting" and vain)
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        try:
+            for scene in story.scenes():
+                if self._stopped.wait(max(0.0, began + scene.at_s - time.monotonic())):
+                    return
+                self.watcher.tell(f"-- {scene.says}")
+                rows = send(self.client, [describe(work | {"cwd": "/"}, work["name"]) for work in scene.works])
+                self._keys += [row["key"] for row in rows]
+            self._played = True
+        except Failure as failure:
+            self.problem = failure

@@ -1,0 +1,200 @@
+"""Waiting for work and reading its output: `logs`, `logs -f`, `submit --wait`.
+
+Decides how output is passed on and what exit status an ended work stands for. Never stops work: leaving (Ctrl-C) leaves
+it running. Invariant: every byte of output is passed on once, in order, even if the service restarts in between.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Annotated, Any, BinaryIO, TypeVar
+
+import typer
+
+from fairlead.cli import render
+from fairlead.cli.app import KeyArgument, Status, client_command, complain
+from fairlead.cli.client import Client, Unreachable
+from fairlead.cli.failures import FAILED, REFUSED, TIMED_OUT, wrong_usage
+from fairlead.cli.works import LIVE_STATES, signal_name
+
+PATIENCE_S = 120.0
+"""How long a command that waits puts up with a service that does not answer (it may be restarting)."""
+_POLL_S = (0.05, 0.1, 0.2, 0.4)
+_PART = 2**20
+_T = TypeVar("_T")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    client_command(
+        app, "logs", examples="fairlead logs 17 > out.txt\nfairlead logs -f 17\nfairlead logs --stderr --tail 20 17"
+    )(logs)
+
+
+def logs(
+    client: Client,
+    key: KeyArgument,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the work has ended (Ctrl-C leaves it running).")
+    ] = False,
+    stdout: Annotated[bool, typer.Option("--stdout", help="Only what it wrote to standard output.")] = False,
+    stderr: Annotated[bool, typer.Option("--stderr", help="Only what it wrote to standard error.")] = False,
+    tail: Annotated[
+        int | None, typer.Option("--tail", "-n", metavar="N", min=0, help="Only the last N lines so far of each.")
+    ] = None,
+) -> Status:
+    """Print what work wrote.
+
+    Its standard output to standard output, its standard error to standard error.
+    """
+    if stdout and stderr:
+        raise wrong_usage("logs: give --stdout or --stderr; without either, both are printed")
+    streams = [name for name, wanted in (("stdout", not stderr), ("stderr", not stdout)) if wanted]
+    offsets = {name: _print_so_far(client, key, name, tail) for name in streams}
+    if follow:
+        work = client.work(key)
+        if work["state"] == "waiting" and sys.stderr.isatty():
+            sentence = (work.get("reason") or {}).get("sentence") or "it has not been looked at yet"
+            complain(f"{key} waits: {sentence}")
+        _follow_all(client, key, offsets)
+    return None
+
+
+def _print_so_far(client: Client, key: str, stream: str, tail: int | None) -> int:
+    out = _target(stream)
+    offset, kept = 0, deque[bytes](maxlen=tail)
+    rest = b""
+    while True:
+        part = client.log_part(key, stream, offset, _PART)
+        offset = part.next
+        if tail is None:
+            _write(out, part.content)
+        else:
+            *lines, rest = (rest + part.content).split(b"\n")
+            kept.extend(line + b"\n" for line in lines)
+        if not part.content:
+            break
+    if tail is not None:
+        if rest:
+            kept.append(rest)
+        _write(out, b"".join(kept))
+    return offset
+
+
+def _target(stream: str) -> BinaryIO:
+    return (sys.stdout if stream == "stdout" else sys.stderr).buffer
+
+
+def _write(out: BinaryIO, content: bytes) -> None:
+    out.write(content)
+    out.flush()
+
+
+def _follow_all(client: Client, key: str, offsets: dict[str, int]) -> None:
+    """Pass on all streams at once, each in its own thread; an error in one is raised here."""
+    problems: list[BaseException] = []
+
+    def follow(stream: str) -> None:
+        try:
+            for chunk in patient_log(client, key, stream, offsets[stream]):
+                _write(_target(stream), chunk)
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=follow, args=(stream,), daemon=True) for stream in offsets]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads) and not problems:
+        for thread in threads:
+            thread.join(timeout=0.1)
+    if problems:
+        raise problems[0]
+
+
+def patient_log(client: Client, key: str, stream: str, offset: int) -> Iterator[bytes]:
+    """The rest of the output until the work has ended; goes on where it was after the service restarted."""
+    while True:
+        try:
+            for chunk in client.follow_log(key, stream, offset):
+                offset += len(chunk)
+                yield chunk
+            if patiently(lambda: client.work(key))["state"] not in LIVE_STATES:
+                part = patiently(partial(client.log_part, key, stream, offset))
+                if not part.content:
+                    return
+                offset = part.next
+                yield part.content
+        except Unreachable:
+            patiently(lambda: client.work(key))
+        time.sleep(_POLL_S[0])
+
+
+def patiently(call: Callable[[], _T]) -> _T:
+    """The result of a call that may be repeated, tried for `PATIENCE_S` while the service cannot be reached."""
+    deadline = time.monotonic() + PATIENCE_S
+    told = False
+    while True:
+        try:
+            return call()
+        except Unreachable as problem:
+            if time.monotonic() > deadline:
+                raise
+            if not told:
+                complain(f"{problem.message} Trying for {PATIENCE_S:.0f} s.")
+                told = True
+            time.sleep(0.5)
+
+
+def wait_for(client: Client, keys: list[str], output: bool, as_json: bool) -> int:
+    """Wait until all have ended, passing on their output one after the other; the exit status of the worst."""
+    statuses, rows = [], []
+    for key in keys:
+        if output:
+            _follow_all(client, key, {"stdout": 0, "stderr": 0})
+        work = _ended(client, key)
+        rows.append(work)
+        statuses.append(exit_status(work))
+        if (text := how_it_ended(work)) and not as_json:
+            complain(f"{key} {work['state']}: {text}")
+    if as_json:
+        render.write_json(rows if len(rows) != 1 else rows[0])
+    return max(statuses, default=0)
+
+
+def _ended(client: Client, key: str) -> dict[str, Any]:
+    pauses = iter(_POLL_S)
+    while True:
+        work = patiently(lambda: client.work(key))
+        if work["state"] not in LIVE_STATES:
+            return work
+        time.sleep(next(pauses, 0.5))
+
+
+def exit_status(work: dict[str, Any]) -> int:
+    """The exit status that stands for how a work ended, as `fairlead submit --help` says."""
+    state = work["state"]
+    if state == "succeeded":
+        return 0
+    if state == "timed_out":
+        return TIMED_OUT
+    if state == "rejected" or (state == "cancelled" and not work.get("started_at_ms")):
+        return REFUSED
+    if work.get("signal"):
+        return 128 + int(work["signal"])
+    if state == "lost":
+        return FAILED
+    return int(work.get("exit_code") or FAILED)
+
+
+def how_it_ended(work: dict[str, Any]) -> str:
+    """What there is to say about an end beside the command's own exit status; empty if nothing."""
+    if sentence := (work.get("reason") or {}).get("sentence"):
+        return str(sentence)
+    if work["state"] == "failed" and work.get("signal"):
+        return f"ended by {signal_name(int(work['signal']))}"
+    return str(work.get("error") or "")

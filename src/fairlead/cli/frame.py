@@ -1,0 +1,204 @@
+"""One screenful: who runs, who waits and why, and how full the queues are.
+
+Decides what is shown when there is not room for all: the newest lines of each part, with a count of the rest. Never
+asks the service. Invariant: a frame is never higher or wider than the terminal.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from fairlead.cli.cluster import fullest, with_depth
+from fairlead.cli.render import NONE, Column, Screen, amount, amounts, bar, clock, cut, duration, plain, table
+from fairlead.cli.watch import View
+from fairlead.cli.works import elapsed_ms
+
+_RUNNING = (
+    Column("RUNS"),
+    Column("NAME", least=10),
+    Column("QUEUE", least=12),
+    Column("USER", least=6, drop=1),
+    Column("PRIORITY", right=True, drop=3),
+    Column("FOR", right=True),
+    Column("WITH", least=12),
+    Column("NODE", least=8, drop=2),
+)
+_WAITING = (
+    Column("WAITS"),
+    Column("NAME", least=10),
+    Column("QUEUE", least=12),
+    Column("PRIORITY", right=True, drop=2),
+    Column("FOR", right=True),
+    Column("WHY", least=20),
+)
+_QUEUES = (
+    Column("QUEUE", least=16),
+    Column("PRIORITY", right=True, drop=1),
+    Column("RUNNING", right=True),
+    Column("WAITING", right=True),
+    Column("FULL", drop=3),
+    Column("USES", least=14),
+    Column("AT MOST", least=14, drop=2),
+)
+_BAR = 20
+_ROOMY = 36
+"""Lines of a terminal that has room for the whole footer; a smaller one shows the last line of it."""
+
+
+def frame(
+    view: View,
+    width: int,
+    height: int,
+    *,
+    colour: bool = False,
+    title: str = "",
+    recent: Sequence[str] = (),
+    footer: Sequence[str] = (),
+) -> list[str]:
+    """The lines of one screenful of `width` by `height`: use, queues, what runs, what waits, what happened, footer."""
+    running = sorted((r for r in view.live if r["state"] != "waiting"), key=_by_start)
+    waiting = [r for r in view.live if r["state"] == "waiting"]
+    counts = _totals(view, len(running), len(waiting))
+    head = [*_head(view, width, colour, title, counts), ""]
+    foot = [cut(plain(line), width) for line in (footer if height >= _ROOMY else footer[-1:])]
+    room = max(0, height - len(head) - len(foot) - 1)
+    parts = [
+        _part(_QUEUES, _queue_rows(view), width, colour, {}),
+        _part(_RUNNING, [_running_cells(r, view.at_ms) for r in running], width, colour, {}),
+        _part(_WAITING, [_waiting_cells(r, view.at_ms) for r in waiting], width, colour, {}),
+        [_dim("LATEST", colour, "bold"), *(cut(line, width) for line in recent)] if recent else [],
+    ]
+    totals = (None, counts[0], counts[1], None)
+    body = _stacked(parts, totals, room, newest_last=3)
+    return [*head, *body, *([""] if foot else []), *foot][:height]
+
+
+def _by_start(row: dict[str, Any]) -> tuple[int, str]:
+    return (row.get("started_at_ms") or 0, row["key"])
+
+
+def _totals(view: View, running: int, waiting: int) -> tuple[int, int]:
+    """How many run and wait in all, also those that were not fetched."""
+    return running, max(waiting, sum(root.get("waiting") or 0 for root in view.queues))
+
+
+def _head(view: View, width: int, colour: bool, title: str, counts: tuple[int, int]) -> list[str]:
+    ends = f"{counts[0]} running, {counts[1]} waiting"
+    lines = [cut(f"{_dim(plain(title), False)}  {clock(view.at_ms)}  {ends}", width)]
+    capacity, used = dict[str, int](), dict[str, int]()
+    for node in view.nodes:
+        for total, part in ((capacity, "capacity"), (used, "allocated")):
+            for name, value in (node.get(part) or {}).items():
+                total[name] = total.get(name, 0) + value
+    usual = ("vcore", "memory", "gpu")
+    for name in [*usual, *sorted(set(capacity) - set(usual))]:
+        if capacity.get(name) and (name in usual or used.get(name)):
+            share = used.get(name, 0) / capacity[name]
+            shown = "cpu" if name == "vcore" else name
+            of = f"{amount(name, used.get(name, 0))} of {amount(name, capacity[name])}"
+            lines.append(cut(f"{plain(shown):<7} {bar(share, _BAR)}  {of}", width))
+    return [_dim(lines[0], colour, "bold"), *lines[1:]]
+
+
+def _dim(text: str, colour: bool, style: str = "dim") -> str:
+    return Screen(io.StringIO(), colour=colour).styled(text, style)
+
+
+def _part(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, colour: bool, styles: dict[str, str]
+) -> list[str]:
+    if not rows:
+        return []
+    out = io.StringIO()
+    table(Screen(out, width, colour), columns, rows, styles)
+    return out.getvalue().splitlines()
+
+
+def _stacked(parts: Sequence[list[str]], totals: Sequence[int | None], room: int, newest_last: int) -> list[str]:
+    """The parts below each other with a blank line between, each cut so that all together fit.
+
+    Every part gets its fair share of the lines; what one does not need goes to the others.
+    """
+    wanted = {i: len(part) + 1 for i, part in enumerate(parts) if part}
+    given: dict[int, int] = {}
+    left = room
+    for position, i in enumerate(sorted(wanted, key=lambda i: wanted[i])):
+        given[i] = min(wanted[i], left // (len(wanted) - position))
+        left -= given[i]
+    lines: list[str] = []
+    for i in wanted:
+        lines += _shortened(parts[i], given[i] - 1, totals[i], keep_last=i == newest_last)
+        lines.append("")
+    return lines[:-1]
+
+
+def _shortened(part: list[str], room: int, total: int | None, keep_last: bool) -> list[str]:
+    """A title and as many rows as fit; the last line says how many are missing."""
+    rows = len(part) - 1
+    missing = max(0, (total or rows) - rows)
+    if room >= len(part) and not missing:
+        return part
+    if room < 2:
+        return part[: max(0, room)]
+    if keep_last:
+        return [part[0], *part[len(part) - room + 1 :]]
+    kept = min(rows, room - 2)
+    return [*part[: 1 + kept], f"  … and {rows - kept + missing} more"]
+
+
+def _queue_rows(view: View) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for queue, depth in (pair for root in view.queues for pair in with_depth(root)):
+        share, name = fullest(queue)
+        if not name:
+            share, name = _of_all(queue, view)
+        priority = queue.get("priority")
+        rows.append(
+            (
+                "  " * depth + queue["path"].rsplit(".", 1)[-1],
+                NONE if priority is None else str(priority),
+                str(queue.get("running_apps", 0)),
+                str(queue.get("waiting", 0)),
+                f"{bar(share, 10)} {name}",
+                amounts(queue.get("allocated") or {}),
+                amounts(queue.get("max") or {}),
+            )
+        )
+    return rows
+
+
+def _of_all(queue: dict[str, Any], view: View) -> tuple[float, str]:
+    """The part of all nodes that a queue without a maximum uses."""
+    used, total = queue.get("allocated") or {}, dict[str, int]()
+    for node in view.nodes:
+        for name, value in (node.get("capacity") or {}).items():
+            total[name] = total.get(name, 0) + value
+    share, name = max(((used.get(n, 0) / t, n) for n, t in total.items() if t), default=(0.0, ""))
+    return share, "cpu" if name == "vcore" else name
+
+
+def _running_cells(row: dict[str, Any], now_ms: int) -> tuple[str, ...]:
+    name = row.get("name") or ""
+    return (
+        row["key"],
+        f"{name} (stopping)" if row["state"] == "stopping" else name,
+        row.get("queue") or "",
+        row.get("user") or "",
+        str(row.get("priority", "")),
+        duration(elapsed_ms(row, now_ms)),
+        amounts(row.get("resources") or {}),
+        row.get("node") or "",
+    )
+
+
+def _waiting_cells(row: dict[str, Any], now_ms: int) -> tuple[str, ...]:
+    return (
+        row["key"],
+        row.get("name") or "",
+        row.get("queue") or "",
+        str(row.get("priority", "")),
+        duration(elapsed_ms(row, now_ms)),
+        (row.get("reason") or {}).get("sentence") or "not looked at yet",
+    )

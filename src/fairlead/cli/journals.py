@@ -1,0 +1,256 @@
+"""Commands about the journal: journal verify, replay, events, show, cut.
+
+Decides how its records look to people. Never changes a journal, `cut` apart. Invariant: they read the file itself, so
+they work with and without a running service.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairlead.cli import render
+from fairlead.cli.address import default_state_dir
+from fairlead.cli.app import JsonOption, Status, command, complain, group
+from fairlead.cli.failures import FAILED, Failure, wrong_usage
+
+if TYPE_CHECKING:
+    from fairlead.journal.format import Record
+
+FILE_NAME = "journal.db"
+
+PathArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[PATH]",
+        help="The journal file, or the state directory it is in; the usual state directory if left out.",
+        show_default=False,
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    journal = group("journal", "Check, replay and read the journal of a service.")
+    command(journal, "verify", examples="fairlead journal verify\nfairlead journal verify .fairlead")(verify)
+    command(journal, "replay", examples="fairlead journal replay\nfairlead journal replay --from-snapshot")(replay)
+    command(journal, "events", examples="fairlead journal events --from 100 --to 120\nfairlead journal events --json")(
+        events
+    )
+    command(journal, "cut", examples="fairlead journal cut --from 812")(cut)
+    app.add_typer(journal)
+
+
+def journal_file(path: Path | None) -> Path:
+    """The file that a path stands for."""
+    path = path or default_state_dir()
+    return path / FILE_NAME if path.is_dir() else path
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """Turn what the journal complains about into a failed command."""
+    from fairlead.journal.format import JournalError
+
+    try:
+        yield
+    except JournalError as error:
+        raise Failure(str(error)) from None
+
+
+def verify(path: PathArgument = None, json: JsonOption = False) -> Status:
+    """Check that a journal is what was written.
+
+    Every checksum, the chain of records, gaps, snapshots and the file itself. It may be in use. Exit status 1 if
+    anything is wrong.
+    """
+    from dataclasses import asdict
+
+    from fairlead.journal.verify import verify as check
+
+    with _plainly():
+        result = check(journal_file(path))
+    if json:
+        render.write_json(asdict(result) | {"ok": result.ok, "notes": result.notes()})
+        return None if result.ok else FAILED
+    for problem in result.problems:
+        print(render.plain(f"{f'record {problem.seq} ' if problem.seq else ''}{problem.what}"))
+    if not result.ok:
+        recovery = (
+            "recovery would fail" if result.recovery_from is None else f"recovery begins after {result.recovery_from}"
+        )
+        complain(f"{result.path} is damaged: {_count(len(result.problems))}; {recovery}")
+        return FAILED
+    sizes = result.sizes
+    if sizes is not None:
+        render.fields(
+            render.Screen.of(),
+            [
+                ("journal", result.path),
+                ("records", f"{sizes.records} ({sizes.first_seq} to {sizes.last_seq}), all good"),
+                ("snapshots", ", ".join(f"after {seq}" for seq in result.snapshots) or "none"),
+                ("size", render.size(sizes.database_bytes + sizes.wal_bytes)),
+                ("recovery", f"begins after record {result.recovery_from}"),
+                ("SQLite", f"{result.sqlite_version}, {result.journal_mode}, format {result.format}"),
+                ("notes", "\n".join(result.notes())),
+            ],
+        )
+    return None
+
+
+def _count(problems: int) -> str:
+    return "1 problem" if problems == 1 else f"{problems} problems"
+
+
+def replay(
+    path: PathArgument = None,
+    from_snapshot: Annotated[
+        bool, typer.Option("--from-snapshot", help="Begin with the newest snapshot instead of the start.")
+    ] = False,
+    to: Annotated[int | None, typer.Option("--to", metavar="SEQ", min=1, help="End with this record.")] = None,
+    json: JsonOption = False,
+) -> Status:
+    """Decide everything again and compare with what was decided.
+
+    Exit status 1 at the first decision or state that differs.
+    """
+    from dataclasses import asdict
+
+    from fairlead.journal.reader import Reader
+    from fairlead.journal.replay import replay as again
+    from fairlead.scheduler import Scheduler
+
+    with _plainly(), Reader(journal_file(path)) as reader, _progress(reader.last_seq) as progress:
+        result = again(
+            reader,
+            lambda state: Scheduler.load(dict(state)) if state else Scheduler(),
+            from_snapshot=from_snapshot,
+            to_seq=to,
+            progress=progress,
+        )
+    if json:
+        render.write_json(asdict(result) | {"ok": result.ok})
+    elif result.difference is not None:
+        print(render.plain(result.difference.sentence()))
+    else:
+        same = (
+            f"; equal to the snapshots after {', '.join(map(str, result.snapshots_equal))}"
+            if result.snapshots_equal
+            else ""
+        )
+        print(
+            f"{result.decisions} decisions of {result.events} events and {result.schedules} scheduling runs are as "
+            f"recorded{same}"
+        )
+        print(f"records {result.first_seq} to {result.last_seq}, state {result.state_digest}")
+    return None if result.ok else FAILED
+
+
+@contextmanager
+def _progress(last: int) -> Iterator[Callable[[int], None] | None]:
+    """A progress bar on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("replaying", total=last)
+        yield lambda seq: bar.update(task, completed=seq) if seq % 64 == 0 or seq == last else None
+
+
+def events(
+    path: PathArgument = None,
+    first: Annotated[int, typer.Option("--from", metavar="SEQ", min=1, help="Begin with this record.")] = 1,
+    last: Annotated[int | None, typer.Option("--to", metavar="SEQ", min=1, help="End with this record.")] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", "-k", metavar="KIND", help="Only event, schedule or note; may be repeated."),
+    ] = None,
+    json: JsonOption = False,
+) -> Status:
+    """Print the records: what happened, and what was decided.
+
+    A line for each record, and one for each decision that followed from it. With --json one JSON object a line.
+    """
+    from fairlead.journal.format import EVENT, NOTE, SCHEDULE
+    from fairlead.journal.reader import Reader
+
+    known = (EVENT, SCHEDULE, NOTE)
+    for name in kind or ():
+        if name not in known:
+            raise wrong_usage(f"--kind: there is no kind {name!r}; write one of {', '.join(known)}")
+    with _plainly(), Reader(journal_file(path)) as reader:
+        for record in reader.records(first, last, kinds=kind or None):
+            _print_record(record, json)
+    return None
+
+
+def _print_record(record: Record, as_json: bool) -> None:
+    import json
+
+    payload, outcome = _decoded(record.payload), _decoded(record.outcome)
+    if as_json:
+        shown = {"seq": record.seq, "at_ms": record.at_ms, "kind": record.kind, "payload": payload, "outcome": outcome}
+        print(json.dumps(shown, sort_keys=True, ensure_ascii=False))
+        return
+    print(render.plain(f"{record.seq}  {render.moment(record.at_ms)}  {record.kind}  {_short(payload)}"))
+    for decision in outcome if isinstance(outcome, list) else ():
+        print(render.plain(f"    {_short(decision)}"))
+
+
+def _decoded(content: bytes) -> Any:
+    import json
+
+    try:
+        return json.loads(content) if content else None
+    except ValueError:
+        return content.decode("utf-8", "backslashreplace")
+
+
+def _short(value: Any) -> str:
+    """`Tag name=value …` for a tagged object, without what is empty."""
+    from fairlead.journal.vocabulary import TAG
+
+    if not isinstance(value, dict):
+        return render.NONE if value is None else str(value)
+    tag = str(value.get(TAG, ""))
+    rest = " ".join(f"{k}={_value(v)}" for k, v in value.items() if v not in (None, "", [], {}) and k != TAG)
+    return f"{tag} {rest}".strip()
+
+
+def _value(value: Any) -> str:
+    import json
+
+    text = (
+        value
+        if isinstance(value, str) and value.isprintable() and " " not in value
+        else json.dumps(value, sort_keys=True)
+    )
+    return render.cut(text, 200)
+
+
+def cut(
+    first: Annotated[int, typer.Option("--from", metavar="SEQ", min=1, help="The first record to put aside.")],
+    path: PathArgument = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> Status:
+    """Put records aside from one on, to save a damaged journal.
+
+    They stay in the file, but are history no longer. The service must not be running.
+    """
+    from fairlead.journal.store import cut_off
+
+    file = journal_file(path)
+    if not yes and not typer.confirm(f"Give up all that happened from record {first} of {file} on?"):
+        raise Failure("nothing was changed")
+    with _plainly():
+        count = cut_off(file, first)
+    print(f"{count} records put aside; history ends with record {first - 1}")
+    return None

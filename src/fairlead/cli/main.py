@@ -1,0 +1,102 @@
+"""The `fairlead` command: every command by name, with the sentence that the list of commands shows.
+
+Decides which module a command is in and the order in which commands are listed. Never works itself. Invariant: only the
+module of the command that runs is imported, so that `fairlead ls` starts at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.main import get_group
+
+from fairlead.cli import app as frame
+
+COMMANDS = {
+    "demo": ("demo", "Show it at work, with real processes."),
+    "up": ("up", "Start the service on this machine."),
+    "submit": ("submit", "Submit a command as work, and print its key."),
+    "ls": ("works", "List work: what runs, what waits and why."),
+    "show": ("works", "Show everything about one piece of work."),
+    "why": ("works", "Say why work waits."),
+    "logs": ("follow", "Print what work wrote."),
+    "cancel": ("works", "Cancel work."),
+    "priority": ("works", "Change the priority of work."),
+    "top": ("top", "Watch live who runs, who waits and why."),
+    "queues": ("cluster", "Show the queues: who runs and waits, use, limits."),
+    "nodes": ("cluster", "Show the nodes: what they have, what is taken."),
+    "drain": ("cluster", "Take no new work on a node; what runs there goes on."),
+    "undrain": ("cluster", "Let a drained node take work again."),
+    "config": ("configuration", "Check, show and apply the queue configuration."),
+    "token": ("tokens", "Make, list and revoke tokens for access over TCP."),
+    "journal": ("journals", "Check, replay and read the journal of a service."),
+    "scenario": ("simulations", "Run or check scenarios in virtual time."),
+    "sim": ("simulations", "Replay recorded workloads in virtual time."),
+    "bench": ("simulations", "Measure the scheduler: allocations per second."),
+    "doctor": ("doctor", "Say what this machine can enforce, and more."),
+}
+
+
+class _Commands(MutableMapping[str, Any]):
+    """The commands by name; a command's module is imported when the command is asked for."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            module, _ = COMMANDS[name]
+            part = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+            part.callback()(_nothing)
+            import_module(f"fairlead.cli.{module}").register(part)
+            self._made.update(get_group(part).commands)
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+def _nothing() -> None:
+    """Do nothing: makes a group of what has one command only."""
+
+
+class RootGroup(frame.PlainGroup):
+    """`fairlead` itself."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Commands()
+
+    def list_commands(self, _ctx: Any) -> list[str]:
+        """The names, without importing anything."""
+        return list(COMMANDS)
+
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:
+        """Write the list of commands, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
+
+
+app = frame.group(sentence="Decide who runs where and when, by priority and fairness, and say why.", cls=RootGroup)
+app.callback()(_nothing)
+
+
+def run() -> None:
+    """Entry point of the command."""
+    app(prog_name="fairlead")
+
+
+if __name__ == "__main__":
+    run()

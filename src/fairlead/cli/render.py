@@ -1,0 +1,232 @@
+"""Values as text for people: tables, times, amounts, bars.
+
+Decides how things look in a terminal and outside one. Never asks the service. Invariant: outside a terminal nothing is
+cut, coloured or boxed, every row is one line, and no control character of somebody else's text gets through.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from fairlead.core.quantities import VCORE
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]")
+_ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+_STATE_STYLE = {
+    "running": "green",
+    "waiting": "yellow",
+    "stopping": "yellow",
+    "succeeded": "dim",
+    "cancelled": "dim",
+    "failed": "red",
+    "evicted": "red",
+    "lost": "red",
+    "timed_out": "red",
+    "rejected": "red",
+}
+_BINARY_UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+NONE = "-"
+
+
+def plain(text: object) -> str:
+    """The text on one line, with control characters shown instead of obeyed."""
+    return _CONTROL.sub(lambda m: repr(m.group())[1:-1], str(text))
+
+
+def width_of(text: str) -> int:
+    """Columns that the text takes in a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most `width` columns, with an ellipsis where something is missing."""
+    if width_of(text) <= width:
+        return text
+    while text and width_of(text) > width - 1:
+        text = text[: -max(1, (width_of(text) - width + 1) // 2)]
+    return text + "…" if width > 0 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What can be written to: `width` None means no limit (not a terminal)."""
+
+    out: IO[str]
+    width: int | None = None
+    colour: bool = False
+
+    @classmethod
+    def of(cls, out: IO[str] | None = None, environ: Mapping[str, str] | None = None) -> Screen:
+        """The screen that a stream is. NO_COLOR and TERM=dumb switch colours off."""
+        out, environ = out or sys.stdout, os.environ if environ is None else environ
+        terminal = out.isatty()
+        colour = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+        return cls(out, shutil.get_terminal_size().columns if terminal else None, colour)
+
+    def line(self, text: str = "") -> None:
+        """Write one line."""
+        self.out.write(text + "\n")
+
+    def styled(self, text: str, style: str) -> str:
+        """The text in a colour, if this screen has colours."""
+        return f"\x1b[{_ANSI[style]}m{text}\x1b[0m" if self.colour and style and text else text
+
+    def title(self, text: str) -> None:
+        """Write a line that stands above others."""
+        self.line(self.styled(text, "bold"))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table. `least` set: it may be cut down to that width."""
+
+    title: str
+    right: bool = False
+    least: int | None = None
+    drop: int = 0
+    """0: never left out; otherwise columns are left out in this order."""
+
+
+def table(
+    screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[str]], styles: Mapping[str, str] | None = None
+) -> None:
+    """Write rows under their titles. `styles` gives a style to a whole cell by its text."""
+    cells = [[plain(cell) or NONE for cell in row] for row in rows]
+    shown = list(range(len(columns)))
+    widths = [max([len(c.title), *(width_of(row[i]) for row in cells)]) for i, c in enumerate(columns)]
+    if screen.width is not None:
+        shown, widths = _fit(columns, widths, screen.width)
+    screen.line(screen.styled(_row(columns, shown, widths, [c.title for c in columns], {}, None), "bold"))
+    for row in cells:
+        screen.line(_row(columns, shown, widths, row, styles or {}, screen))
+
+
+def _fit(columns: Sequence[Column], widths: list[int], width: int) -> tuple[list[int], list[int]]:
+    """Which columns are shown and how wide. First the long ones are cut, then columns are left out, then cut harder."""
+    shown, widths = list(range(len(columns))), list(widths)
+
+    def excess() -> int:
+        return sum(widths[i] for i in shown) + 2 * (len(shown) - 1) - width
+
+    def shrink(least: Callable[[int], int]) -> None:
+        for i in sorted((i for i in shown if columns[i].least is not None), key=lambda i: -widths[i]):
+            widths[i] = max(min(widths[i], least(columns[i].least or 0)), widths[i] - max(0, excess()))
+
+    shrink(lambda least: max(least, 24))
+    for i in sorted((i for i in shown if columns[i].drop), key=lambda i: columns[i].drop):
+        if excess() > 0:
+            shown.remove(i)
+    shrink(lambda least: least)
+    shrink(lambda _least: 3)
+    return shown, widths
+
+
+def _row(
+    columns: Sequence[Column],
+    shown: Sequence[int],
+    widths: Sequence[int],
+    row: Sequence[str],
+    styles: Mapping[str, str],
+    screen: Screen | None,
+) -> str:
+    parts = []
+    for i in shown:
+        text = cut(row[i], widths[i])
+        pad = " " * (widths[i] - width_of(text))
+        if screen and (style := styles.get(row[i])):
+            text = screen.styled(text, style)
+        parts.append(pad + text if columns[i].right else text + (pad if i != shown[-1] else ""))
+    return "  ".join(parts).rstrip()
+
+
+def fields(screen: Screen, pairs: Iterable[tuple[str, str]]) -> None:
+    """Write `name  value` lines, aligned; lines of a longer value stand below each other. Empty values are left out."""
+    kept = [(name, value) for name, value in pairs if value]
+    room = max((len(name) for name, _ in kept), default=0)
+    for name, value in kept:
+        first, *rest = value.split("\n")
+        screen.line(f"{screen.styled(name.ljust(room), 'bold')}  {plain(first)}")
+        for line in rest:
+            screen.line(f"{'':{room}}  {plain(line)}")
+
+
+def state_styles() -> Mapping[str, str]:
+    """The colours of the states of work."""
+    return _STATE_STYLE
+
+
+def amount(name: str, value: int) -> str:
+    """A short text: `1.5` cores, `3.2Gi`. For people; the exact integer is in the JSON."""
+    if name == VCORE:
+        return f"{value / 1000:.3f}".rstrip("0").rstrip(".")
+    if name in ("memory", "ephemeral-storage") or name.startswith("hugepages-"):
+        return size(value)
+    return str(value)
+
+
+def size(value: int) -> str:
+    """Bytes with a binary unit and at most one decimal."""
+    sign, value = ("-", -value) if value < 0 else ("", value)
+    if value < 1024:
+        return f"{sign}{value}"
+    step = 1
+    while step < len(_BINARY_UNITS) and value / 1024**step >= 1023.95:
+        step += 1
+    return f"{sign}{value / 1024**step:.1f}".removesuffix(".0") + _BINARY_UNITS[step - 1]
+
+
+def amounts(values: Mapping[str, int]) -> str:
+    """`cpu 2, gpu 1, memory 4Gi`, sorted; a dash for nothing."""
+    named = sorted(("cpu" if n == VCORE else n, amount(n, v)) for n, v in values.items())
+    return ", ".join(f"{n} {v}" for n, v in named) or NONE
+
+
+def duration(ms: int | None) -> str:
+    """`0.4s`, `12s`, `3m05s`, `1h02m`, `2d03h`; a dash for None."""
+    if ms is None:
+        return NONE
+    if ms < 10_000:
+        return f"{max(ms, 0) / 1000:.1f}s"
+    seconds = ms // 1000
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m{seconds % 60:02d}s"
+    if seconds < 86_400:
+        return f"{seconds // 3600}h{seconds // 60 % 60:02d}m"
+    return f"{seconds // 86_400}d{seconds // 3600 % 24:02d}h"
+
+
+def moment(at_ms: int | None) -> str:
+    """Local date and time of day; empty for None."""
+    if at_ms is None:
+        return ""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_ms / 1000))
+
+
+def clock(at_ms: int) -> str:
+    """Local time of day."""
+    return time.strftime("%H:%M:%S", time.localtime(at_ms / 1000))
+
+
+def bar(part: float, width: int) -> str:
+    """`####....` for a part between 0 and 1; more than 1 is a full bar."""
+    full = min(width, max(0, round(part * width)))
+    return "#" * full + "." * (width - full)
+
+
+def write_json(value: Any, out: IO[str] | None = None) -> None:
+    """One JSON document with sorted keys, as scripts get it from `--json`."""
+    (out or sys.stdout).write(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")

@@ -1,0 +1,123 @@
+"""Commands in virtual time: scenario run, scenario check, sim run, bench.
+
+Decides nothing: they hand their options to `fairlead.sim`, which prints and says the exit status. Never talks to a
+service. Invariant: the same files give the same output.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from fairlead.cli.app import JsonOption, Status, command, group
+
+ScenariosArgument = Annotated[
+    str, typer.Argument(metavar="FILE", help="One scenario a line, as JSON; - is standard input.")
+]
+DecisionsOption = Annotated[
+    str, typer.Option("--decisions", metavar="FILE", help="Accepted deviations: scenario name to reason, TOML or JSON.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    scenario = group("scenario", "Run or check scenarios in virtual time.")
+    command(scenario, "run", examples="fairlead scenario run seeds.jsonl")(scenario_run)
+    command(scenario, "check", examples="fairlead scenario check yunikorn.jsonl --category headroom")(scenario_check)
+    app.add_typer(scenario)
+    sim = group("sim", "Replay recorded workloads in virtual time.")
+    command(sim, "run", examples="fairlead sim run --nodes nodes.csv --tasks tasks.csv --json")(sim_run)
+    app.add_typer(sim)
+    command(app, "bench", examples="fairlead bench\nfairlead bench --only flat --rounds 5")(bench)
+
+
+def scenario_run(file: ScenariosArgument) -> Status:
+    """Run scenarios; one line of JSON for each result.
+
+    Exit status 2 if the file cannot be read or is no file of scenarios.
+    """
+    from fairlead.sim.scenario import run_file
+
+    return run_file(file, sys.stdout, sys.stderr)
+
+
+def scenario_check(
+    file: ScenariosArgument,
+    decisions: DecisionsOption = "",
+    category: Annotated[
+        list[str] | None,
+        typer.Option("--category", "-c", metavar="NAME", help="Only this category; may be repeated."),
+    ] = None,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", "-n", metavar="NAME", help="Only this scenario; may be repeated.")
+    ] = None,
+    shown: Annotated[int, typer.Option("--show", metavar="N", min=0, help="Print at most N differing scenarios.")] = 10,
+    json: JsonOption = False,
+) -> Status:
+    """Run scenarios and compare with what they expect.
+
+    A table by category and the first differences are printed. Exit status 0 if all pass or are accepted, 1 if any
+    differs, 2 if the file cannot be read.
+    """
+    from fairlead.sim.compare import check_file
+
+    return check_file(
+        file,
+        sys.stdout,
+        sys.stderr,
+        decisions=decisions,
+        categories=category or (),
+        names=name or (),
+        shown=shown,
+        as_json=json,
+    )
+
+
+def sim_run(
+    nodes: Annotated[str, typer.Option("--nodes", metavar="CSV", help="Nodes: sn,cpu_milli,memory_mib,gpu,model.")],
+    tasks: Annotated[str, typer.Option("--tasks", metavar="CSV", help="Tasks with creation and deletion times.")],
+    config: Annotated[
+        str,
+        typer.Option("--config", metavar="FILE", help="A queues.yaml; one queue per class of service if not given."),
+    ] = "",
+    decisions: Annotated[
+        str, typer.Option("--decisions", metavar="FILE", help="Write every decision to this file, a line each.")
+    ] = "",
+    until: Annotated[
+        int | None, typer.Option("--until", metavar="SECONDS", min=0, help="Stop at this second of the trace.")
+    ] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out bad rows and count them.")] = False,
+    json: JsonOption = False,
+) -> Status:
+    """Replay a trace of nodes and tasks in virtual time.
+
+    Prints totals that add up, utilisation by resource, waiting times, and a digest of all decisions.
+    """
+    from fairlead.sim.replay import run
+
+    return run(
+        nodes,
+        tasks,
+        sys.stdout,
+        sys.stderr,
+        config=config,
+        decisions=decisions,
+        skip_bad=skip_bad,
+        until_s=until,
+        as_json=json,
+    )
+
+
+def bench(
+    only: Annotated[
+        list[str] | None, typer.Option("--only", "-o", metavar="NAME", help="Only this case; may be repeated.")
+    ] = None,
+    rounds: Annotated[int, typer.Option("--rounds", "-r", metavar="N", min=1, help="Rounds of each case.")] = 3,
+    json: JsonOption = False,
+) -> Status:
+    """Measure the scheduler: allocations per second."""
+    from fairlead.sim.bench import run
+
+    return run(sys.stdout, sys.stderr, only=only or (), rounds=rounds, as_json=json)

@@ -1,0 +1,248 @@
+"""`fairlead submit`: hand work to the service, and wait for it if asked.
+
+Decides how options and files become one submission, and which exit status a waited-for work gives. Never submits twice:
+each request has its own idempotency key. Invariant: what is printed on standard output is keys alone, one a line (or
+the work's own output with --wait).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fairlead.cli import completion, render
+from fairlead.cli.app import JsonOption, Status, client_command
+from fairlead.cli.client import Client
+from fairlead.cli.failures import Failure, wrong_usage
+from fairlead.cli.values import parse_pairs
+from fairlead.cli.worklist import Described, as_failure_of, describe, read_text, read_works
+
+_BATCH = 5_000
+"""Works in one request; the service takes at most 10,000 and 8 MiB."""
+_BATCH_BYTES = 4 * 2**20
+
+_EXAMPLES = """
+fairlead submit --queue root.batch --cpu 2 --memory 4Gi -- python train.py --epochs 3
+fairlead submit -q root.batch --time-limit 2h --env SEED=1 -- sh -c 'make && ./run > out.txt'
+fairlead submit --file works.jsonl --queue root.batch
+fairlead submit --wait -- ./check.sh && echo passed
+
+A file has one JSON object a line, or one array as .json or .yaml; the fields are
+command, name, queue, priority, cpu, memory, gpu, resources, env, cwd, grace, time_limit, tags.
+
+With --wait the exit status is the work's own; 128+N if signal N ended it, 124 if its time limit did,
+1 if it is lost, 4 if it was rejected or taken back before it ran.
+"""
+
+Command = Annotated[
+    list[str] | None, typer.Argument(metavar="COMMAND [ARG...]", help="The command to run, best written after --.")
+]
+Queue = Annotated[
+    str | None,
+    typer.Option(
+        "--queue",
+        "-q",
+        envvar="FAIRLEAD_QUEUE",
+        metavar="QUEUE",
+        help="Full path of the queue.",
+        autocompletion=completion.queues,
+    ),
+]
+Priority = Annotated[
+    int | None,
+    typer.Option(
+        "--priority",
+        "-p",
+        metavar="N",
+        min=-(2**31),
+        max=2**31 - 1,
+        help="Higher goes first; 0 if not given.",
+        show_default=False,
+    ),
+]
+Cpu = Annotated[
+    str | None, typer.Option("--cpu", "-c", metavar="CORES", help="Cores, such as 2, 0.5 or 500m; 1 if not given.")
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory", "-m", metavar="SIZE", help="Memory, such as 512Mi or 4Gi; none counted and no limit if not given."
+    ),
+]
+Gpu = Annotated[int | None, typer.Option("--gpu", "-g", metavar="N", min=0, help="GPU devices; none if not given.")]
+Resource = Annotated[
+    list[str] | None,
+    typer.Option("--resource", metavar="NAME=N", help="Any other resource that the node declares; may be repeated."),
+]
+Name = Annotated[
+    str | None,
+    typer.Option("--name", "-n", metavar="NAME", help="A name to find it by; the command's name if not given."),
+]
+Env = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        "-e",
+        metavar="NAME[=VALUE]",
+        help="Environment variable; without =VALUE, yours is passed on. May be repeated.",
+    ),
+]
+Cwd = Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="Directory to run in; this one if not given.")]
+Tag = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="NAME=VALUE", help="A note for people and scripts; may be repeated."),
+]
+Grace = Annotated[
+    str | None,
+    typer.Option(
+        "--grace",
+        metavar="TIME",
+        help="From being asked to stop (SIGTERM) to being killed: seconds, or 90s, 2m; 30s if not given.",
+    ),
+]
+TimeLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--time-limit",
+        "-t",
+        metavar="TIME",
+        help="Longest time to run: seconds, or 10m, 2h, 1h30m; unlimited if not given.",
+    ),
+]
+File = Annotated[
+    str | None,
+    typer.Option(
+        "--file", "-f", metavar="FILE", help="Submit all works of a .jsonl, .json or .yaml file; - is standard input."
+    ),
+]
+Wait = Annotated[
+    bool, typer.Option("--wait", "-w", help="Wait for the end, pass on its output, and leave with its exit status.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing; with --wait, not the output of the work either.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    client_command(app, "submit", examples=_EXAMPLES, allow_interspersed_args=False)(submit)
+
+
+def submit(
+    client: Client,
+    command: Command = None,
+    queue: Queue = None,
+    priority: Priority = None,
+    cpu: Cpu = None,
+    memory: Memory = None,
+    gpu: Gpu = None,
+    resource: Resource = None,
+    name: Name = None,
+    env: Env = None,
+    cwd: Cwd = None,
+    tag: Tag = None,
+    grace: Grace = None,
+    time_limit: TimeLimit = None,
+    file: File = None,
+    wait: Wait = False,
+    quiet: Quiet = False,
+    json: JsonOption = False,
+) -> Status:
+    """Submit a command as work, and print its key.
+
+    The work runs in this directory, as you, with a small clean environment (PATH, HOME, USER, LANG, SHELL and what
+    --env gives). All options come before the command. Beside --file they say what holds for works that do not say.
+    """
+    if bool(command) == bool(file):
+        raise wrong_usage("submit: give either a command (after --) or --file FILE")
+    given: dict[str, Any] = {
+        "queue": queue,
+        "priority": priority,
+        "cpu": cpu,
+        "memory": memory,
+        "gpu": gpu,
+        "name": name,
+        "grace": grace,
+        "time_limit": time_limit,
+        "cwd": str(Path(cwd or ".").absolute()),
+        "env": environment(env or ()),
+        "resources": parse_pairs(resource or (), "--resource", "licence=1"),
+        "tags": parse_pairs(tag or (), "--tag", "project=apollo"),
+    }
+    stated = {field: value for field, value in given.items() if value not in (None, {})}
+    if file:
+        works = read_works(file, read_text(file), stated)
+    else:
+        check_command(command or [])
+        works = [_from_options(stated | {"command": command})]
+    rows = send(client, works)
+    keys = [row["key"] for row in rows]
+    if json and not wait:
+        render.write_json(rows)
+    elif not quiet and not wait:
+        print("\n".join(keys), flush=True)
+    if not wait:
+        return None
+    from fairlead.cli.follow import wait_for
+
+    return wait_for(client, keys, output=not quiet and not json, as_json=json)
+
+
+def _from_options(entry: dict[str, Any]) -> Described:
+    try:
+        return describe(entry, "submit")
+    except Failure as failure:
+        raise wrong_usage(failure.message.replace("submit: ", "--", 1).replace("time_limit", "time-limit")) from None
+
+
+def environment(texts: tuple[str, ...] | list[str]) -> dict[str, str]:
+    """`NAME=VALUE`, or `NAME` for the value it has here. Raises `Failure` (usage) for a name without a value."""
+    complete = []
+    for text in texts:
+        if "=" not in text and text not in os.environ:
+            raise wrong_usage(f"--env: {text!r} is not set here; write {text}=VALUE")
+        complete.append(text if "=" in text else f"{text}={os.environ[text]}")
+    return parse_pairs(complete, "--env", "SEED=1")
+
+
+def check_command(command: list[str]) -> None:
+    """Catch a shell line given as one word: it would be looked for as a program of that name."""
+    first = command[0]
+    if len(command) == 1 and any(c.isspace() for c in first) and not shutil.which(first) and not Path(first).exists():
+        import shlex
+
+        raise wrong_usage(
+            f"there is no program named {first!r}; to run a shell line write: -- sh -c {shlex.quote(first)}"
+        )
+
+
+def send(client: Client, works: list[Described]) -> list[dict[str, Any]]:
+    """Submit in requests that the service takes; each of them is accepted as a whole or not at all."""
+    rows: list[dict[str, Any]] = []
+    for batch in batches(works):
+        try:
+            answer = client.post(
+                "/works", {"works": [work.body for work in batch]}, idempotency_key=os.urandom(16).hex()
+            )
+        except Failure as failure:
+            raise as_failure_of(batch, failure, len(rows)) from None
+        rows += answer["works"]
+    return rows
+
+
+def batches(works: list[Described]) -> list[list[Described]]:
+    """The works in order, cut where a request would grow too large."""
+    import json
+
+    found: list[list[Described]] = [[]]
+    size = 0
+    for work in works:
+        length = len(json.dumps(work.body))
+        if found[-1] and (len(found[-1]) >= _BATCH or size + length > _BATCH_BYTES):
+            found.append([])
+            size = 0
+        found[-1].append(work)
+        size += length
+    return found

@@ -1,0 +1,156 @@
+"""`fairlead top`: a live view in the terminal, plain lines elsewhere.
+
+Decides when to look again (when the service says that something happened, and every two seconds) and how to leave (q or
+Ctrl-C). Never changes anything at the service. Invariant: the terminal is left as it was found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from fairlead.cli.app import QueueOption, Status, client_command
+from fairlead.cli.client import Client, Unreachable
+from fairlead.cli.frame import frame
+from fairlead.cli.watch import View, Watcher
+
+_REFRESH_S = 2.0
+_LEAST_PAUSE_S = 0.15
+"""Between two looks, so that a busy service is not asked all the time."""
+_TICK_S = 0.1
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    client_command(app, "top", examples="fairlead top\nfairlead top | tee changes.log     (one line a change)")(top)
+
+
+def top(
+    client: Client,
+    queue: QueueOption = None,
+    interval: Annotated[
+        float, typer.Option("--interval", "-i", metavar="SECONDS", min=0.2, help="Look at least this often.")
+    ] = _REFRESH_S,
+) -> Status:
+    """Watch live who runs, who waits and why.
+
+    Leave with q or Ctrl-C. Without a terminal it prints one line for each change, until stopped.
+    """
+    watcher = Watcher(client, _in_queue(queue))
+    watcher.listen()
+    try:
+        if sys.stdout.isatty():
+            live(watcher, interval, f"fairlead at {client.address}", ["q leaves"], leave_on_q=True)
+        else:
+            print_changes(watcher, interval)
+    finally:
+        watcher.stop()
+    return None
+
+
+def _in_queue(queue: str | None) -> Callable[[dict[str, Any]], bool]:
+    if queue is None:
+        return lambda _row: True
+    return lambda row: row.get("queue") == queue or str(row.get("queue")).startswith(f"{queue}.")
+
+
+def print_changes(watcher: Watcher, interval: float = _REFRESH_S, until: Callable[[], bool] = lambda: False) -> None:
+    """Print a line for each change until `until` says so."""
+    for _view, lines in looks(watcher, interval, until):
+        for line in lines:
+            print(line)
+        sys.stdout.flush()
+
+
+def looks(
+    watcher: Watcher, interval: float, until: Callable[[], bool] = lambda: False
+) -> Iterator[tuple[View | None, list[str]]]:
+    """Look after look, until `until` says so; then once more, so that the end is seen too.
+
+    While the service is away (it may be restarting) there is a line about it, and no view.
+    """
+    away = last = False
+    while True:
+        try:
+            view, lines = watcher.look()
+            yield view, (["The service is back.", *lines] if away else lines)
+            away = False
+        except Unreachable as problem:
+            if not away:
+                yield None, [f"{problem.message} Trying again."]
+            away = True
+        if last:
+            return
+        pause_until = time.monotonic() + interval
+        while not (last := until()) and time.monotonic() < pause_until and not watcher.wait(_TICK_S):
+            yield None, []
+        if not last:
+            time.sleep(_LEAST_PAUSE_S)
+
+
+def live(
+    watcher: Watcher,
+    interval: float,
+    title: str,
+    footer: Sequence[str],
+    *,
+    leave_on_q: bool = False,
+    whole_screen: bool = True,
+    until: Callable[[], bool] = lambda: False,
+) -> None:
+    """Draw the view again and again until q (if asked for), Ctrl-C, or `until` says so."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    recent: deque[str] = deque(maxlen=8)
+    view: View | None = None
+    console = Console()
+    colour = not os.environ.get("NO_COLOR")
+    with _keys(leave_on_q) as pressed, Live(console=console, screen=whole_screen, auto_refresh=False) as display:
+        for seen, lines in looks(watcher, interval, lambda: until() or pressed() == "q"):
+            view = seen or view
+            recent.extend(lines)
+            if view is None:
+                view = View(int(time.time() * 1000))
+            size = shutil.get_terminal_size()
+            drawn = frame(
+                view, size.columns, size.lines - 1, colour=colour, title=title, recent=list(recent), footer=footer
+            )
+            display.update(Text.from_ansi("\n".join(drawn), no_wrap=True, overflow="crop"), refresh=True)
+
+
+@contextlib.contextmanager
+def _keys(wanted: bool) -> Iterator[Callable[[], str]]:
+    """A function that says which key was pressed last (q stays); the terminal hands over keys one by one meanwhile."""
+    if not wanted or not sys.stdin.isatty():
+        yield lambda: ""
+        return
+    import termios
+    import tty
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+
+    last = ""
+
+    def pressed() -> str:
+        nonlocal last
+        ready, _, _ = select.select([descriptor], [], [], 0)
+        last = os.read(descriptor, 1).decode(errors="replace") if ready and last != "q" else last
+        return last
+
+    try:
+        tty.setcbreak(descriptor)
+        yield pressed
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -1,0 +1,101 @@
+"""`fairlead up`: start the service on this machine.
+
+Decides nothing but how options become the service's own. Never runs in the background: a service manager, or `&`, does
+that. Invariant: what it prints before it serves says where it listens and whom it serves.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlead.cli.address import DEFAULT_PORT, default_socket, default_state_dir
+from fairlead.cli.app import Status, command
+from fairlead.cli.failures import Failure, wrong_usage
+from fairlead.cli.values import parse_resources
+from fairlead.service.options import ServeOptions
+
+_LEVELS = ("debug", "info", "warning", "error")
+_EXAMPLES = """
+fairlead up
+fairlead up --config queues.yaml --state /var/lib/fairlead --admin ann
+fairlead up --resource gpu=2 --resource vcore=8
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "up", examples=_EXAMPLES)(up)
+
+
+def up(
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="A queues.yaml; a built-in one if not given.")
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            metavar="DIR",
+            help="Where journal and logs are kept [/var/lib/fairlead as root, else ~/.local/state/fairlead].",
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option("--host", metavar="H", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0 takes any free one.")
+    ] = DEFAULT_PORT,
+    no_tcp: Annotated[bool, typer.Option("--no-tcp", help="Listen on the Unix socket alone.")] = False,
+    socket: Annotated[
+        Path | None,
+        typer.Option("--socket", metavar="PATH", help="Unix socket to listen on [where clients look first]."),
+    ] = None,
+    admin: Annotated[
+        list[str] | None,
+        typer.Option("--admin", metavar="USER", help="May see and stop everybody's work; may be repeated."),
+    ] = None,
+    resource: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--resource",
+            metavar="NAME=N",
+            help="Declare what this machine has, instead of what is found, such as gpu=2; may be repeated.",
+        ),
+    ] = None,
+    open_reads: Annotated[
+        bool,
+        typer.Option("--open-reads", help="Let anyone who reaches the port read /ws/v1 and /metrics without a token."),
+    ] = False,
+    log_level: Annotated[
+        str,
+        typer.Option(
+            "--log-level", metavar="LEVEL", help="How much to say on standard error: debug, info, warning or error."
+        ),
+    ] = "info",
+) -> Status:
+    """Start the service on this machine.
+
+    It runs until Ctrl-C or SIGTERM. Work goes on when it stops or dies, and is taken up again at the next start.
+    """
+    if log_level not in _LEVELS:
+        raise wrong_usage(f"--log-level: there is no level {log_level!r}; write one of {', '.join(_LEVELS)}")
+    try:
+        from fairlead.service.serve import serve
+    except ModuleNotFoundError as missing:
+        raise Failure(
+            f"the service needs {missing.name}, which is not installed; run: pip install 'fairlead[service]'"
+        ) from None
+    return serve(
+        ServeOptions(
+            config=config,
+            state_dir=state or default_state_dir(),
+            host=host,
+            port=None if no_tcp else port,
+            socket=socket or default_socket(),
+            admins=tuple(admin or ()),
+            open_reads=open_reads,
+            resources=parse_resources(None, None, None, resource or ()),
+            log_level=log_level,
+        )
+    )

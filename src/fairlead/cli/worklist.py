@@ -1,0 +1,229 @@
+"""Work as a file or the command line describes it, turned into what the service takes.
+
+Decides which fields a description may have and what they mean; refuses every other with its place. Never submits.
+Invariant: a description that passes is complete: command, directory and resources are all said.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from fairlead.cli.failures import Failure, wrong_usage
+from fairlead.cli.values import parse_duration, parse_resources
+from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN
+
+FIELDS: Final = (
+    "command",
+    "name",
+    "queue",
+    "priority",
+    "cpu",
+    "memory",
+    "gpu",
+    "resources",
+    "env",
+    "cwd",
+    "grace",
+    "time_limit",
+    "tags",
+)
+_LARGEST_FILE = 256 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One work as the service takes it, and where its description stands (for messages)."""
+
+    where: str
+    body: dict[str, Any] = field(default_factory=dict)
+
+
+def read_works(path: str, text: str, defaults: Mapping[str, Any]) -> list[Described]:
+    """All works of a file: `.json` (one array or one object), `.yaml`/`.yml` (the same), else one JSON object a line.
+
+    `defaults` are fields, as in the file, for works that do not say. Raises `Failure` (usage) with the place of the
+    first mistake.
+    """
+    works = [describe({**defaults, **_checked(entry, where)}, where) for where, entry in _entries(path, text)]
+    if not works:
+        raise wrong_usage(f"{path}: there is no work in it")
+    return works
+
+
+def read_text(path: str) -> str:
+    """The content of a file, or of standard input for `-`. Raises `Failure` (usage) if it cannot be read."""
+    import sys
+
+    try:
+        if path == "-":
+            return sys.stdin.read()
+        if Path(path).stat().st_size > _LARGEST_FILE:
+            raise wrong_usage(f"{path}: larger than {_LARGEST_FILE} bytes; split it")
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise wrong_usage(f"{path}: is not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise wrong_usage(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _entries(path: str, text: str) -> Iterator[tuple[str, Any]]:
+    suffix = Path(path).suffix.lower()
+    if suffix in (".yaml", ".yml"):
+        yield from _numbered(path, _load_yaml(path, text))
+    elif suffix == ".json":
+        yield from _numbered(path, _load_json(text, path, 0))
+    else:
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                yield f"{path}:{number}", _load_json(line, path, number)
+
+
+def _numbered(path: str, loaded: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(loaded, dict) and set(loaded) == {"works"}:
+        loaded = loaded["works"]
+    if isinstance(loaded, list):
+        yield from ((f"{path}: work {number}", entry) for number, entry in enumerate(loaded, 1))
+    elif loaded is not None:
+        yield path, loaded
+
+
+def _load_json(text: str, path: str, line: int) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeats)
+    except json.JSONDecodeError as error:
+        raise wrong_usage(f"{path}:{line or error.lineno}:{error.colno}: is not JSON: {error.msg}") from None
+    except _Repeated as error:
+        raise wrong_usage(f"{path}{f':{line}' if line else ''}: {error.args[0]} is given twice; give it once") from None
+
+
+class _Repeated(Exception):
+    """A key that stands twice in one object."""
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _Repeated(name)
+        found[name] = value
+    return found
+
+
+def _load_yaml(path: str, text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        raise wrong_usage(f"{path}{place}: is not YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise wrong_usage(f"{path}: is not YAML: {error}") from None
+
+
+def _checked(entry: Any, where: str) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise wrong_usage(f"{where}: a work is an object with a command, not {json.dumps(entry, default=str)[:60]}")
+    for name in entry:
+        if name not in FIELDS:
+            raise wrong_usage(
+                f"{where}: there is no field {name!r}{_close(str(name))}; the fields are {', '.join(FIELDS)}"
+            )
+    return entry
+
+
+def _close(name: str) -> str:
+    import difflib
+
+    found = difflib.get_close_matches(name, FIELDS, 1)
+    return f" (did you mean {found[0]!r}?)" if found else ""
+
+
+def describe(entry: Mapping[str, Any], where: str) -> Described:
+    """What the service takes, for one described work. Raises `Failure` (usage) naming the field."""
+    body: dict[str, Any] = {"command": _command(entry.get("command"), where)}
+    for name in ("name", "queue", "cwd"):
+        if entry.get(name) is not None:
+            body[name] = _text(entry[name], f"{where}: {name}")
+    if entry.get("priority") is not None:
+        body["priority"] = _priority(entry["priority"], where)
+    for name, target in (("grace", "grace_ms"), ("time_limit", "time_limit_ms")):
+        if entry.get(name) is not None:
+            body[target] = parse_duration(_text(entry[name], f"{where}: {name}"), f"{where}: {name}")
+    for name in ("env", "tags"):
+        if entry.get(name):
+            body[name] = _texts(entry[name], f"{where}: {name}")
+    body["resources"] = _resources(entry, where)
+    if not body["resources"]:
+        raise wrong_usage(f"{where}: cpu: the work asks for nothing; ask for a little, such as 0.1")
+    body.setdefault("name", Path(body["command"][0]).name)
+    return Described(where, body)
+
+
+def _command(value: Any, where: str) -> list[str]:
+    if isinstance(value, str):
+        try:
+            words = shlex.split(value)
+        except ValueError as error:
+            raise wrong_usage(f"{where}: command: {error} in {value!r}") from None
+    elif isinstance(value, list) and all(isinstance(word, str) for word in value):
+        words = list(value)
+    else:
+        raise wrong_usage(f'{where}: command: is missing or not a list of texts; write ["python", "train.py"]')
+    if not words or not words[0]:
+        raise wrong_usage(f'{where}: command: is empty; write ["python", "train.py"]')
+    if any("\0" in word for word in words):
+        raise wrong_usage(f"{where}: command: no part of it can have a NUL character")
+    return words
+
+
+def _text(value: Any, where: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise wrong_usage(f"{where}: must be a text or a number, not {json.dumps(value, default=str)[:60]}")
+    return str(value)
+
+
+def _texts(value: Any, where: str) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise wrong_usage(f"{where}: must be an object of names and texts")
+    return {_text(name, where): _text(text, f"{where}.{name}") for name, text in value.items()}
+
+
+def _priority(value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not PRIORITY_MIN <= value <= PRIORITY_MAX:
+        raise wrong_usage(f"{where}: priority: {value!r} is not a whole number from {PRIORITY_MIN} to {PRIORITY_MAX}")
+    return value
+
+
+def _resources(entry: Mapping[str, Any], where: str) -> dict[str, int]:
+    cpu, memory = (
+        None if entry.get(name) is None else _text(entry[name], f"{where}: {name}") for name in ("cpu", "memory")
+    )
+    gpu = entry.get("gpu")
+    if gpu is not None and (isinstance(gpu, bool) or not isinstance(gpu, int) or gpu < 0):
+        raise wrong_usage(f"{where}: gpu: {gpu!r} is not a number of devices")
+    others = [f"{name}={text}" for name, text in _texts(entry.get("resources") or {}, f"{where}: resources").items()]
+    names = [other.partition("=")[0] for other in others]
+    return parse_resources("1" if cpu is None and "vcore" not in names else cpu, memory, gpu, others, f"{where}: ")
+
+
+def as_failure_of(works: list[Described], failure: Failure, accepted: int) -> Failure:
+    """The service's refusal with the place in the file instead of the place in the request."""
+    import re
+
+    field_path = str(getattr(failure, "field", None) or "")
+    match = re.match(r"(?:body\.)?works[.\[](\d+)\]?\.?(.*)", field_path)
+    if not match or int(match[1]) >= len(works):
+        message = failure.message
+    else:
+        text = failure.message.removeprefix(f"{field_path}: ")
+        message = f"{works[int(match[1])].where}: {match[2]}{': ' if match[2] else ''}{text}"
+    if accepted:
+        message += f" ({accepted} works before it are submitted already)"
+    return Failure(message, failure.status, failure.details)

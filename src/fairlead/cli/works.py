@@ -1,0 +1,364 @@
+"""Commands about work: ls, show, why, logs, cancel, priority.
+
+Decides which rows and fields are shown, and in which words. Never changes anything but through the service. Invariant:
+`--json` prints what the service said, so that scripts do not depend on the layout.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from fairlead.cli import completion, render
+from fairlead.cli.app import JsonOption, KeyArgument, QueueOption, Status, client_command, complain
+from fairlead.cli.client import Client
+from fairlead.cli.failures import REFUSED, Failure, wrong_usage
+from fairlead.cli.render import Column, Screen
+
+LIVE_STATES = ("waiting", "running", "stopping")
+ENDED_STATES = ("succeeded", "failed", "cancelled", "evicted", "lost", "timed_out", "rejected")
+_ENDED_SHOWN = 20
+
+_COLUMNS = (
+    Column("KEY"),
+    Column("NAME", least=10),
+    Column("QUEUE", least=12),
+    Column("USER", least=6, drop=1),
+    Column("PRIORITY", right=True, drop=5),
+    Column("STATE"),
+    Column("TIME", right=True),
+    Column("CPU", right=True, drop=3),
+    Column("MEMORY", right=True, drop=2),
+    Column("NODE", least=8, drop=4),
+    Column("EXIT", right=True, drop=6),
+    Column("REASON", least=16),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    client_command(app, "ls", examples=_LS_EXAMPLES)(ls)
+    client_command(app, "show", examples="fairlead show 17\nfairlead show 17 --json")(show)
+    client_command(app, "why", examples="fairlead why 17\nfairlead why            (everything that waits)")(why)
+    client_command(app, "cancel", examples="fairlead cancel 17 18\nfairlead cancel --queue root.batch --state waiting")(
+        cancel
+    )
+    client_command(
+        app, "priority", examples="fairlead priority 17 100\nfairlead priority 17 -5", ignore_unknown_options=True
+    )(priority)
+
+
+_LS_EXAMPLES = """
+fairlead ls
+fairlead ls -a --user ann --state failed
+fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .reason.sentence'
+"""
+
+
+def ls(
+    client: Client,
+    every: Annotated[
+        bool, typer.Option("--all", "-a", help=f"All that ended too, not just the last {_ENDED_SHOWN}.")
+    ] = False,
+    queue: QueueOption = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--state",
+            "-s",
+            metavar="STATE",
+            help=f"Only this state; may be repeated. One of {', '.join(LIVE_STATES + ENDED_STATES)}.",
+        ),
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", "-u", metavar="USER", help="Only this user's work.")] = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", metavar="NAME", help="Only work of this name.")] = None,
+    json: JsonOption = False,
+) -> Status:
+    """List work: what runs, what waits and why.
+
+    TIME is how long it has waited, or has run. With --json every row is printed, as one array whose rows have key,
+    name, queue, user, priority, state, node, exit_code, reason, submitted_at_ms, started_at_ms, ended_at_ms, resources.
+    """
+    check_states(state)
+    rows = sorted(select(client, state or (), queue=queue, user=user, name=name), key=_by_key)
+    if json:
+        render.write_json(rows)
+        return None
+    live = [row for row in rows if row["state"] in LIVE_STATES]
+    ended = [row for row in rows if row["state"] not in LIVE_STATES]
+    hidden = 0 if every or state else max(0, len(ended) - _ENDED_SHOWN)
+    screen = Screen.of()
+    print_works(screen, [*sorted(ended, key=_by_end)[hidden:], *live])
+    if hidden:
+        complain(f"{hidden} more that ended earlier are not shown; `fairlead ls -a` shows them.")
+    return None
+
+
+def check_states(states: Iterable[str] | None) -> None:
+    """Raise `Failure` (usage) for a state that does not exist."""
+    for state in states or ():
+        if state not in LIVE_STATES + ENDED_STATES:
+            raise wrong_usage(
+                f"--state: there is no state {state!r}; write one of {', '.join(LIVE_STATES + ENDED_STATES)}"
+            )
+
+
+def select(client: Client, states: Iterable[str], **filters: str | None) -> list[dict[str, Any]]:
+    """All rows that pass the filters; no state means every state."""
+    return list(client.works({"state": tuple(dict.fromkeys(states)), **filters}))
+
+
+def _by_key(row: dict[str, Any]) -> tuple[int, str]:
+    key = row["key"]
+    return (int(key) if key.isdecimal() else 0, key)
+
+
+def _by_end(row: dict[str, Any]) -> tuple[int, int, str]:
+    return (row.get("ended_at_ms") or 0, *_by_key(row))
+
+
+def print_works(screen: Screen, rows: list[dict[str, Any]], now_ms: int | None = None) -> None:
+    """A table of work. Without a terminal every column is there, with a dash for what is empty."""
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    columns = list(_COLUMNS)
+    if screen.width is not None:
+        same_user, same_node = (len({r.get(k) for r in rows if r.get(k)}) <= 1 for k in ("user", "node"))
+        columns = [
+            c for c in columns if not (c.title == "USER" and same_user) and not (c.title == "NODE" and same_node)
+        ]
+    cells = [{c.title: text for c, text in zip(_COLUMNS, work_cells(row, now), strict=True)} for row in rows]
+    render.table(screen, columns, [[row[c.title] for c in columns] for row in cells], render.state_styles())
+
+
+def work_cells(row: dict[str, Any], now_ms: int) -> tuple[str, ...]:
+    """One row of text, in the order of the columns."""
+    resources = row.get("resources") or {}
+    reason = row.get("reason") or {}
+    return (
+        row["key"],
+        row.get("name") or "",
+        row.get("queue") or "",
+        row.get("user") or "",
+        str(row.get("priority", "")),
+        row["state"],
+        render.duration(elapsed_ms(row, now_ms)),
+        render.amount("vcore", resources["vcore"]) if "vcore" in resources else "",
+        render.amount("memory", resources["memory"]) if "memory" in resources else "",
+        row.get("node") or "",
+        exit_text(row),
+        reason.get("sentence") or "",
+    )
+
+
+def exit_text(row: dict[str, Any]) -> str:
+    """`0`, `3`, `SIGKILL`; empty while there is no end."""
+    if row.get("exit_code") is not None:
+        return str(row["exit_code"])
+    return signal_name(row["signal"]) if row.get("signal") else ""
+
+
+def signal_name(number: int) -> str:
+    """`SIGTERM` for 15; `signal 99` for one without a name."""
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def elapsed_ms(row: dict[str, Any], now_ms: int) -> int | None:
+    """How long it has run, or waited if it never ran."""
+    begin = row.get("started_at_ms") or row.get("submitted_at_ms")
+    return None if begin is None else (row.get("ended_at_ms") or now_ms) - begin
+
+
+def show(client: Client, key: KeyArgument, json: JsonOption = False) -> Status:
+    """Show everything about one piece of work.
+
+    Command, times, what it used, which limits are really enforced, and its history.
+    """
+    work = client.work(key)
+    if json:
+        render.write_json(work)
+        return None
+    screen = Screen.of()
+    render.fields(screen, _work_fields(work))
+    if work.get("history"):
+        screen.line()
+        screen.title("history")
+        for entry in work["history"]:
+            detail = entry.get("detail") or ""
+            what, at = render.plain(entry["what"]), render.moment(entry["at_ms"])
+            screen.line(f"  {at}  {what:<10}  {render.plain(_detail(detail))}".rstrip())
+    return None
+
+
+def _work_fields(work: dict[str, Any]) -> list[tuple[str, str]]:
+    import shlex
+
+    now = int(time.time() * 1000)
+    ran = elapsed_ms(work, now) if work.get("started_at_ms") else None
+    environment = work.get("env") or ()
+    return [
+        ("key", work["key"]),
+        ("name", work.get("name") or ""),
+        ("state", work["state"]),
+        ("reason", (work.get("reason") or {}).get("sentence") or ""),
+        ("exit", exit_text(work)),
+        ("queue", work.get("queue") or ""),
+        ("user", work.get("user") or ""),
+        ("priority", str(work.get("priority", ""))),
+        ("resources", render.amounts(work.get("resources") or {})),
+        ("node", work.get("node") or ""),
+        ("command", shlex.join(work.get("command") or ())),
+        ("directory", work.get("cwd") or ""),
+        ("environment", ", ".join(sorted(environment))),
+        ("tags", ", ".join(f"{k}={v}" for k, v in sorted((work.get("tags") or {}).items()))),
+        ("submitted", render.moment(work.get("submitted_at_ms"))),
+        ("started", render.moment(work.get("started_at_ms"))),
+        ("ended", render.moment(work.get("ended_at_ms"))),
+        ("ran", render.duration(ran) if ran is not None else ""),
+        ("cpu time", render.duration(work["cpu_ms"]) if work.get("cpu_ms") else ""),
+        ("peak memory", render.size(work["peak_memory_bytes"]) if work.get("peak_memory_bytes") else ""),
+        ("grace", render.duration(work["grace_ms"]) if work.get("grace_ms") is not None else ""),
+        ("time limit", render.duration(work["time_limit_ms"]) if work.get("time_limit_ms") else ""),
+        ("pid", str(work.get("pid") or "") if work["state"] in LIVE_STATES else ""),
+        ("attempts", _attempts(work.get("attempts"))),
+        ("error", work.get("error") or ""),
+        ("stdout", work.get("stdout") or work.get("stdout_path") or ""),
+        ("stderr", work.get("stderr") or work.get("stderr_path") or ""),
+        ("enforced", "\n".join(_detail(line) for line in work.get("enforcement") or ())),
+    ]
+
+
+def _attempts(attempts: Any) -> str:
+    count = len(attempts) if isinstance(attempts, list) else attempts or 0
+    return str(count) if count > 1 else ""
+
+
+def _detail(detail: Any) -> str:
+    if isinstance(detail, dict):
+        if detail.get("sentence"):
+            return str(detail["sentence"])
+        if "how" in detail:
+            return f"{detail.get('name')}: {'yes' if detail.get('enforced') else 'no'}, {detail['how']}"
+        return ", ".join(f"{k} {v}" for k, v in sorted(detail.items()) if v not in (None, "", [], {}))
+    return str(detail)
+
+
+def why(
+    client: Client,
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KEY]", help="Key of the work; everything that waits if left out.", autocompletion=completion.keys
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> Status:
+    """Say why work waits.
+
+    With the numbers: what it needs, what is free, and which queue or limit is in the way.
+    """
+    if key is None:
+        return _why_all(client, json)
+    answer = client.get(f"/works/{completion.quoted(key)}/why")
+    if json:
+        render.write_json(answer)
+        return None
+    screen = Screen.of()
+    position = answer.get("queue_position")
+    place = f" ({_ordinal(position)} in its queue)" if position else ""
+    screen.line(render.plain(f"{answer['key']}: {answer['state']}{place}: {answer['sentence']}"))
+    return None
+
+
+def _why_all(client: Client, json: bool) -> Status:
+    rows = list(client.works({"state": "waiting"}))
+    if json:
+        render.write_json([{k: row.get(k) for k in ("key", "name", "queue", "state", "reason")} for row in rows])
+        return None
+    screen = Screen.of()
+    if not rows and screen.width is not None:
+        screen.line("Nothing waits.")
+    for row in rows:
+        sentence = (row.get("reason") or {}).get("sentence") or "not looked at yet"
+        screen.line(render.plain(f"{row['key']}: {row.get('name') or ''} in {row.get('queue')}: {sentence}"))
+    return None
+
+
+def _ordinal(number: int) -> str:
+    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
+def cancel(
+    client: Client,
+    keys: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY...]", help="Keys of the work to cancel.", autocompletion=completion.keys),
+    ] = None,
+    queue: QueueOption = None,
+    state: Annotated[
+        str | None, typer.Option("--state", "-s", metavar="STATE", help="Only waiting, running or stopping work.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", metavar="NAME", help="Only work of this name.")] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", "-u", metavar="USER", help="Only this user's work (administrators).")
+    ] = None,
+    json: JsonOption = False,
+) -> Status:
+    """Cancel work.
+
+    What waits is taken back. What runs gets SIGTERM, its grace period, then SIGKILL.
+    Give keys, or filters, not both. Exit status 4 if one of the keys could not be cancelled; the others are.
+    """
+    filtered = any(f is not None for f in (queue, state, name, user))
+    if bool(keys) == filtered:
+        raise wrong_usage("cancel: give keys, or at least one of --queue, --state, --name, --user (not both)")
+    if state is not None and state not in LIVE_STATES:
+        raise wrong_usage(f"--state: only {', '.join(LIVE_STATES)} work can be cancelled, not {state!r}")
+    if filtered:
+        keys = [
+            row["key"] for row in select(client, [state] if state else LIVE_STATES, queue=queue, name=name, user=user)
+        ]
+    rows, failed = [], 0
+    for key in keys or ():
+        try:
+            rows.append(client.post(f"/works/{completion.quoted(key)}/cancel"))
+        except Failure as failure:
+            if failure.status != REFUSED:
+                raise
+            failed += 1
+            complain(f"{key}: {failure.message}" if key not in failure.message else failure.message)
+    _report_rows(rows, json)
+    return REFUSED if failed else None
+
+
+def _report_rows(rows: list[dict[str, Any]], json: bool) -> None:
+    if json:
+        render.write_json(rows)
+        return
+    for row in rows:
+        print(render.plain(f"{row['key']} {row['state']}"))
+
+
+def priority(
+    client: Client,
+    key: KeyArgument,
+    value: Annotated[
+        int, typer.Argument(metavar="N", min=-(2**31), max=2**31 - 1, help="The new priority; higher goes first.")
+    ],
+    json: JsonOption = False,
+) -> Status:
+    """Change the priority of work."""
+    row = client.patch(f"/works/{completion.quoted(key)}", {"priority": value})
+    if json:
+        render.write_json(row)
+    else:
+        print(render.plain(f"{row['key']} priority {row['priority']}"))
+    return None

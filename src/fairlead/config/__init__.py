@@ -1,0 +1,23 @@
+"""Queue files: from YAML text to a validated `ClusterSpec`, with every problem and its place.
+
+Decides which files are used and says what is wrong with the others. Never runs anything. Imports only `core`.
+"""
+
+from __future__ import annotations
+
+from fairlead.config.load import check_text, checksum_of, default_text, file_text, load_file, load_text
+from fairlead.config.problems import ERROR, WARNING, ConfigurationError, Problem, first_reference
+
+__all__ = [
+    "ERROR",
+    "WARNING",
+    "ConfigurationError",
+    "Problem",
+    "check_text",
+    "checksum_of",
+    "default_text",
+    "file_text",
+    "first_reference",
+    "load_file",
+    "load_text",
+]

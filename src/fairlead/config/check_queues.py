@@ -1,0 +1,247 @@
+"""Checks of queues: names, access lists, resources down the tree, numbers of applications, properties.
+
+Decides whether the queues of one partition can stand together, by YuniKorn's rules. Never stops at the first failure.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fairlead.config.decode import Findings, child_path
+from fairlead.config.problems import Stage
+from fairlead.config.tree import PlacedQueue, go_map
+from fairlead.core.properties import KNOWN, unreadable
+from fairlead.core.quantities import format_amounts, format_quantity
+from fairlead.core.resources import UNLIMITED, Limits
+from fairlead.core.specs import QueueSpec
+
+QUEUE_NAME = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
+ACL_USER = re.compile(r"[_a-zA-Z][a-zA-Z0-9_.@-]*[$]?")
+ACL_GROUP = re.compile(r"[_a-zA-Z][a-zA-Z0-9_-]*")
+
+_NAME_RULE = (
+    "invalid queue name, max 64 characters consisting of alphanumeric characters and "
+    "'-', '_', '#', '@', '/', ':' allowed"
+)
+
+
+def check_names(found: Findings, queue: PlacedQueue, group: int) -> None:
+    """Names of the children: allowed characters, no two alike on one level whatever their case."""
+    seen: dict[str, str] = {}
+    for child in queue.children:
+        name, at = child.spec.name, f"{child.path}.name"
+        if not QUEUE_NAME.fullmatch(name):
+            what = f"invalid queue name '{name[:70]}'" if name else "a queue needs a name"
+            found.add(
+                at,
+                f"{what}; use 1 to 64 of: letters, digits and - _ # @ / :",
+                stage=Stage.QUEUES,
+                group=group,
+                reference=_NAME_RULE,
+            )
+        elif name.lower() in seen:
+            found.add(
+                at,
+                f"{queue.full_name} has a second child named '{name}' (the first is '{seen[name.lower()]}'; "
+                "case does not count); rename one",
+                stage=Stage.QUEUES,
+                group=group,
+                reference=f"duplicate child name found with name '{name}', level {queue.level + 1}",
+            )
+        else:
+            seen[name.lower()] = name
+
+
+def check_acls(found: Findings, queue: PlacedQueue, group: int) -> None:
+    """Access lists: at most users and groups with one blank between; names that can never match are warned about."""
+    for key, text in (("adminacl", queue.spec.admin_acl), ("submitacl", queue.spec.submit_acl)):
+        at = f"{queue.path}.{key}"
+        if len(text.split(" ")) > 2 or len(text.split()) > 2:
+            stage = Stage.QUEUES if len(text.split()) > 2 else Stage.BUILD
+            found.add(
+                at,
+                f"too many blanks in '{text[:60]}'; write users, one blank, groups: alice,bob devs",
+                stage=stage,
+                group=group,
+                reference=f"multiple spaces found in ACL: '{text}'",
+            )
+        elif text.strip() != "*":
+            _warn_acl_names(found, at, text)
+
+
+def _warn_acl_names(found: Findings, at: str, text: str) -> None:
+    users, _, groups = text.partition(" ")
+    for kind, names, rule in (("user", users, ACL_USER), ("group", groups, ACL_GROUP)):
+        if names in ("", "*"):
+            continue
+        for name in names.split(","):
+            if not rule.fullmatch(name):
+                alone = " (* counts only as the whole list)" if name == "*" else ""
+                found.warn(at, f"'{name[:60]}' is no {kind} name and matches nobody{alone}; correct or remove it")
+
+
+def check_properties(found: Findings, queue: PlacedQueue) -> None:
+    """Warns of property values that cannot be read (the default counts) and of unknown properties."""
+    sources = [(f"{queue.path}.properties", queue.spec.properties)]
+    if queue.spec.child_template:
+        sources.append((f"{queue.path}.childtemplate.properties", queue.spec.child_template.properties))
+    for path, properties in sources:
+        for rule in unreadable(properties):
+            found.warn(
+                child_path(path, rule.key),
+                f"{rule.key} needs {rule.allowed}, not '{properties[rule.key][:60]}'; the default counts instead",
+            )
+        for key in properties:
+            if key not in KNOWN:
+                found.warn(
+                    child_path(path, key),
+                    f"{key[:60]} is no property that is acted on; it is kept and inherited"
+                    f"{found.did_you_mean(key, KNOWN)}",
+                )
+
+
+def check_zero_limits(found: Findings, queue: PlacedQueue) -> None:
+    """Warns of a maximum or guarantee whose values are all 0: it counts as not set."""
+    template = queue.spec.child_template
+    given = [("resources.max", queue.spec.max), ("resources.guaranteed", queue.spec.guaranteed)]
+    if template:
+        given += [
+            ("childtemplate.resources.max", template.max),
+            ("childtemplate.resources.guaranteed", template.guaranteed),
+        ]
+    for key, limits in given:
+        if limits and not limits.is_set:
+            found.warn(
+                f"{queue.path}.{key}",
+                "all values are 0, which counts as not set (unlimited for max); remove it or give a value above 0",
+            )
+
+
+def check_root(found: Findings, root: PlacedQueue, group: int) -> None:
+    """The root has no resources of its own (it is the sum of the nodes) and is spelled `root`."""
+    for key in ("max", "guaranteed"):
+        if getattr(root.spec, key) is not None:
+            found.add(
+                f"{root.path}.resources.{key}",
+                "the root queue is as large as all nodes together; move this to a queue below it",
+                stage=Stage.STRUCTURE,
+                group=group,
+                reference="root queue must not have resource limits set",
+            )
+    if root.spec.name != "root":
+        found.add(
+            f"{root.path}.name",
+            f"the root queue must be spelled root, not {root.spec.name}",
+            stage=Stage.BUILD,
+            group=group,
+            reference="partition cannot be created without root queue",
+        )
+
+
+def first_over(amounts: Limits, ceiling: Limits) -> str | None:
+    """The first resource of `amounts` above `ceiling`; a name that the ceiling lacks is unlimited."""
+    for name, value in amounts:
+        most = ceiling.get(name)
+        if most is not None and value > most:
+            return name
+    return None
+
+
+def _all_zero(limits: Limits) -> bool:
+    return all(value == 0 for _, value in limits)
+
+
+def _sum(parts: list[Limits]) -> Limits:
+    total: dict[str, int] = {}
+    for part in parts:
+        for name, value in part:
+            total[name] = total.get(name, 0) + value
+    return Limits(total)
+
+
+def check_resources(found: Findings, queue: PlacedQueue, above: Limits, group: int) -> Limits:
+    """Guarantees and maxima of a queue and all below it; `above` is the tightest maximum of its ancestors.
+
+    Returns what the queue guarantees as its parent sees it: its own guarantee, or its children's sum when it has none.
+    """
+    for key in ("guaranteed", "max"):
+        found.report_unread(f"{queue.path}.resources.{key}", Stage.RESOURCES, group)
+    guaranteed, own_max = queue.spec.guaranteed or UNLIMITED, queue.spec.max or UNLIMITED
+    name, short = queue.full_name, queue.spec.name
+    at = f"{queue.path}.resources"
+
+    def report(key: str, over: str, message: str, reference: str) -> None:
+        found.add(child_path(f"{at}.{key}", over), message, stage=Stage.RESOURCES, group=group, reference=reference)
+
+    def text(limits: Limits, resource: str) -> str:
+        return format_quantity(resource, limits.get(resource) or 0)
+
+    if over := first_over(guaranteed, own_max):
+        report(
+            "guaranteed",
+            over,
+            f"{name} guarantees {over} {text(guaranteed, over)} but its maximum is "
+            f"{text(own_max, over)}; lower the one or raise the other",
+            f"guaranteed resource {go_map(guaranteed)} is larger than maximum resource {go_map(own_max)} "
+            f"for queue {short}",
+        )
+    if over := first_over(own_max, above):
+        report(
+            "max",
+            over,
+            f"the maximum of {name}, {over} {text(own_max, over)}, is above what the queues over it allow, "
+            f"{text(above, over)}; lower it",
+            f"max resource of parent {go_map(above)} is smaller than maximum "
+            f"resource {go_map(own_max)} for queue {short}",
+        )
+    tightest = own_max.min_with(above)
+    below = _sum([check_resources(found, child, tightest, group) for child in queue.children])
+    if not _all_zero(guaranteed) and (over := first_over(below, guaranteed)):
+        report(
+            "guaranteed",
+            over,
+            f"the children of {name} are guaranteed {over} {text(below, over)} together, more than "
+            f"its own {text(guaranteed, over)}; raise it or lower theirs",
+            f"guaranteed resource of parent {go_map(guaranteed)} is smaller than sum of guaranteed resources "
+            f"{go_map(below)} of the children for queue {short}",
+        )
+    if over := first_over(below, tightest):
+        report(
+            "max",
+            over,
+            f"the children of {name} are guaranteed {over} {text(below, over)} together, more than the "
+            f"maximum {text(tightest, over)}; raise it or lower theirs",
+            f"max resource {go_map(tightest)} is smaller than sum of guaranteed resources {go_map(below)} of the "
+            f"children for queue {short}",
+        )
+    return below if _all_zero(guaranteed) else guaranteed
+
+
+def check_max_applications(found: Findings, queue: PlacedQueue, group: int) -> None:
+    """Below a queue with `maxapplications` every child has one too, and none a larger one."""
+    most = queue.spec.max_applications
+    for child in queue.children:
+        count, at = child.spec.max_applications, f"{child.path}.maxapplications"
+        if most and not count:
+            found.add(
+                at,
+                f"{child.full_name} needs maxapplications from 1 to {most}, because {queue.full_name} has {most}",
+                stage=Stage.MAX_APPLICATIONS,
+                group=group,
+                reference="maxApplications is either undefined or zero, "
+                "which is not allowed when parent queue's maxApplications is defined",
+            )
+        elif most and count > most:
+            found.add(
+                at,
+                f"{child.full_name} has {count}, more than the {most} of {queue.full_name}; lower it",
+                stage=Stage.MAX_APPLICATIONS,
+                group=group,
+                reference="parent maxApplications must be larger than child maxApplications",
+            )
+        check_max_applications(found, child, group)
+
+
+def described(spec: QueueSpec) -> str:
+    """The queue's maximum in words, for messages."""
+    return format_amounts(spec.max.as_dict()) if spec.max else "unlimited"

@@ -1,0 +1,355 @@
+"""Nodes to typed values, by tables of keys: every unknown key, duplicate and wrong type is found, with its place.
+
+Decides how each kind of value may be written (after YuniKorn's reader: a number is text where text is wanted, `yes` is
+true where a truth value is wanted). Never knows what a key means. A value that cannot be read is reported and replaced
+by its default, so that the rest is still checked. Invariant: every value handed out has its node in `places`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeVar
+
+from fairlead.config.problems import ERROR, WARNING, Problem, Stage
+from fairlead.config.yamltree import Node
+from fairlead.core.quantities import QuantityError, parse_quantity
+from fairlead.core.resources import Limits
+
+T = TypeVar("T")
+
+UNMARSHAL = "yaml: unmarshal errors:"
+
+_TRUE = {"true", "True", "TRUE", "y", "Y", "yes", "on"}
+_FALSE = {"false", "False", "FALSE", "n", "N", "no", "off"}
+_ONLY_PLAIN = {"true", "True", "TRUE", "false", "False", "FALSE"}
+_DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WHOLE = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
+_SIMPLE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_LONGEST_NUMBER = 400
+_AFTER_ALL = 1_000_000
+_SUGGESTED_AT_MOST = 200
+_UINT64_MAX = 2**64 - 1
+
+
+class Findings:
+    """Collects problems; knows the place of every path of the text."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.places: dict[str, Node] = {}
+        self.problems: list[Problem] = []
+        self._unread: dict[str, list[tuple[str, str, str]]] = {}
+
+    def add(
+        self,
+        path: str,
+        message: str,
+        *,
+        stage: Stage,
+        group: int = -1,
+        reference: str = "",
+        severity: str = ERROR,
+        at: Node | None = None,
+    ) -> None:
+        """Report a problem at `path` (or the nearest place above it that the text has), or at the node `at`.
+
+        `group` is the partition's index; syntax comes before all of them (-1).
+        """
+        node = at or self._nearest(path)
+        exact = at is not None or path in self.places
+        self.problems.append(
+            Problem(
+                source=self.source,
+                line=node.line if node else 1,
+                column=node.column if node else 1,
+                path=path,
+                value=node.shown() if node and exact else "",
+                message=message,
+                reference=reference,
+                severity=severity,
+                order=(group + _AFTER_ALL if stage is Stage.BUILD else group, int(stage), len(self.problems)),
+            )
+        )
+
+    def warn(self, path: str, message: str, at: Node | None = None) -> None:
+        """Report something that loads, but probably not as meant."""
+        self.add(path, message, stage=Stage.BUILD, severity=WARNING, at=at)
+
+    def keep_unread(self, map_path: str, path: str, message: str, kind: str) -> None:
+        """Remember a quantity that cannot be read; `report_unread` says when YuniKorn would have met it."""
+        self._unread.setdefault(map_path, []).append((path, message, kind))
+
+    def report_unread(self, map_path: str, stage: Stage, group: int) -> bool:
+        """Report the unreadable quantities of one map of resources; whether there were any."""
+        unread = self._unread.pop(map_path, [])
+        for path, message, kind in unread:
+            self.add(path, message, stage=stage, group=group, reference=kind)
+        return bool(unread)
+
+    def report_all_unread(self) -> None:
+        """Report those that no check has come to."""
+        for map_path in list(self._unread):
+            self.report_unread(map_path, Stage.BUILD, 0)
+
+    def did_you_mean(self, word: str, known: Collection[str]) -> str:
+        """`; did you mean X?` when a known word is close, else nothing. Searched for the first problems only."""
+        if len(word) > 80 or len(self.problems) > _SUGGESTED_AT_MOST:
+            return ""
+        close = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
+        return f"; did you mean {close[0]}?" if close else ""
+
+    def _nearest(self, path: str) -> Node | None:
+        while path and path not in self.places:
+            cut = max(path.rfind("."), path.rfind("["))
+            path = path[: max(cut, 0)]
+        return self.places.get(path)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is an error among them."""
+        return any(problem.severity == ERROR for problem in self.problems)
+
+
+Reader = Callable[[Findings, Node, str], Any]
+
+
+def child_path(path: str, key: str) -> str:
+    """`path.key`, or `path["odd key"]` where the key is not a plain word."""
+    if _SIMPLE_KEY.fullmatch(key):
+        return f"{path}.{key}" if path else key
+    return f'{path}["{key}"]'
+
+
+def _wrong(found: Findings, node: Node, path: str, wanted: str) -> None:
+    seen = f"'{node.shown()}'" if node.kind == "text" else node.shown()
+    found.add(path, f"needs {wanted}, not {seen}", stage=Stage.SYNTAX, reference=UNMARSHAL, at=node)
+
+
+def read_text(found: Findings, node: Node, path: str) -> str:
+    """Any scalar as it was written; empty for null."""
+    if node.kind != "text":
+        _wrong(found, node, path, "a text")
+        return ""
+    return "" if node.is_null else node.text
+
+
+def read_truth(found: Findings, node: Node, path: str) -> bool:
+    """true or false; `yes`, `on`, `no`, `off` count too; false for null."""
+    if node.is_null:
+        return False
+    readable = node.kind == "text" and (node.plain or node.text not in _ONLY_PLAIN)
+    if readable and node.text in _TRUE:
+        return True
+    if not readable or node.text not in _FALSE:
+        _wrong(found, node, path, "true or false (without quotes)")
+    return False
+
+
+def _number(node: Node) -> int | float | None:
+    """What a plain scalar means as a number; None when it is none. `010` is eight, `1_000` a thousand."""
+    text = node.text.replace("_", "")
+    if node.kind != "text" or not node.plain or len(text) > _LONGEST_NUMBER:
+        return None
+    whole = _WHOLE.fullmatch(text)
+    if whole:
+        digits = whole[2].lower()
+        old_octal = digits.startswith("0") and digits.isdigit() and len(digits) > 1
+        value = int(digits, 8) if old_octal else int(digits, 0)
+        return -value if whole[1] == "-" else value
+    return float(text) if _DECIMAL.fullmatch(text) else None
+
+
+def read_count(found: Findings, node: Node, path: str) -> int:
+    """A whole number from 0 to 2**64 - 1; 0 for null. A fraction is cut off with a warning."""
+    if node.is_null:
+        return 0
+    value = _number(node)
+    if value is None or value < 0 or value > _UINT64_MAX:
+        _wrong(found, node, path, "a whole number, 0 or more (without quotes)")
+        return 0
+    if value != int(value):
+        found.warn(path, f"{node.text} is read as {int(value)}; write a whole number", at=node)
+    elif node.text.isdigit() and node.text.startswith("0") and node.text != str(value):
+        found.warn(path, f"{node.text} is read as {value}, because it starts with 0; write {value}", at=node)
+    return min(int(value), _UINT64_MAX)
+
+
+def read_float(found: Findings, node: Node, path: str) -> float:
+    """A finite number; 0 for null."""
+    if node.is_null:
+        return 0.0
+    value = _number(node)
+    if value is None or not -1e300 < value < 1e300:
+        _wrong(found, node, path, "a number (without quotes)")
+        return 0.0
+    return float(value)
+
+
+def _entries(found: Findings, node: Node, path: str, of_what: str) -> Iterator[tuple[str, Node]]:
+    """The nodes of a list with their paths; entries that are null are skipped with a warning."""
+    if node.is_null:
+        return
+    if node.kind != "list":
+        _wrong(found, node, path, f"a list of {of_what}")
+        return
+    for index, item in enumerate(node.items):
+        at = f"{path}[{index}]"
+        found.places[at] = item
+        if item.is_null:
+            found.warn(at, "an empty entry, skipped; remove the dash or fill it in", at=item)
+        else:
+            yield at, item
+
+
+def read_texts(found: Findings, node: Node, path: str) -> tuple[str, ...]:
+    """A list of texts; a null entry is skipped with a warning."""
+    return tuple(read_text(found, item, at) for at, item in _entries(found, node, path, "texts"))
+
+
+def list_of(reader: Callable[[Findings, Node, str], T], of_what: str) -> Callable[[Findings, Node, str], tuple[T, ...]]:
+    """A reader of lists whose entries `reader` reads; a null entry is skipped with a warning."""
+
+    def read(found: Findings, node: Node, path: str) -> tuple[T, ...]:
+        return tuple(reader(found, item, at) for at, item in _entries(found, node, path, of_what))
+
+    return read
+
+
+def or_none(reader: Callable[[Findings, Node, str], T]) -> Callable[[Findings, Node, str], T | None]:
+    """A reader that gives None where the value was left empty."""
+
+    def read(found: Findings, node: Node, path: str) -> T | None:
+        return None if node.is_null else reader(found, node, path)
+
+    return read
+
+
+def _merged(found: Findings, node: Node, path: str) -> dict[str, tuple[Node, Node]]:
+    """The entries of a mapping by key, with `<<` merged in below the mapping's own; duplicates are reported."""
+    own: dict[str, tuple[Node, Node]] = {}
+    below: dict[str, tuple[Node, Node]] = {}
+    merges = 0
+    for key, value in node.pairs():
+        if key.is_merge_key:
+            merges += 1
+            if merges > 1:
+                found.add(
+                    path,
+                    "a second << in one mapping; merge a list: <<: [*a, *b]",
+                    stage=Stage.SYNTAX,
+                    reference=UNMARSHAL,
+                    at=key,
+                )
+            for name, entry in _merge_entries(found, value, path).items():
+                below.setdefault(name, entry)
+        elif key.kind != "text" or key.is_null:
+            found.add(
+                path,
+                f"a key must be a text, not {'empty' if key.is_null else key.shown()}",
+                stage=Stage.SYNTAX,
+                reference=UNMARSHAL,
+                at=key,
+            )
+        elif key.text in own:
+            first = own[key.text][0]
+            found.add(
+                child_path(path, key.text),
+                f"the key {key.shown()} is already there in line {first.line}; keep one of them",
+                stage=Stage.SYNTAX,
+                reference=UNMARSHAL,
+                at=key,
+            )
+        else:
+            own[key.text] = (key, value)
+    return own | {name: entry for name, entry in below.items() if name not in own}
+
+
+def _merge_entries(found: Findings, value: Node, path: str) -> dict[str, tuple[Node, Node]]:
+    sources = value.items if value.kind == "list" else [value]
+    entries: dict[str, tuple[Node, Node]] = {}
+    for source in sources:
+        if source.kind != "mapping":
+            found.add(
+                path,
+                "<< merges a mapping or a list of mappings, such as <<: *name",
+                stage=Stage.SYNTAX,
+                reference="yaml: map merge requires map or sequence of maps as the value",
+                at=source,
+            )
+            continue
+        for name, entry in _merged(found, source, path).items():
+            entries.setdefault(name, entry)
+    return entries
+
+
+def read_record(found: Findings, node: Node, path: str, keys: Mapping[str, Reader]) -> dict[str, Any]:
+    """A mapping with known keys only; `{}` for null. Returns the values that were given, by key."""
+    if node.is_null:
+        return {}
+    if node.kind != "mapping":
+        _wrong(found, node, path, f"a mapping with some of: {', '.join(keys)}")
+        return {}
+    values: dict[str, Any] = {}
+    for name, (key, value) in _merged(found, node, path).items():
+        at = child_path(path, name)
+        reader = keys.get(name)
+        if reader is None:
+            hint = found.did_you_mean(name, keys) or f"; known here: {', '.join(keys)}"
+            found.add(at, f"unknown key {key.shown()}{hint}", stage=Stage.SYNTAX, reference=UNMARSHAL, at=key)
+            continue
+        found.places[at] = value
+        values[name] = reader(found, value, at)
+    return values
+
+
+def _read_map(
+    found: Findings, node: Node, path: str, reader: Callable[[Findings, Node, str], T], of_what: str
+) -> dict[str, T]:
+    if node.is_null:
+        return {}
+    if node.kind != "mapping":
+        _wrong(found, node, path, f"a mapping of {of_what}")
+        return {}
+    values: dict[str, T] = {}
+    for name, (_, value) in _merged(found, node, path).items():
+        at = child_path(path, name)
+        found.places[at] = value
+        values[name] = reader(found, value, at)
+    return values
+
+
+def read_text_map(found: Findings, node: Node, path: str) -> dict[str, str]:
+    """Any keys, texts as values."""
+    return _read_map(found, node, path, read_text, "names to texts")
+
+
+def read_float_map(found: Findings, node: Node, path: str) -> dict[str, float]:
+    """Any keys, numbers as values."""
+    return _read_map(found, node, path, read_float, "names to numbers")
+
+
+def read_limits(found: Findings, node: Node, path: str) -> Limits | None:
+    """Resource names to quantities; None for null. An unreadable one is left out and kept for `report_unread`."""
+    if node.is_null:
+        return None
+    amounts: dict[str, int] = {}
+    for name, text in _read_map(found, node, path, read_text, "resource names to quantities").items():
+        try:
+            amounts[name] = _quantity(name, text)
+        except QuantityError as error:
+            message = f"{error.kind}: '{text[:60]}' for {name}; {error.hint}"
+            found.keep_unread(path, child_path(path, name), message, error.kind)
+    return Limits(amounts)
+
+
+def _quantity(name: str, text: str) -> int:
+    if not text.isascii():
+        raise QuantityError("invalid quantity", name, text, "only ASCII digits count")
+    try:
+        return parse_quantity(name, text)
+    except QuantityError:
+        raise
+    except ValueError as error:
+        raise QuantityError("invalid quantity: overflow", name, text, "the number has too many digits") from error

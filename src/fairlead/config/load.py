@@ -1,0 +1,242 @@
+"""A queue file to a validated `ClusterSpec`, or to the list of everything that is wrong with it.
+
+Decides whether a file is used. It agrees with Apache YuniKorn on what is refused, save what is written down here; all
+problems are found at once, and nothing is read and then silently ignored.
+
+Where it differs on purpose:
+* text without any partition is refused (YuniKorn starts and rejects everything); the empty string is the built-in file;
+* rules that can never be built (an unknown name, `fixed` or `tag` without a value) are refused at once; YuniKorn starts
+  with them, rejects every application, and refuses them on reload. `keep_broken_rules` behaves as it does at its start;
+* text after the end of the document that is no document is refused: it is a wrong indent more often than not;
+* negative fractions as counts, infinite weights, tags other than YAML's own types and empty keys are refused;
+* a bad quantity in a child template of a leaf is refused, although nobody would use it;
+* expressions in filters are Python's, without what Go's do not have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+from fairlead.config import check_limits, check_queues, check_rules
+from fairlead.config.declare import Declaration, PartitionDeclaration, declared
+from fairlead.config.decode import Findings
+from fairlead.config.problems import ERROR, WARNING, ConfigurationError, Problem, Stage, in_text_order
+from fairlead.config.tree import PlacedQueue, limits_differ, root_of
+from fairlead.config.yamltree import YamlError, compose
+from fairlead.core.resources import UNLIMITED
+from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec, PartitionSpec, QueueSpec
+
+MAX_BYTES = 4 * 1024 * 1024
+
+BUILT_IN = """\
+partitions:
+  - name: default
+    placementrules:
+      - name: tag
+        value: namespace
+        create: true
+    queues:
+      - name: root
+        submitacl: "*"
+"""
+"""What the empty string means: one root open to all, a queue for each namespace."""
+
+_CHECKSUM = re.compile(r"checksum: *[0-9a-fA-F]{64}")
+_RESOLVERS = ("", "os", "ldap", "test")
+_NODE_SORTS = ("fair", "binpacking")
+_PREEMPTION_RULES = ("guarantee", "priority")
+
+
+def load_text(text: str, source: str = "<text>", *, keep_broken_rules: bool = False) -> ClusterSpec:
+    """The validated configuration. Raises `ConfigurationError` with all problems if there is an error among them.
+
+    `source` names the text in messages. The empty string is the built-in default (`BUILT_IN`). With
+    `keep_broken_rules` placement rules that cannot be built are kept with a warning, as YuniKorn does when it starts.
+    """
+    spec, problems = _read(text or BUILT_IN, source, WARNING if keep_broken_rules else ERROR)
+    if spec is None:
+        raise ConfigurationError(problems)
+    return spec
+
+
+def load_file(path: str | Path, *, keep_broken_rules: bool = False) -> ClusterSpec:
+    """`load_text` of a file in UTF-8. A file that cannot be read is a `ConfigurationError` too."""
+    return load_text(file_text(path), str(path), keep_broken_rules=keep_broken_rules)
+
+
+def default_text() -> str:
+    """The queue file that comes with the package, for one machine that several people share."""
+    return resources.files("fairlead.config").joinpath("default.yaml").read_text("utf-8")
+
+
+def file_text(path: str | Path) -> str:
+    """The text of a queue file. Raises `ConfigurationError` when it cannot be read, is too large or no UTF-8."""
+    try:
+        with Path(path).open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigurationError([_whole(str(path), f"cannot be read: {error.strerror}")]) from error
+    if len(raw) > MAX_BYTES:
+        raise ConfigurationError([_whole(str(path), f"larger than {MAX_BYTES} bytes; split or shorten it")])
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        column = error.start - (raw[: error.start].rfind(b"\n") + 1) + 1
+        raise ConfigurationError([_whole(str(path), "no valid UTF-8; save the file as UTF-8", line, column)]) from error
+
+
+def check_text(text: str, source: str = "<text>") -> list[Problem]:
+    """Every problem of a text, errors and warnings, sorted by place; empty when all is well."""
+    return _read(text or BUILT_IN, source, ERROR)[1]
+
+
+def checksum_of(text: str) -> str:
+    """SHA-256 of the text without a `checksum: <64 hex digits>` in it, as upper-case hex."""
+    return hashlib.sha256(_CHECKSUM.sub("", text).encode("utf-8", "surrogatepass")).hexdigest().upper()
+
+
+def _whole(source: str, message: str, line: int = 1, column: int = 1) -> Problem:
+    return Problem(source=source, line=line, column=column, path="", message=message)
+
+
+def _read(text: str, source: str, broken: str) -> tuple[ClusterSpec | None, list[Problem]]:
+    found = Findings(source)
+    try:
+        document = compose(text)
+    except YamlError as error:
+        problem = replace(_whole(source, error.message, error.line, error.column), reference=f"yaml: {error.reference}")
+        return None, [problem]
+    if document.second:
+        line, column = document.second
+        message = "only the first document of the text is read; remove what follows or put it into a file of its own"
+        found.problems.append(replace(_whole(source, message, line, column), severity=WARNING))
+    if document.root is None:
+        return None, [
+            *found.problems,
+            _whole(source, "the text says nothing; a queue file needs at least one partition"),
+        ]
+    declaration = declared(found, document.root)
+    partitions = _partitions(found, declaration, broken)
+    found.report_all_unread()
+    _check_checksum(found, declaration, checksum_of(text))
+    problems = in_text_order(found.problems)
+    if found.failed:
+        return None, problems
+    return ClusterSpec(partitions=partitions, checksum=checksum_of(text), text=text), problems
+
+
+def _check_checksum(found: Findings, declaration: Declaration, actual: str) -> None:
+    if declaration.checksum and declaration.checksum.upper() != actual:
+        found.warn("checksum", f"does not match the text (it would be {actual}); remove it, it is computed")
+
+
+def _partitions(found: Findings, declaration: Declaration, broken: str) -> tuple[PartitionSpec, ...]:
+    if not declaration.partitions and not found.failed:
+        found.add(
+            "partitions",
+            "a queue file needs at least one partition: partitions: [{name: default, queues: ...}]",
+            stage=Stage.PARTITION_NAME,
+        )
+    built: list[PartitionSpec] = []
+    seen: dict[str, str] = {}
+    for index, partition in enumerate(declaration.partitions):
+        name = partition.name
+        if name.lower() in ("", DEFAULT_PARTITION):
+            name = DEFAULT_PARTITION
+        if name.lower() in seen:
+            found.add(
+                f"{partition.path}.name",
+                f"a second partition named {name} (the first: {seen[name.lower()]}); rename or merge it",
+                stage=Stage.PARTITION_NAME,
+                group=index,
+                reference=f"duplicate partition name found with name {name.lower()}",
+            )
+        seen.setdefault(name.lower(), partition.path)
+        built.append(_partition(found, partition, name, index, broken))
+    return tuple(built)
+
+
+def _partition(found: Findings, declaration: PartitionDeclaration, name: str, index: int, broken: str) -> PartitionSpec:
+    root = root_of(declaration)
+    if root is None:
+        found.add(
+            f"{declaration.path}.queues",
+            f"partition {name} needs a list of queues, at least: queues: [{{name: root}}]",
+            stage=Stage.STRUCTURE,
+            group=index,
+            reference="queue config is not set",
+        )
+    else:
+        _check_queues(found, declaration, root, index)
+        check_rules.check_rules(found, declaration.rules, f"{declaration.path}.placementrules", root, index, broken)
+    _check_switches(found, declaration, index)
+    return PartitionSpec(
+        name=name,
+        root=root.spec if root else QueueSpec(name="root", parent=True),
+        placement_rules=declaration.rules,
+        node_sort=declaration.node_sort,
+        preemption=declaration.preemption,
+        user_group_resolver=declaration.resolver,
+        state_aware=declaration.state_aware,
+    )
+
+
+def _check_queues(found: Findings, declaration: PartitionDeclaration, root: PlacedQueue, index: int) -> None:
+    check_queues.check_root(found, root, index)
+    if limits_differ(declaration, root):
+        found.add(
+            f"{declaration.path}.limits",
+            "the partition and its root queue both have limits, and they differ; keep one of the two",
+            stage=Stage.STRUCTURE,
+            group=index,
+            reference="partition limits and root queue limits are not equivalent",
+        )
+    for queue in root.walk():
+        check_queues.check_acls(found, queue, index)
+        check_limits.check_queue_limits(found, queue, index)
+        check_queues.check_names(found, queue, index)
+        check_queues.check_properties(found, queue)
+        check_queues.check_zero_limits(found, queue)
+    check_queues.check_resources(found, root, UNLIMITED, index)
+    check_queues.check_max_applications(found, root, index)
+    check_limits.check_hierarchy(found, root, index)
+
+
+def _check_switches(found: Findings, declaration: PartitionDeclaration, index: int) -> None:
+    """Node sorting, the rule of preemption, the resolver of groups."""
+    sort = declaration.node_sort
+    if sort.policy not in _NODE_SORTS:
+        found.add(
+            f"{declaration.path}.nodesortpolicy.type",
+            f"'{sort.policy[:60]}' is no way to sort nodes; use fair (emptiest first) or binpacking (fullest first)",
+            stage=Stage.NODE_SORT,
+            group=index,
+            reference=f"undefined policy: {sort.policy}",
+        )
+    for resource, weight in sort.weights.items():
+        if weight < 0:
+            found.add(
+                f"{declaration.path}.nodesortpolicy.resourceweights.{resource}",
+                f"the weight of {resource} is negative; use 0 or more",
+                stage=Stage.NODE_SORT,
+                group=index,
+                reference=f"negative resource weight for {resource} is not allowed",
+            )
+    rule = declaration.preemption.rule
+    if rule not in _PREEMPTION_RULES:
+        found.add(
+            f"{declaration.path}.preemption.rule",
+            f"'{rule[:60]}' is no rule of preemption; use guarantee or priority"
+            f"{found.did_you_mean(rule, _PREEMPTION_RULES)}",
+            stage=Stage.SYNTAX,
+        )
+    if declaration.resolver not in _RESOLVERS:
+        found.warn(
+            f"{declaration.path}.usergroupresolver.type",
+            f"'{declaration.resolver[:60]}' is no resolver; there will be none. Known: os, ldap, test",
+        )

@@ -1,0 +1,332 @@
+"""Applications and their asks: what was submitted, what is allocated, what waits.
+
+Decides how asks of one application are kept in order (priority, then age, then arrival) and what its totals are. Never
+looks at nodes or other applications. Invariant: `pending` is the sum of its waiting asks, `allocated` plus `placeholders`
+the sum of its allocations, and `priority` the highest priority that waits.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from typing import TYPE_CHECKING
+
+from fairlead.core.lifecycle import State, Step, next_state
+from fairlead.core.reasons import Reason
+from fairlead.core.resources import Book, Items, add_to, take_from
+from fairlead.core.specs import TAG_CREATION_TIME, TAG_REQUIRED_NODE, ApplicationSpec, AskSpec
+
+if TYPE_CHECKING:
+    from fairlead.core.demand import Demand, Shape
+    from fairlead.core.events import Cause
+    from fairlead.core.nodes import Node
+    from fairlead.core.queues import Queue
+
+NO_PRIORITY = -(2**31)
+"""Nothing outstanding; on the wire the smallest 32-bit integer."""
+
+STATE_LOG_MAX = 64
+
+BatchKey = tuple[int, "Shape", str]
+
+
+class Ask:
+    """One request; an allocation once it has a node."""
+
+    __slots__ = (
+        "allocated_ms",
+        "app",
+        "attempted",
+        "created_ms",
+        "evict_cause",
+        "held_on",
+        "in_line",
+        "items",
+        "key",
+        "node",
+        "pending",
+        "preempt_checked_ms",
+        "preempt_triggered",
+        "priority",
+        "replaces",
+        "reserved_on",
+        "scale_up_reported",
+        "seq",
+        "shape",
+        "spec",
+        "victims",
+    )
+
+    def __init__(self, app: Application, spec: AskSpec, seq: int, now_ms: int) -> None:
+        self.app = app
+        self.spec = spec
+        self.key = spec.key
+        self.items: Items = spec.resources.items
+        self.priority = spec.priority
+        self.seq = seq
+        self.created_ms = creation_ms(spec.tags.get(TAG_CREATION_TIME), now_ms)
+        self.shape: Shape | None = None
+        self.pending = False
+        """It waits for a node."""
+        self.in_line = False
+        """It is in one of the application's batches (possibly as a left-over that is skipped)."""
+        self.node: Node | None = None
+        self.allocated_ms: int | None = None
+        self.evict_cause: Cause | None = None
+        """It was told to stop, with this cause, and has not confirmed yet."""
+        self.held_on: Node | None = None
+        """Space on this node is held for it while its victims leave."""
+        self.victims: tuple[Ask, ...] = ()
+        self.reserved_on: Node | None = None
+        self.replaces: Ask | None = None
+        """The placeholder that this ask replaces, or the ask that replaces this placeholder."""
+        self.preempt_triggered = False
+        self.preempt_checked_ms: int | None = None
+        self.attempted = False
+        """Some scheduling run has looked at it."""
+        self.scale_up_reported = False
+
+    @property
+    def required_node(self) -> str:
+        """The only node it may run on, or nothing."""
+        return self.spec.tags.get(TAG_REQUIRED_NODE, "")
+
+    @property
+    def line_key(self) -> tuple[int, int, int]:
+        """Order inside the application: 1. higher priority, 2. created earlier, 3. arrived earlier."""
+        return (-self.priority, self.created_ms, self.seq)
+
+    def __repr__(self) -> str:
+        return f"<Ask {self.app.id}/{self.key} p{self.priority} {'on ' + self.node.id if self.node else 'waits'}>"
+
+
+class Batch:
+    """Asks of one application that differ in nothing but age: one look serves all of them."""
+
+    __slots__ = ("asks", "demand", "key", "line_key")
+
+    def __init__(self, key: BatchKey, demand: Demand, first: Ask) -> None:
+        self.key = key
+        self.demand = demand
+        self.asks: deque[Ask] = deque((first,))
+        self.line_key = first.line_key
+
+    @property
+    def task_group(self) -> str:
+        """The task group of its asks, when they are real asks that may replace placeholders."""
+        return self.key[2]
+
+    def waiting(self) -> list[Ask]:
+        """Its asks that wait, in order."""
+        return [a for a in self.asks if a.pending]
+
+
+def _batch_order(batch: Batch) -> tuple[int, int, int]:
+    return batch.line_key
+
+
+class Application:
+    """What a user submitted, while it lives."""
+
+    __slots__ = (
+        "allocated",
+        "allocations",
+        "asks",
+        "backoff_until_ms",
+        "batches",
+        "by_key",
+        "entry",
+        "finished_ms",
+        "id",
+        "message",
+        "order_key",
+        "park_stamp",
+        "pending",
+        "pending_count",
+        "placeholder_count",
+        "placeholders",
+        "priority",
+        "queue",
+        "rejected",
+        "seq",
+        "spec",
+        "start_ms",
+        "state",
+        "state_log",
+        "submitted_ms",
+        "timer_epoch",
+        "touched",
+        "unschedulable",
+    )
+
+    def __init__(self, spec: ApplicationSpec, queue: Queue, seq: int, now_ms: int) -> None:
+        self.id = spec.id
+        self.spec = spec
+        self.queue = queue
+        self.seq = seq
+        self.submitted_ms = now_ms
+        self.state = State.NEW
+        self.state_log: list[tuple[int, State]] = []
+        self.start_ms: int | None = None
+        self.finished_ms: int | None = None
+        self.message = ""
+        self.rejected: Reason | None = None
+        self.asks: dict[str, Ask] = {}
+        """Everything known by key, waiting or allocated."""
+        self.batches: list[Batch] = []
+        self.by_key: dict[BatchKey, Batch] = {}
+        self.pending: Book = {}
+        self.pending_count = 0
+        self.allocated: Book = {}
+        """Real allocations only."""
+        self.placeholders: Book = {}
+        self.allocations = 0
+        """How many allocations it has, placeholders included."""
+        self.placeholder_count = 0
+        self.priority = NO_PRIORITY
+        self.timer_epoch = 0
+        """Timers of an older epoch are void; every change of state starts a new one."""
+        self.backoff_until_ms: int | None = None
+        self.unschedulable = 0
+        # Kept orders (see policy.line): the entry in the leaf's heap, or the stamp it is parked under.
+        self.order_key: tuple[object, ...] = ()
+        self.entry: object | None = None
+        self.park_stamp = 0
+        self.touched = False
+
+    @property
+    def user(self) -> str:
+        """Who submitted it."""
+        return self.spec.user
+
+    def advance(self, step: Step, now_ms: int) -> State:
+        """Take one step of the life cycle; `IllegalTransition` changes nothing. Returns the state before."""
+        before = self.state
+        after = next_state(self.id, before, step)
+        if after is before:
+            return before
+        self.state = after
+        self.timer_epoch += 1
+        if len(self.state_log) < STATE_LOG_MAX:
+            self.state_log.append((now_ms, after))
+        if after is State.RUNNING:
+            self.start_ms = now_ms
+        return before
+
+    # -- the line of waiting asks ---------------------------------------------------------------------------------
+
+    def join(self, ask: Ask, demand: Demand, task_group: str) -> None:
+        """Put a waiting ask in line behind `demand`."""
+        assert ask.shape is not None
+        key = (ask.priority, ask.shape, task_group)
+        batch = self.by_key.get(key)
+        ask.in_line = True
+        if batch is None:
+            batch = Batch(key, demand, ask)
+            self.by_key[key] = batch
+            demand.pending += 1
+            insort(self.batches, batch, key=_batch_order)
+            return
+        last = batch.asks[-1]
+        if (last.created_ms, last.seq) < (ask.created_ms, ask.seq):
+            batch.asks.append(ask)
+            return
+        batch.asks = deque(sorted((*batch.asks, ask), key=lambda a: (a.created_ms, a.seq)))
+        self._refresh_head(batch)
+
+    def leave(self, ask: Ask) -> None:
+        """`ask` no longer waits: drop it from its batch (lazily unless it is the head)."""
+        assert ask.shape is not None
+        batch = self.by_key[ask.priority, ask.shape, line_group(ask)]
+        if batch.asks[0] is ask:
+            self._refresh_head(batch)
+
+    def withdraw(self, ask: Ask) -> None:
+        """Take `ask` out of its batch for good (before it changes its place in line, or comes back into it)."""
+        assert ask.shape is not None
+        batch = self.by_key.get((ask.priority, ask.shape, line_group(ask)))
+        if batch is not None and ask.in_line:
+            batch.asks.remove(ask)
+            ask.in_line = False
+            self._refresh_head(batch)
+
+    def _refresh_head(self, batch: Batch) -> None:
+        asks = batch.asks
+        while asks and not asks[0].pending:
+            asks.popleft().in_line = False
+        batches = self.batches
+        if not asks:
+            batches.remove(batch)
+            del self.by_key[batch.key]
+            batch.demand.pending -= 1
+            if not batch.demand.pending:
+                batch.demand.leaf.drop_demand(batch.demand)
+            return
+        head = asks[0]
+        key = (-head.priority, head.created_ms, head.seq)
+        if key == batch.line_key:
+            return
+        batch.line_key = key
+        if len(batches) > 1:
+            at = batches.index(batch)
+            if (at + 1 < len(batches) and batches[at + 1].line_key < key) or (at and batches[at - 1].line_key > key):
+                batches.pop(at)
+                insort(batches, batch, key=_batch_order)
+
+    # -- totals ---------------------------------------------------------------------------------------------------
+
+    def count_pending(self, ask: Ask) -> None:
+        """`ask` waits from now on."""
+        ask.pending = True
+        self.pending_count += 1
+        add_to(self.pending, ask.items)
+
+    def uncount_pending(self, ask: Ask) -> None:
+        """`ask` waits no longer."""
+        ask.pending = False
+        self.pending_count -= 1
+        take_from(self.pending, ask.items)
+
+    def count_allocated(self, ask: Ask) -> None:
+        """`ask` has a node from now on."""
+        self.allocations += 1
+        if ask.spec.placeholder:
+            self.placeholder_count += 1
+            add_to(self.placeholders, ask.items)
+        else:
+            add_to(self.allocated, ask.items)
+
+    def uncount_allocated(self, ask: Ask) -> None:
+        """`ask` has no node any longer."""
+        self.allocations -= 1
+        if ask.spec.placeholder:
+            self.placeholder_count -= 1
+            take_from(self.placeholders, ask.items)
+        else:
+            take_from(self.allocated, ask.items)
+
+    def waiting_asks(self) -> list[Ask]:
+        """Every waiting ask, in the application's own order."""
+        return sorted((a for a in self.asks.values() if a.pending), key=lambda a: a.line_key)
+
+    def allocated_asks(self) -> list[Ask]:
+        """Every allocation, in order of arrival."""
+        return [a for a in self.asks.values() if a.node is not None]
+
+    def __repr__(self) -> str:
+        return f"<Application {self.id} {self.state} in {self.queue.path}>"
+
+
+def line_group(ask: Ask) -> str:
+    """The task group that a real ask waits with; placeholders and plain asks have none."""
+    return "" if ask.spec.placeholder else ask.spec.task_group
+
+
+def creation_ms(tag: str | None, now_ms: int) -> int:
+    """The creation time that a tag states in Unix seconds, else the time of arrival."""
+    if tag is None:
+        return now_ms
+    try:
+        return int(tag) * 1000
+    except ValueError:
+        return now_ms

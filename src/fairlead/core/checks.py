@@ -1,0 +1,121 @@
+"""The check of the books: everything that must hold after every act, worked out a second time from the parts.
+
+Decides nothing and changes nothing; a violation is an AssertionError that names the place. Tests call it after each step.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.applications import NO_PRIORITY, line_group
+from fairlead.core.lifecycle import LIVE
+from fairlead.core.resources import Book, add_to, pruned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fairlead.core.applications import Application, Ask
+    from fairlead.core.nodes import Node
+    from fairlead.core.partition import Partition
+    from fairlead.core.queues import Queue
+
+
+def check_partition(partition: Partition) -> None:
+    """Assert every invariant of one partition."""
+    for node in partition.nodes.nodes.values():
+        _check_node(node)
+    total: Book = {}
+    for node in partition.nodes.nodes.values():
+        add_to(total, tuple(node.total.items()))
+    _same(partition.nodes.total, total, "sum of the nodes", partition.name)
+    if partition.nodes.nodes:
+        _same(partition.root.max or {}, total, "root maximum", partition.name)
+    for app in partition.applications.values():
+        _check_application(partition, app)
+    for queue in partition.root.walk():
+        _check_queue(queue)
+    shapes = [a.shape for app in partition.applications.values() for a in app.asks.values() if a.pending]
+    for shape in partition.shapes.values():
+        assert shape.pending == shapes.count(shape), f"shape {shape.key} counts {shape.pending} waiting asks"
+    for ask in partition.holds:
+        assert ask.pending, f"{ask} holds space but does not wait"
+        assert ask.held_on is not None, f"{ask} is in the list of holds without a node"
+        assert ask in ask.held_on.held, f"{ask} holds space that {ask.held_on} does not know of"
+
+
+def _sum(asks: Iterable[Ask]) -> Book:
+    book: Book = {}
+    for ask in asks:
+        add_to(book, ask.items)
+    return book
+
+
+def _same(book: Book, want: Book, what: str, where: str) -> None:
+    assert pruned(book) == pruned(want), f"{where}: {what} is {pruned(book)}, its parts sum up to {pruned(want)}"
+
+
+def _check_node(node: Node) -> None:
+    _same(node.allocated, _sum(node.allocations), "allocated", node.id)
+    available = dict(node.total)
+    for book in (node.allocated, node.occupied):
+        for name, amount in book.items():
+            available[name] = available.get(name, 0) - amount
+    _same(node.available, available, "available", node.id)
+    free = dict(available)
+    for items in node.held.values():
+        for name, amount in items:
+            free[name] = free.get(name, 0) - amount
+    _same(node.free, free, "free", node.id)
+    for ask in node.allocations:
+        assert ask.node is node, f"{ask} is in the books of {node.id}"
+        assert not ask.pending, f"{ask} waits and runs"
+
+
+def _check_application(partition: Partition, app: Application) -> None:
+    waiting = [a for a in app.asks.values() if a.pending]
+    running = [a for a in app.asks.values() if a.node is not None]
+    _same(app.pending, _sum(waiting), "pending", app.id)
+    assert app.pending_count == len(waiting), f"{app.id}: {app.pending_count} asks counted, {len(waiting)} wait"
+    _same(app.allocated, _sum(a for a in running if not a.spec.placeholder), "allocated", app.id)
+    _same(app.placeholders, _sum(a for a in running if a.spec.placeholder), "placeholders", app.id)
+    assert app.allocations == len(running), f"{app.id}: {app.allocations} allocations counted, {len(running)} there"
+    assert app.priority == max((a.priority for a in waiting), default=NO_PRIORITY), f"{app.id}: priority {app.priority}"
+    lines = [batch.line_key for batch in app.batches]
+    assert lines == sorted(lines), f"{app.id}: batches out of order"
+    in_batches = [a for batch in app.batches for a in batch.asks if a.pending]
+    assert sorted(a.seq for a in in_batches) == sorted(a.seq for a in waiting), f"{app.id}: asks missing in line"
+    for batch in app.batches:
+        head = batch.asks[0]
+        assert head.pending, f"{app.id}: a batch is headed by {head}, which does not wait"
+        assert batch.line_key == head.line_key, f"{app.id}: a batch is in line under another key than its head's"
+        assert batch.key == (head.priority, head.shape, line_group(head)), f"{app.id}: {head} is in a foreign batch"
+        waits = [a.line_key for a in batch.asks if a.pending]
+        assert waits == sorted(waits), f"{app.id}: asks out of order in a batch"
+    for ask in running:
+        assert ask.node is not None
+        assert ask in ask.node.allocations, f"{ask} is not in the books of its node"
+        assert partition.nodes.nodes.get(ask.node.id) is ask.node, f"{ask} runs on a node that is gone"
+
+
+def _check_queue(queue: Queue) -> None:
+    apps = list(queue.applications.values())
+    children = list(queue.children.values())
+    assert not (apps and children), f"{queue.path} has applications and children"
+    allocated: Book = {}
+    pending: Book = {}
+    for app in apps:
+        for book in (app.allocated, app.placeholders):
+            add_to(allocated, tuple(book.items()))
+        add_to(pending, tuple(app.pending.items()))
+    for child in children:
+        add_to(allocated, tuple(child.allocated.items()))
+        add_to(pending, tuple(child.pending.items()))
+    _same(queue.allocated, allocated, "allocated", queue.path)
+    _same(queue.pending, pending, "pending", queue.path)
+    assert all(v >= 0 for v in queue.allocated.values()), f"{queue.path}: allocated below zero {queue.allocated}"
+    running = sum(1 for a in apps if a.state in LIVE) + sum(c.running for c in children)
+    assert queue.running == running, f"{queue.path}: {queue.running} running counted, {running} there"
+    below = [a.priority for a in apps] + [c.reported for c in children]
+    raw = max(below, default=NO_PRIORITY)
+    assert queue.raw_priority == raw, f"{queue.path}: priority {queue.raw_priority}, highest below is {raw}"
+    assert queue.reported == queue.adjust(raw), f"{queue.path}: reports {queue.reported}"

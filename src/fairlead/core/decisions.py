@@ -1,0 +1,156 @@
+"""What the scheduler orders or reports, in the order it decided. Frozen values; the caller carries them out.
+
+Decides the words of the way out. `Allocated` and `Evict` want an act from outside; all others say what is already so.
+An `Evict` is confirmed by a `Release` event with the same cause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead.core.events import Cause
+from fairlead.core.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """Start this: the ask has a node."""
+
+    application: str
+    key: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Stop this and confirm with `Release`; `on_behalf_of` is the key it makes room for (empty: nobody)."""
+
+    application: str
+    key: str
+    node: str
+    cause: Cause
+    on_behalf_of: str = ""
+    rule: str = ""
+    """Which rule chose it, e.g. `priority`, `guarantee`, `quota`, `required-node`, `placeholder`."""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """This is no longer in the books (an echo, nothing to do; on a lost node the work is gone too)."""
+
+    application: str
+    key: str
+    node: str
+    cause: Cause
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A node (or the space that victims leave) is held for this ask."""
+
+    application: str
+    key: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreserved:
+    """It is no longer held."""
+
+    application: str
+    key: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationAccepted:
+    """The application has a queue."""
+
+    id: str
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationRejected:
+    """The application was not taken in."""
+
+    id: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationChanged:
+    """The application has a new state."""
+
+    id: str
+    state: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskRejected:
+    """The ask was not taken in."""
+
+    application: str
+    key: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityChanged:
+    """A waiting ask has a new priority."""
+
+    application: str
+    key: str
+    old: int
+    new: int
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAccepted:
+    """The node is in."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRejected:
+    """The node was not taken in (or an order about it made no sense)."""
+
+    id: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A configuration took effect."""
+
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationRejected:
+    """A configuration was refused as a whole; the old one goes on."""
+
+    reason: Reason
+
+
+Decision = (
+    Allocated
+    | Evict
+    | Released
+    | Reserved
+    | Unreserved
+    | ApplicationAccepted
+    | ApplicationRejected
+    | ApplicationChanged
+    | AskRejected
+    | PriorityChanged
+    | NodeAccepted
+    | NodeRejected
+    | Configured
+    | ConfigurationRejected
+)

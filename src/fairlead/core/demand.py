@@ -1,0 +1,88 @@
+"""Shapes and demands: what is asked for, so that equal asks are looked at once.
+
+A *shape* is everything about an ask that decides on which node it fits; it is shared by the whole partition. A *demand* is
+one shape in one leaf (behind one gate): everything about an ask that decides whether it could be placed now. When a
+demand meets an obstacle, the applications that have nothing else to offer are parked behind it, and nobody looks at them
+again until that obstacle moves. Decides only who is worth looking at; never the order, never a placement.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from fairlead.core.lifecycle import State
+from fairlead.core.resources import Items
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Application
+    from fairlead.core.queues import Queue
+
+ShapeKey = tuple[Items, str]
+
+
+class Shape:
+    """Resources and node constraints of an ask; one object for all that are equal in a partition."""
+
+    __slots__ = ("blocked_by_root", "items", "key", "pending", "required_node", "unfit", "waiting")
+
+    def __init__(self, key: ShapeKey) -> None:
+        self.key = key
+        self.items, self.required_node = key
+        self.pending = 0
+        """Waiting asks of this shape, over all applications; the partition drops the shape at 0."""
+        self.unfit = False
+        """No node had room when last looked, and none that could take it gained room since."""
+        self.blocked_by_root = False
+        """It was unfit because of the sum of all nodes, not because of each single one."""
+        self.waiting: dict[Demand, None] = {}
+        """Demands to wake up when it may fit again."""
+
+
+class Demand:
+    """One shape in one leaf, or (shape None) everything behind a gate of that leaf."""
+
+    __slots__ = ("candidate", "key", "leaf", "obstacle", "parked", "pending", "shape")
+
+    def __init__(self, leaf: Queue, shape: Shape | None, key: object) -> None:
+        self.leaf = leaf
+        self.shape = shape
+        self.key = key
+        self.pending = 0
+        """Batches of applications that refer to it; the leaf drops it at 0."""
+        self.obstacle: object | None = None
+        """What is in the way above the nodes (a queue at its maximum, a limit); None: nothing known."""
+        self.parked: list[tuple[object, int, Application]] = []
+        """Heap of `(application key, park stamp, application)`; an entry counts while the stamp is the application's."""
+        self.candidate: Application | None = None
+        """The application that was let out of the heap since the obstacle moved."""
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether looking at it again would be a waste."""
+        return self.obstacle is not None or (self.shape is not None and self.shape.unfit)
+
+    def park(self, app: Application) -> None:
+        """Put an application that has nothing else to offer behind this demand."""
+        heappush(self.parked, (app.order_key, app.park_stamp, app))
+
+    def best_parked(self) -> Application | None:
+        """Take out the first application in order that is still parked."""
+        while self.parked:
+            _, stamp, app = heappop(self.parked)
+            if app.park_stamp == stamp:
+                return app
+        return None
+
+    def wake(self) -> None:
+        """The obstacle may have moved: the leaf looks again at its next visit."""
+        self.obstacle = None
+        if self.parked:
+            self.leaf.open_demands[self] = None
+            self.leaf.wake()
+
+    def serves(self, app: Application) -> bool:
+        """Whether `app` still has asks of this demand in line."""
+        if self.shape is None:
+            return app.state is State.ACCEPTED and app.pending_count > 0
+        return any(batch.demand is self for batch in app.batches)

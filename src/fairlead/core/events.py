@@ -1,0 +1,136 @@
+"""What can happen to the scheduler: facts from outside, frozen. `Scheduler.handle` takes one and a time.
+
+Decides the words of the way in. Every event can be journalled (see `fairlead.journal.codec`), carries no time of its own
+(the caller says when) and never refers to an object, only to ids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fairlead.core.resources import Resources
+from fairlead.core.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
+
+
+class Cause(StrEnum):
+    """Why an allocation ended. The first four are YuniKorn's termination types; the rest come from our own places."""
+
+    STOPPED_BY_RM = "STOPPED_BY_RM"
+    TIMEOUT = "TIMEOUT"
+    PREEMPTED_BY_SCHEDULER = "PREEMPTED_BY_SCHEDULER"
+    PLACEHOLDER_REPLACED = "PLACEHOLDER_REPLACED"
+    FINISHED = "FINISHED"
+    """It ended by itself, well or not; the resource manager knows the exit status."""
+    INTERRUPTED = "INTERRUPTED"
+    """It was broken off from outside (killed, machine lost) and may be tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configure:
+    """The queue file is (re)placed as one step."""
+
+    spec: ClusterSpec
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AddNode:
+    """A node registers."""
+
+    node: NodeSpec
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateNode:
+    """A node's capacity is replaced (attributes never change)."""
+
+    id: str
+    capacity: Resources
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class DrainNode:
+    """No new work for this node; what runs goes on."""
+
+    id: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class UndrainNode:
+    """The node takes new work again."""
+
+    id: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveNode:
+    """The node is gone; its allocations are lost."""
+
+    id: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class AddApplication:
+    """A user submits an application."""
+
+    application: ApplicationSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveApplication:
+    """An application is taken out with all it has."""
+
+    id: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class AddAsks:
+    """Asks arrive (or known ones change, or allocations that exist already are reported with their node)."""
+
+    asks: tuple[AskSpec, ...]
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """An allocation or ask is no more: the resource manager stopped it, or confirms what it was told to stop.
+
+    An empty `key` means everything of the application.
+    """
+
+    application: str
+    key: str
+    cause: Cause = Cause.STOPPED_BY_RM
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class SetPriority:
+    """An administrator or the owner changes the priority of a waiting ask. An empty `key`: all of the application."""
+
+    application: str
+    key: str
+    priority: int
+    who: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+Event = (
+    Configure
+    | AddNode
+    | UpdateNode
+    | DrainNode
+    | UndrainNode
+    | RemoveNode
+    | AddApplication
+    | RemoveApplication
+    | AddAsks
+    | Release
+    | SetPriority
+)

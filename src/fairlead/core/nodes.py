@@ -1,0 +1,401 @@
+"""Nodes: what each has, what is used and held there, and which one comes first for an ask.
+
+Decides the order of nodes (emptiest or fullest first, then the id) and whether an amount fits on one. Never decides for
+whom. Two ways to the same answer: a heap by score that answers at once while its top has room, and columns of numbers
+searched all at once when it has not. Invariant: `available = total - allocated - occupied`; `free` is what of that is
+not held for a preemptor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead.core.demand import Demand, Shape
+from fairlead.core.resources import INT64_MAX, INT64_MIN, Book, Items, Resources, add_to, fits_in
+from fairlead.core.specs import NodeSortSpec, NodeSpec
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Ask
+
+TOPS_TRIED = 4
+"""How many of the best nodes are tried one by one before all are searched at once."""
+FEW_NODES = 12
+"""Up to this many nodes the heap is simply walked to its end."""
+
+
+class Node:
+    """One node with its books."""
+
+    __slots__ = (
+        "allocated",
+        "allocations",
+        "attributes",
+        "available",
+        "changed",
+        "entry",
+        "foreign",
+        "free",
+        "held",
+        "id",
+        "occupied",
+        "reservations",
+        "row",
+        "row_stale",
+        "schedulable",
+        "score",
+        "score_terms",
+        "seq",
+        "spec",
+        "total",
+        "weight_sum",
+    )
+
+    def __init__(self, spec: NodeSpec, seq: int) -> None:
+        self.id = spec.id
+        self.spec = spec
+        self.seq = seq
+        self.attributes = dict(spec.attributes)
+        self.schedulable = spec.schedulable
+        self.total: Book = {}
+        self.allocated: Book = {}
+        self.occupied: Book = {}
+        """What others (not this scheduler) use here."""
+        self.available: Book = {}
+        self.free: Book = self.available
+        self.held: dict[Ask, Items] = {}
+        """Space held for these asks while their victims leave."""
+        self.allocations: dict[Ask, None] = {}
+        self.foreign: dict[str, Items] = {}
+        self.reservations: dict[Ask, None] = {}
+        self.score = 0.0
+        self.score_terms: tuple[tuple[str, int, float], ...] = ()
+        self.weight_sum = 0.0
+        # Kept orders (NodeTable).
+        self.entry: object | None = None
+        self.changed = False
+        self.row = -1
+        self.row_stale = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes ordinary new work."""
+        return self.schedulable and not self.reservations
+
+    def set_capacity(self, capacity: Resources) -> None:
+        """Replace what the node has in total; amounts of 0 count as not there."""
+        self.total = capacity.as_dict()
+        self.recompute()
+
+    def recompute(self) -> None:
+        """Work out `available` and `free` from the other books."""
+        available = dict(self.total)
+        for book in (self.allocated, self.occupied):
+            for name, amount in book.items():
+                available[name] = available.get(name, 0) - amount
+        self.available = available
+        self._recompute_free()
+
+    def _recompute_free(self) -> None:
+        if not self.held:
+            self.free = self.available
+            return
+        free = dict(self.available)
+        for items in self.held.values():
+            for name, amount in items:
+                free[name] = free.get(name, 0) - amount
+        self.free = free
+
+    def take(self, ask: Ask) -> None:
+        """`ask` is allocated here. No check: the caller made sure, or is forced to."""
+        available, allocated = self.available, self.allocated
+        for name, amount in ask.items:
+            available[name] = available.get(name, 0) - amount
+            allocated[name] = allocated.get(name, 0) + amount
+        self.allocations[ask] = None
+        if self.held:
+            self._recompute_free()
+
+    def give_back(self, ask: Ask) -> None:
+        """`ask` is gone from here."""
+        available, allocated = self.available, self.allocated
+        for name, amount in ask.items:
+            available[name] = available.get(name, 0) + amount
+            allocated[name] -= amount
+        del self.allocations[ask]
+        if self.held:
+            self._recompute_free()
+
+    def resize(self, old: Items, new: Items) -> None:
+        """An allocation here changed its size while it runs."""
+        for items, sign in ((old, -1), (new, 1)):
+            for name, amount in items:
+                self.available[name] = self.available.get(name, 0) - sign * amount
+                self.allocated[name] = self.allocated.get(name, 0) + sign * amount
+        if self.held:
+            self._recompute_free()
+
+    def hold(self, ask: Ask) -> None:
+        """Keep space for `ask` while its victims leave."""
+        self.held[ask] = ask.items
+        self._recompute_free()
+
+    def unhold(self, ask: Ask) -> None:
+        """Keep space for `ask` no longer."""
+        self.held.pop(ask, None)
+        self._recompute_free()
+
+    def set_foreign(self, key: str, items: Items | None) -> None:
+        """Work of another scheduler uses this much here (None: no longer)."""
+        if items is None:
+            self.foreign.pop(key, None)
+        else:
+            self.foreign[key] = items
+        self.occupied = {}
+        for used in self.foreign.values():
+            add_to(self.occupied, used)
+        self.recompute()
+
+    def fits_total(self, items: Items) -> bool:
+        """Whether the amount would fit on the empty node."""
+        return fits_in(items, self.total)
+
+    def room_for(self, ask: Ask) -> bool:
+        """Whether `ask` fits into what is free, counting what is held for itself."""
+        if ask not in self.held:
+            return fits_in(ask.items, self.free)
+        mine = dict(self.held[ask])
+        return all(v <= self.free.get(n, 0) + mine.get(n, 0) for n, v in ask.items if v > 0)
+
+    def weigh(self, sort: NodeSortSpec) -> None:
+        """Take over how the order of nodes is made."""
+        terms = [(n, t, float(sort.weights[n])) for n, t in sorted(self.total.items()) if sort.weights.get(n, 0) > 0]
+        self.score_terms = tuple(terms)
+        self.weight_sum = sum(w for _, _, w in terms)
+
+    def usage(self) -> float:
+        """Weighted share in use, 0 (empty) to 1 (full); more when over-committed."""
+        if not self.score_terms:
+            return 0.0
+        available, used = self.available, 0.0
+        for name, total, weight in self.score_terms:
+            used += (1.0 - available.get(name, 0) / total) * weight
+        return used / self.weight_sum
+
+    def __repr__(self) -> str:
+        return f"<Node {self.id}>"
+
+
+class NodeTable:
+    """All nodes of a partition in order, and the memory of what fits nowhere."""
+
+    def __init__(self, sort: NodeSortSpec) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.sort = sort
+        self.total: Book = {}
+        self.unfit: dict[Shape, None] = {}
+        """Shapes that had room nowhere when last looked."""
+        self._heap: list[tuple[float, str, int, Node]] = []
+        self._changed: list[Node] = []
+        self._pushes = 0
+        # Columns: row i is the i-th node by id.
+        self._rows: list[Node] = []
+        self._rows_valid = False
+        self._stale_rows: list[Node] = []
+        self._scores: npt.NDArray[np.float64] = np.empty(0)
+        self._open: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        self._columns: dict[str, npt.NDArray[np.int64]] = {}
+
+    # -- membership -----------------------------------------------------------------------------------------------
+
+    def add(self, node: Node) -> None:
+        """A node joins."""
+        self.nodes[node.id] = node
+        self._rows_valid = False
+        node.weigh(self.sort)
+        self._add_total(node.total, 1)
+        self.gained(node)
+
+    def remove(self, node: Node) -> None:
+        """A node leaves; its books are the caller's business."""
+        del self.nodes[node.id]
+        node.entry = None
+        self._rows_valid = False
+        self._add_total(node.total, -1)
+
+    def resize(self, node: Node, capacity: Resources) -> None:
+        """A node's capacity is replaced."""
+        self._add_total(node.total, -1)
+        node.set_capacity(capacity)
+        node.weigh(self.sort)
+        self._add_total(node.total, 1)
+        self.gained(node)
+
+    def _add_total(self, book: Book, sign: int) -> None:
+        for name, amount in book.items():
+            left = self.total.get(name, 0) + sign * amount
+            if left:
+                self.total[name] = left
+            else:
+                self.total.pop(name, None)
+
+    def resort(self, sort: NodeSortSpec) -> None:
+        """Order nodes by another policy or other weights from now on."""
+        self.sort = sort
+        for node in self.nodes.values():
+            node.weigh(sort)
+            self.touch(node)
+
+    # -- changes --------------------------------------------------------------------------------------------------
+
+    def touch(self, node: Node) -> None:
+        """The node's score, room or openness changed."""
+        if not node.changed:
+            node.changed = True
+            self._changed.append(node)
+        if not node.row_stale:
+            node.row_stale = True
+            self._stale_rows.append(node)
+
+    def gained(self, node: Node) -> None:
+        """The node has more room than before: wake the shapes that fit there now."""
+        self.touch(node)
+        if not self.unfit:
+            return
+        for shape in list(self.unfit):
+            if shape.blocked_by_root or (
+                shape.required_node == node.id
+                if shape.required_node
+                else node.is_open and fits_in(shape.items, node.free)
+            ):
+                self.clear_unfit(shape)
+
+    def clear_unfit(self, shape: Shape) -> None:
+        """`shape` may fit again; whoever waits with it is woken."""
+        self.unfit.pop(shape, None)
+        shape.unfit = shape.blocked_by_root = False
+        waiting, shape.waiting = shape.waiting, {}
+        for demand in waiting:
+            demand.wake()
+
+    def mark_unfit(self, shape: Shape, by_root: bool = False) -> None:
+        """`shape` has room nowhere until some node gains."""
+        shape.unfit = True
+        shape.blocked_by_root = by_root
+        self.unfit[shape] = None
+
+    def wait_for(self, shape: Shape, demand: Demand) -> None:
+        """Wake `demand` when `shape` may fit again."""
+        shape.waiting[demand] = None
+
+    # -- search ---------------------------------------------------------------------------------------------------
+
+    def score(self, node: Node) -> float:
+        """Smaller comes first: usage for `fair`, 1 - usage for `binpacking`."""
+        usage = node.usage()
+        return usage if self.sort.policy == "fair" else 1.0 - usage
+
+    def first_fit(self, items: Items) -> Node | None:
+        """The first open node in order (score, then id) that has room for `items`."""
+        heap = self._refreshed()
+        aside: list[tuple[float, str, int, Node]] = []
+        found: Node | None = None
+        limit = len(self.nodes) if len(self.nodes) <= FEW_NODES else TOPS_TRIED
+        while heap:
+            entry = heap[0]
+            node = entry[3]
+            if node.entry is not entry:
+                heappop(heap)
+                continue
+            free = node.free
+            for name, amount in items:
+                if amount > free.get(name, 0):
+                    break
+            else:
+                found = node
+                break
+            aside.append(heappop(heap))
+            if len(aside) >= limit:
+                found = self._scan(items)
+                break
+        for entry in aside:
+            heappush(heap, entry)
+        return found
+
+    def in_order(self) -> Iterator[Node]:
+        """Every open node, in order. For rules that columns cannot answer."""
+        for _, _, _, node in sorted(e for e in self._refreshed() if e[3].entry is e):
+            yield node
+
+    def every(self) -> list[Node]:
+        """Every node by (score, id), open or not."""
+        return sorted(self.nodes.values(), key=lambda n: (self.score(n), n.id))
+
+    def _refreshed(self) -> list[tuple[float, str, int, Node]]:
+        heap = self._heap
+        if self._changed:
+            for node in self._changed:
+                node.changed = False
+                if node.schedulable and not node.reservations and node.id in self.nodes:
+                    self._pushes += 1
+                    node.score = self.score(node)
+                    entry = (node.score, node.id, self._pushes, node)
+                    node.entry = entry
+                    heappush(heap, entry)
+                else:
+                    node.entry = None
+            self._changed.clear()
+            if len(heap) > 4 * len(self.nodes) + 64:
+                heap[:] = [e for e in heap if e[3].entry is e]
+                heapify(heap)
+        return heap
+
+    def _scan(self, items: Items) -> Node | None:
+        """First fit over all columns at once; the same answer as walking the heap to its end."""
+        self._sync_rows()
+        fits = self._open.copy()
+        for name, amount in items:
+            column = self._columns.get(name)
+            if column is None:
+                return None
+            np.logical_and(fits, column >= amount, out=fits)
+        rows = np.flatnonzero(fits)
+        if not len(rows):
+            return None
+        return self._rows[rows[np.argmin(self._scores[rows])]]
+
+    def _sync_rows(self) -> None:
+        if not self._rows_valid:
+            self._build_rows()
+        for node in self._stale_rows:
+            node.row_stale = False
+            if node.row >= 0 and node.id in self.nodes:
+                self._write_row(node)
+        self._stale_rows.clear()
+
+    def _build_rows(self) -> None:
+        self._rows = sorted(self.nodes.values(), key=lambda n: n.id)
+        size = len(self._rows)
+        self._scores = np.zeros(size)
+        self._open = np.zeros(size, dtype=np.bool_)
+        names = sorted({n: None for node in self._rows for n in node.free})
+        self._columns = {n: np.zeros(size, dtype=np.int64) for n in names}
+        for i, node in enumerate(self._rows):
+            node.row = i
+            self._write_row(node)
+        self._rows_valid = True
+
+    def _write_row(self, node: Node) -> None:
+        row = node.row
+        self._scores[row] = self.score(node)
+        self._open[row] = node.is_open
+        for name, column in self._columns.items():
+            column[row] = max(min(node.free.get(name, 0), INT64_MAX), INT64_MIN)
+        for name in node.free:
+            if name not in self._columns:
+                column = self._columns[name] = np.zeros(len(self._rows), dtype=np.int64)
+                column[row] = max(min(node.free[name], INT64_MAX), INT64_MIN)

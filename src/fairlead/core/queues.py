@@ -1,0 +1,417 @@
+"""The queue tree: what each queue may use, uses and waits for.
+
+Decides how usage, waiting work, running applications and priorities bubble up, and what room a queue has left. Never
+orders queues and never places anything. Invariant: what a queue has allocated and pending is the sum of its children (or
+of its applications); `reported` is the highest priority that waits below, after fence and offset.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from fairlead.core.applications import NO_PRIORITY, Application
+from fairlead.core.demand import Demand
+from fairlead.core.properties import QueueProperties, inherited
+from fairlead.core.resources import Book, Items, Limits, is_pending
+from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, QueueSpec, TemplateSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+RECOVERY_QUEUE = "root.@recovery@"
+
+
+class QueueState(StrEnum):
+    """Whether a queue takes part."""
+
+    ACTIVE = "Active"
+    DRAINING = "Draining"
+    STOPPED = "Stopped"
+
+
+class Queue:
+    """One queue with its books. Names and paths are lower case."""
+
+    __slots__ = (
+        "_lineage",
+        "admin_acl",
+        "allocated",
+        "allocating_accepted",
+        "applications",
+        "asleep",
+        "changed_apps",
+        "changed_children",
+        "children",
+        "entry",
+        "gates",
+        "guaranteed",
+        "heap",
+        "is_leaf",
+        "limits",
+        "managed",
+        "max",
+        "max_applications",
+        "name",
+        "open_demands",
+        "demands",
+        "parent",
+        "path",
+        "pending",
+        "preempting",
+        "priority_counts",
+        "properties",
+        "raw_priority",
+        "reported",
+        "running",
+        "seq",
+        "share_terms",
+        "state",
+        "submit_acl",
+        "template",
+        "touched",
+        "waiting",
+    )
+
+    def __init__(self, name: str, parent: Queue | None, seq: int, *, leaf: bool, managed: bool) -> None:
+        self.name = name.lower()
+        self.parent = parent
+        self.path: str = self.name if parent is None else f"{parent.path}.{self.name}"
+        self.seq = seq
+        self.is_leaf = leaf
+        self.managed = managed
+        self.state = QueueState.ACTIVE
+        self.children: dict[str, Queue] = {}
+        self.applications: dict[str, Application] = {}
+        self._lineage: tuple[Queue, ...] = ()
+        # What it may use.
+        self.max: dict[str, int] | None = None
+        self.guaranteed: dict[str, int] | None = None
+        self.max_applications = 0
+        self.properties = QueueProperties.of({}, leaf)
+        self.template: TemplateSpec | None = None
+        self.admin_acl = ""
+        self.submit_acl = ""
+        self.limits: tuple[object, ...] = ()
+        # What it uses.
+        self.allocated: Book = {}
+        self.pending: Book = {}
+        self.preempting: Book = {}
+        self.running = 0
+        self.allocating_accepted: dict[str, None] = {}
+        # Priorities: how many applications (leaf) or children (parent) report each value.
+        self.priority_counts: dict[int, int] = {}
+        self.raw_priority = NO_PRIORITY
+        self.reported = NO_PRIORITY
+        # Kept orders (policy.line) and who waits for room here.
+        self.demands: dict[object, Demand] = {}
+        self.gates: dict[object, Demand] = {}
+        self.open_demands: dict[Demand, None] = {}
+        self.waiting: dict[Demand, None] = {}
+        self.heap: list[tuple[object, ...]] = []
+        self.changed_children: list[Queue] = []
+        self.changed_apps: list[Application] = []
+        self.entry: object | None = None
+        self.touched = False
+        self.asleep = False
+        self.share_terms: tuple[tuple[str, int], ...] | None = None
+        if parent is not None:
+            parent.children[self.name] = self
+
+    # -- the tree -------------------------------------------------------------------------------------------------
+
+    @property
+    def lineage(self) -> tuple[Queue, ...]:
+        """This queue, its parent, …, the root."""
+        if not self._lineage:
+            self._lineage = (self,) if self.parent is None else (self, *self.parent.lineage)
+        return self._lineage
+
+    def walk(self) -> Iterator[Queue]:
+        """This queue and all below, parents first, children in order of creation."""
+        yield self
+        for child in self.children.values():
+            yield from child.walk()
+
+    def find(self, path: str) -> Queue | None:
+        """The queue with this full path (any case), below or at this root."""
+        parts = path.lower().split(".")
+        if parts[0] != self.name:
+            return None
+        queue: Queue | None = self
+        for part in parts[1:]:
+            queue = queue.children.get(part) if queue is not None else None
+        return queue
+
+    # -- configuration --------------------------------------------------------------------------------------------
+
+    def configure(self, spec: QueueSpec) -> None:
+        """Take over what the file says about this queue (not its children). The root never has limits of its own."""
+        self.managed = True
+        own = {k: str(v) for k, v in spec.properties.items()}
+        raw = inherited(self.parent.properties.raw, own) if self.parent is not None else own
+        self._apply(raw, spec.guaranteed, spec.max, spec.max_applications, is_root=self.parent is None)
+        self.template = spec.child_template
+        self.admin_acl, self.submit_acl = spec.admin_acl, spec.submit_acl
+        self.limits = spec.limits
+
+    def configure_dynamic(self, template: TemplateSpec | None) -> None:
+        """Set up a queue that a placement rule made: a leaf takes the template whole, a parent only passes it on."""
+        if self.is_leaf and template is not None:
+            self._apply(dict(template.properties), template.guaranteed, template.max, template.max_applications)
+        else:
+            self._apply({}, None, None, 0)
+            self.template = template
+
+    def _apply(
+        self,
+        raw: Mapping[str, str],
+        guaranteed: Limits | None,
+        maximum: Limits | None,
+        apps: int,
+        is_root: bool = False,
+    ) -> None:
+        self.properties = QueueProperties.of(raw, self.is_leaf)
+        self.max_applications = apps
+        if not is_root:
+            self.max = maximum.as_dict() if maximum is not None and maximum.is_set else None
+            self.guaranteed = guaranteed.as_dict() if guaranteed is not None and guaranteed.is_set else None
+        self.share_terms = None
+
+    # -- room -----------------------------------------------------------------------------------------------------
+
+    def headroom(self) -> dict[str, int] | None:
+        """What is left under every maximum from here to the root; None: unlimited. May be negative."""
+        room: dict[str, int] | None = None
+        for queue in reversed(self.lineage):
+            if queue.max is None:
+                continue
+            own = {n: v - queue.allocated.get(n, 0) for n, v in queue.max.items()}
+            room = own if room is None else _component_min(room, own)
+        return room
+
+    def effective_max(self) -> dict[str, int] | None:
+        """The tightest maximum from here to the root for each resource; None: none is set."""
+        tightest: dict[str, int] | None = None
+        for queue in self.lineage:
+            if queue.max is not None:
+                tightest = dict(queue.max) if tightest is None else _component_min(tightest, queue.max)
+        return tightest
+
+    def short_of_room(self, items: Items) -> Queue | None:
+        """The first queue from here up to (not including) the root whose maximum has no room for this amount."""
+        for queue in self.lineage:
+            limit = queue.max
+            if limit is None or queue.parent is None:
+                continue
+            used = queue.allocated
+            for name, amount in items:
+                if name in limit and used.get(name, 0) + amount > limit[name] and amount > 0:
+                    return queue
+        return None
+
+    def gate_closed(self, app_id: str) -> Queue | None:
+        """The first queue from the root down that runs as many applications as it may, or None (`maxapplications`)."""
+        for queue in reversed(self.lineage):
+            most = queue.max_applications
+            if not most or app_id in queue.allocating_accepted:
+                continue
+            if queue.running + len(queue.allocating_accepted) + 1 > most:
+                return queue
+        return None
+
+    def fair_max(self) -> dict[str, int]:
+        """What the share of this queue is measured against where it has no guarantee.
+
+        The root's is the sum of the nodes; a child takes its parent's and overwrites it with its own maximum, type by
+        type, even upwards. Empty without nodes.
+        """
+        if self.parent is None:
+            return dict(self.max or {})
+        fair = self.parent.fair_max()
+        if fair and self.max is not None:
+            fair.update(self.max)
+        return fair
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether something waits here."""
+        return is_pending(self.pending)
+
+    # -- usage ----------------------------------------------------------------------------------------------------
+
+    def add_pending(self, items: Items) -> None:
+        """Work of this size waits from now on, here and up to the root."""
+        for queue in self.lineage:
+            book = queue.pending
+            for name, amount in items:
+                book[name] = book.get(name, 0) + amount
+            queue.touch()
+
+    def take_pending(self, items: Items) -> None:
+        """Work of this size waits no longer."""
+        for queue in self.lineage:
+            book = queue.pending
+            for name, amount in items:
+                book[name] -= amount
+            queue.touch()
+
+    def add_allocated(self, items: Items) -> None:
+        """This much more is in use, here and up to the root. No check: the caller made sure, or is forced to."""
+        for queue in self.lineage:
+            book = queue.allocated
+            for name, amount in items:
+                book[name] = book.get(name, 0) + amount
+            queue.touch()
+
+    def take_allocated(self, items: Items) -> None:
+        """This much is free again; whoever waits for room under one of these maxima is woken when it fits."""
+        for queue in self.lineage:
+            book = queue.allocated
+            for name, amount in items:
+                book[name] -= amount
+            queue.touch()
+        self.loosened()
+
+    def start(self, items: Items) -> None:
+        """Waiting work of this size becomes work in use: both books in one pass (the hot path of an allocation)."""
+        for queue in self.lineage:
+            used, waits = queue.allocated, queue.pending
+            for name, amount in items:
+                used[name] = used.get(name, 0) + amount
+                waits[name] -= amount
+            if not queue.touched and queue.parent is not None:
+                queue.touched = True
+                queue.parent.changed_children.append(queue)
+
+    def add_preempting(self, items: Items, sign: int = 1) -> None:
+        """This much of what is in use was told to stop (sign -1: it is gone, or no longer told to)."""
+        for queue in self.lineage:
+            book = queue.preempting
+            for name, amount in items:
+                left = book.get(name, 0) + sign * amount
+                if left:
+                    book[name] = left
+                else:
+                    book.pop(name, None)
+
+    def loosened(self) -> None:
+        """Room was made in this queue and above: wake what waits for it."""
+        for queue in self.lineage:
+            if queue.waiting:
+                queue.wake_waiting()
+
+    def wake_waiting(self) -> None:
+        """Wake every demand that waits for this queue and would now get past it."""
+        for demand in list(self.waiting):
+            if demand.shape is None or demand.leaf.short_of_room(demand.shape.items) is not self:
+                del self.waiting[demand]
+                demand.wake()
+
+    def count_running(self, change: int) -> None:
+        """One application more (1) or less (-1) runs here and above."""
+        for queue in self.lineage:
+            queue.running = max(queue.running + change, 0)
+        if change < 0:
+            self.open_gates()
+
+    def open_gates(self) -> None:
+        """Applications may run again: wake what waits behind `maxapplications`."""
+        for queue in self.lineage:
+            for demand in list(queue.waiting):
+                if demand.shape is None:
+                    del queue.waiting[demand]
+                    demand.wake()
+
+    # -- priorities -----------------------------------------------------------------------------------------------
+
+    def adjust(self, priority: int) -> int:
+        """What this queue reports upward for a waiting priority: its offset when fenced, else offset + priority."""
+        if priority == NO_PRIORITY:
+            return NO_PRIORITY
+        offset = self.properties.priority_offset
+        return offset if self.properties.priority_fence else max(PRIORITY_MIN, min(PRIORITY_MAX, offset + priority))
+
+    def change_priority(self, old: int, new: int) -> None:
+        """An application (or child) here reports `new` instead of `old`; go up only while something changes."""
+        queue: Queue | None = self
+        while queue is not None and old != new:
+            counts = queue.priority_counts
+            if old != NO_PRIORITY:
+                left = counts[old] - 1
+                if left:
+                    counts[old] = left
+                else:
+                    del counts[old]
+            if new != NO_PRIORITY:
+                counts[new] = counts.get(new, 0) + 1
+            raw = queue.raw_priority
+            if new > raw:
+                raw = new
+            elif old == raw and old not in counts:
+                raw = max(counts, default=NO_PRIORITY)
+            if raw == queue.raw_priority:
+                return
+            queue.raw_priority = raw
+            old, new = queue.reported, queue.adjust(raw)
+            queue.reported = new
+            if old != new:
+                queue.touch()
+            queue = queue.parent
+
+    # -- kept orders ----------------------------------------------------------------------------------------------
+
+    def touch(self) -> None:
+        """Something its place among its siblings depends on has changed."""
+        if not self.touched and self.parent is not None:
+            self.touched = True
+            self.parent.changed_children.append(self)
+
+    def wake(self) -> None:
+        """Something here may be placeable again, or for the first time."""
+        queue: Queue | None = self
+        while queue is not None:
+            queue.asleep = False
+            queue.touch()
+            queue = queue.parent
+
+    def touch_app(self, app: Application) -> None:
+        """The application's place in line may have changed, or it has something new to offer."""
+        if not app.touched:
+            app.touched = True
+            self.changed_apps.append(app)
+        self.wake()
+
+    def demand(self, shape: object, key: object) -> Demand:
+        """The demand of this leaf for `key`, made when it is new."""
+        found = self.demands.get(key)
+        if found is None:
+            found = self.demands[key] = Demand(self, shape, key)  # type: ignore[arg-type]
+        return found
+
+    def gate(self) -> Demand:
+        """Where applications of this leaf are parked that may not run yet."""
+        found = self.gates.get("applications")
+        if found is None:
+            found = self.gates["applications"] = Demand(self, None, "applications")
+        return found
+
+    def drop_demand(self, demand: Demand) -> None:
+        """Forget a demand that nobody has any longer."""
+        if not demand.pending:
+            self.demands.pop(demand.key, None)
+            self.open_demands.pop(demand, None)
+            for queue in self.lineage:
+                queue.waiting.pop(demand, None)
+            if demand.shape is not None:
+                demand.shape.waiting.pop(demand, None)
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.path}>"
+
+
+def _component_min(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    merged = dict(left)
+    for name, value in right.items():
+        merged[name] = min(value, merged.get(name, value))
+    return merged

@@ -1,0 +1,227 @@
+"""Every "no" as a typed value with its numbers.
+
+Decides what can be said when something waits or is refused. Never builds log text that somebody would have to parse:
+`sentence()` is for people, the fields are for programs, `code` names the type for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from fairlead.core.quantities import format_amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why not (yet)."""
+
+    code: ClassVar[str] = "unknown"
+
+    def sentence(self) -> str:
+        """One plain sentence with the numbers."""
+        raise NotImplementedError
+
+    def as_dict(self) -> dict[str, Any]:
+        """`{"code": …, "sentence": …, <fields>}`, ready for JSON."""
+        shown: dict[str, Any] = {"code": self.code, "sentence": self.sentence()}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            shown[f.name] = (
+                dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
+            )
+        return shown
+
+
+@dataclass(frozen=True, slots=True)
+class NoNodes(Reason):
+    """The partition has no node at all."""
+
+    code: ClassVar[str] = "no-nodes"
+    partition: str
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return f"there is no node in partition {self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class TooBigForEveryNode(Reason):
+    """No node is large enough, even when empty."""
+
+    code: ClassVar[str] = "too-big-for-every-node"
+    needed: Mapping[str, int]
+    largest: Mapping[str, int]
+    """The most of each needed resource that any single node has in total."""
+    nodes: int
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return (
+            f"needs {format_amounts(dict(self.needed))} on one node; the largest of {self.nodes} nodes have "
+            f"{format_amounts(dict(self.largest))}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NoNodeHasRoom(Reason):
+    """Nodes are large enough, but none has enough free at the moment."""
+
+    code: ClassVar[str] = "no-node-has-room"
+    needed: Mapping[str, int]
+    free: Mapping[str, int]
+    """What is free on the node that comes closest."""
+    node: str
+    """The node that comes closest."""
+    open_nodes: int
+    """Nodes that take new work and are not reserved for others."""
+    nodes: int
+    held: Mapping[str, int] = field(default_factory=dict)
+    """What is free on that node but held for a preemptor."""
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        held = f" ({format_amounts(dict(self.held))} of it held for a preemptor)" if self.held else ""
+        closest = (
+            f"{self.node} has {format_amounts(dict(self.free))} free{held}" if self.node else "none takes new work"
+        )
+        return (
+            f"needs {format_amounts(dict(self.needed))} on one node; closest of {self.open_nodes} open nodes: {closest}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredNodeUnknown(Reason):
+    """The only node it may run on is not there."""
+
+    code: ClassVar[str] = "required-node-unknown"
+    node: str
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return f"may run on node {self.node} only, and there is no such node"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFull(Reason):
+    """A queue on the way to the root is at its maximum."""
+
+    code: ClassVar[str] = "queue-full"
+    queue: str
+    needed: Mapping[str, int]
+    free: Mapping[str, int]
+    """What is left under the queue's maximum, for the resources that are short."""
+    max: Mapping[str, int]
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return (
+            f"queue {self.queue} has {format_amounts(dict(self.free))} left of its maximum "
+            f"{format_amounts(dict(self.max))}; needs {format_amounts(dict(self.needed))}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFull(Reason):
+    """All nodes together have not enough free."""
+
+    code: ClassVar[str] = "cluster-full"
+    needed: Mapping[str, int]
+    free: Mapping[str, int]
+    total: Mapping[str, int]
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return (
+            f"all nodes together have {format_amounts(dict(self.free))} free of {format_amounts(dict(self.total))}; "
+            f"needs {format_amounts(dict(self.needed))}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationsAtMax(Reason):
+    """A queue runs as many applications as it may."""
+
+    code: ClassVar[str] = "applications-at-max"
+    queue: str
+    running: int
+    max: int
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return f"queue {self.queue} runs {self.running} of at most {self.max} applications"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached(Reason):
+    """A user or group is at its limit in some queue."""
+
+    code: ClassVar[str] = "limit-reached"
+    kind: str
+    """`user` or `group`."""
+    name: str
+    queue: str
+    needed: Mapping[str, int]
+    free: Mapping[str, int]
+    max: Mapping[str, int]
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return (
+            f"{self.kind} {self.name} has {format_amounts(dict(self.free))} left of {format_amounts(dict(self.max))} in "
+            f"{self.queue}; needs {format_amounts(dict(self.needed))}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LimitApplications(Reason):
+    """A user or group runs as many applications as it may in some queue."""
+
+    code: ClassVar[str] = "limit-applications"
+    kind: str
+    name: str
+    queue: str
+    running: int
+    max: int
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return f"{self.kind} {self.name} runs {self.running} of at most {self.max} applications in {self.queue}"
+
+
+@dataclass(frozen=True, slots=True)
+class NextInLine(Reason):
+    """It fits; the scheduler has not come to it yet."""
+
+    code: ClassVar[str] = "next-in-line"
+    queue: str
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return f"fits and is next in line in {self.queue}; it starts with the next scheduling run"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingForVictims(Reason):
+    """Others were told to stop for it; the space is held until they are gone."""
+
+    code: ClassVar[str] = "waiting-for-victims"
+    node: str
+    victims: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return f"space on {self.node} is held for it; waiting for {', '.join(self.victims)} to stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Reason):
+    """A request that can never be done as it stands; `text` says why in the field's own words."""
+
+    code: ClassVar[str] = "refused"
+    text: str
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return self.text

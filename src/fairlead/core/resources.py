@@ -1,0 +1,206 @@
+"""Amounts and limits: what is asked for, what is there, what is allowed.
+
+Decides how quantities of named resources are held, compared and subtracted. Never decides who gets them. Two types that
+must not be mixed: in `Resources` (an amount) an absent name is 0, in `Limits` an absent name is unlimited and a present
+0 means none. Exact integers, no saturation inside; the wire clamps.
+
+A *book* is the third form, used only inside the core for running totals: a plain `dict[str, int]` that is changed in
+place. Names with value 0 may stay in a book; `pruned` drops them for the outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+Book = dict[str, int]
+Items = tuple[tuple[str, int], ...]
+
+INT64_MAX = 2**63 - 1
+INT64_MIN = -(2**63)
+
+
+class Resources:
+    """An immutable amount of named resources; an absent name is 0, and zeros are not kept.
+
+    `items` is sorted by name, so that equal amounts are equal tuples and every iteration has one order.
+    """
+
+    __slots__ = ("_hash", "items")
+
+    items: Items
+
+    def __init__(self, amounts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
+        pairs = amounts.items() if isinstance(amounts, Mapping) else amounts
+        self.items = tuple(sorted((n, v) for n, v in pairs if v))
+        self._hash = hash(self.items)
+
+    def __getitem__(self, name: str) -> int:
+        for n, v in self.items:
+            if n == name:
+                return v
+        return 0
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        return iter(self.items)
+
+    def __bool__(self) -> bool:
+        return bool(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __eq__(self, other: object) -> bool:
+        return self.items == other.items if isinstance(other, Resources) else NotImplemented
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Resources({dict(self.items)})"
+
+    def __reduce__(self) -> tuple[type[Resources], tuple[Items]]:
+        return (Resources, (self.items,))
+
+    def __add__(self, other: Resources) -> Resources:
+        total = dict(self.items)
+        for n, v in other.items:
+            total[n] = total.get(n, 0) + v
+        return Resources(total)
+
+    def __sub__(self, other: Resources) -> Resources:
+        total = dict(self.items)
+        for n, v in other.items:
+            total[n] = total.get(n, 0) - v
+        return Resources(total)
+
+    def __mul__(self, factor: int) -> Resources:
+        return Resources((n, v * factor) for n, v in self.items)
+
+    def as_dict(self) -> dict[str, int]:
+        """A fresh `{name: amount}`, sorted by name, without zeros."""
+        return dict(self.items)
+
+    @property
+    def is_positive(self) -> bool:
+        """At least one amount, and none below zero (what a valid ask must be)."""
+        return bool(self.items) and all(v > 0 for _, v in self.items)
+
+    @property
+    def negative(self) -> tuple[str, ...]:
+        """The names whose amount is below zero."""
+        return tuple(n for n, v in self.items if v < 0)
+
+
+NOTHING = Resources()
+
+
+class Limits:
+    """An immutable ceiling or guarantee; an absent name is unlimited, a present 0 means none."""
+
+    __slots__ = ("_map", "items")
+
+    items: Items
+
+    def __init__(self, amounts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
+        self._map = dict(sorted(dict(amounts).items()))
+        self.items = tuple(self._map.items())
+
+    def get(self, name: str) -> int | None:
+        """The limit for `name`, or None where it is unlimited."""
+        return self._map.get(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._map
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        return iter(self.items)
+
+    def __bool__(self) -> bool:
+        return bool(self.items)
+
+    def __eq__(self, other: object) -> bool:
+        return self.items == other.items if isinstance(other, Limits) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(("Limits", self.items))
+
+    def __repr__(self) -> str:
+        return f"Limits({self._map})"
+
+    def __reduce__(self) -> tuple[type[Limits], tuple[Items]]:
+        return (Limits, (self.items,))
+
+    def as_dict(self) -> dict[str, int]:
+        """A fresh `{name: limit}`, sorted by name, explicit zeros kept."""
+        return dict(self._map)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it limits anything: at least one positive value and none negative.
+
+        A map that is empty or all zero counts as not set (YuniKorn: "a max or guaranteed map that is all zero or empty
+        is treated as not set"); a zero beside a positive value is a real "none allowed".
+        """
+        return any(v > 0 for _, v in self.items) and all(v >= 0 for _, v in self.items)
+
+    def admits(self, amount: Resources) -> bool:
+        """Whether `amount` fits under this limit; names that the limit does not know are unlimited."""
+        return all(v <= max(self._map.get(n, v), 0) or v <= 0 for n, v in amount.items)
+
+    def min_with(self, other: Limits) -> Limits:
+        """The tighter of both for each name; a name on one side only takes that side's value."""
+        merged = dict(self._map)
+        for n, v in other.items:
+            merged[n] = min(v, merged.get(n, v))
+        return Limits(merged)
+
+
+UNLIMITED = Limits()
+
+
+def add_to(book: Book, items: Items) -> None:
+    """Add an amount to a running total, in place."""
+    for n, v in items:
+        book[n] = book.get(n, 0) + v
+
+
+def take_from(book: Book, items: Items) -> None:
+    """Subtract an amount from a running total, in place; zeros are dropped."""
+    for n, v in items:
+        left = book.get(n, 0) - v
+        if left:
+            book[n] = left
+        else:
+            book.pop(n, None)
+
+
+def pruned(book: Mapping[str, int]) -> dict[str, int]:
+    """A copy sorted by name without the zeros: how totals are shown."""
+    return {n: book[n] for n in sorted(book) if book[n]}
+
+
+def fits_in(items: Items, room: Mapping[str, int]) -> bool:
+    """Whether an amount fits into what is free; a name that is not there is 0 (`FitIn` of YuniKorn)."""
+    for n, v in items:
+        if v > 0 and v > room.get(n, 0):
+            return False
+    return True
+
+
+def fits_under(items: Items, room: Mapping[str, int]) -> bool:
+    """Whether an amount fits under a headroom; a name that is not there is unlimited (`FitInMaxUndef`)."""
+    for n, v in items:
+        if v > 0 and n in room and v > room[n]:
+            return False
+    return True
+
+
+def is_pending(book: Mapping[str, int]) -> bool:
+    """At least one value above zero and none below (`StrictlyGreaterThanZero`)."""
+    seen = False
+    for v in book.values():
+        if v < 0:
+            return False
+        if v > 0:
+            seen = True
+    return seen

@@ -1,0 +1,271 @@
+"""Reading a journal, also while its writer lives and from another process.
+
+Decides nothing. Never writes. Invariant: a record that is handed out has been checked against the record before it;
+one that does not hold, or is missing, ends the reading with `JournalDamaged` and its seq.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead.journal.format import (
+    FORMAT,
+    JournalDamaged,
+    JournalError,
+    Record,
+    Snapshot,
+    SnapshotRow,
+    beginning,
+    connect,
+    holds,
+    require_known,
+    whole,
+)
+
+_PAGE = 256
+"""Records per query: short reads, so that a slow reader does not keep the writer from cleaning up."""
+
+_SELECT = """
+SELECT r.seq, r.at_ms, r.kind, r.payload, r.outcome, r.checksum,
+    (SELECT b.checksum FROM records b WHERE b.seq = r.seq - 1)
+FROM records r WHERE r.seq >= ? AND r.seq <= ? {and_kind} ORDER BY r.seq LIMIT ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much there is; all sizes in bytes."""
+
+    records: int
+    first_seq: int
+    last_seq: int
+    snapshots: int
+    database_bytes: int
+    wal_bytes: int
+    free_bytes: int
+    """Space in the database file that pruning has freed; it is used again before the file grows."""
+
+
+def damaged(seq: int, what: str) -> JournalDamaged:
+    """The error for a record in the middle, with what to do about it."""
+    return JournalDamaged(
+        f"record {seq} {what}. Nothing after it can be trusted to follow from what came before. Restore the journal "
+        f"from a backup; or give up everything from this record on with `fairlead journal cut --from {seq}` (it is put "
+        "aside inside the file, not deleted)",
+        seq,
+    )
+
+
+def checked(
+    connection: sqlite3.Connection, from_seq: int = 1, to_seq: int = 2**62, kinds: Collection[str] | None = None
+) -> Iterator[Record]:
+    """The records of a range in order, each checked against the one before it; `kinds` picks some of them.
+
+    A range that begins before history does begins with it. Raises `JournalDamaged` at the first that does not hold or,
+    without `kinds`, is missing (with them, one whose kind itself was hit is passed over).
+    """
+    names = tuple(sorted(kinds)) if kinds is not None else ()
+    query = _SELECT.format(and_kind=f"AND r.kind IN ({','.join('?' * len(names))})" if kinds is not None else "")
+    first, chain = beginning(connection)
+    due = max(from_seq, first)
+    while rows := connection.execute(query, (due, to_seq, *names, _PAGE)).fetchall():
+        for *row, before in rows:
+            if kinds is None and row[0] != due:
+                raise _gap(connection, due)
+            record = whole(tuple(row))
+            if record is None or not holds(record, chain if row[0] == first else before or b""):
+                raise damaged(row[0], "is damaged: its checksum does not hold")
+            yield record
+            due = record.seq + 1
+        if len(rows) < _PAGE:
+            return
+
+
+def _gap(connection: sqlite3.Connection, due: int) -> JournalError:
+    begins = beginning(connection)[0]
+    if begins > due:
+        return JournalError(f"record {due} was pruned while it was being read; history now begins with {begins}")
+    return damaged(due, "is missing")
+
+
+def last_record_seq(connection: sqlite3.Connection) -> int:
+    """The seq of the last record; where there is none, the one before history begins."""
+    last = connection.execute("SELECT max(seq) FROM records").fetchone()[0]
+    return int(last) if last is not None else beginning(connection)[0] - 1
+
+
+def snapshot_seqs(connection: sqlite3.Connection) -> tuple[int, ...]:
+    """After which records there are snapshots, newest first (not checked)."""
+    return tuple(r[0] for r in connection.execute("SELECT seq FROM snapshots ORDER BY seq DESC"))
+
+
+def open_snapshot(connection: sqlite3.Connection, seq: int) -> Snapshot:
+    """The snapshot after record `seq`. Raises `JournalDamaged` if it is not what was written, or not there."""
+    try:
+        row = connection.execute("SELECT * FROM snapshots WHERE seq = ?", (seq,)).fetchone()
+    except sqlite3.DatabaseError as e:
+        raise JournalDamaged(f"the snapshot after record {seq} is damaged: {e}") from e
+    if row is None:
+        raise JournalDamaged(f"there is no snapshot after record {seq} any more")
+    return SnapshotRow(*row).opened()
+
+
+def newest_snapshot(
+    connection: sqlite3.Connection, at_or_before: int | None = None
+) -> tuple[Snapshot | None, tuple[str, ...]]:
+    """The newest snapshot that holds (not after the record `at_or_before`), and why newer ones were passed over."""
+    passed_over: list[str] = []
+    for seq in snapshot_seqs(connection):
+        if at_or_before is not None and seq > at_or_before:
+            continue
+        try:
+            return open_snapshot(connection, seq), tuple(passed_over)
+        except JournalDamaged as e:
+            passed_over.append(str(e))
+    return None, tuple(passed_over)
+
+
+def oldest_snapshot(connection: sqlite3.Connection) -> Snapshot | None:
+    """The oldest snapshot that holds, if any does."""
+    for seq in reversed(snapshot_seqs(connection)):
+        try:
+            return open_snapshot(connection, seq)
+        except JournalDamaged:
+            continue
+    return None
+
+
+class Reader:
+    """A journal opened for reading only; a context manager. Use it from one thread."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise JournalError(f"there is no journal at {self.path}; name the file, such as STATE/journal.db")
+        try:
+            self.connection = connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)
+        except sqlite3.Error as e:
+            raise JournalError(f"cannot open {self.path}: {e}") from e
+        try:
+            version = require_known(self.connection, self.path)
+            if version < FORMAT:
+                raise JournalError(
+                    f"{self.path} has the older journal format {version}; start `fairlead up` on it once to bring it "
+                    f"to format {FORMAT}"
+                )
+        except sqlite3.DatabaseError as e:
+            self.close()
+            raise unreadable(self.path, e) from e
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the file; doing it twice is harmless."""
+        self.connection.close()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def first_seq(self) -> int:
+        """Where history begins: 1, unless older records were pruned."""
+        return beginning(self.connection)[0]
+
+    @property
+    def last_seq(self) -> int:
+        """The seq of the last durable record; `first_seq - 1` when there is none."""
+        return last_record_seq(self.connection)
+
+    def records(
+        self,
+        from_seq: int = 1,
+        to_seq: int | None = None,
+        *,
+        kinds: Collection[str] | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+    ) -> Iterator[Record]:
+        """The records from `from_seq` to `to_seq`, and from the time `since_ms` to `until_ms`, all inclusive, in order.
+
+        `kinds` picks some of them. Ends at what was durable when the last page was read, so a live journal can be
+        followed by calling again from the next seq. Raises `JournalDamaged` at a record that does not hold.
+        """
+        if since_ms is not None:
+            from_seq = max(from_seq, self.seq_at(since_ms - 1) + 1)
+        if until_ms is not None:
+            end = self.seq_at(until_ms)
+            to_seq = end if to_seq is None else min(to_seq, end)
+        try:
+            yield from checked(self.connection, from_seq, 2**62 if to_seq is None else to_seq, kinds)
+        except sqlite3.DatabaseError as e:
+            raise unreadable(self.path, e) from e
+
+    def seq_at(self, at_ms: int) -> int:
+        """The seq of the last record not later than `at_ms`; `first_seq - 1` if all are later.
+
+        Times never go backwards in a journal, so this is a binary search.
+        """
+        low, high = self.first_seq - 1, self.last_seq
+        while low < high:
+            middle = (low + high + 1) // 2
+            row = self.connection.execute("SELECT at_ms FROM records WHERE seq = ?", (middle,)).fetchone()
+            if row is None:
+                raise _gap(self.connection, middle)
+            low, high = (middle, high) if row[0] <= at_ms else (low, middle - 1)
+        return low
+
+    def snapshot(self, at_or_before: int | None = None) -> Snapshot | None:
+        """The newest snapshot that holds, not after the record `at_or_before`; None if there is none."""
+        return newest_snapshot(self.connection, at_or_before)[0]
+
+    def first_snapshot(self) -> Snapshot | None:
+        """The oldest snapshot that holds; None if there is none."""
+        return oldest_snapshot(self.connection)
+
+    def snapshot_seqs(self) -> tuple[int, ...]:
+        """After which records there are snapshots, newest first (not checked)."""
+        return snapshot_seqs(self.connection)
+
+    def cut_seqs(self) -> tuple[int, ...]:
+        """The seqs of records that were cut off at some time and are kept aside, in the order of cutting."""
+        return tuple(r[0] for r in self.connection.execute("SELECT seq FROM cut_records ORDER BY id"))
+
+    def sizes(self) -> Sizes:
+        """How much there is."""
+        return sizes(self.connection, self.path)
+
+
+def sizes(connection: sqlite3.Connection, path: Path) -> Sizes:
+    """How much there is in a journal, counted without reading its records."""
+    first, last = beginning(connection)[0], last_record_seq(connection)
+    with closing(connection.cursor()) as c:
+        snapshots = c.execute("SELECT count(*) FROM snapshots").fetchone()[0]
+        free = c.execute("PRAGMA freelist_count").fetchone()[0] * c.execute("PRAGMA page_size").fetchone()[0]
+    wal = path.with_name(path.name + "-wal")
+    return Sizes(
+        records=last - first + 1,
+        first_seq=first,
+        last_seq=last,
+        snapshots=snapshots,
+        database_bytes=path.stat().st_size,
+        wal_bytes=wal.stat().st_size if wal.exists() else 0,
+        free_bytes=free,
+    )
+
+
+def unreadable(path: Path, e: sqlite3.Error) -> JournalError:
+    """What to say when SQLite cannot read the file."""
+    if isinstance(e, sqlite3.OperationalError):
+        return JournalError(f"cannot read {path}: {e}; is it readable for you, and its directory writable?")
+    return JournalDamaged(
+        f"{path} is damaged as a file ({e}); restore it from a backup, or save what can be read with "
+        f"`sqlite3 {path.name} .recover`"
+    )

@@ -1,0 +1,374 @@
+"""The durable log of everything that happened, and snapshots of what it had led to.
+
+Decides when something is durable: when `commit` returns. Never reads a clock, and never decides what is recorded.
+Invariant: records have seqs without gaps and times that do not go backwards; what `commit` has confirmed is there after
+any crash, in order; there is one writer.
+
+SQLite with a write-ahead log and `synchronous=FULL`: a commit costs one synchronisation with the disk, however many
+records are in it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead.journal import tail
+from fairlead.journal.format import (
+    FORMAT,
+    MAX_RECORD_BYTES,
+    MAX_STATE_BYTES,
+    JournalDamaged,
+    JournalError,
+    JournalFull,
+    Record,
+    Snapshot,
+    beginning,
+    connect,
+    create,
+    migrate,
+    record_checksum,
+    set_meta,
+    snapshot_checksum,
+    transaction,
+)
+from fairlead.journal.lock import WriterLock
+from fairlead.journal.reader import (
+    Reader,
+    Sizes,
+    checked,
+    damaged,
+    last_record_seq,
+    newest_snapshot,
+    oldest_snapshot,
+    sizes,
+    unreadable,
+)
+
+_WAL_PAGES = 8192
+"""SQLite folds the log back by itself beyond this (32 MiB), should nobody call `checkpoint` in time."""
+
+_PRUNE_STEP = 10_000
+"""Records deleted per transaction."""
+
+_TRANSIENT = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What was found when the journal was opened."""
+
+    created: bool
+    migrated: int
+    """Format steps taken."""
+    cut_seq: int | None
+    """The last record was torn: it was cut off, and is kept aside."""
+    cut_wal_bytes: int
+    """Bytes of an unfinished write at the end of the write-ahead log."""
+    lost: range
+    """Seqs that an earlier writer had confirmed and that are gone (as far as is known)."""
+
+    def sentences(self) -> tuple[str, ...]:
+        """What a person should know, empty if all is well."""
+        said = []
+        if self.migrated:
+            said.append(f"the journal was brought to format {FORMAT}")
+        if self.cut_wal_bytes:
+            said.append(f"an unfinished write of {self.cut_wal_bytes} bytes at the end of the log was cut off")
+        if self.cut_seq is not None:
+            said.append(f"record {self.cut_seq}, the last one, was torn; it was cut off and is kept aside in the file")
+        if self.lost:
+            said.append(
+                f"records {self.lost.start} to {self.lost.stop - 1} had been confirmed and are not there any more: the "
+                "disk lost them, or an older copy of the journal was put back"
+            )
+        return tuple(said)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Where to start again: a snapshot (None: from nothing), and the records after it, checked as they are read."""
+
+    snapshot: Snapshot | None
+    records: Iterator[Record]
+    count: int
+    """How many records will come."""
+    passed_over: tuple[str, ...]
+    """Why newer snapshots could not be used."""
+
+
+class Journal:
+    """A journal opened for writing; a context manager. One thread calls `append`, `commit` and `save_snapshot`.
+
+    `path` is the database file; it is made if it is not there (for its owner alone, since commands and their
+    environment are in it). Raises `JournalInUse` if another process writes it, `JournalDamaged` if its end
+    cannot be trusted, `JournalError` if it cannot be opened or is of a newer format.
+    """
+
+    def __init__(self, path: str | Path, *, keep_snapshots: int = 3) -> None:
+        if keep_snapshots < 1:
+            raise ValueError(f"keep_snapshots is {keep_snapshots}; at least 1 is needed")
+        self.path = Path(path)
+        self._keep = keep_snapshots
+        self._pending: list[tuple[int, int, str, bytes, bytes, bytes]] = []
+        self._broken = ""
+        self._lock = WriterLock(self.path)
+        try:
+            self._open()
+        except sqlite3.DatabaseError as e:
+            self.close()
+            raise unreadable(self.path, e) from e
+        except OSError as e:
+            self.close()
+            raise JournalError(f"cannot open {self.path}: {e.strerror}; is it a file, and yours?") from e
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        tail.require_database(self.path)
+        unfinished = tail.LogEnd(self.path)
+        self._connection = connect(str(self.path))
+        mode = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        if mode != "wal":
+            raise JournalError(f"{self.path} is on a file system without shared memory ({mode}); use a local disk")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
+        cut_wal_bytes = unfinished.cut_off(self._connection)
+        created = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+        if created:
+            tail.require_fresh(self._connection, self.path)
+            create(self._connection)
+        migrated = migrate(self._connection, self.path)
+        cut_seq = tail.cut_torn_record(self._connection)
+        self.last_seq, self.last_at_ms, self._chain = tail.end(self._connection)
+        self.committed_seq = self.last_seq
+        before = self._lock.held_before or 0
+        gone = range((cut_seq or self.last_seq) + 1, before + 1)
+        self.opening = Opening(created, migrated, cut_seq, cut_wal_bytes, gone)
+        self._lock.note(self.last_seq)
+
+    def close(self) -> None:
+        """Commit what waits if that is still possible, fold the log back, let go. Doing it twice is harmless.
+
+        Raises `JournalError` if something that waited could not be made durable; the journal is closed all the same.
+        """
+        try:
+            if self._pending and not self._broken:
+                self.commit()
+        finally:
+            if hasattr(self, "_connection"):
+                self._connection.close()
+            self._lock.release()
+            self._broken = "it is closed"
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @staticmethod
+    def read(path: str | Path) -> Reader:
+        """The journal at `path` for reading, from any process, whether or not a writer lives."""
+        return Reader(path)
+
+    def reader(self) -> Reader:
+        """This journal for reading what is committed; for a thread of its own if need be."""
+        return Reader(self.path)
+
+    # --- Writing -----------------------------------------------------------------------------------------------------
+
+    def append(self, at_ms: int, kind: str, payload: bytes, outcome: bytes = b"") -> int:
+        """Put a record at the end and return its seq. It is durable after the next `commit`, not before.
+
+        `at_ms` must not be earlier than the record before it (clamp the clock to `last_at_ms`). Raises `ValueError`
+        for a time that goes backwards, an empty kind or a record that is too large; `JournalError` if the journal is
+        broken.
+        """
+        if self._broken:
+            raise self._refusal()
+        if at_ms < self.last_at_ms:
+            raise ValueError(f"record at {at_ms} ms, but the last one is at {self.last_at_ms} ms; clamp to it")
+        if not (kind and kind.isascii()):
+            raise ValueError(f"a record needs a kind, a word in ASCII; got {kind!r}")
+        if len(payload) + len(outcome) > MAX_RECORD_BYTES:
+            raise ValueError(
+                f"a record of {len(payload) + len(outcome)} bytes; at most {MAX_RECORD_BYTES} are possible"
+            )
+        seq = self.last_seq + 1
+        chain = record_checksum(self._chain, seq, at_ms, kind, payload, outcome)
+        self._pending.append((seq, at_ms, kind, payload, outcome, chain))
+        self.last_seq, self.last_at_ms, self._chain = seq, at_ms, chain
+        return seq
+
+    @property
+    def pending(self) -> int:
+        """How many records wait for `commit`."""
+        return len(self._pending)
+
+    def commit(self) -> int:
+        """Make everything that was appended durable, all of it or nothing; return the last durable seq.
+
+        Raises `JournalFull` if there is no room: the records are kept, call again later. Raises `JournalError` if the
+        disk failed in a way that leaves open what it holds: then nothing more can be written until the journal is
+        opened again.
+        """
+        if self._broken:
+            raise self._refusal()
+        if self._pending:
+            try:
+                with transaction(self._connection):
+                    self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", self._pending)
+            except sqlite3.Error as e:
+                raise self._failure(e) from e
+            self.committed_seq = self._pending[-1][0]
+            self._pending.clear()
+            self._lock.note(self.committed_seq)
+        return self.committed_seq
+
+    def _failure(self, e: sqlite3.Error) -> JournalError:
+        code = getattr(e, "sqlite_errorcode", None)
+        if code is not None and code & 0xFF in _TRANSIENT:
+            return JournalFull(
+                f"cannot write to {self.path}: {e}. {self.pending} records wait and are kept; free some space"
+            )
+        self._broken = f"writing failed: {e}"
+        return self._refusal()
+
+    def _refusal(self) -> JournalError:
+        return JournalError(
+            f"nothing can be written to {self.path} any more ({self._broken}); what was committed is safe up to record "
+            f"{self.committed_seq}. Open the journal again"
+        )
+
+    def checkpoint(self) -> bool:
+        """Fold the write-ahead log back into the database, as far as readers allow; whether all of it was.
+
+        Takes some milliseconds for a large log: call it when nobody waits for a commit.
+        """
+        try:
+            busy, log, done = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except sqlite3.Error as e:
+            raise self._failure(e) from e
+        return not busy and log == done
+
+    def sizes(self) -> Sizes:
+        """How much there is (without what waits for `commit`)."""
+        return sizes(self._connection, self.path)
+
+    # --- Snapshots ---------------------------------------------------------------------------------------------------
+
+    def save_snapshot(self, seq: int, at_ms: int, state: bytes) -> None:
+        """Keep `state`, the state after record `seq`, and forget all but the newest few. What waits is committed first.
+
+        For replay the state must be canonical JSON (`encode_plain`) of an object whose `scheduler` is what
+        `Scheduler.dump` gave; other keys are the caller's. Raises `ValueError` for a seq that is not in the journal or
+        a state that is too large, otherwise as `commit`.
+        """
+        self.commit()
+        first, before = beginning(self._connection)
+        if not first - 1 <= seq <= self.committed_seq:
+            raise ValueError(f"a snapshot after record {seq}, but the journal has {first} to {self.committed_seq}")
+        if len(state) > MAX_STATE_BYTES:
+            raise ValueError(f"a state of {len(state)} bytes; at most {MAX_STATE_BYTES} are possible")
+        packed = zlib.compress(state, 1)
+        row = self._connection.execute("SELECT checksum FROM records WHERE seq = ?", (seq,)).fetchone()
+        chain = row[0] if row else before
+        sealed = snapshot_checksum(seq, at_ms, packed, chain)
+        try:
+            with transaction(self._connection):
+                self._connection.execute(
+                    "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)", (seq, at_ms, packed, chain, sealed)
+                )
+                self._connection.execute(
+                    "DELETE FROM snapshots WHERE seq NOT IN (SELECT seq FROM snapshots ORDER BY seq DESC LIMIT ?)",
+                    (self._keep,),
+                )
+        except sqlite3.Error as e:
+            raise self._failure(e) from e
+
+    def load_for_recovery(self) -> Recovery:
+        """The newest snapshot that holds and the records after it; older snapshots, or the very start, if need be.
+
+        Raises `JournalDamaged` if no snapshot holds and the start of history was pruned. Reading the records raises it
+        at one that does not hold.
+        """
+        snapshot, passed_over = newest_snapshot(self._connection)
+        first = beginning(self._connection)[0]
+        after = snapshot.seq if snapshot else 0
+        if after + 1 < first:
+            raise JournalDamaged(
+                f"history begins with record {first}, and no snapshot before it holds "
+                f"({'; '.join(passed_over) or 'there is none'}); restore the journal from a backup"
+            )
+        records = self._checked(after + 1, self.committed_seq)
+        return Recovery(snapshot, records, self.committed_seq - after, passed_over)
+
+    def _checked(self, from_seq: int, to_seq: int) -> Iterator[Record]:
+        try:
+            yield from checked(self._connection, from_seq, to_seq)
+        except sqlite3.DatabaseError as e:
+            raise unreadable(self.path, e) from e
+
+    def prune(self, before_seq: int) -> int:
+        """Forget the records before `before_seq` for ever; how many they were.
+
+        Raises `JournalError` if no snapshot would be left to start from, that is for more than the oldest kept one
+        covers.
+        """
+        oldest = self._oldest_snapshot()
+        first = beginning(self._connection)[0]
+        if oldest is None or before_seq > oldest + 1:
+            covers = f"the oldest snapshot covers up to {oldest}" if oldest is not None else "no snapshot holds"
+            raise JournalError(
+                f"cannot forget the records before {before_seq}: {covers}, and without it they are needed"
+            )
+        for end in [*range(first + _PRUNE_STEP, before_seq, _PRUNE_STEP), before_seq] if before_seq > first else []:
+            with transaction(self._connection):
+                row = self._connection.execute("SELECT checksum FROM records WHERE seq = ?", (end - 1,)).fetchone()
+                if row is None:
+                    raise damaged(end - 1, "is missing")
+                self._connection.execute("DELETE FROM records WHERE seq < ?", (end,))
+                set_meta(self._connection, "begins", end)
+                set_meta(self._connection, "chain_before", row[0])
+        return max(0, before_seq - first)
+
+    def _oldest_snapshot(self) -> int | None:
+        """After which record the oldest snapshot that holds was made."""
+        oldest = oldest_snapshot(self._connection)
+        return oldest.seq if oldest else None
+
+
+def cut_off(path: str | Path, from_seq: int) -> int:
+    """Put all records from `from_seq` on aside (they stay in the file) with the snapshots after them; how many.
+
+    The way on for a journal with a damaged record in the middle. Needs the journal not to be in use. Raises as
+    `Journal`, and `JournalError` if `from_seq` is before where history begins.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise JournalError(f"there is no journal at {path}; name the file, such as STATE/journal.db")
+    lock = WriterLock(path)
+    try:
+        connection = connect(str(path))
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            migrate(connection, path)
+            first = beginning(connection)[0]
+            if from_seq < first:
+                raise JournalError(f"history begins with record {first}; cutting from {from_seq} on is not possible")
+            count = tail.put_aside(connection, from_seq)
+            lock.note(last_record_seq(connection))
+            return count
+        finally:
+            connection.close()
+    except sqlite3.DatabaseError as e:
+        raise unreadable(path, e) from e
+    finally:
+        lock.release()

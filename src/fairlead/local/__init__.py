@@ -1,0 +1,1 @@
+"""Work as processes on this machine."""

@@ -1,0 +1,146 @@
+"""From a run's specification to a supervisor that is on its way.
+
+Decides the environment of the work, and refuses what cannot be executed. Never executes the command itself. Invariant:
+the work sees only the small environment that is made here, never that of the service.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairlead.local.means import Means
+from fairlead.local.runs import RunSpec
+from fairlead.local.supervisor import kernel, records
+
+SUPERVISOR = Path(__file__).with_name("supervisor") / "__main__.py"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Refused(Exception):
+    """The run cannot be executed here; one sentence says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What of the machine a run is given."""
+
+    gpus: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    """The cores it is bound to; empty: all."""
+
+
+def check(run: RunSpec) -> None:
+    """Raises `Refused` if the run cannot be executed whatever the state of the machine."""
+    if not run.command or not run.command[0]:
+        raise Refused("there is no command to execute")
+    texts = [*run.command, run.cwd, *run.env, *run.env.values()]
+    if any("\0" in text for text in texts):
+        raise Refused("a NUL character in the command, the environment or the working directory")
+    wrong = [name for name in run.env if not name or "=" in name]
+    if wrong:
+        raise Refused(f"{wrong[0]!r} cannot be the name of an environment variable")
+    if not os.path.isabs(run.cwd):
+        raise Refused(f"the working directory {run.cwd!r} is not an absolute path")
+    if min(run.vcore, run.memory, run.gpus, run.processes, run.grace_ms, run.time_limit_ms or 0) < 0:
+        raise Refused("an amount or a time is negative")
+    if run.uid is not None and os.geteuid() not in {0, run.uid}:
+        raise Refused(f"the service is not root and cannot run work as user {run.uid}")
+
+
+def _group_of(run: RunSpec) -> int | None:
+    if run.uid is None or run.gid is not None:
+        return run.gid
+    try:
+        return pwd.getpwuid(run.uid).pw_gid
+    except KeyError:
+        raise Refused(f"user {run.uid} is not known to this machine, and no group is given") from None
+
+
+def environment(run: RunSpec, marker: str, gpus: Sequence[int], owned: Sequence[int]) -> dict[str, str]:
+    """What the work finds in its environment: the submitter's basics, what was asked for, what the machine decides."""
+    uid = os.geteuid() if run.uid is None else run.uid
+    env = {"PATH": PATH, "LANG": os.environ.get("LANG", "C.UTF-8"), "HOME": "/", "SHELL": "/bin/sh"}
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:
+        env["USER"] = env["LOGNAME"] = str(uid)
+    else:
+        env.update(HOME=entry.pw_dir, USER=entry.pw_name, LOGNAME=entry.pw_name, SHELL=entry.pw_shell or "/bin/sh")
+    env["PWD"] = run.cwd
+    env.update(run.env)
+    env[kernel.MARKER] = marker
+    if owned:
+        # Who asked for none must see none: an unset variable would mean all of them.
+        env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
+        env["NVIDIA_VISIBLE_DEVICES"] = ",".join(map(str, gpus)) or "void"
+    return env
+
+
+def record_of(
+    run: RunSpec, share: Share, means: Means, *, owned: Sequence[int], most_vcore: int, processes: int
+) -> dict[str, Any]:
+    """The `spec` file. Raises `Refused`."""
+    marker = f"{run.key}-{secrets.token_hex(8)}"
+    return {
+        "marker": marker,
+        "run": {
+            "command": list(run.command),
+            "cwd": run.cwd,
+            "uid": run.uid,
+            "gid": _group_of(run),
+            "groups": list(run.groups),
+            "memory": run.memory,
+            "grace_ms": run.grace_ms,
+            "time_limit_ms": run.time_limit_ms,
+        },
+        "env": environment(run, marker, share.gpus, owned),
+        "gpus": list(share.gpus),
+        "cpus": list(share.cpus),
+        "groups": means.groups_for(run, f"fairlead-{marker}", most_vcore=most_vcore, processes=processes),
+        "memory_watch": 0 if means.bounds("memory") else run.memory,
+    }
+
+
+def write_spec(directory: Path, run: RunSpec, record: records.Record) -> None:
+    """Make the run's directory and write the `spec` into it. Raises OSError.
+
+    The directory belongs to the service: another user could swap files under it. He may pass through, to his own logs.
+    """
+    directory.mkdir(exist_ok=True)
+    directory.chmod(0o711 if run.uid not in {None, os.geteuid()} else 0o700)
+    # Not made durable: after a power cut only the claim counts, and whoever makes that makes it durable.
+    records.write(str(directory), records.SPEC, record, durable=False)
+
+
+def start_supervisor(directory: Path) -> tuple[int, int]:
+    """A supervisor for this directory: its pid and the read end of its standard error. Raises OSError."""
+    said, words = os.pipe()
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", str(SUPERVISOR), str(directory)],
+            {"LC_ALL": "C.UTF-8"},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_DUP2, words, 2),
+            ],
+            setsid=True,
+            setsigmask=[],
+            setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+        )
+    except OSError:
+        os.close(said)
+        raise
+    finally:
+        os.close(words)
+    return pid, said

@@ -1,0 +1,386 @@
+"""Work as processes on this machine, under supervisors that outlive the service.
+
+Decides which devices and cores a run gets and whether a run may still be executed. Never decides who runs. Invariants:
+a run is executed at most once, in this process or any other, however often it is started and whenever anybody is
+killed; its end is told exactly once to a process that started or adopted it; a device belongs to one run until nothing
+of that run is left.
+
+Safe to be called from any thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead.local import devices, launch, rundir
+from fairlead.local.hierarchies import read_hierarchies
+from fairlead.local.means import Means, probe
+from fairlead.local.runs import Capability, RunReport, RunSpec, RunUsage
+from fairlead.local.supervisor import cgroups, kernel, records, tree
+from fairlead.local.supervisor.run import WAKE
+from fairlead.local.watch import ExitWatch
+
+log = logging.getLogger("fairlead.local")
+
+MOST_PROCESSES = 4096
+"""Processes and threads of a run that does not say how many it needs."""
+
+
+@dataclass(slots=True)
+class _Live:
+    """A run that was launched or adopted and has not ended."""
+
+    supervisor: int
+    supervisor_ticks: int
+    launched_at_ms: int
+    gpus: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    vcore: int = 0
+
+
+class Machine:
+    """The runs of one directory."""
+
+    def __init__(
+        self,
+        runs_dir: Path,
+        *,
+        on_end: Callable[[RunReport], None],
+        on_begin: Callable[[RunReport], None] | None = None,
+        gpus: Sequence[int] | None = None,
+        capacity: Mapping[str, int] | None = None,
+        processes: int = MOST_PROCESSES,
+        means: Means | None = None,
+    ) -> None:
+        """`on_end` is called from the machine's own thread, once for each run whose end this process is the first to
+        see, unless `start` or `adopt` has returned that end already; `on_begin` when a started run has its pid.
+
+        `gpus`: device numbers, instead of those found. `capacity`: `vcore` (thousandths), `memory` (bytes) and other
+        amounts, instead of those found. `processes`: the bound of a run that names none; 0: no bound. `means`: instead
+        of those found; `Means()` leaves all control groups alone. Raises OSError if the directory cannot be made, and
+        RuntimeError on a system other than Linux.
+        """
+        if not sys.platform.startswith("linux"):
+            raise RuntimeError(f"work can be run on Linux only, this is {sys.platform}")
+        self._runs = Path(os.path.abspath(runs_dir))
+        self._runs.mkdir(parents=True, exist_ok=True)
+        self._runs.chmod(0o711 if os.geteuid() == 0 else 0o700)
+        self._on_end, self._on_begin = on_end, on_begin
+        hierarchies = read_hierarchies()
+        self._means = probe(hierarchies) if means is None else means
+        self._gpus = tuple(devices.detect_gpus() if gpus is None else gpus)
+        found = {**devices.detect_capacity(hierarchies), "gpu": len(self._gpus)}
+        self._found_vcore = found["vcore"]
+        self._capacity = {**found, **(capacity or {})}
+        self._processes = processes
+        self._lock = threading.RLock()
+        self._live: dict[str, _Live] = {}
+        self._looked = False
+        self._closed = False
+        self._watch = ExitWatch(self._begun, self._exited)
+
+    # --- what the machine is -----------------------------------------------------------------------------------------
+
+    def capabilities(self) -> list[Capability]:
+        """What is enforced here and what is not."""
+        return self._means.capabilities(len(self._gpus))
+
+    def capacity(self) -> dict[str, int]:
+        """What there is to give out: `vcore` in thousandths, `memory` in bytes, `gpu`, and what was declared."""
+        return dict(self._capacity)
+
+    # --- orders ------------------------------------------------------------------------------------------------------
+
+    def start(self, run: RunSpec) -> RunReport:
+        """Execute a run, unless it was ever executed before; returns at once with what is known of it.
+
+        What can never be executed here is refused: the report has ended, with `error`. Raises OSError if the machine
+        cannot do it now (no room on the disk, no more processes): the run was not executed and may be started again.
+        Raises ValueError for an impossible key, RuntimeError after `close`.
+        """
+        directory = rundir.directory_of(self._runs, run.key)
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the machine has been closed; it starts nothing more")
+            if run.key in self._live:
+                return self._now(run.key, directory)
+            self._look_once()
+            known = self._known(run.key, directory)
+            if known is not None:
+                return known
+            try:
+                launch.check(run)
+                share = self._share(run)
+                record = launch.record_of(
+                    run,
+                    share,
+                    self._means,
+                    owned=self._gpus,
+                    most_vcore=self._found_vcore,
+                    processes=self._processes,
+                )
+            except launch.Refused as refusal:
+                directory.mkdir(mode=0o700, exist_ok=True)
+                return self._settle(run.key, directory, {"error": str(refusal), "exit_code": 126, "begun": False})
+            launch.write_spec(directory, run, record)
+            return self._launch(run, directory, share)
+
+    def _launch(self, run: RunSpec, directory: Path, share: launch.Share) -> RunReport:
+        pid, words = launch.start_supervisor(directory)
+        found = kernel.process(pid)
+        # It is our child and not yet waited for, so the kernel knows it even if it is dead already.
+        ticks = found.started_ticks if found else 0
+        live = _Live(pid, ticks, records.now_ms(), share.gpus, share.cpus, run.vcore)
+        self._live[run.key] = live
+        self._watch.add(run.key, pid, ticks, words)
+        return RunReport(key=run.key, started_at_ms=live.launched_at_ms, gpus=share.gpus)
+
+    def stop(self, key: str, grace_ms: int | None = None) -> None:
+        """SIGTERM to the whole tree now, SIGKILL after the grace period (None: that of the run). Returns at once.
+
+        It goes on even if this process dies. A second call can shorten the grace period. A run that was never executed
+        never will be. Nothing happens to a run that has ended. Raises KeyError for an unknown run, OSError (disk full).
+        """
+        directory = rundir.directory_of(self._runs, key)
+        with self._lock:
+            if not directory.is_dir():
+                raise KeyError(f"there is no run {key!r}")
+            if rundir.ended_of(key, directory) is not None:
+                return
+            spec = records.read(str(directory), records.SPEC)
+            if grace_ms is None:
+                grace_ms = spec["run"]["grace_ms"] if spec is not None else 0
+            self._wish(str(directory), grace_ms)
+            live = self._live.get(key)
+            if live is not None:
+                kernel.send(live.supervisor, live.supervisor_ticks, WAKE)
+            elif self._known(key, directory) is None:
+                self._settle(key, directory, {"stopped": True, "begun": False})
+
+    @staticmethod
+    def _wish(place: str, grace_ms: int) -> None:
+        """Write the wish that the run ends, unless an earlier one that ends it sooner stands there already."""
+        now = records.now_ms()
+        before = records.read(place, records.STOP)
+        if before is None or now + grace_ms < before["at_ms"] + before["grace_ms"]:
+            records.write(place, records.STOP, {"grace_ms": grace_ms, "at_ms": now})
+
+    def adopt(self) -> list[RunReport]:
+        """Every run of the directory, sorted by key: those that run are watched from now on, those that ended are told
+        with how they ended, those that are lost have been cleared away. Forgotten ones are left out.
+        """
+        with self._lock:
+            self._looked = True
+            return [report for key in self._keys() if (report := self._found(key)) is not None]
+
+    # --- questions ---------------------------------------------------------------------------------------------------
+
+    def report(self, key: str) -> RunReport | None:
+        """What is known of a run now; None if there is no such run."""
+        directory = rundir.directory_of(self._runs, key)
+        with self._lock:
+            return self._now(key, directory) if directory.is_dir() else None
+
+    def usage(self, key: str) -> RunUsage | None:
+        """CPU time so far and memory now of a run that runs; None if it does not."""
+        directory = rundir.directory_of(self._runs, key)
+        with self._lock:
+            claim = rundir.claim_of(directory) if key in self._live else None
+        if claim is None:
+            return None
+        supervisor, plan = claim["supervisor"], claim["groups"]
+        return RunUsage(cpu_ms=tree.cpu_ms(supervisor, plan), memory_bytes=tree.memory_bytes(supervisor, plan))
+
+    def stdout_path(self, key: str) -> Path:
+        """Where its standard output goes; the file is there soon after the run has begun."""
+        return rundir.directory_of(self._runs, key) / records.STDOUT
+
+    def stderr_path(self, key: str) -> Path:
+        """Where its standard error goes."""
+        return rundir.directory_of(self._runs, key) / records.STDERR
+
+    # --- housekeeping ------------------------------------------------------------------------------------------------
+
+    def forget(self, key: str) -> None:
+        """Remove what was needed to execute an ended run. Its logs stay, and so does the fact that it was executed.
+
+        Raises ValueError if it has not ended. Nothing happens to an unknown run.
+        """
+        directory = rundir.directory_of(self._runs, key)
+        with self._lock:
+            self._must_have_ended(key, directory)
+            if not directory.is_dir():
+                return
+            result = records.read(str(directory), records.RESULT)
+            if result is not None:
+                records.write(str(directory), records.FORGOTTEN, rundir.whole_result(directory, result))
+            kept = {records.FORGOTTEN, records.STDOUT, records.STDERR}
+            for each in directory.iterdir():
+                if each.name not in kept:
+                    each.unlink(missing_ok=True)
+
+    def purge(self, key: str) -> None:
+        """Remove everything of an ended run, its logs too. Its key must not be used again: nobody would know any more.
+
+        Raises ValueError if it has not ended. Nothing happens to an unknown run.
+        """
+        directory = rundir.directory_of(self._runs, key)
+        with self._lock:
+            self._must_have_ended(key, directory)
+            if directory.is_dir():
+                shutil.rmtree(directory)
+
+    def close(self) -> None:
+        """Stop watching and starting. Work goes on. A second call does nothing."""
+        with self._lock:
+            self._closed = True
+        self._watch.close()
+
+    def _must_have_ended(self, key: str, directory: Path) -> None:
+        if key in self._live or (directory.is_dir() and rundir.ended_of(key, directory) is None):
+            raise ValueError(f"run {key!r} has not ended; stop it first")
+
+    # --- the books ---------------------------------------------------------------------------------------------------
+
+    def _keys(self) -> list[str]:
+        return sorted(each.name for each in self._runs.iterdir() if rundir.KEY.fullmatch(each.name) and each.is_dir())
+
+    def _look_once(self) -> None:
+        """Find out which devices are in use, if nobody has asked yet what there is."""
+        if not self._looked:
+            self.adopt()
+
+    def _found(self, key: str) -> RunReport | None:
+        directory = self._runs / key
+        if rundir.is_forgotten(directory):
+            return None
+        if key in self._live:
+            return self._now(key, directory)
+        return self._known(key, directory) or RunReport(key=key)
+
+    def _now(self, key: str, directory: Path) -> RunReport:
+        ended = rundir.ended_of(key, directory)
+        if ended is not None:
+            return ended
+        claim = rundir.claim_of(directory)
+        if claim is not None:
+            return rundir.running_of(key, claim)
+        live = self._live.get(key)
+        return RunReport(key=key, started_at_ms=live.launched_at_ms if live else None, gpus=live.gpus if live else ())
+
+    def _known(self, key: str, directory: Path) -> RunReport | None:
+        """What became of a run that this process does not watch; one that runs is watched from now on.
+
+        None: it was never executed.
+        """
+        ended = rundir.ended_of(key, directory)
+        if ended is not None:
+            return ended
+        claim = rundir.claim_of(directory)
+        if claim is None:
+            return None
+        if rundir.owner_alive(claim) and self._watch.add(key, claim["supervisor"], claim["supervisor_ticks"]):
+            owner = (claim["supervisor"], claim["supervisor_ticks"])
+            self._live[key] = _Live(*owner, claim["started_at_ms"], tuple(claim["gpus"]), tuple(claim["cpus"]))
+            if records.exists(str(directory), records.STOP):
+                # Whoever wrote it may have been killed before he could say so.
+                kernel.send(*owner, WAKE)
+            return rundir.running_of(key, claim)
+        return rundir.ended_of(key, directory) or self._bury(key, directory, claim, "")
+
+    def _share(self, run: RunSpec) -> launch.Share:
+        used = [number for live in self._live.values() for number in live.gpus]
+        try:
+            gpus = devices.choose_gpus(run.gpus, self._gpus, used)
+        except ValueError as problem:
+            raise launch.Refused(str(problem)) from None
+        allowed = os.sched_getaffinity(0)
+        if self._means.bounds("cpu") or not 0 < run.vcore <= (len(allowed) - 1) * 1000:
+            return launch.Share(gpus=gpus)
+        return launch.Share(gpus=gpus, cpus=devices.choose_cpus(run.vcore, allowed, _load(self._live.values())))
+
+    # --- ends --------------------------------------------------------------------------------------------------------
+
+    def _begun(self, key: str) -> None:
+        if self._on_begin is not None:
+            with self._lock:
+                claim = rundir.claim_of(self._runs / key)
+            if claim is not None:
+                self._on_begin(rundir.running_of(key, claim))
+
+    def _exited(self, key: str, words: str) -> None:
+        """A supervisor is gone: find out what became of its run."""
+        directory = self._runs / key
+        with self._lock:
+            live = self._live.pop(key, None)
+            try:
+                report = self._end_of(key, directory, live, words)
+            except Exception:
+                if live is not None:
+                    self._live[key] = live
+                raise
+        if report is not None:
+            try:
+                self._on_end(report)
+            except Exception as fault:
+                log.error("the end of run %s could not be handed on: %s", key, fault, exc_info=fault)
+
+    def _end_of(self, key: str, directory: Path, live: _Live | None, words: str) -> RunReport | None:
+        known = rundir.ended_of(key, directory)
+        if known is not None:
+            return known
+        claim = rundir.claim_of(directory)
+        if claim is None:
+            why = words or "its supervisor ended before it could begin"
+            return self._settle(
+                key, directory, {"error": f"it could not be started: {why}", "exit_code": 126, "begun": False}
+            )
+        if live is not None and claim["supervisor"] != live.supervisor:
+            # Another supervisor, sent by a process before this one, was faster. Its run is the run.
+            report = self._known(key, directory)
+            return None if report is None or report.ended_at_ms is None else report
+        return self._bury(key, directory, claim, words)
+
+    def _bury(self, key: str, directory: Path, claim: records.Record, words: str) -> RunReport:
+        """A run without a supervisor and without a result: kill what is left of it and write down that it is lost."""
+        note = "its supervisor was killed, and with it went the knowledge of how it ended"
+        if claim["boot"] != kernel.boot_id():
+            note = "the machine was restarted while it ran"
+        elif not tree.end_orphans(claim["marker"], claim["groups"]):
+            note += "; some of its processes could not be killed"
+        if words:
+            note += f" ({words[-1000:]})"
+        cgroups.remove(claim["groups"])
+        log.warning("run %s is lost: %s", key, note)
+        return self._settle(key, directory, {"lost": True, "note": note})
+
+    def _settle(self, key: str, directory: Path, result: records.Record) -> RunReport:
+        """Write down an end that no supervisor will write. Raises OSError."""
+        place = str(directory)
+        result = {**result, "ended_at_ms": records.now_ms()}
+        if not records.exists(place, records.CLAIM):
+            nobody = {"boot": "", "supervisor": 0, "supervisor_ticks": 0, "marker": "", "cpus": [], "groups": []}
+            if not records.claim(place, {**nobody, "pid": None, "started_at_ms": None, "gpus": []}):
+                known = self._known(key, directory)
+                assert known is not None
+                return known
+        records.write_result(place, result)
+        ended = rundir.ended_of(key, directory)
+        assert ended is not None
+        return ended
+
+
+def _load(runs: Iterable[_Live]) -> dict[int, int]:
+    """Thousandths of a core on each core that runs are bound to."""
+    load: dict[int, int] = {}
+    for run in runs:
+        for core in run.cpus:
+            load[core] = load.get(core, 0) + max(1, run.vcore // len(run.cpus))
+    return load

@@ -1,0 +1,147 @@
+"""Orders to the machine, carried out one after the other, away from the writer.
+
+Decides when an order is tried again. Never decides which orders are given, and never touches the books: what came of an
+order goes back through a call. Invariant: orders for one run are carried out in the order in which they were given, and
+a start that was overtaken by a stop is not carried out.
+"""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from fairlead.local.runs import RunReport, RunSpec
+
+log = logging.getLogger("fairlead.local")
+
+PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
+"""What may be better in a moment: a full disk, no more file descriptors, no memory for a process."""
+TRIES = 30
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 30.0
+
+
+class Machine(Protocol):
+    """The part of the machine that orders need (see `fairlead.local.machine`)."""
+
+    def start(self, run: RunSpec) -> RunReport:
+        """Execute a run, once for ever."""
+
+    def stop(self, key: str, grace_ms: int | None = None) -> None:
+        """Ask it to stop, kill it after the grace."""
+
+    def report(self, key: str) -> RunReport | None:
+        """What is known of a run."""
+
+    def forget(self, key: str) -> None:
+        """Remove what is only needed to watch an ended run."""
+
+    def purge(self, key: str) -> None:
+        """Remove everything of an ended run, its output too."""
+
+
+class Orders:
+    """A thread that carries orders out."""
+
+    def __init__(self, machine: Machine, on_report: Callable[[RunReport], None]) -> None:
+        """`on_report` is called from the thread with what a start gave: a run that runs, or one that has ended."""
+        self._machine, self._on_report = machine, on_report
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+        self._overtaken: set[str] = set()
+        self._wake = threading.Condition()
+        self._closing = False
+        self._thread = threading.Thread(target=self._work, name="fairlead-orders", daemon=True)
+        self._thread.start()
+
+    def start(self, run: RunSpec) -> None:
+        """Execute this run."""
+        self._put(0.0, lambda: self._start(run, 1))
+
+    def stop(self, key: str, grace_ms: int) -> None:
+        """Stop this run; if its start is still waiting to be tried again, it never starts."""
+        self._put(0.0, lambda: self._stop(key, grace_ms))
+
+    def forget(self, key: str) -> None:
+        """Its end is recorded: what was only needed to watch it may go."""
+        self._put(0.0, lambda: self._machine.forget(key))
+
+    def purge(self, key: str) -> None:
+        """It has left the books: its output may go too."""
+        self._put(0.0, lambda: self._machine.purge(key))
+
+    def close(self) -> None:
+        """Carry out what is due, drop what waits to be tried again (it is in the journal), end."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        self._thread.join(10)
+
+    def _put(self, delay_s: float, order: Callable[[], None]) -> None:
+        with self._wake:
+            self._count += 1
+            heapq.heappush(self._due, (time.monotonic() + delay_s, self._count, order))
+            self._wake.notify()
+
+    def _work(self) -> None:
+        while (order := self._next()) is not None:
+            try:
+                order()
+            except Exception as fault:
+                log.error("an order to the machine failed: %s", fault, exc_info=fault)
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._wake:
+            while True:
+                wait = self._due[0][0] - time.monotonic() if self._due else None
+                if wait is not None and wait <= 0:
+                    return heapq.heappop(self._due)[2]
+                if self._closing:
+                    return None
+                self._wake.wait(wait)
+
+    def _start(self, run: RunSpec, attempt: int) -> None:
+        if run.key in self._overtaken:
+            self._overtaken.discard(run.key)
+            self._on_report(RunReport(key=run.key, stopped=True))
+            return
+        try:
+            report = self._machine.start(run)
+        except OSError as failure:
+            self._start_failed(run, attempt, failure)
+            return
+        except Exception as fault:
+            log.error("run %s could not be started: %s", run.key, fault, exc_info=fault)
+            report = self._known_or_failed(run.key, f"could not be started, a fault in the service: {fault}")
+        self._on_report(report)
+
+    def _start_failed(self, run: RunSpec, attempt: int, failure: OSError) -> None:
+        if failure.errno in PASSING and attempt < TRIES:
+            pause = min(FIRST_PAUSE_S * 2 ** (attempt - 1), LONGEST_PAUSE_S)
+            log.warning("run %s could not be started (%s); tried again in %.1f s", run.key, failure, pause)
+            self._put(pause, lambda: self._start(run, attempt + 1))
+            return
+        self._on_report(self._known_or_failed(run.key, f"could not be started: {failure}"))
+
+    def _known_or_failed(self, key: str, why: str) -> RunReport:
+        """What the machine knows of a run whose start went wrong; if it never executed it, the run has failed."""
+        known = self._machine.report(key)
+        if known is not None and known.pid is not None:
+            return known
+        return RunReport(key=key, error=why, exit_code=126, ended_at_ms=time.time_ns() // 1_000_000)
+
+    def _stop(self, key: str, grace_ms: int) -> None:
+        known = self._machine.report(key)
+        if known is None:
+            self._overtaken.add(key)
+            return
+        self._machine.stop(key, grace_ms)
+        now = self._machine.report(key)
+        if now is not None and now.ended_at_ms is not None:
+            # It was stopped before it was ever executed; the machine tells that to nobody else.
+            self._on_report(now)

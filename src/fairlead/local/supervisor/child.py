@@ -1,0 +1,139 @@
+"""From the fork to the command: what a process of the run is before it becomes the command.
+
+Decides the order of the steps, in which safety lies. Never returns. Invariant: nothing of the run is executed before
+the gate has been opened, and nothing of the user's choosing (directory, program) is touched with more rights than the
+user has. The log files are made before the rights are dropped, in a directory that only the service's own user can
+write, and only where no file is: so no link of another user is ever followed.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+from typing import NoReturn
+
+from . import cgroups, kernel
+from .records import STDERR, STDOUT, Record
+
+NOT_FOUND = 127
+NOT_EXECUTABLE = 126
+KILL_ME_FIRST = "500"
+"""Between work and the service, the kernel shall choose the work when memory runs out."""
+
+
+class Refusal(Exception):
+    """The command cannot be started; carries the exit status a shell would give and one sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+
+
+def become_command(directory: str, spec: Record, supervisor: int, gate: int, fault: int) -> NoReturn:
+    """Wait at the gate, then become the command. What goes wrong is written to `fault` as [status, sentence]."""
+    status = NOT_EXECUTABLE
+    try:
+        if os.read(gate, 1) != b"g":
+            os._exit(0)
+        _prepare(directory, spec, supervisor)
+        _execute(spec["run"]["command"], spec["env"])
+    except Refusal as refusal:
+        status = refusal.status
+        os.write(fault, json.dumps([status, refusal.sentence]).encode()[:4000])
+    except BaseException as problem:
+        sentence = f"the work could not be started: {problem}"[:1000]
+        os.write(fault, json.dumps([status, sentence]).encode())
+    finally:
+        os._exit(status)
+
+
+def _prepare(directory: str, spec: Record, supervisor: int) -> None:
+    run = spec["run"]
+    os.setsid()
+    try:
+        cgroups.join(spec["groups"])
+    except OSError as problem:
+        raise Refusal(NOT_EXECUTABLE, f"the work's control group refuses it: {problem}") from None
+    _open_streams(directory, run)
+    if spec["cpus"]:
+        os.sched_setaffinity(0, spec["cpus"])
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write(KILL_ME_FIRST)
+    os.umask(0o022)
+    _drop_rights(run)
+    _enter(run["cwd"])
+    # The kernel forgets this setting when the user changes, so it comes after; and the parent may be gone by now.
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != supervisor:
+        os._exit(NOT_EXECUTABLE)
+    for each in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(each, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _open_streams(directory: str, run: Record) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    for name, number in ((STDOUT, 1), (STDERR, 2)):
+        path = os.path.join(directory, name)
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+            if run["uid"] is not None:
+                os.fchown(fd, run["uid"], run["gid"])
+        except OSError as problem:
+            raise Refusal(NOT_EXECUTABLE, f"the log file {path} cannot be made: {problem.strerror}") from None
+        os.dup2(fd, number)
+        os.close(fd)
+    os.close(nothing)
+
+
+def _drop_rights(run: Record) -> None:
+    uid, gid = run["uid"], run["gid"]
+    if uid is None or (os.geteuid() != 0 and uid == os.geteuid()):
+        return
+    try:
+        os.setgroups(run["groups"])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    except OSError as problem:
+        raise Refusal(NOT_EXECUTABLE, f"the work cannot be run as user {uid}: {problem.strerror}") from None
+
+
+def _enter(directory: str) -> None:
+    try:
+        os.chdir(directory)
+    except OSError as problem:
+        raise Refusal(
+            NOT_EXECUTABLE, f"the working directory {directory!r} cannot be entered: {problem.strerror}"
+        ) from None
+
+
+def _execute(command: list[str], env: dict[str, str]) -> NoReturn:
+    name = command[0]
+    try:
+        os.execvpe(name, command, env)
+    except FileNotFoundError:
+        if "/" not in name:
+            raise Refusal(
+                NOT_FOUND, f"the command {name!r} was not found in PATH ({env.get('PATH', os.defpath)})"
+            ) from None
+        if os.path.exists(name):
+            raise Refusal(NOT_FOUND, f"the interpreter named in the first line of {name!r} does not exist") from None
+        raise Refusal(NOT_FOUND, f"the command {name!r} does not exist") from None
+    except OSError as problem:
+        raise Refusal(NOT_EXECUTABLE, _why_not(name, problem)) from None
+
+
+def _why_not(name: str, problem: OSError) -> str:
+    if os.path.isdir(name):
+        return f"{name!r} is a directory, not a command"
+    if problem.errno == errno.ENOEXEC:
+        return f"{name!r} is neither a program nor a script with a #! line; name its interpreter first"
+    if problem.errno == errno.EACCES:
+        return f"{name!r} may not be executed by this user (is it marked executable?)"
+    if problem.errno == errno.E2BIG:
+        return "the command's arguments and environment are too long for this machine"
+    return f"{name!r} could not be executed: {problem.strerror}"

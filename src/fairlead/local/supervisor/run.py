@@ -1,0 +1,301 @@
+"""The life of one run, from the claim to the result.
+
+Decides when the tree is asked to end, when it is killed, and what is reported. Never decides what to execute or within
+which bounds: both stand in `spec`. Invariants: the command is executed only by the process that made the claim; the
+result is written only when nothing of the tree is left; time periods are measured with a clock that nobody can set.
+
+Signals are blocked and taken one by one at one place, so there is no code that can be interrupted by another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from typing import Any
+
+from . import cgroups, child, kernel, records, tree
+
+WAKE = signal.SIGURG
+"""Sent by the machine when there is a `stop` file. Without effect on a supervisor that is not yet ready for it."""
+TAKEN = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, WAKE}
+BLOCKED = TAKEN | {signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM}
+
+LEFTOVERS_S = 1.0
+"""What is still there when the command itself has ended gets SIGTERM and this long, or less if its grace is shorter."""
+FIRST_LOOK_S = 0.02
+RELAXED_LOOK_S = 5.0
+WATCHFUL_LOOK_S = 0.25
+KILL_PATIENCE_S = 30.0
+RESULT_PATIENCE_S = 30.0
+
+CLAIMED_BY_ANOTHER = 3
+NOT_BEGUN = 4
+
+
+class Supervision:
+    """One run that this process has claimed."""
+
+    def __init__(
+        self, directory: str, spec: records.Record, command: int, fault: int, *, keeps_orphans: bool = True
+    ) -> None:
+        self.directory = directory
+        self.keeps_orphans = keeps_orphans
+        self.begun = False
+        self.spec = spec
+        self.plan: cgroups.Plan = spec["groups"]
+        self.me = os.getpid()
+        self.command = command
+        self.fault = fault
+        self.status: int | None = None
+        self.began = time.monotonic()
+        self.grace_s: float = spec["run"]["grace_ms"] / 1000
+        limit_ms = spec["run"]["time_limit_ms"]
+        self.time_limit: float | None = None if limit_ms is None else self.began + limit_ms / 1000
+        self.kill_at: float | None = None
+        self.peak = 0
+        self.over_before = False
+        self.next_look = self.began + FIRST_LOOK_S
+        self.look_every = FIRST_LOOK_S
+        self.outcome: dict[str, Any] = {"stopped": False, "timed_out": False, "oom": False, "note": ""}
+
+    def until_the_end(self) -> None:
+        """Wait until nothing of the tree is left, and see to it that this comes."""
+        self.read_stop()
+        while self.reap():
+            now = time.monotonic()
+            if self.status is not None and self.kill_at is None:
+                self.ask_to_end(min(self.grace_s, LEFTOVERS_S))
+            if self.time_limit is not None and now >= self.time_limit and self.status is None:
+                self.time_limit = None
+                self.outcome["timed_out"] = True
+                self.ask_to_end(self.grace_s)
+            if self.kill_at is not None and now >= self.kill_at:
+                self.kill()
+                break
+            if now >= self.next_look:
+                self.look()
+                continue
+            self.wait(now)
+        if cgroups.members(self.plan):
+            self.kill()
+        if not self.keeps_orphans:
+            tree.end_orphans(self.spec["marker"], self.plan)
+
+    def wait(self, now: float) -> None:
+        """Sleep until a signal comes or something is due."""
+        limit = self.time_limit if self.status is None else None
+        due = [self.next_look, *(each for each in (limit, self.kill_at) if each is not None)]
+        info = signal.sigtimedwait(TAKEN, max(0.0, min(due) - now))
+        if info is None or info.si_signo == signal.SIGCHLD:
+            return
+        if info.si_signo == WAKE:
+            self.read_stop()
+        else:
+            self.outcome["stopped"] = True
+            self.ask_to_end(self.grace_s)
+
+    def reap(self) -> bool:
+        """Collect the children that have ended. False: there are none left, neither living nor dead."""
+        while True:
+            try:
+                pid, status, _ = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.command:
+                self.status = status
+
+    def read_stop(self) -> None:
+        """Obey the `stop` file, if there is one. A later wish can shorten the grace period, not lengthen it."""
+        wish = records.read(self.directory, records.STOP)
+        if wish is not None and self.status is None:
+            self.outcome["stopped"] = True
+            self.ask_to_end(wish["grace_ms"] / 1000)
+
+    def ask_to_end(self, grace_s: float) -> None:
+        """SIGTERM to the tree now, SIGKILL after the grace period."""
+        kill_at = time.monotonic() + grace_s
+        if self.kill_at is None:
+            tree.ask_to_end(self.me, self.plan)
+        self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
+
+    def kill(self) -> None:
+        """Kill the tree to the last process. Gives up, and says so, only on what the kernel does not let die."""
+        deadline = time.monotonic() + KILL_PATIENCE_S
+        pause = 0.001
+        while True:
+            tree.kill(self.me, self.plan)
+            if not self.reap() and not cgroups.members(self.plan):
+                return
+            if time.monotonic() > deadline:
+                left = sorted({*tree.below(self.me), *cgroups.members(self.plan)})
+                self.outcome["note"] = f"{len(left)} of its processes could not be killed: {left[:10]}"
+                return
+            signal.sigtimedwait({signal.SIGCHLD}, pause)
+            pause = min(pause * 2, 0.1)
+
+    def look(self) -> None:
+        """Measure the memory; where no control group bounds it, end what takes more than it asked for."""
+        self.peak = tree.peak_memory(self.me, self.plan, self.peak)
+        most = RELAXED_LOOK_S
+        limit = self.spec["memory_watch"]
+        if limit:
+            most = WATCHFUL_LOOK_S
+            used = tree.exceeds_memory(self.me, limit)
+            if used is not None and self.over_before:
+                self.outcome["oom"] = True
+                self.outcome["note"] = f"it used {used} bytes of memory, more than its {limit}, and was killed"
+                self.kill_at = time.monotonic()
+            self.over_before = used is not None
+        self.look_every = min(self.look_every * 1.5, most)
+        self.next_look = time.monotonic() + self.look_every
+
+    def result(self) -> records.Record:
+        """How it ended, for the result file."""
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        counted = cgroups.cpu_ms(self.plan)
+        cpu_ms = int((used.ru_utime + used.ru_stime) * 1000) if counted is None else counted
+        if cgroups.killed_for_memory(self.plan):
+            self.outcome["oom"] = True
+            limit = self.spec["run"]["memory"]
+            self.outcome["note"] = f"it reached its memory bound of {limit} bytes and the kernel killed it"
+        if not self.begun:
+            return {**self.outcome, "begun": False}
+        return {
+            **self.outcome,
+            **_status(self.status),
+            **self.fault_of_child(),
+            "cpu_ms": cpu_ms,
+            "peak_memory_bytes": max(self.peak, used.ru_maxrss * 1024),
+        }
+
+    def fault_of_child(self) -> dict[str, Any]:
+        """What kept the child from becoming the command; empty if it did."""
+        try:
+            fault = os.read(self.fault, 65536)
+        except BlockingIOError:
+            return {}
+        if not fault:
+            return {}
+        status, sentence = json.loads(fault)
+        return {"exit_code": status, "signal": None, "error": sentence}
+
+
+def _status(status: int | None) -> dict[str, Any]:
+    if status is None:
+        return {"exit_code": None, "signal": None}
+    code = os.waitstatus_to_exitcode(status)
+    return {"exit_code": code, "signal": None} if code >= 0 else {"exit_code": None, "signal": -code}
+
+
+def main(arguments: list[str]) -> int:
+    """Supervise the run of one directory. Messages on standard error reach the machine if it still lives."""
+    directory = os.path.abspath(arguments[0])
+    keeps_orphans = _detach()
+    spec = records.read(directory, records.SPEC)
+    if spec is None:
+        print(f"there is no readable {records.SPEC} in {directory}", file=sys.stderr)
+        return NOT_BEGUN
+    try:
+        return _claim_and_supervise(directory, spec, keeps_orphans)
+    except OSError as problem:
+        print(f"the run's files cannot be written: {problem}", file=sys.stderr)
+        return NOT_BEGUN
+
+
+def _detach() -> bool:
+    """Become independent of whoever started this process. True: orphans of the work come back to it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+    os.umask(0o077)
+    os.chdir("/")
+    return kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _claim_and_supervise(directory: str, spec: records.Record, keeps_orphans: bool) -> int:
+    gate_out, gate = os.pipe()
+    fault, fault_in = os.pipe()
+    me = os.getpid()
+    command = os.fork()
+    if command == 0:
+        os.close(gate)
+        child.become_command(directory, spec, me, gate_out, fault_in)
+    os.close(gate_out)
+    os.close(fault_in)
+    if not records.claim(directory, _claim_record(spec, me, command)):
+        os.close(gate)
+        os.waitpid(command, 0)
+        return CLAIMED_BY_ANOTHER
+    os.set_blocking(fault, False)
+    work = Supervision(directory, spec, command, fault, keeps_orphans=keeps_orphans)
+    outcome: dict[str, Any]
+    try:
+        _open_gate(work, gate)
+        work.until_the_end()
+        outcome = work.result()
+    except Exception as problem:
+        # Whatever went wrong: the work must not go on without anyone who watches it, and the machine must hear of it.
+        work.kill()
+        note = f"its supervisor failed: {type(problem).__name__}: {problem}"[:2000]
+        outcome = {**work.outcome, "lost": True, "note": note}
+    cgroups.remove(work.plan)
+    return _deliver(directory, outcome)
+
+
+def _claim_record(spec: records.Record, me: int, command: int) -> records.Record:
+    mine, its = kernel.process(me), kernel.process(command)
+    return {
+        "boot": kernel.boot_id(),
+        "supervisor": me,
+        "supervisor_ticks": mine.started_ticks if mine else 0,
+        "pid": command,
+        "pid_ticks": its.started_ticks if its else 0,
+        "started_at_ms": records.now_ms(),
+        "marker": spec["marker"],
+        "gpus": spec["gpus"],
+        "cpus": spec["cpus"],
+        "groups": spec["groups"],
+    }
+
+
+def _open_gate(work: Supervision, gate: int) -> None:
+    """Let the command begin, if its bounds can be set and nobody has stopped it already."""
+    try:
+        records.reserve_result(work.directory)
+        if records.exists(work.directory, records.STOP):
+            work.outcome["stopped"] = True
+            return
+        cgroups.create(work.plan)
+        os.write(gate, b"g")
+        work.begun = True
+        with contextlib.suppress(OSError):
+            os.write(2, b"begun\n")
+    except OSError as problem:
+        sentence = f"the work's files or bounds could not be made: {problem}"
+        work.outcome.update(error=sentence[:1000], exit_code=child.NOT_EXECUTABLE)
+    finally:
+        os.close(gate)
+
+
+def _deliver(directory: str, outcome: dict[str, Any]) -> int:
+    """Write the result; as long as there is no room for it, try again for a while."""
+    outcome["ended_at_ms"] = records.now_ms()
+    deadline = time.monotonic() + RESULT_PATIENCE_S
+    while True:
+        try:
+            records.write_result(directory, outcome)
+            return 0
+        except OSError as problem:
+            if time.monotonic() > deadline or not os.path.isdir(directory):
+                print(f"its result could not be written: {problem}", file=sys.stderr)
+                return 1
+        time.sleep(0.2)

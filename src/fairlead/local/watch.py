@@ -1,0 +1,200 @@
+"""Waiting for supervisors to begin and to end, on one thread.
+
+Decides when the machine hears of it. Never decides what it means. Invariant: `on_exit` is called once for every process
+that was added and has ended, and again later if that call failed; a pid that was given out anew is never taken for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import selectors
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fairlead.local.supervisor import kernel
+
+log = logging.getLogger("fairlead.local")
+
+POLL_S = 0.1
+"""Between two looks where the kernel cannot tell by itself (before Linux 5.3, or no more file descriptors)."""
+AGAIN_S = 1.0
+
+
+@dataclass(slots=True)
+class _Watched:
+    key: str
+    pid: int
+    started_ticks: int
+    process: int | None
+    """A file descriptor that becomes readable when the process ends; None: it is polled."""
+    words: int | None
+    """The read end of its standard error, if it is a child of this process."""
+    heard: bytes = b""
+
+
+class ExitWatch:
+    """Watches processes until it is closed."""
+
+    def __init__(self, on_begin: Callable[[str], None], on_exit: Callable[[str, str], None]) -> None:
+        """`on_begin(key)` when the process says so, `on_exit(key, words)` when it has ended, with what it said else."""
+        self._on_begin, self._on_exit = on_begin, on_exit
+        self._lock = threading.Lock()
+        self._watched: dict[str, _Watched] = {}
+        self._again: list[tuple[float, str, str]] = []
+        self._selector = selectors.DefaultSelector()
+        self._bell_out, self._bell = os.pipe()
+        os.set_blocking(self._bell, False)
+        os.set_blocking(self._bell_out, False)
+        self._selector.register(self._bell_out, selectors.EVENT_READ, None)
+        self._closing = False
+        self._thread = threading.Thread(target=self._work, name="fairlead-machine", daemon=True)
+        self._thread.start()
+
+    def add(self, key: str, pid: int, started_ticks: int, words: int | None = None) -> bool:
+        """Watch this process. False: it is not alive any more, and nothing will be called. Owns `words` from now on.
+
+        Raises RuntimeError after `close`.
+        """
+        process = _open_process(pid)
+        # The check comes after the opening: what was opened is then the process with this start time.
+        found = kernel.process(pid)
+        if found is None or found.started_ticks != started_ticks:
+            _close(process, words)
+            return False
+        watched = _Watched(key, pid, started_ticks, process, words)
+        with self._lock:
+            if self._closing:
+                _close(process, words)
+                raise RuntimeError("the machine has been closed")
+            self._watched[key] = watched
+            if words is not None:
+                os.set_blocking(words, False)
+                self._selector.register(words, selectors.EVENT_READ, (key, "words"))
+            if process is not None:
+                self._selector.register(process, selectors.EVENT_READ, (key, "process"))
+        self._ring()
+        return True
+
+    def close(self) -> None:
+        """Stop watching. The processes go on. A second call does nothing."""
+        with self._lock:
+            self._closing = True
+        self._ring()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(10)
+
+    def _ring(self) -> None:
+        with self._lock:
+            if self._bell >= 0:
+                with contextlib.suppress(OSError):
+                    os.write(self._bell, b"!")
+
+    def _work(self) -> None:
+        while not self._closing:
+            ended = []
+            for ready, _ in self._selector.select(self._timeout()):
+                if ready.data is None:
+                    _read_all(self._bell_out)
+                elif ready.data[1] == "words":
+                    self._listen(ready.data[0])
+                else:
+                    ended.append(ready.data[0])
+            self._collect(ended)
+            self._try_again()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        with self._lock:
+            for watched in self._watched.values():
+                _close(watched.process, watched.words)
+            self._watched.clear()
+            self._selector.close()
+            _close(self._bell, self._bell_out)
+            self._bell = -1
+
+    def _timeout(self) -> float | None:
+        waits = [max(0.0, due - time.monotonic()) for due, _, _ in self._again]
+        with self._lock:
+            if any(each.process is None for each in self._watched.values()):
+                waits.append(POLL_S)
+        return min(waits) if waits else None
+
+    def _listen(self, key: str) -> None:
+        with self._lock:
+            watched = self._watched.get(key)
+            if watched is None or watched.words is None:
+                return
+            said = _read_all(watched.words)
+            if said is None:
+                self._selector.unregister(watched.words)
+                os.close(watched.words)
+                watched.words = None
+                return
+            watched.heard = (watched.heard + said)[-4000:]
+        if said.startswith(b"begun\n"):
+            try:
+                self._on_begin(key)
+            except Exception as fault:
+                log.error("the begin of run %s could not be told: %s", key, fault, exc_info=fault)
+
+    def _collect(self, keys: Sequence[str]) -> None:
+        with self._lock:
+            polled = [key for key, each in self._watched.items() if each.process is None]
+            chosen = [self._watched[key] for key in (*keys, *polled) if key in self._watched]
+            ended = [each for each in chosen if _has_ended(each)]
+            for each in ended:
+                if each.words is not None:
+                    each.heard += _read_all(each.words) or b""
+                    self._selector.unregister(each.words)
+                if each.process is not None:
+                    self._selector.unregister(each.process)
+                _close(each.process, each.words)
+                del self._watched[each.key]
+        for each in ended:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(each.pid, os.WNOHANG)
+            self._tell(each.key, each.heard.removeprefix(b"begun\n").decode(errors="replace").strip())
+
+    def _tell(self, key: str, words: str) -> None:
+        try:
+            self._on_exit(key, words)
+        except Exception as fault:
+            log.error("the end of run %s could not be settled, tried again: %s", key, fault, exc_info=fault)
+            self._again.append((time.monotonic() + AGAIN_S, key, words))
+
+    def _try_again(self) -> None:
+        now = time.monotonic()
+        due = [each for each in self._again if each[0] <= now]
+        self._again = [each for each in self._again if each[0] > now]
+        for _, key, words in due:
+            self._tell(key, words)
+
+
+def _open_process(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _has_ended(watched: _Watched) -> bool:
+    return not kernel.alive(watched.pid, watched.started_ticks)
+
+
+def _read_all(fd: int) -> bytes | None:
+    """What can be read now; None at the end of the stream."""
+    try:
+        return os.read(fd, 65536) or None
+    except OSError:
+        return b""
+
+
+def _close(*fds: int | None) -> None:
+    for fd in fds:
+        if fd is not None:
+            with contextlib.suppress(OSError):
+                os.close(fd)

@@ -1,0 +1,383 @@
+"""The book of works: what everybody asked to have run on this machine, and what became of it.
+
+Decides the state of each piece of work, by one table, from the records of `records` and the scheduler's decisions. Never
+starts or stops anything, reads no clock and no file. Invariant: the same records and decisions in the same order give
+the same book (`dump` is equal), so the book is rebuilt from the journal after a crash.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from fairlead.core.decisions import (
+    Allocated,
+    ApplicationAccepted,
+    ApplicationRejected,
+    AskRejected,
+    Decision,
+    Evict,
+    PriorityChanged,
+    Released,
+    Reserved,
+)
+from fairlead.core.resources import Resources
+from fairlead.local.records import (
+    WorkCancelRequested,
+    WorkEnded,
+    WorkRecord,
+    WorkSpec,
+    WorkStarted,
+    WorkSubmitted,
+)
+from fairlead.local.runs import RunReport
+
+KEEP_ENDED = 100_000
+"""So many ended works stay in the book; older ones are found in the journal alone."""
+KEEP_HISTORY = 64
+"""So many entries of a work's history: the first half and the newest."""
+
+
+class State(StrEnum):
+    """Where a piece of work is in its life."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EVICTED = "evicted"
+    LOST = "lost"
+    TIMED_OUT = "timed_out"
+    REJECTED = "rejected"
+
+
+LIVE = frozenset({State.WAITING, State.RUNNING, State.STOPPING})
+ENDED = frozenset(State) - LIVE
+ON_THE_MACHINE = frozenset({State.RUNNING, State.STOPPING})
+
+TRANSITIONS: dict[tuple[State, str], State] = {
+    (State.WAITING, "allocated"): State.RUNNING,
+    (State.WAITING, "cancel"): State.CANCELLED,
+    (State.WAITING, "refused"): State.REJECTED,
+    (State.RUNNING, "started"): State.RUNNING,
+    (State.RUNNING, "cancel"): State.STOPPING,
+    (State.RUNNING, "evict"): State.STOPPING,
+    (State.STOPPING, "started"): State.STOPPING,
+    (State.STOPPING, "cancel"): State.STOPPING,
+    (State.STOPPING, "evict"): State.STOPPING,
+} | {(state, f"ended:{end}"): end for state in ON_THE_MACHINE for end in ENDED - {State.REJECTED}}
+
+
+class WorksError(RuntimeError):
+    """A record or decision that makes no sense for the state the work is in: a fault in the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One thing that happened to a piece of work."""
+
+    at_ms: int
+    what: str
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Work:
+    """The running record of one piece of work."""
+
+    spec: WorkSpec
+    submitted_at_ms: int
+    priority: int
+    queue: str = ""
+    """Where it was placed; until then, what was asked for."""
+    state: State = State.WAITING
+    node: str = ""
+    attempt: int = 0
+    """How often it got a place; also the number of its newest run."""
+    allocated_at_ms: int | None = None
+    started_at_ms: int | None = None
+    ended_at_ms: int | None = None
+    pid: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    cpu_ms: int = 0
+    peak_memory_bytes: int = 0
+    gpus: tuple[int, ...] = ()
+    error: str = ""
+    """Why it could not be started or taken in, as a sentence."""
+    note: str = ""
+    """What else there is to say about its end, as a sentence."""
+    cancelled_by: str = ""
+    evict_cause: str = ""
+    """The cause of the scheduler's order to stop it, or empty."""
+    evicted_for: str = ""
+    """The work it had to make room for."""
+    request: str = ""
+    """The submitter's own name for the submission, so that a repeated one is known."""
+    released: bool = False
+    """The scheduler has already given its place away: nothing is left to give back."""
+    history: list[HistoryEntry] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """The name of the work for ever."""
+        return self.spec.key
+
+    @property
+    def ended(self) -> bool:
+        """Whether its life is over."""
+        return self.state in ENDED
+
+    def remember(self, at_ms: int, what: str, detail: str = "") -> None:
+        """Add to its history; the middle of a very long one is dropped."""
+        if len(self.history) >= KEEP_HISTORY:
+            del self.history[KEEP_HISTORY // 2]
+        self.history.append(HistoryEntry(at_ms, what, detail))
+
+
+class Works:
+    """All works by key, in the order of submission."""
+
+    def __init__(self, keep_ended: int = KEEP_ENDED) -> None:
+        self.keep_ended = keep_ended
+        self.next_number = 1
+        self.dropped: list[str] = []
+        """Keys of works that left the book since somebody last looked (and emptied this)."""
+        self._works: dict[str, Work] = {}
+        self._live: dict[str, Work] = {}
+        self._ended: list[tuple[int, int]] = []
+        """A heap of (when it ended, number of the key)."""
+        self._requests: dict[tuple[int, str], tuple[str, list[str]]] = {}
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._works)
+
+    def __iter__(self) -> Iterator[Work]:
+        return iter(self._works.values())
+
+    def get(self, key: str) -> Work | None:
+        """The work of this key, or None."""
+        return self._works.get(key)
+
+    def live(self) -> Iterable[Work]:
+        """Those that wait or run, in the order of submission."""
+        return self._live.values()
+
+    @property
+    def live_count(self) -> int:
+        """How many wait or run."""
+        return len(self._live)
+
+    def request(self, uid: int, request: str) -> tuple[str, tuple[str, ...]] | None:
+        """The digest and the keys of a submission that its user had given this name, or None."""
+        found = self._requests.get((uid, request))
+        return (found[0], tuple(found[1])) if found else None
+
+    def skip_to(self, number: int) -> None:
+        """Give out no key below `number` (runs of that name exist already)."""
+        self.next_number = max(self.next_number, number)
+
+    # --- records and decisions -----------------------------------------------------------------------------------
+
+    def apply(self, record: WorkRecord, at_ms: int) -> None:
+        """Enter one record. Raises `WorksError` if it cannot be."""
+        match record:
+            case WorkSubmitted():
+                self._submitted(record, at_ms)
+            case WorkStarted():
+                self._started(record, at_ms)
+            case WorkCancelRequested():
+                self._cancel(record, at_ms)
+            case WorkEnded():
+                self._over(record, at_ms)
+
+    def follow(self, decisions: Iterable[Decision], at_ms: int) -> None:
+        """Enter what the scheduler decided, in its order; what concerns no work here is passed over."""
+        for decision in decisions:
+            match decision:
+                case Allocated():
+                    self._allocated(decision, at_ms)
+                case Evict():
+                    self._evict(decision, at_ms)
+                case Released():
+                    self._released(decision, at_ms)
+                case ApplicationAccepted() if work := self._live.get(decision.id):
+                    work.queue = decision.queue
+                case PriorityChanged() if work := self._live.get(decision.key):
+                    work.priority = decision.new
+                    work.remember(at_ms, "priority", f"{decision.old} to {decision.new} by {decision.who or 'nobody'}")
+                case Reserved() if work := self._live.get(decision.key):
+                    work.remember(at_ms, "reserved", f"space on {decision.node} is held for it")
+                case AskRejected() if decision.key in self._live:
+                    self._refused(decision.key, decision.reason.sentence(), at_ms)
+                case ApplicationRejected() if decision.id in self._live:
+                    self._refused(decision.id, decision.reason.sentence(), at_ms)
+
+    def _submitted(self, record: WorkSubmitted, at_ms: int) -> None:
+        spec = record.work
+        if spec.key in self._works:
+            raise WorksError(f"work {spec.key} was submitted before")
+        work = Work(spec=spec, submitted_at_ms=at_ms, priority=spec.priority, queue=spec.queue, request=record.request)
+        work.remember(at_ms, "submitted", f"by {spec.user}")
+        self._works[spec.key] = self._live[spec.key] = work
+        self.next_number = max(self.next_number, int(spec.key) + 1)
+        if record.request:
+            self._requests.setdefault((spec.uid, record.request), (record.digest, []))[1].append(spec.key)
+
+    def _allocated(self, decision: Allocated, at_ms: int) -> None:
+        if decision.key not in self._live:
+            return
+        work = self._move(decision.key, "allocated")
+        work.node, work.allocated_at_ms = decision.node, at_ms
+        work.attempt += 1
+        work.remember(at_ms, "allocated", f"on {decision.node}")
+
+    def _started(self, record: WorkStarted, at_ms: int) -> None:
+        work = self._move(record.key, "started")
+        work.pid, work.gpus = record.pid, record.gpus
+        work.started_at_ms = record.started_at_ms if record.started_at_ms is not None else at_ms
+        work.remember(at_ms, "started", f"process {record.pid}" if record.pid else "")
+
+    def _cancel(self, record: WorkCancelRequested, at_ms: int) -> None:
+        waited = self._known(record.key).state is State.WAITING
+        work = self._move(record.key, "cancel")
+        work.cancelled_by = record.who
+        if waited:
+            self._close(work, at_ms, "cancelled", f"by {record.who}, while it waited")
+        else:
+            work.remember(at_ms, "stopping", f"cancelled by {record.who}")
+
+    def _evict(self, decision: Evict, at_ms: int) -> None:
+        if decision.key not in self._live:
+            return
+        work = self._move(decision.key, "evict")
+        work.evict_cause, work.evicted_for = str(decision.cause), decision.on_behalf_of
+        makes_room = f" to make room for {decision.on_behalf_of}" if decision.on_behalf_of else ""
+        rule = f" (rule: {decision.rule})" if decision.rule else ""
+        work.remember(at_ms, "evicting", f"told to stop{makes_room}{rule}")
+
+    def _released(self, decision: Released, at_ms: int) -> None:
+        """The scheduler gave a place back that nobody here had returned: the work must go."""
+        work = self._live.get(decision.key)
+        if work is None or work.state not in ON_THE_MACHINE:
+            return
+        work = self._move(decision.key, "evict")
+        work.released, work.evict_cause = True, str(decision.cause)
+        work.remember(at_ms, "evicting", decision.message or f"its place on {decision.node} is gone")
+
+    def _refused(self, key: str, text: str, at_ms: int) -> None:
+        work = self._move(key, "refused")
+        work.error = text
+        self._close(work, at_ms, "rejected", text)
+
+    def _over(self, record: WorkEnded, at_ms: int) -> None:
+        work = self._move(record.key, f"ended:{record.state}")
+        for name in ("exit_code", "signal", "cpu_ms", "peak_memory_bytes", "gpus", "error", "note"):
+            setattr(work, name, getattr(record, name))
+        if record.started_at_ms is not None:
+            work.started_at_ms = record.started_at_ms
+        self._close(
+            work, record.ended_at_ms if record.ended_at_ms is not None else at_ms, record.state, _ending(record)
+        )
+
+    # --- small parts -----------------------------------------------------------------------------------------------
+
+    def _known(self, key: str) -> Work:
+        work = self._works.get(key)
+        if work is None:
+            raise WorksError(f"there is no work {key}")
+        return work
+
+    def _move(self, key: str, what: str) -> Work:
+        work = self._known(key)
+        state = TRANSITIONS.get((work.state, what))
+        if state is None:
+            raise WorksError(f"work {key} is {work.state}: {what!r} cannot happen to it")
+        work.state = state
+        return work
+
+    def _close(self, work: Work, ended_at_ms: int, what: str, detail: str) -> None:
+        work.ended_at_ms = ended_at_ms
+        work.remember(ended_at_ms, what, detail)
+        del self._live[work.key]
+        heapq.heappush(self._ended, (ended_at_ms, int(work.key)))
+        while len(self._ended) > self.keep_ended:
+            self._drop(str(heapq.heappop(self._ended)[1]))
+
+    def _drop(self, key: str) -> None:
+        work = self._works.pop(key)
+        self.dropped.append(key)
+        if work.request:
+            keys = self._requests[(work.spec.uid, work.request)][1]
+            keys.remove(key)
+            if not keys:
+                del self._requests[(work.spec.uid, work.request)]
+
+    # --- the whole of it ---------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """The whole book as plain values, JSON-ready."""
+        return {
+            "next_number": self.next_number,
+            "works": [msgspec.to_builtins(work, enc_hook=_plain) for work in self._works.values()],
+            "requests": [[uid, name, digest, list(keys)] for (uid, name), (digest, keys) in self._requests.items()],
+        }
+
+    @classmethod
+    def load(cls, state: dict[str, Any], keep_ended: int = KEEP_ENDED) -> Works:
+        """The book that `dump` described."""
+        book = cls(keep_ended)
+        book.next_number = state["next_number"]
+        for plain in state["works"]:
+            work = msgspec.convert(plain, Work, dec_hook=_unplain)
+            book._works[work.key] = work
+            if work.ended:
+                book._ended.append((work.ended_at_ms or 0, int(work.key)))
+            else:
+                book._live[work.key] = work
+        heapq.heapify(book._ended)
+        book._requests = {(uid, name): (digest, list(keys)) for uid, name, digest, keys in state["requests"]}
+        return book
+
+
+def state_after(work: Work, report: RunReport) -> State:
+    """The state of a work whose run ended like this. Its own end counts, unless it was told to stop before."""
+    if report.lost:
+        return State.LOST
+    if report.timed_out:
+        return State.TIMED_OUT
+    if report.stopped and work.cancelled_by:
+        return State.CANCELLED
+    if report.stopped and work.evict_cause:
+        return State.EVICTED
+    return State.SUCCEEDED if report.exit_code == 0 and not report.error else State.FAILED
+
+
+def _ending(record: WorkEnded) -> str:
+    if record.error:
+        return record.error
+    if record.lost:
+        return "how it ended could not be observed"
+    how = f"by signal {record.signal}" if record.signal is not None else f"exit status {record.exit_code}"
+    return f"{how}; {record.note}" if record.note else how
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Resources):
+        return value.as_dict()
+    raise NotImplementedError(f"no plain form for {type(value).__name__}")
+
+
+def _unplain(kind: type, value: Any) -> Any:
+    if kind is Resources:
+        return Resources(value)
+    raise NotImplementedError(f"no plain form for {kind.__name__}")

@@ -1,0 +1,333 @@
+"""Intake: what each event from outside means for the books.
+
+Decides whether an event makes sense, refuses it with a reason when it does not, and carries it out with the acts of the
+partition. Never schedules. Invariant: a refused event changes nothing but what it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from fairlead.core import events
+from fairlead.core.applications import Application, Ask
+from fairlead.core.decisions import (
+    ApplicationAccepted,
+    ApplicationChanged,
+    ApplicationRejected,
+    AskRejected,
+    NodeAccepted,
+    NodeRejected,
+    PriorityChanged,
+)
+from fairlead.core.events import Cause
+from fairlead.core.lifecycle import State, Step
+from fairlead.core.nodes import Node
+from fairlead.core.reasons import Refused
+from fairlead.core.resources import INT64_MAX, Resources
+from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, TAG_FOREIGN, AskSpec
+from fairlead.policy.placement import place_application
+
+if TYPE_CHECKING:
+    from fairlead.core.partition import Partition
+
+CONFIRMS_SILENTLY = frozenset({Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER, Cause.PLACEHOLDER_REPLACED})
+"""Causes that confirm what the scheduler ordered itself: not echoed."""
+
+
+# -- nodes --------------------------------------------------------------------------------------------------------
+
+
+def add_node(partition: Partition, event: events.AddNode) -> None:
+    """A node registers; a known id is refused."""
+    spec = event.node
+    bad = _bad_amount(spec.capacity)
+    if spec.id in partition.nodes.nodes:
+        bad = f"failed to add node {spec.id} to partition {partition.name}, error: node already exists"
+    if bad:
+        partition.out.append(NodeRejected(spec.id, Refused(bad)))
+        return
+    node = Node(spec, partition.next_seq())
+    node.set_capacity(spec.capacity)
+    partition.nodes.add(node)
+    partition.nodes_changed()
+    partition.books_version += 1
+    partition.out.append(NodeAccepted(spec.id))
+
+
+def update_node(partition: Partition, event: events.UpdateNode) -> None:
+    """A node's capacity is replaced."""
+    node = _known_node(partition, event.id)
+    if node is None:
+        return
+    bad = _bad_amount(event.capacity)
+    if bad:
+        partition.out.append(NodeRejected(event.id, Refused(bad)))
+        return
+    partition.nodes.resize(node, event.capacity)
+    partition.nodes_changed()
+    partition.books_version += 1
+
+
+def drain_node(partition: Partition, event: events.DrainNode) -> None:
+    """No new work for this node."""
+    node = _known_node(partition, event.id)
+    if node is not None and node.schedulable:
+        node.schedulable = False
+        partition.nodes.touch(node)
+        partition.books_version += 1
+        for ask in list(node.held):
+            partition.unhold(ask)
+
+
+def undrain_node(partition: Partition, event: events.UndrainNode) -> None:
+    """The node takes new work again."""
+    node = _known_node(partition, event.id)
+    if node is not None and not node.schedulable:
+        node.schedulable = True
+        partition.nodes.gained(node)
+        partition.books_version += 1
+
+
+def remove_node(partition: Partition, event: events.RemoveNode) -> None:
+    """The node is gone: what ran there is lost, its capacity leaves last."""
+    node = _known_node(partition, event.id)
+    if node is None:
+        return
+    for ask in [*node.held, *node.reservations]:
+        partition.unhold(ask)
+        partition.unreserve(ask)
+    for ask in list(node.allocations):
+        app = ask.app
+        partition.release(ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
+        partition.complete_if_idle(app)
+    partition.nodes.remove(node)
+    partition.nodes_changed()
+    partition.books_version += 1
+
+
+def _known_node(partition: Partition, node_id: str) -> Node | None:
+    node = partition.nodes.nodes.get(node_id)
+    if node is None:
+        partition.out.append(NodeRejected(node_id, Refused(f"failed to find node {node_id}")))
+    return node
+
+
+# -- applications -------------------------------------------------------------------------------------------------
+
+
+def add_application(partition: Partition, event: events.AddApplication) -> None:
+    """An application is submitted: it gets a queue, or a reason why not."""
+    spec = event.application
+    if spec.id in partition.applications:
+        text = f"adding application {spec.id} to partition {partition.name}, but application already existed"
+        partition.out.append(ApplicationRejected(spec.id, Refused(text)))
+        return
+    queue = place_application(partition, spec)
+    if isinstance(queue, Refused):
+        app = Application(spec, partition.root, partition.next_seq(), partition.now_ms)
+        app.rejected, app.message = queue, queue.sentence()
+        app.advance(Step.REJECT, partition.now_ms)
+        app.finished_ms = partition.now_ms
+        partition.rejected[spec.id] = app
+        partition.keep_ended(app)
+        partition.out.append(ApplicationRejected(spec.id, queue))
+        return
+    app = Application(spec, queue, partition.next_seq(), partition.now_ms)
+    partition.admit(app)
+    partition.out.append(ApplicationAccepted(spec.id, queue.path))
+
+
+def remove_application(partition: Partition, event: events.RemoveApplication) -> None:
+    """An application is taken out with all it has; it does not go to the completed ones."""
+    app = partition.applications.get(event.id)
+    if app is None:
+        return
+    for ask in app.waiting_asks():
+        partition.drop_ask(ask)
+    for ask in app.allocated_asks():
+        partition.release(ask, Cause.STOPPED_BY_RM, f"Application {app.id} Removed")
+    partition.forget(app)
+    partition.out.append(ApplicationChanged(app.id, "Removed", "removed"))
+
+
+# -- asks and allocations -----------------------------------------------------------------------------------------
+
+
+def add_asks(partition: Partition, event: events.AddAsks) -> None:
+    """Each ask by itself: a bad one is refused, the others go on."""
+    for spec in event.asks:
+        if TAG_FOREIGN in spec.tags:
+            _foreign(partition, spec)
+        else:
+            _ask(partition, spec)
+
+
+def _ask(partition: Partition, spec: AskSpec) -> None:
+    refused = _refuse_ask(partition, spec)
+    if refused:
+        partition.out.append(AskRejected(spec.application, spec.key, Refused(refused)))
+        return
+    app = partition.applications[spec.application]
+    known = app.asks.get(spec.key)
+    if known is None:
+        if spec.placeholder and not spec.task_group:
+            return
+        _new_ask(partition, app, spec)
+        return
+    if known.spec.resources != spec.resources:
+        partition.resize(known, spec)
+    if spec.node and known.pending:
+        partition.restore(known, partition.nodes.nodes[spec.node])
+
+
+def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
+    if app.state is State.NEW or app.state is State.COMPLETING:
+        partition.advance(app, Step.RUN)
+    if spec.node:
+        ask = Ask(app, spec, partition.next_seq(), partition.now_ms)
+        ask.shape = None
+        partition.restore(ask, partition.nodes.nodes[spec.node])
+    else:
+        partition.new_ask(app, spec)
+
+
+def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
+    """Why this ask cannot be taken in, or nothing."""
+    if spec.application not in partition.applications:
+        return f"failed to find application {spec.application}"
+    if spec.node and spec.node not in partition.nodes.nodes:
+        return f"failed to find node {spec.node}"
+    if not spec.resources:
+        return "allocation contains no resources"
+    if spec.resources.negative:
+        return "allocation contains negative resources"
+    if not PRIORITY_MIN <= spec.priority <= PRIORITY_MAX:
+        return f"priority {spec.priority} is not a 32-bit integer"
+    return _bad_amount(spec.resources)
+
+
+def _bad_amount(resources: Resources) -> str:
+    for name, amount in resources:
+        if not name:
+            return "a resource has no name"
+        if amount < 0:
+            return f"{name} is negative ({amount})"
+        if amount > INT64_MAX:
+            return f"{name} is larger than {INT64_MAX}"
+    return ""
+
+
+def _foreign(partition: Partition, spec: AskSpec) -> None:
+    """Work of another scheduler: it only makes a node smaller."""
+    node = partition.nodes.nodes.get(spec.node)
+    if node is None:
+        text = (
+            f"failed to find node {spec.node} for allocation {spec.key}"
+            if spec.node
+            else f"node ID is empty for allocation {spec.key}"
+        )
+        partition.out.append(AskRejected("", spec.key, Refused(text)))
+        return
+    for other in partition.nodes.nodes.values():
+        if spec.key in other.foreign and other is not node:
+            other.set_foreign(spec.key, None)
+            partition.nodes.gained(other)
+    node.set_foreign(spec.key, spec.resources.items)
+    partition.nodes.gained(node)
+    partition.books_version += 1
+
+
+def release(partition: Partition, event: events.Release) -> None:
+    """An allocation or ask is no more. Unknown ones are ignored: the end may be reported twice."""
+    if not event.application:
+        _release_foreign(partition, event.key)
+        return
+    app = partition.applications.get(event.application)
+    if app is None:
+        return
+    if event.key:
+        ask = app.asks.get(event.key)
+        if ask is not None:
+            _release_one(partition, ask, event.cause)
+    else:
+        for ask in app.allocated_asks():
+            _release_one(partition, ask, event.cause)
+        for ask in app.waiting_asks():
+            _release_one(partition, ask, event.cause)
+    partition.complete_if_idle(app)
+
+
+def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:
+    if ask.pending:
+        partition.drop_ask(ask)
+        return
+    echo = cause not in CONFIRMS_SILENTLY
+    message = "allocation remove as per RM request" if cause is Cause.STOPPED_BY_RM else ""
+    partition.release(ask, cause, message, echo=echo)
+
+
+def _release_foreign(partition: Partition, key: str) -> None:
+    for node in partition.nodes.nodes.values():
+        if key in node.foreign:
+            node.set_foreign(key, None)
+            partition.nodes.gained(node)
+            partition.books_version += 1
+
+
+def set_priority(partition: Partition, event: events.SetPriority) -> None:
+    """A waiting ask (or all of an application) gets another priority; running ones are left as they are."""
+    app = partition.applications.get(event.application)
+    asks = [] if app is None else app.waiting_asks() if not event.key else [app.asks.get(event.key)]
+    waiting = [a for a in asks if a is not None and a.pending]
+    bad = ""
+    if not PRIORITY_MIN <= event.priority <= PRIORITY_MAX:
+        bad = f"priority {event.priority} is not a 32-bit integer"
+    elif not waiting:
+        bad = f"nothing waits under {event.application}/{event.key}: only waiting work can change its priority"
+    if bad:
+        partition.out.append(AskRejected(event.application, event.key, Refused(bad)))
+        return
+    for ask in waiting:
+        old = ask.priority
+        partition.change_priority(ask, event.priority)
+        partition.out.append(PriorityChanged(event.application, ask.key, old, event.priority, event.who))
+
+
+# -- which event goes where ---------------------------------------------------------------------------------------
+
+HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
+    events.AddNode: add_node,
+    events.UpdateNode: update_node,
+    events.DrainNode: drain_node,
+    events.UndrainNode: undrain_node,
+    events.RemoveNode: remove_node,
+    events.AddApplication: add_application,
+    events.RemoveApplication: remove_application,
+    events.AddAsks: add_asks,
+    events.Release: release,
+    events.SetPriority: set_priority,
+}
+
+
+def partition_of(event: Any) -> str:
+    """The name of the partition that an event is about."""
+    if isinstance(event, events.AddNode):
+        return event.node.partition
+    if isinstance(event, events.AddApplication):
+        return event.application.partition
+    return str(event.partition)
+
+
+def refuse_unknown_partition(event: Any, name: str, out: list[Any]) -> None:
+    """Say for each part of an event that its partition is not there."""
+    if isinstance(event, events.AddNode):
+        reason = Refused(f"failed to find partition {name} for new node {event.node.id}")
+        out.append(NodeRejected(event.node.id, reason))
+    elif isinstance(event, events.AddApplication):
+        text = f"Failed to add application {event.application.id} to partition {name}, partition doesn't exist"
+        out.append(ApplicationRejected(event.application.id, Refused(text)))
+    elif isinstance(event, events.AddAsks):
+        for spec in event.asks:
+            text = f"Failed to find partition {name}, for application {spec.application} and allocation {spec.key}"
+            out.append(AskRejected(spec.application, spec.key, Refused(text)))

@@ -1,0 +1,88 @@
+"""Who comes before whom: every sort key of the scheduler, with its criteria in order.
+
+Decides orders only; keeps nothing and changes nothing. Higher priority wins everywhere; smaller keys come first. Every
+key is completed by its user with a sequence number, so that every order is total.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairlead.core.applications import Application
+    from fairlead.core.queues import Queue
+    from fairlead.core.resources import Book
+
+
+def fair_share(queue: Queue) -> float:
+    """How much of its due a queue uses: the largest of allocated / guaranteed over all resources.
+
+    Where there is no guarantee for a resource, the fair maximum stands in; where there is neither, it does not count. A
+    due of 0 makes any use of it a share of 1. What a share is measured against is worked out once and kept until the
+    partition says that it changed (`Partition.reshare`).
+    """
+    if queue.share_terms is None:
+        queue.share_terms = share_terms(queue.guaranteed, queue.fair_max())
+    share = 0.0
+    allocated = queue.allocated
+    for name, due in queue.share_terms:
+        used = allocated.get(name, 0)
+        if used > 0:
+            part = used / due if due > 0 else 1.0
+            if part > share:
+                share = part
+    return share
+
+
+def share_terms(guaranteed: Mapping[str, int] | None, fair_max: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """For each resource what a share of it is measured against: the guarantee, else the fair maximum."""
+    return tuple(sorted((dict(fair_max) | dict(guaranteed or {})).items()))
+
+
+def usage_shares(allocated: Book, guaranteed: Mapping[str, int] | None) -> tuple[float, ...]:
+    """The shares of an application, largest first, zeros left out: compared one by one, more entries being more.
+
+    A share is allocated / guaranteed of its queue; without a guarantee for a resource it is the raw quantity.
+    """
+    shares = [
+        used / guaranteed[name] if guaranteed and guaranteed.get(name) else float(used)
+        for name, used in allocated.items()
+        if used
+    ]
+    shares.sort(reverse=True)
+    return tuple(shares)
+
+
+def queue_key(queue: Queue) -> tuple[object, ...]:
+    """Order among siblings.
+
+    With priority (the parent's `application.sort.priority`): 1. higher reported priority, 2. smaller fair share;
+    without: the other way round. Then 3. more that waits (compared resource by resource in the order of their names,
+    which keeps the order of any two queues of which one waits for more of everything), 4. created earlier.
+    """
+    parent = queue.parent
+    share = fair_share(queue)
+    waits = tuple([-amount for _, amount in sorted(queue.pending.items())])
+    if parent is None or parent.properties.priority_sorting:
+        return (-queue.reported, share, waits, queue.seq)
+    return (share, -queue.reported, waits, queue.seq)
+
+
+def application_key(app: Application) -> tuple[object, ...]:
+    """Order among the applications of a leaf.
+
+    `fifo`: 1. higher priority, 2. submitted earlier; `fair`: 1. higher priority, 2. smaller usage shares. Without
+    `application.sort.priority` the two change places. Then 3. submitted earlier, 4. arrived earlier.
+    """
+    queue = app.queue
+    properties = queue.properties
+    submitted = (app.submitted_ms, app.seq)
+    if properties.sort_policy == "fair":
+        shares = usage_shares(app.allocated, queue.guaranteed)
+        if properties.priority_sorting:
+            return (-app.priority, shares, submitted)
+        return (shares, -app.priority, submitted)
+    # Submission never ties once the arrival completes it, so that without priority sorting nothing comes after it.
+    return (-app.priority, submitted) if properties.priority_sorting else (submitted,)

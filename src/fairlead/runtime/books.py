@@ -1,0 +1,184 @@
+"""Scheduler and place as one set of books, changed by journal entries alone, live and when recovering.
+
+Decides how an entry changes the books, so that what happened live and what is replayed after a crash go through the same
+lines. Never commits, waits or acts. Invariant: the books are a function of the entries; a replayed entry that gives other
+decisions than were recorded stops the recovery, because those decisions were acted upon.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fairlead.core.decisions import Decision
+from fairlead.core.events import Event
+from fairlead.journal import codec
+from fairlead.journal.format import EVENT, NOTE, SCHEDULE
+from fairlead.scheduler import Scheduler
+
+
+class RecoveryError(Exception):
+    """The journal cannot be brought back to a state: where, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceStarted:
+    """A service took the journal over."""
+
+    version: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceStopped:
+    """It gave the journal up in an orderly way; work goes on."""
+
+    pid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalResumed:
+    """The journal could be written again after it could not."""
+
+    pid: int
+
+
+OWN_NOTES = (ServiceStarted, ServiceStopped, JournalResumed)
+for _record in OWN_NOTES:
+    codec.register(_record)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the journal as it happened: `what` is an event, `{"limit": n}`, or a record of the place."""
+
+    seq: int
+    at_ms: int
+    kind: str
+    what: Any
+    decisions: Sequence[Decision] = ()
+
+
+class Place(Protocol):
+    """What the runtime drives: a book of its own, and acts."""
+
+    def load(self, state: Mapping[str, Any] | None) -> None:
+        """Become what `dump` described; None: empty. Acts ordered so far stay ordered."""
+
+    def dump(self) -> Mapping[str, Any]:
+        """The place's book as plain values, JSON-ready."""
+
+    def apply(self, record: Any, at_ms: int) -> None:
+        """Enter a record of its own into its book."""
+
+    def follow(self, decisions: Sequence[Decision], at_ms: int) -> None:
+        """Enter the scheduler's decisions into its book."""
+
+    def act(self, entries: Sequence[Entry]) -> None:
+        """Carry out what follows from entries that are durable now. Returns at once."""
+
+    def close(self) -> None:
+        """Stop watching; what runs goes on."""
+
+
+class Books:
+    """The scheduler's books and the place's, kept together."""
+
+    def __init__(self, place: Place) -> None:
+        self.scheduler = Scheduler()
+        self.place = place
+        self.last_ms = 0
+
+    def handle(self, event: Event, at_ms: int) -> list[Decision]:
+        """One event."""
+        return self._follow(self.scheduler.handle(event, at_ms), at_ms)
+
+    def schedule(self, limit: int | None, at_ms: int) -> list[Decision]:
+        """One run of scheduling."""
+        return self._follow(self.scheduler.schedule(at_ms, limit), at_ms)
+
+    def note(self, record: Any, at_ms: int) -> None:
+        """One record that is not the scheduler's."""
+        self.last_ms = max(self.last_ms, at_ms)
+        if not isinstance(record, OWN_NOTES):
+            self.place.apply(record, at_ms)
+
+    def _follow(self, decisions: list[Decision], at_ms: int) -> list[Decision]:
+        self.last_ms = max(self.last_ms, at_ms)
+        self.place.follow(decisions, at_ms)
+        return decisions
+
+    def dump(self) -> bytes:
+        """Everything, as the bytes of a snapshot: canonical JSON whose `scheduler` is what `Scheduler.dump` gave."""
+        state = {"scheduler": self.scheduler.dump(), "place": self.place.dump(), "at_ms": self.last_ms}
+        return json.dumps(state, sort_keys=True, separators=(",", ":"), check_circular=False).encode("ascii")
+
+    def load(self, snapshot: bytes | None) -> None:
+        """Become what a snapshot describes; None: empty books."""
+        state = json.loads(snapshot) if snapshot else None
+        self.scheduler = Scheduler.load(state["scheduler"]) if state else Scheduler()
+        self.place.load(state["place"] if state else None)
+        self.last_ms = state["at_ms"] if state else 0
+
+    def replay(self, seq: int, at_ms: int, kind: str, payload: bytes, outcome: bytes) -> None:
+        """Enter one record of the journal again. Raises `RecoveryError` if it gives other decisions than it gave then."""
+        if kind == NOTE:
+            self.note(codec.decode(payload, object), at_ms)
+            return
+        if kind == SCHEDULE:
+            decisions = self.schedule(codec.decode_plain(payload).get("limit"), at_ms)
+        else:
+            decisions = self.handle(codec.decode_event(payload), at_ms)
+        again = codec.encode_all(decisions)
+        if again != outcome:
+            raise RecoveryError(
+                f"journal record {seq} gives other decisions now than it gave when it was written; start the version of "
+                f"fairlead that wrote it once more and stop it in an orderly way, or see `fairlead journal replay`"
+            )
+
+
+class JournalWriter(Protocol):
+    """The part of the journal that a turn needs."""
+
+    def append(self, at_ms: int, kind: str, payload: bytes, outcome: bytes = b"") -> int:
+        """Buffer one record; its sequence number."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """What a command may do while it has the books: look, and enter events and records at one moment."""
+
+    books: Books
+    journal: JournalWriter
+    now_ms: int
+    entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """To look at; it changes through `event` alone."""
+        return self.books.scheduler
+
+    def event(self, event: Event) -> list[Decision]:
+        """Tell the scheduler; what it decided."""
+        decisions = self.books.handle(event, self.now_ms)
+        self._enter(EVENT, event, codec.encode(event), decisions)
+        return decisions
+
+    def note(self, record: Any) -> None:
+        """Enter a record of the place's own (or of the service)."""
+        self.books.note(record, self.now_ms)
+        self._enter(NOTE, record, codec.encode(record), ())
+
+    def schedule(self, limit: int) -> list[Decision]:
+        """Let the scheduler place up to `limit` asks. Also a run that places nothing is an entry: its timers may act."""
+        decisions = self.books.schedule(limit, self.now_ms)
+        what = {"limit": limit}
+        self._enter(SCHEDULE, what, codec.encode_plain(what), decisions)
+        return decisions
+
+    def _enter(self, kind: str, what: Any, payload: bytes, decisions: Sequence[Decision]) -> None:
+        outcome = codec.encode_all(decisions) if kind != NOTE else b""
+        seq = self.journal.append(self.now_ms, kind, payload, outcome)
+        self.entries.append(Entry(seq, self.now_ms, kind, what, decisions))

@@ -1,0 +1,432 @@
+"""The turn of the single writer: take what waits, enter it, schedule, commit once, and only then answer and act.
+
+Decides what goes into one turn, and what happens when the journal or the program fails. Never touches processes itself
+(the place does) and never decides who runs (the scheduler does). Invariant: an answer is given and an act is ordered
+only for entries that are durable; a failed turn leaves the books as the journal has them.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from fairlead.core.decisions import Allocated, Evict
+from fairlead.journal import codec
+from fairlead.journal.format import NOTE, JournalError
+from fairlead.runtime.books import (
+    Books,
+    Entry,
+    JournalResumed,
+    Place,
+    RecoveryError,
+    ServiceStarted,
+    ServiceStopped,
+    Turn,
+)
+from fairlead.runtime.clock import Clock
+from fairlead.runtime.ledger import Ledger
+from fairlead.runtime.measures import Measures
+from fairlead.runtime.refusals import InternalFault, Refusal, Unavailable
+from fairlead.scheduler import Scheduler
+
+log = logging.getLogger("fairlead.runtime")
+
+BATCH = 512
+"""Commands in one turn at most: bounds how long the first of them waits for its answer."""
+PLACE_AT_ONCE = 512
+"""Allocations in one turn at most."""
+POLL_MS = 100
+IDLE_MS = 60_000
+RETRY_MS = 1_000
+"""Between two tries to write a journal that refused."""
+SNAPSHOT_RECORDS = 20_000
+SNAPSHOT_MS = 300_000
+
+JOURNAL_FAILURES = (JournalError, sqlite3.Error, OSError)
+
+
+class Subscriber(Protocol):
+    """Somebody who wants every entry once it is durable."""
+
+    def offer(self, entries: Sequence[Entry]) -> None:
+        """Take them; called by the writer, so it must return at once and raise nothing."""
+
+
+@dataclass(slots=True)
+class Command:
+    """Something to do with the books. `must` ones come from the machine and are tried again until they are durable."""
+
+    act: Callable[[Turn], Any]
+    future: Future[Any] = field(default_factory=Future)
+    must: bool = False
+
+
+@dataclass(slots=True)
+class Read:
+    """A question that is answered between two turns."""
+
+    ask: Callable[[Scheduler], Any]
+    future: Future[Any] = field(default_factory=Future)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """How the books came back at the start."""
+
+    from_snapshot: bool
+    records: int
+    milliseconds: float
+    notes: tuple[str, ...] = ()
+
+
+class Runtime:
+    """One journal, one scheduler, one place, one thread that may change them."""
+
+    def __init__(self, journal_path: Path, place: Place, *, version: str = "", pid: int = 0) -> None:
+        """Open the journal and bring the books back. Raises `JournalError` or `RecoveryError` with a sentence."""
+        self.journal = Ledger(journal_path)
+        self.books = Books(place)
+        self.measures = Measures()
+        self.sick = ""
+        """Why nothing can be recorded at the moment, as a sentence; empty when all is well."""
+        self.halted = ""
+        """Why scheduling is off for the moment: a fault in it."""
+        self.failure: BaseException | None = None
+        """What ended the writer for good."""
+        self._who = (version, pid)
+        self._inbox: queue.SimpleQueue[Command | Read | None] = queue.SimpleQueue()
+        self._again: list[Command] = []
+        self._subscribers: tuple[Subscriber, ...] = ()
+        self._subscribing = threading.Lock()
+        self._dirty = True
+        self._closing = False
+        self._no_schedule_before_ms = 0
+        self._snapshot_seq = 0
+        try:
+            self.recovered = self._recover()
+        except BaseException:
+            self.journal.close()
+            raise
+        self.clock = Clock(self.books.last_ms)
+        self._snapshot_ms = self.clock.now()
+        self._thread = threading.Thread(target=self._live, name="fairlead-writer", daemon=True)
+        self.ended = threading.Event()
+
+    # --- for everybody ---------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to take turns."""
+        version, pid = self._who
+        self.do(lambda turn: turn.note(ServiceStarted(version=version, pid=pid)), must=True)
+        self._thread.start()
+
+    def do(self, act: Callable[[Turn], Any], *, must: bool = False) -> Future[Any]:
+        """Have `act` done with the books, in turn. The future holds its result once it is durable, or a `Refusal`."""
+        command = Command(act, must=must)
+        if self.sick and not must:
+            command.future.set_exception(Unavailable(self.sick))
+        elif self._closing and not must:
+            command.future.set_exception(Unavailable("the service is stopping; try again when it is back"))
+        else:
+            self._inbox.put(command)
+        return command.future
+
+    def read(self, ask: Callable[[Scheduler], Any]) -> Future[Any]:
+        """Have `ask(scheduler)` answered between two turns. It must return values, never the objects it was shown."""
+        question = Read(ask)
+        if self.ended.is_set():
+            question.future.set_exception(Unavailable("the service has stopped"))
+        else:
+            self._inbox.put(question)
+        return question.future
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """From now on it is offered every durable entry."""
+        with self._subscribing:
+            self._subscribers = (*self._subscribers, subscriber)
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """No more."""
+        with self._subscribing:
+            self._subscribers = tuple(s for s in self._subscribers if s is not subscriber)
+
+    def close(self, timeout: float = 30.0) -> None:
+        """Finish what was taken, write a snapshot, let go of the journal. What runs goes on."""
+        self._closing = True
+        self._inbox.put(None)
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+        self.books.place.close()
+
+    # --- the writer's thread -----------------------------------------------------------------------------------------
+
+    def _live(self) -> None:
+        try:
+            while True:
+                commands, reads, leave = self._gather()
+                self._turn(commands)
+                for question in reads:
+                    self._answer(question)
+                self._snapshot_if_due()
+                if leave:
+                    break
+            self._leave()
+        except BaseException as failure:
+            self.failure = failure
+            log.critical("the service cannot go on: %s", failure, exc_info=failure)
+        finally:
+            self.ended.set()
+            self._refuse_the_rest()
+            self.journal.close()
+
+    def _gather(self) -> tuple[list[Command], list[Read], bool]:
+        """Wait until there is something to do; take it."""
+        commands: list[Command] = []
+        reads: list[Read] = []
+        wait_ms = self._wait_ms()
+        while len(commands) < BATCH:
+            try:
+                item = self._inbox.get(timeout=wait_ms / 1000) if wait_ms > 0 else self._inbox.get_nowait()
+            except queue.Empty:
+                break
+            wait_ms = 0
+            if item is None:
+                return commands, reads, True
+            if not item.future.set_running_or_notify_cancel():
+                continue
+            if isinstance(item, Read):
+                reads.append(item)
+            else:
+                commands.append(item)
+        return commands, reads, False
+
+    def _wait_ms(self) -> int:
+        now = self.clock.now()
+        if self.sick:
+            return RETRY_MS
+        if self._dirty:
+            return max(self._no_schedule_before_ms - now, 0)
+        due = self.books.scheduler.next_wakeup_ms()
+        return IDLE_MS if due is None else min(max(due - now, self._no_schedule_before_ms - now, 1), IDLE_MS)
+
+    def _turn(self, commands: list[Command]) -> None:
+        if self.sick:
+            if not self._journal_works(commands):
+                return
+            commands = [*self._again, *(c for c in commands if c.must)]
+            self._again = []
+        turn = Turn(self.books, self.journal, self.clock.now())
+        began = time.perf_counter()
+        outcomes: list[tuple[Any, Refusal | None]] = []
+        try:
+            for command in commands:
+                outcomes.append(self._attempt(command, turn))
+        except JOURNAL_FAILURES as failure:
+            self._journal_failed(failure, commands)
+            return
+        except Exception as fault:
+            self._isolate(fault, commands)
+            return
+        try:
+            self._schedule(turn)
+            self._commit(turn)
+        except JOURNAL_FAILURES as failure:
+            self._journal_failed(failure, commands)
+            return
+        except Exception as fault:
+            self._halt(fault, commands)
+            return
+        self._settle(commands, outcomes)
+        if turn.entries:
+            self.measures.turn(time.perf_counter() - began, len(turn.entries))
+            self._publish(turn.entries)
+
+    @staticmethod
+    def _attempt(command: Command, turn: Turn) -> tuple[Any, Refusal | None]:
+        before = len(turn.entries)
+        try:
+            return command.act(turn), None
+        except Refusal as refusal:
+            if len(turn.entries) > before:
+                raise RuntimeError(f"a request was refused half way: {refusal}") from refusal
+            return None, refusal
+
+    def _schedule(self, turn: Turn) -> None:
+        self._dirty = self._dirty or bool(turn.entries)
+        due = self.books.scheduler.next_wakeup_ms()
+        if turn.now_ms < self._no_schedule_before_ms or not (self._dirty or (due is not None and due <= turn.now_ms)):
+            return
+        began = time.perf_counter()
+        decisions = turn.schedule(PLACE_AT_ONCE)
+        placed = sum(isinstance(d, Allocated) for d in decisions)
+        self.measures.scheduled(time.perf_counter() - began, placed, sum(isinstance(d, Evict) for d in decisions))
+        self._dirty = placed >= PLACE_AT_ONCE
+        self.halted = ""
+
+    def _commit(self, turn: Turn) -> None:
+        if not turn.entries:
+            return
+        began = time.perf_counter()
+        self.journal.commit()
+        self.measures.committed(time.perf_counter() - began)
+
+    def _settle(self, commands: list[Command], outcomes: list[tuple[Any, Refusal | None]]) -> None:
+        for command, (result, refusal) in zip(commands, outcomes, strict=True):
+            if refusal is None:
+                _give(command.future, result)
+            else:
+                self.measures.refused += 1
+                _fail(command.future, refusal)
+
+    def _publish(self, entries: Sequence[Entry]) -> None:
+        for subscriber in self._subscribers:
+            subscriber.offer(entries)
+        try:
+            self.books.place.act(entries)
+        except Exception as fault:
+            self.measures.faults += 1
+            log.error("a fault in the program while acting: %s", fault, exc_info=fault)
+
+    def _answer(self, question: Read) -> None:
+        try:
+            _give(question.future, question.ask(self.books.scheduler))
+        except Exception as fault:
+            _fail(question.future, fault)
+
+    # --- when something fails ----------------------------------------------------------------------------------------
+
+    def _journal_failed(self, failure: Exception, commands: list[Command]) -> None:
+        """Nothing of this turn is durable: take it back, refuse it, keep what the machine reported, try again later."""
+        if not self.sick:
+            log.error("the journal cannot be written: %s; nothing is taken in until it can, what runs goes on", failure)
+        self.sick = f"the journal cannot be written ({failure}); free space on its disk, what runs goes on meanwhile"
+        self.measures.journal_failures += 1
+        self._again = [c for c in commands if c.must]
+        for command in commands:
+            if not command.must:
+                _fail(command.future, Unavailable(self.sick))
+        self._rebuild()
+
+    def _journal_works(self, commands: list[Command]) -> bool:
+        """Try a note that changes nothing. Until it is durable only what must be recorded is kept, the rest is refused."""
+        for command in commands:
+            if not command.must:
+                _fail(command.future, Unavailable(self.sick))
+        note = JournalResumed(pid=self._who[1])
+        try:
+            self.journal.append(self.clock.now(), NOTE, codec.encode(note), b"")
+            self.journal.commit()
+        except JOURNAL_FAILURES as failure:
+            log.debug("the journal still cannot be written: %s", failure)
+            self.journal.rollback()
+            self._again += [c for c in commands if c.must]
+            return False
+        log.warning("the journal can be written again")
+        self.sick = ""
+        return True
+
+    def _isolate(self, fault: Exception, commands: list[Command]) -> None:
+        """One command hit a fault in the program: put the books back and do the others without it."""
+        self.measures.faults += 1
+        log.error("a fault in the program: %s", fault, exc_info=fault)
+        self._rebuild()
+        if len(commands) > 1:
+            for command in commands:
+                self._turn([command])
+        elif commands:
+            _fail(
+                commands[0].future,
+                InternalFault(f"a fault in the service stopped this request, nothing was done: {fault}"),
+            )
+
+    def _halt(self, fault: Exception, commands: list[Command]) -> None:
+        """Scheduling itself hit a fault: put the books back, enter the commands without scheduling, try again later."""
+        self.measures.faults += 1
+        self.halted = f"scheduling stopped on a fault in the program ({fault}); what runs goes on"
+        log.error("%s", self.halted, exc_info=fault)
+        self._rebuild()
+        already = self._no_schedule_before_ms > self.clock.now()
+        self._no_schedule_before_ms = self.clock.now() + 10 * RETRY_MS
+        if not already:
+            self._turn(commands)
+        else:
+            for command in commands:
+                _fail(command.future, InternalFault(self.halted))
+
+    def _rebuild(self) -> None:
+        """Bring the books back to what the journal has."""
+        self.journal.rollback()
+        self._recover()
+        self._dirty = True
+
+    def _recover(self) -> Recovered:
+        began = time.perf_counter()
+        recovery = self.journal.load_for_recovery()
+        snapshot = recovery.snapshot
+        try:
+            self.books.load(snapshot.state if snapshot else None)
+        except Exception as fault:
+            raise RecoveryError(f"the newest snapshot cannot be read by this version of fairlead: {fault}") from fault
+        for record in recovery.records:
+            self.books.replay(record.seq, record.at_ms, record.kind, record.payload, record.outcome)
+        self._snapshot_seq = snapshot.seq if snapshot else 0
+        passed = (time.perf_counter() - began) * 1000
+        notes = (*self.journal.opening.sentences(), *recovery.passed_over)
+        return Recovered(snapshot is not None, recovery.count, passed, notes)
+
+    def _refuse_the_rest(self) -> None:
+        gone = Unavailable("the service has stopped; try again when it is back")
+        for command in self._again:
+            _fail(command.future, gone)
+        while True:
+            try:
+                item = self._inbox.get_nowait()
+            except queue.Empty:
+                return
+            if item is not None:
+                _fail(item.future, gone)
+
+    # --- snapshots ---------------------------------------------------------------------------------------------------
+
+    def _snapshot_if_due(self) -> None:
+        written = self.journal.last_seq - self._snapshot_seq
+        now = self.clock.now()
+        if not self.sick and written and (written >= SNAPSHOT_RECORDS or now - self._snapshot_ms >= SNAPSHOT_MS):
+            self._snapshot()
+
+    def _snapshot(self) -> None:
+        """Without one the next start only takes longer: no fault here may stop the service."""
+        began = time.perf_counter()
+        self._snapshot_ms = self.clock.now()
+        try:
+            self.journal.save_snapshot(self.journal.last_seq, self.books.last_ms, self.books.dump())
+            self._snapshot_seq = self.journal.last_seq
+            self.journal.checkpoint()
+        except Exception as failure:
+            log.error("no snapshot could be written: %s", failure, exc_info=failure)
+            return
+        self.measures.snapshot(time.perf_counter() - began)
+
+    def _leave(self) -> None:
+        pid = self._who[1]
+        self._turn([Command(lambda turn: turn.note(ServiceStopped(pid=pid)), must=True)])
+        if not self.sick:
+            self._snapshot()
+
+
+def _give(future: Future[Any], result: Any) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: Future[Any], why: BaseException) -> None:
+    if not future.done():
+        future.set_exception(why)

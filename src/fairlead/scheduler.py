@@ -1,0 +1,107 @@
+"""The front door: events in, decisions out.
+
+Decides nothing by itself: it brings the time forward, applies an event to the books, runs the cycle, and hands out what
+followed, in order. Never reads a clock, draws a random number, logs, locks, or touches a file or a socket. Invariant:
+`handle` and `schedule` are the only two ways in which state changes, so the same calls give the same decisions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead.core.cluster import Cluster
+from fairlead.core.decisions import Allocated, Decision
+from fairlead.core.events import Configure, Event
+from fairlead.core.reasons import Reason
+from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
+from fairlead.policy.cycle import run_once
+from fairlead.policy.intake import HANDLERS, partition_of, refuse_unknown_partition
+from fairlead.policy.line import Lines
+from fairlead.policy.waiting import why_waiting
+
+CLEAN_QUEUES_EVERY_MS = 10_000
+
+
+class Scheduler:
+    """One cluster's books and the cycle over them."""
+
+    def __init__(self, spec: ClusterSpec | None = None, now_ms: int = 0) -> None:
+        self.cluster = Cluster()
+        self._lines: dict[str, Lines] = {}
+        self.cluster.set_time(now_ms)
+        self.cluster.started_ms = now_ms
+        self._cleaned_ms = now_ms
+        self.cluster.configure(spec or ClusterSpec())
+        self.cluster.drain_out()
+
+    def handle(self, event: Event, now_ms: int) -> list[Decision]:
+        """Apply one event at `now_ms` (never earlier than any time before). Timers due by then fire first."""
+        self._bring_forward(now_ms)
+        if isinstance(event, Configure):
+            self.cluster.configure(event.spec)
+            return self.cluster.drain_out()
+        name = partition_of(event)
+        partition = self.cluster.partitions.get(name)
+        if partition is None:
+            refuse_unknown_partition(event, name, self.cluster.out)
+        else:
+            HANDLERS[type(event)](partition, event)
+        return self.cluster.drain_out()
+
+    def schedule(self, now_ms: int, limit: int | None = None) -> list[Decision]:
+        """Run scheduling at `now_ms` until nothing more can be placed or `limit` allocations were made.
+
+        With several partitions each places at most one ask in a round. Two calls with limits m and n decide what one
+        call with m + n would.
+        """
+        self._bring_forward(now_ms)
+        left = limit
+        parts = [(p, self._lines.setdefault(name, Lines())) for name, p in self.cluster.partitions.items()]
+        placed = True
+        while placed and (left is None or left > 0):
+            placed = False
+            for partition, lines in parts:
+                if run_once(partition, lines):
+                    placed = True
+                    if left is not None:
+                        left -= 1
+        return self.cluster.drain_out()
+
+    def _bring_forward(self, now_ms: int) -> None:
+        cluster = self.cluster
+        cluster.fire_due(now_ms)
+        cluster.set_time(now_ms)
+        if now_ms - self._cleaned_ms >= CLEAN_QUEUES_EVERY_MS:
+            self._cleaned_ms = now_ms
+            cluster.clean_queues()
+
+    def next_wakeup_ms(self) -> int | None:
+        """When the next timer is due (then call `schedule`), or None."""
+        return self.cluster.timers.next_due_ms()
+
+    def why(self, application: str, key: str, partition: str = DEFAULT_PARTITION) -> Reason | None:
+        """Why this ask waits; None if it is unknown or runs."""
+        part = self.cluster.partitions.get(partition)
+        app = part.applications.get(application) if part is not None else None
+        ask = app.asks.get(key) if app is not None else None
+        if part is None or ask is None or not ask.pending:
+            return None
+        return why_waiting(part, ask)
+
+    def check(self) -> None:
+        """Assert every invariant of the books; raises AssertionError with the place."""
+        self.cluster.check()
+
+    def dump(self) -> dict[str, Any]:
+        """The whole state as plain values (dicts, lists, str, int, bool, None), in one order, JSON-ready."""
+        raise NotImplementedError
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Scheduler:
+        """The scheduler that `dump` described; `load(s.dump()).dump() == s.dump()`."""
+        raise NotImplementedError
+
+
+def allocations(decisions: list[Decision]) -> int:
+    """How many asks were placed."""
+    return sum(isinstance(d, Allocated) for d in decisions)

@@ -1,0 +1,1 @@
+"""The HTTP service in front of one machine."""

@@ -1,0 +1,118 @@
+"""The application: all routes, one shape of errors, a bound on what is read.
+
+Decides which routes there are. Never decides anything behind them. Invariant: no request body larger than the bound is
+ever held in memory, and no page of this service asks another host for anything.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, FastAPI, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fairlead.local.callers import Caller
+from fairlead.service import cluster, errors, logs, metrics, settings, works
+from fairlead.service.cluster import problems
+from fairlead.service.desk import Desk, DeskOf, plain, reader_of
+from fairlead.service.models import MOST_BYTES
+from fairlead.service.yunikorn import routes as yunikorn
+
+TOO_LARGE = f"the body is larger than {MOST_BYTES} bytes; send the works in several requests"
+
+outside = APIRouter(tags=["service"])
+
+
+@outside.get(
+    "/healthz", response_model=None, responses={503: {"description": "Something is wrong; `problems` says what."}}
+)
+async def healthz(desk: DeskOf) -> Response:
+    """Whether records can be written and scheduling runs. Asks nobody who he is, and says nothing about anybody."""
+    found = problems(desk) if desk.runtime.sick or desk.runtime.halted or desk.runtime.failure else []
+    return plain({"status": "failing" if found else "ok", "problems": found}, 503 if found else 200)
+
+
+@outside.get("/metrics", response_model=None, responses=errors.documented())
+async def figures(desk: DeskOf, reader: Annotated[Caller | None, Depends(reader_of)]) -> Response:
+    """Figures for Prometheus."""
+    del reader
+    runtime = desk.runtime
+    books, measures, seq = await desk.read(
+        lambda s, w: (metrics.gather(s, w), runtime.measures.copy(), runtime.journal.committed_seq)
+    )
+    healthy = not (runtime.sick or runtime.halted)
+
+    def text() -> bytes:
+        return metrics.render(books, measures, journal_seq=seq, readers=desk.hub.readers, healthy=healthy)
+
+    content = await run_in_threadpool(text)
+    return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def make_app(desk: Desk) -> FastAPI:
+    """The application of one service."""
+    app = FastAPI(
+        title="Fairlead",
+        version=desk.version,
+        summary="Priority-aware scheduling of work on one machine.",
+        description=(
+            "Over the Unix socket the kernel says who calls. Over TCP send `Authorization: Bearer TOKEN`. "
+            "Errors are `{error: {code, message, field, details}}`."
+        ),
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        separate_input_output_schemas=False,
+    )
+    app.state.desk = desk
+    errors.install(app)
+    for router in (works.router, logs.router, cluster.router, settings.router, outside, yunikorn.router):
+        app.include_router(router)
+    app.add_middleware(Bounded)
+    _declare_tokens(app)
+    return app
+
+
+def _declare_tokens(app: FastAPI) -> None:
+    make = app.openapi
+
+    def described() -> dict[str, Any]:
+        schema = make()
+        schemes = schema.setdefault("components", {}).setdefault("securitySchemes", {})
+        schemes["token"] = {"type": "http", "scheme": "bearer", "description": "Over TCP; not on the Unix socket."}
+        schema["security"] = [{"token": []}]
+        schema["paths"].get("/healthz", {}).get("get", {})["security"] = []
+        return schema
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+class Bounded:
+    """Refuses bodies that are too large, whether they say so at the start or not."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        declared = dict(scope["headers"]).get(b"content-length", b"")
+        if declared.isdigit() and int(declared) > MOST_BYTES:
+            refusal = errors.answer(413, "too-large", TOO_LARGE, headers={"Connection": "close"})
+            await refusal(scope, receive, send)
+            return
+        seen = 0
+
+        async def bounded() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > MOST_BYTES:
+                raise HTTPException(413, TOO_LARGE, {"Connection": "close"})
+            return message
+
+        await self._app(scope, bounded, send)

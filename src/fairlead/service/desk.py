@@ -1,0 +1,85 @@
+"""What every route needs: the runtime, the workplace, and who is asking.
+
+Decides nothing; it brings requests to the writer and answers back. Invariant: routes touch the books through `read` and
+`do` alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, cast
+
+import msgspec
+from fastapi import Depends, Request, Response
+
+from fairlead.local.callers import Caller
+from fairlead.local.machine import Machine
+from fairlead.local.runs import Capability
+from fairlead.local.workplace import Workplace
+from fairlead.local.works import Works
+from fairlead.runtime import Runtime, Turn
+from fairlead.scheduler import Scheduler
+from fairlead.service.identity import Gate
+from fairlead.service.streams import Hub
+from fairlead.service.tokens import Tokens
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Desk:
+    """One running service."""
+
+    runtime: Runtime
+    workplace: Workplace[Machine]
+    machine: Machine
+    gate: Gate
+    tokens: Tokens
+    hub: Hub
+    state_dir: Path
+    version: str
+    pid: int
+    started_at_ms: int
+    capabilities: Sequence[Capability] = ()
+    open_reads: bool = False
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def read(self, ask: Callable[[Scheduler, Works], T]) -> T:
+        """Have `ask(scheduler, works)` answered between two turns; it returns plain values."""
+        works = self.workplace
+        return cast(T, await asyncio.wrap_future(self.runtime.read(lambda scheduler: ask(scheduler, works.works))))
+
+    async def do(self, act: Callable[[Turn], T]) -> T:
+        """Have `act` done in turn; returns when it is durable. Raises `Refusal`."""
+        return cast(T, await asyncio.wrap_future(self.runtime.do(act)))
+
+    async def owners(self, keys: Sequence[str]) -> dict[str, int | None]:
+        """The user ids of the owners of some works."""
+        return await self.read(lambda _, works: {key: work.spec.uid for key in keys if (work := works.get(key))})
+
+
+def desk_of(request: Request) -> Desk:
+    """The service that this request came to."""
+    return cast(Desk, request.app.state.desk)
+
+
+def caller_of(request: Request) -> Caller:
+    """Who is asking. Raises `Refusal` if nobody knows, or if he is not served here."""
+    return desk_of(request).gate.caller(request.scope, request.headers.get("authorization"))
+
+
+def reader_of(request: Request) -> Caller | None:
+    """Who reads what is not about single users; None where the service lets everybody read that."""
+    return None if desk_of(request).open_reads else caller_of(request)
+
+
+DeskOf = Annotated[Desk, Depends(desk_of)]
+CallerOf = Annotated[Caller, Depends(caller_of)]
+
+
+def plain(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer as JSON, without another look at it."""
+    return Response(msgspec.json.encode(content), status, dict(headers or {}), "application/json")

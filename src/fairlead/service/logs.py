@@ -1,0 +1,118 @@
+"""Routes about the output of work.
+
+Decides which file is read and how far. Never follows a link that a user may have put where the output was: the service
+may have more rights than he. Invariant: what is sent is the output of a work that the caller may see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from fairlead.local.records import run_key
+from fairlead.runtime import Refusal
+from fairlead.service.desk import CallerOf, Desk, DeskOf
+from fairlead.service.errors import documented
+
+router = APIRouter(prefix="/api/v1", tags=["works"])
+PART = 64 * 1024
+MOST = 8 * 2**20
+LOOK_AGAIN_S = 0.2
+
+LOGS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The bytes as they were written. X-Offset-Next: where to go on.",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+    },
+    **documented(404),
+}
+
+
+class Stream(StrEnum):
+    """Which of the two outputs."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+@router.get("/works/{key}/logs", response_class=Response, responses=LOGS)
+async def logs(
+    key: str,
+    desk: DeskOf,
+    caller: CallerOf,
+    stream: Annotated[Stream, Query(description="Which of the two outputs.")] = Stream.STDOUT,
+    offset: Annotated[int, Query(ge=0, le=2**62, description="From this byte on.")] = 0,
+    limit: Annotated[int | None, Query(ge=0, le=MOST, description="At most so many bytes.")] = None,
+    follow: Annotated[bool, Query(description="Go on until the work has ended.")] = False,
+) -> Response:
+    """What a work has written."""
+
+    def look() -> tuple[int, int, bool]:
+        work = desk.workplace.visible(caller, key)
+        return work.attempt, work.spec.uid, work.ended
+
+    attempt, uid, _ = await desk.read(lambda *_: look())
+    if follow:
+        following = _follow(desk, key, uid, stream, offset, limit)
+        return StreamingResponse(following, media_type="text/plain; charset=utf-8", headers=_HEADERS)
+    content = b""
+    if attempt:
+        path = _path(desk, key, attempt, stream)
+        content = await run_in_threadpool(_read, path, uid, offset, MOST if limit is None else limit)
+    headers = {"X-Offset-Next": str(offset + len(content)), **_HEADERS}
+    return Response(content, headers=headers, media_type="text/plain; charset=utf-8")
+
+
+_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+
+
+def _path(desk: Desk, key: str, attempt: int, stream: Stream) -> Path:
+    run = run_key(key, attempt)
+    return Path(desk.machine.stdout_path(run) if stream is Stream.STDOUT else desk.machine.stderr_path(run))
+
+
+async def _follow(
+    desk: Desk, key: str, uid: int, stream: Stream, offset: int, limit: int | None
+) -> AsyncIterator[bytes]:
+    left = limit
+    while left is None or left > 0:
+        attempt, ended = await desk.read(
+            lambda _, works: (work.attempt, work.ended) if (work := works.get(key)) else (0, True)
+        )
+        if attempt:
+            size = PART if left is None else min(PART, left)
+            content = await run_in_threadpool(_read, _path(desk, key, attempt, stream), uid, offset, size)
+            if content:
+                offset += len(content)
+                left = None if left is None else left - len(content)
+                yield content
+                continue
+        if ended or desk.stopping.is_set():
+            return
+        await asyncio.sleep(LOOK_AGAIN_S)
+
+
+def _read(path: Path, uid: int, offset: int, size: int) -> bytes:
+    """Part of a plain file of this user (or of the service); nothing if it is not there yet."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise Refusal("not-found", f"the output cannot be read: {error.strerror}") from error
+    try:
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid not in (uid, os.geteuid()) or about.st_nlink != 1:
+            raise Refusal("not-found", "where the output was there is something else now; it is not shown")
+        return os.pread(fd, size, offset)
+    finally:
+        os.close(fd)

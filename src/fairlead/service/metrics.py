@@ -1,0 +1,132 @@
+"""Figures for Prometheus.
+
+Decides their names and labels. Never labels by work or user, so that the number of series is bounded by queues, nodes and
+resources. Invariant: one scrape is one moment of the books.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from fairlead.local.works import State, Works
+from fairlead.runtime.measures import BOUNDS, Latency, Measures
+from fairlead.service import views
+
+if TYPE_CHECKING:
+    from fairlead.scheduler import Scheduler
+
+AMOUNTS = ("allocated", "pending", "max", "guaranteed")
+
+
+class _Moment(Collector):
+    """What one scrape shows."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def gather(scheduler: Scheduler, works: Works) -> dict[str, Any]:
+    """What the books have, copied between two turns."""
+    return {
+        "queues": views.queue_views(scheduler),
+        "nodes": views.node_views(scheduler),
+        "works": dict(Counter(work.state.value for work in works)),
+    }
+
+
+def render(books: dict[str, Any], measures: Measures, *, journal_seq: int, readers: int, healthy: bool) -> bytes:
+    """The text of one scrape."""
+    registry = CollectorRegistry()
+    families = [
+        *_queues(books["queues"]),
+        *_nodes(books["nodes"]),
+        _works(books["works"]),
+        *_measures(measures),
+        GaugeMetricFamily("fairlead_journal_last_seq", "Newest durable record.", value=journal_seq),
+        GaugeMetricFamily("fairlead_event_readers", "Open event streams.", value=readers),
+        GaugeMetricFamily("fairlead_healthy", "1 if records can be written and scheduling runs.", value=int(healthy)),
+    ]
+    registry.register(_Moment(families))
+    return bytes(generate_latest(registry))
+
+
+def _queues(trees: list[dict[str, Any]]) -> list[Metric]:
+    amount = GaugeMetricFamily(
+        "fairlead_queue_resource", "vcore in thousandths, memory in bytes.", labels=("queue", "kind", "resource")
+    )
+    running = GaugeMetricFamily("fairlead_queue_running_applications", "Running applications.", labels=("queue",))
+    waiting = GaugeMetricFamily("fairlead_queue_waiting", "Works waiting in or below it.", labels=("queue",))
+    priority = GaugeMetricFamily(
+        "fairlead_queue_priority", "Highest priority waiting below; absent: none.", labels=("queue",)
+    )
+    left = list(trees)
+    while left:
+        queue = left.pop(0)
+        left += queue["children"]
+        for kind in AMOUNTS:
+            for name, value in (queue[kind] or {}).items():
+                amount.add_metric((queue["path"], kind, name), value)
+        running.add_metric((queue["path"],), queue["running_apps"])
+        waiting.add_metric((queue["path"],), queue["waiting"])
+        if queue["priority"] is not None:
+            priority.add_metric((queue["path"],), queue["priority"])
+    return [amount, running, waiting, priority]
+
+
+def _nodes(nodes: list[dict[str, Any]]) -> list[Metric]:
+    amount = GaugeMetricFamily(
+        "fairlead_node_resource", "vcore in thousandths, memory in bytes.", labels=("node", "kind", "resource")
+    )
+    is_open = GaugeMetricFamily("fairlead_node_schedulable", "1 if it takes new work.", labels=("node",))
+    for node in nodes:
+        for kind in ("capacity", "allocated", "free"):
+            for name, value in node[kind].items():
+                amount.add_metric((node["id"], kind, name), value)
+        is_open.add_metric((node["id"],), int(node["schedulable"]))
+    return [amount, is_open]
+
+
+def _works(counts: dict[str, int]) -> Metric:
+    family = GaugeMetricFamily("fairlead_works", "Works in the book by state.", labels=("state",))
+    for state in State:
+        family.add_metric((state.value,), counts.get(state.value, 0))
+    return family
+
+
+def _measures(measures: Measures) -> list[Metric]:
+    counters = (
+        ("fairlead_allocations", "Asks that got a node.", measures.allocations),
+        ("fairlead_evictions", "Orders of the scheduler to stop work.", measures.evictions),
+        ("fairlead_journal_records", "Records written.", measures.records),
+        ("fairlead_journal_failures", "Commits that failed.", measures.journal_failures),
+        ("fairlead_requests_refused", "Requests that the books refused.", measures.refused),
+        ("fairlead_faults", "Faults in the program that were isolated.", measures.faults),
+    )
+    latencies = (
+        ("fairlead_turn_seconds", "A turn of the writer that wrote something.", measures.turns),
+        ("fairlead_scheduling_seconds", "A run of scheduling.", measures.scheduling),
+        ("fairlead_commit_seconds", "A durable commit of the journal.", measures.commits),
+        ("fairlead_snapshot_seconds", "Writing a snapshot.", measures.snapshots),
+    )
+    found: list[Metric] = [CounterMetricFamily(name, text, value=value) for name, text, value in counters]
+    found += [_histogram(name, text, latency) for name, text, latency in latencies]
+    return found
+
+
+def _histogram(name: str, text: str, latency: Latency) -> Metric:
+    total, buckets = 0, []
+    for bound, count in zip((*map(str, BOUNDS), "+Inf"), latency.buckets, strict=True):
+        total += count
+        buckets.append((bound, total))
+    family = HistogramMetricFamily(name, text)
+    family.add_metric((), buckets, latency.total_seconds)
+    return family

@@ -1,0 +1,64 @@
+"""What `fairlead up` is told, with its defaults.
+
+Decides where things are kept and where the service listens when nobody says. Never opens anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+DEFAULT_PORT = 9080
+SYSTEM_STATE = Path("/var/lib/fairlead")
+SYSTEM_SOCKET = Path("/run/fairlead.sock")
+
+
+def default_state_dir(environ: Mapping[str, str] = os.environ, uid: int | None = None) -> Path:
+    """Where the journal and the output of work are kept: /var/lib/fairlead as root, else below the home directory."""
+    if (os.geteuid() if uid is None else uid) == 0:
+        return SYSTEM_STATE
+    return Path(environ.get("HOME") or Path.home()) / ".local" / "state" / "fairlead"
+
+
+def default_socket(environ: Mapping[str, str] = os.environ, uid: int | None = None) -> Path:
+    """Where the service listens for this machine's users."""
+    if runtime_dir := environ.get("XDG_RUNTIME_DIR"):
+        return Path(runtime_dir) / "fairlead.sock"
+    if (os.geteuid() if uid is None else uid) == 0:
+        return SYSTEM_SOCKET
+    return default_state_dir(environ, uid) / "fairlead.sock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """How to serve."""
+
+    config: Path | None = None
+    """The queue file; None: the one in the journal, or the built-in one the first time."""
+    state_dir: Path = field(default_factory=default_state_dir)
+    host: str = "127.0.0.1"
+    port: int | None = DEFAULT_PORT
+    """TCP port; 0: any free one; None: no TCP at all."""
+    socket: Path | None = field(default_factory=default_socket)
+    """Unix socket; None: none."""
+    admins: tuple[str, ...] = ()
+    """Users who may see and stop everybody's work, beside root and the service's own user."""
+    open_reads: bool = False
+    """Let everybody read /ws/v1 and /metrics over TCP without a token."""
+    resources: Mapping[str, int] = field(default_factory=dict)
+    """Amounts to give out instead of those found: `vcore` in thousandths, `memory` in bytes, `gpu`, or any other."""
+    log_level: str = "info"
+    on_ready: Callable[[Listening], None] | None = None
+    """Called once, when requests are answered."""
+    handle_signals: bool = True
+    """Stop on SIGTERM and SIGINT; False for a service in a thread of another program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a service answers."""
+
+    socket: Path | None
+    url: str | None

@@ -1,0 +1,277 @@
+"""`fairlead up`: bring everything up in order, serve, and go down in order.
+
+Decides the order of start and stop. Never decides anything while it runs. Invariant: what is started is stopped in the
+opposite order, whatever fails; work on the machine goes on in any case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.metadata
+import importlib.resources
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Generator
+from contextlib import ExitStack
+from typing import Any
+
+import uvicorn
+
+from fairlead.config import ConfigurationError, file_text
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ClusterSpec
+from fairlead.journal.format import JournalError
+from fairlead.local.machine import Machine
+from fairlead.local.workplace import Workplace
+from fairlead.runtime import RecoveryError, Runtime, Turn
+from fairlead.service import listen
+from fairlead.service.app import make_app
+from fairlead.service.desk import Desk
+from fairlead.service.identity import Gate, PeerProtocol
+from fairlead.service.options import Listening, ServeOptions
+from fairlead.service.settings import configure, usable
+from fairlead.service.streams import Hub
+from fairlead.service.tokens import Tokens, TokensError
+
+log = logging.getLogger("fairlead.service")
+
+STOP_WITHIN_S = 5
+START_WITHIN_S = 300
+
+
+class StartError(Exception):
+    """The service cannot start; one sentence that says why and what to do."""
+
+
+def serve(options: ServeOptions) -> int:
+    """Serve until SIGTERM or SIGINT; the exit status: 0 after an orderly stop, 1 if it could not start or go on."""
+    _log_to_stderr(options.log_level)
+    try:
+        with ExitStack() as stack:
+            desk, sockets, listening = _bring_up(options, stack)
+            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                return runner.run(_serve(options, desk, sockets, listening))
+    except (StartError, JournalError, RecoveryError, listen.ListenError, TokensError, ConfigurationError) as error:
+        sys.stderr.write(f"fairlead: {error}\n")
+        return 1
+
+
+def _log_to_stderr(level: str) -> None:
+    root = logging.getLogger("fairlead")
+    if not root.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        root.addHandler(handler)
+        root.propagate = False
+    root.setLevel(level.upper())
+
+
+def _loop_factory() -> Any:
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        return uvloop.new_event_loop
+    return asyncio.new_event_loop
+
+
+# --- up ------------------------------------------------------------------------------------------------------------------
+
+
+def _bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket.socket], Listening]:
+    given = _read_config(options)
+    state_dir = _state_dir(options)
+    version = importlib.metadata.version("fairlead") if _installed() else "0+source"
+    as_root = os.geteuid() == 0
+    gpus = range(options.resources["gpu"]) if "gpu" in options.resources else None
+    place: Workplace[Machine] = Workplace(
+        lambda tell: Machine(
+            state_dir / "runs", on_end=tell, on_begin=tell, gpus=gpus, capacity=dict(options.resources)
+        ),
+        state_dir / "runs",
+        as_submitter=as_root,
+    )
+    closing = stack.enter_context(ExitStack())
+    closing.callback(place.close)
+    runtime = Runtime(state_dir / "journal.db", place, version=version, pid=os.getpid())
+    closing.pop_all()
+    stack.callback(runtime.close)
+    _say_recovered(runtime)
+    sockets, listening = _listen(options, stack)
+    tokens = Tokens(state_dir / "tokens.json")
+    gate = Gate(tokens, admins=options.admins, own_uid=os.geteuid(), everybody=as_root)
+    hub = Hub(runtime.journal.path, lambda key: work.spec.uid if (work := place.works.get(key)) else None)
+    runtime.subscribe(hub)
+    desk = Desk(
+        runtime=runtime,
+        workplace=place,
+        machine=place.machine,
+        gate=gate,
+        tokens=tokens,
+        hub=hub,
+        state_dir=state_dir,
+        version=version,
+        pid=os.getpid(),
+        started_at_ms=time.time_ns() // 1_000_000,
+        capabilities=place.machine.capabilities(),
+        open_reads=options.open_reads,
+    )
+    _begin(runtime, place, given)
+    return desk, sockets, listening
+
+
+def _installed() -> bool:
+    try:
+        importlib.metadata.version("fairlead")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _read_config(options: ServeOptions) -> ClusterSpec | None:
+    return usable(file_text(options.config), str(options.config)) if options.config is not None else None
+
+
+def _built_in() -> ClusterSpec:
+    text = importlib.resources.files("fairlead.config").joinpath("default.yaml").read_text("utf-8")
+    return usable(text, "default.yaml")
+
+
+def _state_dir(options: ServeOptions) -> Any:
+    path = options.state_dir.absolute()
+    try:
+        # Users reach their own output below it, and nothing else: its files are for the service alone.
+        path.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartError(
+            f"cannot make the state directory {path}: {error.strerror}; choose another (--state)"
+        ) from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise StartError(f"the state directory {path} is not writable for you; choose another (--state)")
+    return path
+
+
+def _say_recovered(runtime: Runtime) -> None:
+    recovered = runtime.recovered
+    begin = "a snapshot and " if recovered.from_snapshot else ""
+    log.info("recovered from %s%d journal records in %.0f ms", begin, recovered.records, recovered.milliseconds)
+    for note in recovered.notes:
+        log.warning("%s", note)
+
+
+def _listen(options: ServeOptions, stack: ExitStack) -> tuple[list[socket.socket], Listening]:
+    sockets, url, path = [], None, options.socket
+    if path is not None:
+        path = path.absolute()
+        unix = listen.on_unix(path)
+        stack.callback(listen.remove, path, path.lstat().st_ino)
+        stack.callback(unix.close)
+        sockets.append(unix)
+    if options.port is not None:
+        tcp = listen.on_tcp(options.host, options.port)
+        stack.callback(tcp.close)
+        sockets.append(tcp)
+        url = listen.url_of(tcp)
+    if not sockets:
+        raise StartError("there is neither a socket nor a port to listen on; give one of them")
+    return sockets, Listening(path, url)
+
+
+def _begin(runtime: Runtime, place: Workplace[Machine], given: ClusterSpec | None) -> None:
+    """Queues, this machine as a node, and what was running: as one turn before all others."""
+    capacity = Resources(place.machine.capacity())
+    hostname = socket.gethostname() or "localhost"
+
+    def prepare(turn: Turn) -> str:
+        spec = given
+        if spec is None and not turn.scheduler.cluster.checksum:
+            spec = _built_in()
+        refused = configure(turn, spec, "start") if spec is not None else ""
+        return refused or place.register_node(turn, hostname, capacity)
+
+    first = place.open(runtime, prepare)
+    runtime.start()
+    refused = first.result(START_WITHIN_S)
+    if refused:
+        raise StartError(f"the scheduler refuses to start with this: {refused}")
+
+
+# --- serving -------------------------------------------------------------------------------------------------------------
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, stopped by us."""
+
+    def __init__(self, config: uvicorn.Config, desk: Desk, handle: bool) -> None:
+        super().__init__(config)
+        self._desk, self._handle = desk, handle
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """The first signal stops in order, the second at once: work goes on, and the journal is whole in any case."""
+        if not self._handle:
+            yield
+            return
+        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, number: int, _: Any) -> None:
+        if self.should_exit:
+            os._exit(128 + number)
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the endless streams first, or nobody would ever be done."""
+        self._desk.stopping.set()
+        self._desk.hub.close()
+        await super().shutdown(sockets)
+
+
+async def _serve(options: ServeOptions, desk: Desk, sockets: list[socket.socket], listening: Listening) -> int:
+    config = uvicorn.Config(
+        make_app(desk),
+        http=PeerProtocol,
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=STOP_WITHIN_S,
+    )
+    server = _Server(config, desk, options.handle_signals)
+    watching = asyncio.create_task(_watch(server, desk, options, listening))
+    await server.serve(sockets=sockets)
+    watching.cancel()
+    if desk.runtime.failure is not None:
+        sys.stderr.write(f"fairlead: the service had to stop: {desk.runtime.failure}\n")
+        return 1
+    log.info("stopped; work goes on, the next start takes it over")
+    return 0
+
+
+async def _watch(server: _Server, desk: Desk, options: ServeOptions, listening: Listening) -> None:
+    """Say when it is ready; stop the server if the writer has ended."""
+    while not server.started:
+        await asyncio.sleep(0.01)
+    log.info("%s", _ready(desk, listening))
+    if options.on_ready is not None:
+        options.on_ready(listening)
+    while not desk.runtime.ended.is_set():
+        await asyncio.sleep(0.5)
+    server.should_exit = True
+
+
+def _ready(desk: Desk, listening: Listening) -> str:
+    where = " and ".join(str(place) for place in (listening.url, listening.socket) if place)
+    whom = "everyone on this machine" if desk.gate.everybody else f"{desk.gate.own_name} alone"
+    return f"serving {whom} on {where}; state in {desk.state_dir}"

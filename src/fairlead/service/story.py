@@ -1,0 +1,154 @@
+"""The journal told as events for people and programs.
+
+Decides which entries are worth telling, their names and fields, and whose business each is. Never reads or writes
+anything. Invariant: the same entry tells the same events, live and read back from the journal, so that `(seq, index)`
+names an event for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.core import decisions as d
+from fairlead.core import events as e
+from fairlead.journal import codec
+from fairlead.journal.format import EVENT, NOTE, SCHEDULE, Record
+from fairlead.local.records import WorkCancelRequested, WorkEnded, WorkStarted, WorkSubmitted
+from fairlead.runtime import Entry
+from fairlead.runtime.books import JournalResumed, ServiceStarted, ServiceStopped
+
+Told = tuple[str, str, dict[str, Any]]
+"""Name of the event, the work it is about (or empty: everybody's business), its fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoryEvent:
+    """One event. `key` is the work whose owner may see it; empty: everybody may."""
+
+    seq: int
+    index: int
+    at_ms: int
+    type: str
+    key: str
+    fields: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Names the event for ever; a reader who has seen it goes on after it."""
+        return f"{self.seq}.{self.index}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        shown: dict[str, Any] = {"seq": self.seq, "at_ms": self.at_ms, "type": self.type}
+        if self.key:
+            shown["key"] = self.key
+        return shown | self.fields
+
+
+def parse_id(text: str) -> tuple[int, int] | None:
+    """`(seq, index)` of an event's id; a bare seq means all of that entry. None if it is no id."""
+    seq, dot, index = text.strip().partition(".")
+    if not (seq.isascii() and seq.isdecimal()) or (dot and not (index.isascii() and index.isdecimal())):
+        return None
+    return int(seq[:18]), int(index[:9]) if dot else 10**9
+
+
+def of_record(record: Record) -> Entry:
+    """An entry as it is read back from the journal. Raises `CodecError` if a newer version wrote it."""
+    if record.kind == NOTE:
+        return Entry(record.seq, record.at_ms, NOTE, codec.decode(record.payload, object))
+    decided = codec.decode_decisions(record.outcome) if record.outcome else ()
+    what: Any = codec.decode_event(record.payload) if record.kind == EVENT else None
+    return Entry(record.seq, record.at_ms, record.kind, what, decided)
+
+
+def tell(entry: Entry) -> list[StoryEvent]:
+    """The events in an entry, in their order."""
+    told = list(_told(entry))
+    return [StoryEvent(entry.seq, i, entry.at_ms, name, key, fields) for i, (name, key, fields) in enumerate(told)]
+
+
+def _told(entry: Entry) -> Iterator[Told]:
+    if entry.kind == NOTE:
+        yield from _note(entry.what)
+        return
+    if entry.kind != SCHEDULE:
+        yield from _event(entry.what)
+    for decision in entry.decisions:
+        yield from _decision(decision)
+
+
+def _note(note: Any) -> Iterator[Told]:
+    match note:
+        case WorkSubmitted(work=work):
+            fields = {
+                "user": work.user,
+                "queue": work.queue,
+                "name": work.name,
+                "priority": work.priority,
+                "resources": work.resources.as_dict(),
+            }
+            yield "work.submitted", work.key, fields
+        case WorkStarted(key=key):
+            yield "work.started", key, {"pid": note.pid, "attempt": note.attempt, "gpus": list(note.gpus)}
+        case WorkCancelRequested(key=key):
+            yield "work.cancelled", key, {"who": note.who}
+        case WorkEnded(key=key):
+            fields = {name: getattr(note, name) for name in ("state", "exit_code", "signal", "error", "note", "cpu_ms")}
+            yield "work.ended", key, fields | {"attempt": note.attempt, "peak_memory_bytes": note.peak_memory_bytes}
+        case ServiceStarted():
+            yield "service.started", "", {"version": note.version, "pid": note.pid}
+        case ServiceStopped():
+            yield "service.stopped", "", {"pid": note.pid}
+        case JournalResumed():
+            yield "service.journal-resumed", "", {"pid": note.pid}
+
+
+def _event(event: Any) -> Iterator[Told]:
+    match event:
+        case e.UpdateNode():
+            yield "node.changed", "", {"node": event.id, "capacity": event.capacity.as_dict()}
+        case e.DrainNode():
+            yield "node.draining", "", {"node": event.id}
+        case e.UndrainNode():
+            yield "node.open", "", {"node": event.id}
+        case e.RemoveNode():
+            yield "node.removed", "", {"node": event.id}
+        case e.Configure() if event.who:
+            yield "config.given", "", {"checksum": event.spec.checksum, "who": event.who}
+
+
+def _decision(decision: d.Decision) -> Iterator[Told]:
+    match decision:
+        case d.Allocated(key=key):
+            yield "work.allocated", key, {"node": decision.node}
+        case d.Evict(key=key):
+            fields = {
+                "node": decision.node,
+                "cause": str(decision.cause),
+                "on_behalf_of": decision.on_behalf_of,
+                "rule": decision.rule,
+            }
+            yield "work.evicting", key, fields
+        case d.Released(key=key):
+            yield "work.released", key, {"node": decision.node, "cause": str(decision.cause)}
+        case d.Reserved(key=key):
+            yield "work.reserved", key, {"node": decision.node}
+        case d.Unreserved(key=key):
+            yield "work.unreserved", key, {"node": decision.node}
+        case d.PriorityChanged(key=key):
+            yield "work.priority", key, {"old": decision.old, "new": decision.new, "who": decision.who}
+        case d.AskRejected(key=key):
+            yield "work.rejected", key, {"reason": decision.reason.as_dict()}
+        case d.ApplicationRejected():
+            yield "work.rejected", decision.id, {"reason": decision.reason.as_dict()}
+        case d.NodeAccepted():
+            yield "node.added", "", {"node": decision.id}
+        case d.NodeRejected():
+            yield "node.refused", "", {"node": decision.id, "reason": decision.reason.as_dict()}
+        case d.Configured():
+            yield "config.applied", "", {"checksum": decision.checksum}
+        case d.ConfigurationRejected():
+            yield "config.refused", "", {"reason": decision.reason.as_dict()}

@@ -1,0 +1,189 @@
+"""Routes about work: submit, list, show, cancel, change priority, why.
+
+Decides how requests become works and how works are listed. Never decides who may see what (`callers` does) nor who runs.
+Invariant: an answer to a submission is given once it is durable.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Response
+from starlette.concurrency import run_in_threadpool
+
+from fairlead.core.resources import Resources
+from fairlead.local import accounts
+from fairlead.local.callers import Caller
+from fairlead.local.records import WorkSpec, run_key
+from fairlead.local.works import ON_THE_MACHINE, State, Work, Works
+from fairlead.runtime import Refusal, Turn
+from fairlead.service import models, views
+from fairlead.service.desk import CallerOf, Desk, DeskOf, plain
+from fairlead.service.errors import documented
+
+if TYPE_CHECKING:
+    from fairlead.scheduler import Scheduler
+
+router = APIRouter(prefix="/api/v1", tags=["works"])
+LIST_AT_MOST = 1000
+LIST_USUALLY = 100
+DEFAULT_QUEUE = "root.default"
+
+
+@router.post("/works", status_code=201, response_model=models.WorkRows, responses=documented(409, 413, 429))
+async def submit(
+    body: models.Submission,
+    desk: DeskOf,
+    caller: CallerOf,
+    idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
+) -> Response:
+    """Submit works, all or none. With the header `Idempotency-Key` a repeated request gives the works of the first."""
+    caller.require_submit(desk.gate.own_name)
+    account = await run_in_threadpool(accounts.by_uid, caller.uid)
+    specs = [_spec(draft, caller, account) for draft in body.works]
+    digest = hashlib.blake2b(body.model_dump_json().encode(), digest_size=16).hexdigest() if idempotency_key else ""
+
+    def take_in(turn: Turn) -> list[str]:
+        placed = [_with_queue(turn.scheduler, spec, i) for i, spec in enumerate(specs)]
+        return desk.workplace.submit(turn, caller, placed, request=idempotency_key or "", digest=digest)
+
+    keys = await desk.do(take_in)
+    rows = await desk.read(lambda scheduler, works: [_row_of(works, scheduler, key) for key in keys])
+    return plain({"works": rows}, 201)
+
+
+def _spec(draft: models.WorkDraft, caller: Caller, account: accounts.Account) -> WorkSpec:
+    return WorkSpec(
+        key="",
+        user=caller.user,
+        uid=caller.uid,
+        groups=account.groups,
+        command=tuple(draft.command),
+        queue=draft.queue,
+        resources=Resources(draft.resources),
+        priority=draft.priority,
+        env=draft.env,
+        cwd=draft.cwd if draft.cwd is not None else account.home,
+        grace_ms=draft.grace_ms,
+        time_limit_ms=draft.time_limit_ms,
+        name=draft.name,
+        tags=draft.tags,
+    )
+
+
+def _with_queue(scheduler: Scheduler, spec: WorkSpec, index: int) -> WorkSpec:
+    """The same with the full path of an existing leaf. Raises `Refusal` if there is none of that name."""
+    wanted = spec.queue.lower() or DEFAULT_QUEUE
+    if wanted != "root" and not wanted.startswith("root."):
+        wanted = f"root.{wanted}"
+    known = views.leaves(scheduler)
+    if wanted in known:
+        return spec if spec.queue == wanted else _replaced(spec, wanted)
+    if not spec.queue:
+        said = "name a queue: this service has no root.default"
+    elif any(path.startswith(f"{wanted}.") for path in known):
+        said = f"{wanted} has queues below it; name one of them"
+    else:
+        said = f"there is no queue {spec.queue}"
+    close = difflib.get_close_matches(wanted, known, 3, 0.6) or sorted(known)[:8]
+    raise Refusal("invalid", f"{said}, such as {', '.join(close)}", field=f"works[{index}].queue")
+
+
+def _replaced(spec: WorkSpec, queue: str) -> WorkSpec:
+    from dataclasses import replace
+
+    return replace(spec, queue=queue)
+
+
+def _row_of(works: Works, scheduler: Scheduler, key: str) -> dict[str, Any]:
+    work = works.get(key)
+    if work is None:
+        raise Refusal("not-found", f"work {key} has left the books; the journal has its story")
+    return views.work_row(work, scheduler)
+
+
+@router.get("/works", response_model=models.WorkPage, responses=documented())
+async def list_works(
+    desk: DeskOf,
+    caller: CallerOf,
+    state: Annotated[list[State] | None, Query(description="Only in one of these states.")] = None,
+    queue: Annotated[str | None, Query(description="Only in this queue or below it.")] = None,
+    user: Annotated[str | None, Query(description="Only of this user.")] = None,
+    name: Annotated[str | None, Query(description="Only with this name.")] = None,
+    limit: Annotated[int, Query(ge=1, le=LIST_AT_MOST)] = LIST_USUALLY,
+    after: Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$", description="Only after this key.")] = None,
+) -> Response:
+    """The caller's works in the order of submission (those of all users, for administrators), page by page."""
+    wanted = frozenset(state or ())
+
+    def passes(work: Work) -> bool:
+        return (
+            caller.may_see(work)
+            and (not wanted or work.state in wanted)
+            and (user is None or work.spec.user == user)
+            and (name is None or work.spec.name == name)
+            and (queue is None or work.queue == queue or work.queue.startswith(f"{queue}."))
+        )
+
+    def ask(scheduler: Scheduler, works: Works) -> dict[str, Any]:
+        source = works.live() if wanted and wanted <= {State.WAITING, *ON_THE_MACHINE} else works
+        found = [work for work in source if passes(work)]
+        start = int(after) if after is not None else 0
+        page = [work for work in found if int(work.key) > start][: limit + 1]
+        more = len(page) > limit
+        rows = [views.work_row(work, scheduler) for work in page[:limit]]
+        return {"works": rows, "next": rows[-1]["key"] if more else None, "total": len(found)}
+
+    return plain(await desk.read(ask))
+
+
+@router.get("/works/{key}", response_model=models.WorkFull, responses=documented(404))
+async def show(key: str, desk: DeskOf, caller: CallerOf) -> Response:
+    """Everything about a piece of work."""
+    return plain(await full(desk, caller, key))
+
+
+async def full(desk: Desk, caller: Caller, key: str) -> dict[str, Any]:
+    """Everything about a piece of work, with what the machine knows."""
+    shown = await desk.read(lambda s, _: views.work_full(desk.workplace.visible(caller, key), s))
+    running = shown["state"] in {s.value for s in ON_THE_MACHINE}
+    shown |= await run_in_threadpool(_of_the_machine, desk, key, shown["attempts"], running)
+    return shown
+
+
+def _of_the_machine(desk: Desk, key: str, attempt: int, running: bool) -> dict[str, Any]:
+    """Where its output is, what is enforced, and what it uses now."""
+    known: dict[str, Any] = {"stdout": None, "stderr": None}
+    if attempt:
+        run = run_key(key, attempt)
+        known = {"stdout": str(desk.machine.stdout_path(run)), "stderr": str(desk.machine.stderr_path(run))}
+        if running and (usage := desk.machine.usage(run)) is not None:
+            known |= {"cpu_ms": usage.cpu_ms, "memory_bytes": usage.memory_bytes}
+    known["enforcement"] = [{"name": c.name, "enforced": c.enforced, "how": c.how} for c in desk.capabilities]
+    return known
+
+
+@router.post("/works/{key}/cancel", response_model=models.WorkRow, responses=documented(404, 409))
+async def cancel(key: str, desk: DeskOf, caller: CallerOf, body: models.Nothing | None = None) -> Response:
+    """Let a work end: at once while it waits; otherwise it is told to stop, and killed after its grace."""
+    del body
+    return await _change(desk, key, lambda turn: desk.workplace.cancel(turn, caller, key))
+
+
+@router.patch("/works/{key}", response_model=models.WorkRow, responses=documented(404, 409))
+async def change(key: str, body: models.PriorityChange, desk: DeskOf, caller: CallerOf) -> Response:
+    """Change the priority of a work that waits."""
+    return await _change(desk, key, lambda turn: desk.workplace.set_priority(turn, caller, key, body.priority))
+
+
+async def _change(desk: Desk, key: str, act: Any) -> Response:
+    await desk.do(act)
+    return plain(await desk.read(lambda scheduler, works: _row_of(works, scheduler, key)))
+
+
+@router.get("/works/{key}/why", response_model=models.Why, responses=documented(404))
+async def why(key: str, desk: DeskOf, caller: CallerOf) -> Response:
+    """Why a work waits (or why it stopped), with the numbers."""
+    return plain(await desk.read(lambda s, _: views.work_why(desk.workplace.visible(caller, key), s)))

@@ -1,0 +1,260 @@
+"""The books in the JSON shapes of Apache YuniKorn's /ws/v1.
+
+Decides names, units and what is left out when empty, as its REST interface does: times in nanoseconds, percentages as
+whole numbers, the smallest 32-bit integer for "no priority". Never filters by user: the interface has no users.
+Invariant: a field that YuniKorn omits when it is empty is omitted here too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from fairlead.core.lifecycle import State
+from fairlead.core.resources import pruned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fairlead.core.applications import Application, Ask
+    from fairlead.core.nodes import Node
+    from fairlead.core.partition import Partition
+    from fairlead.core.queues import Queue
+
+Plain = dict[str, Any]
+RM_ID = "fairlead"
+CLUSTER_NAME = "kubernetes"
+MS = 1_000_000
+NEVER_STARTED_MS = -62_135_596_800_000
+"""The start of an application that never ran: the zero time of Go, in milliseconds."""
+
+
+def filled(shown: Mapping[str, Any], *always: str) -> Plain:
+    """What is not empty, zero, false or None, and `always` the named fields."""
+    return {name: value for name, value in shown.items() if name in always or (value not in (None, "", 0) and value)}
+
+
+def percentages(used: Mapping[str, int], total: Mapping[str, int]) -> dict[str, int]:
+    """How much of each amount in `total` is used, in whole per cent."""
+    return {name: used.get(name, 0) * 100 // limit for name, limit in sorted(total.items()) if limit > 0}
+
+
+def cluster(partition: Partition, started_ms: int, build: Mapping[str, str]) -> Plain:
+    """One entry of /clusters."""
+    return filled(
+        {
+            "startTime": started_ms * MS,
+            "rmBuildInformation": [{"rmId": RM_ID, **build}],
+            "partition": partition.name,
+            "clusterName": CLUSTER_NAME,
+        },
+        "partition",
+        "clusterName",
+    )
+
+
+def partition(part: Partition, started_ms: int) -> Plain:
+    """One entry of /partitions."""
+    total, used = pruned(part.nodes.total), pruned(part.root.allocated)
+    sort = part.spec.node_sort
+    capacity = filled({"capacity": total, "usedCapacity": used, "utilization": percentages(used, total)})
+    return filled(
+        {
+            "clusterId": RM_ID,
+            "name": part.name,
+            "capacity": capacity,
+            "nodeSortingPolicy": filled({"type": sort.policy, "resourceWeights": dict(sort.weights)}),
+            "preemptionEnabled": part.spec.preemption.enabled,
+            "quotaPreemptionEnabled": part.spec.preemption.quota_enabled,
+            "totalNodes": len(part.nodes.nodes),
+            "applications": application_counts(part),
+            "totalContainers": sum(len(node.allocations) for node in part.nodes.nodes.values()),
+            "state": "Draining" if part.draining else "Active",
+            "lastStateTransitionTime": started_ms * MS,
+        },
+        "clusterId",
+        "name",
+        "capacity",
+        "nodeSortingPolicy",
+        "preemptionEnabled",
+        "quotaPreemptionEnabled",
+        "applications",
+    )
+
+
+def application_counts(part: Partition) -> dict[str, int]:
+    """How many applications are in each state, and in total."""
+    everybody = [*part.applications.values(), *part.ended.values(), *part.rejected.values()]
+    counts = Counter(app.state.value for app in everybody)
+    return {**dict(sorted(counts.items())), "total": len(everybody)}
+
+
+def queue(one: Queue, *, subtree: bool, partition_name: str = "") -> Plain:
+    """A queue; with `subtree` those below it too. `partition_name` is shown on the root of /queues only."""
+    properties = one.properties
+    headroom = one.headroom()
+    shown = {
+        "queuename": one.path,
+        "status": one.state.value,
+        "partition": partition_name,
+        "pendingResource": pruned(one.pending),
+        "maxResource": dict(one.max) if one.max is not None else None,
+        "guaranteedResource": dict(one.guaranteed) if one.guaranteed is not None else None,
+        "allocatedResource": pruned(one.allocated),
+        "preemptingResource": pruned(one.preempting),
+        "headroom": dict(sorted(headroom.items())) if headroom is not None else None,
+        "isLeaf": one.is_leaf,
+        "isManaged": one.managed,
+        "properties": dict(properties.raw),
+        "parent": one.parent.path if one.parent is not None else None,
+        "template": _template(one),
+        "children": [queue(child, subtree=True) for child in one.children.values()] if subtree else None,
+        "childNames": [child.path for child in one.children.values()],
+        "absUsedCapacity": percentages(one.allocated, one.max) if one.max else None,
+        "maxRunningApps": one.max_applications,
+        "runningApps": one.running,
+        "currentPriority": one.reported,
+        "allocatingAcceptedApps": list(one.allocating_accepted),
+        "sortingPolicy": properties.sort_policy if one.is_leaf else "fair",
+        "prioritySorting": properties.priority_sorting,
+        "preemptionEnabled": properties.preemption_policy != "disabled",
+        "isPreemptionFence": properties.preemption_policy == "fence",
+        "isPriorityFence": properties.priority_fence,
+        "preemptionDelay": go_duration(properties.preemption_delay_ms),
+        "quotaPreemptionDelay": go_duration(properties.quota_preemption_delay_ms),
+        "priorityOffset": properties.priority_offset,
+    }
+    return filled(
+        shown,
+        "queuename",
+        "partition",
+        "isLeaf",
+        "isManaged",
+        "currentPriority",
+        "prioritySorting",
+        "preemptionEnabled",
+        "isPreemptionFence",
+        "isPriorityFence",
+    )
+
+
+def _template(one: Queue) -> Plain | None:
+    template = one.template
+    if template is None:
+        return None
+    return filled(
+        {
+            "maxApplications": template.max_applications,
+            "maxResource": template.max.as_dict() if template.max else None,
+            "guaranteedResource": template.guaranteed.as_dict() if template.guaranteed else None,
+            "properties": dict(template.properties),
+        }
+    )
+
+
+def go_duration(milliseconds: int) -> str:
+    """A duration as Go writes it: `30s`, `1m30s`, `500ms`, `0s`."""
+    if milliseconds < 1000:
+        return f"{milliseconds}ms" if milliseconds else "0s"
+    hours, rest = divmod(milliseconds, 3_600_000)
+    minutes, rest = divmod(rest, 60_000)
+    seconds = f"{rest // 1000}.{rest % 1000:03d}".rstrip("0").rstrip(".")
+    return f"{f'{hours}h' if hours else ''}{f'{minutes}m' if hours or minutes else ''}{seconds}s"
+
+
+def application(app: Application, partition_name: str) -> Plain:
+    """An application."""
+    log = [filled({"time": at * MS, "applicationState": state.value}) for at, state in app.state_log]
+    waiting, running = app.waiting_asks(), app.allocated_asks()
+    shown = {
+        "applicationID": app.id,
+        "usedResource": pruned(app.allocated),
+        "pendingResource": pruned(app.pending),
+        "partition": partition_name,
+        "queueName": app.queue.path,
+        "submissionTime": app.submitted_ms * MS,
+        "finishedTime": app.finished_ms * MS if app.finished_ms is not None else None,
+        "requests": [ask(each) for each in waiting],
+        "allocations": [allocation(each) for each in running],
+        "applicationState": app.state.value,
+        "user": app.user,
+        "groups": list(app.spec.groups) or [app.user],
+        "rejectedMessage": app.message if app.state is State.REJECTED else "",
+        "stateLog": log,
+        "hasReserved": any(each.reserved_on is not None for each in waiting),
+        "reservations": [each.key for each in waiting if each.reserved_on is not None],
+        "maxRequestPriority": max((each.priority for each in waiting), default=0),
+        "startTime": app.start_ms if app.start_ms is not None else NEVER_STARTED_MS,
+        "resourceHistory": {},
+    }
+    return filled(shown, "applicationID", "partition", "queueName", "resourceHistory")
+
+
+def ask(one: Ask) -> Plain:
+    """A request that waits."""
+    shown = {
+        "allocationKey": one.key,
+        "allocationTags": dict(one.spec.tags),
+        "requestTime": one.created_ms * MS,
+        "resource": dict(one.items),
+        "priority": str(one.priority),
+        "requiredNodeId": one.required_node,
+        "applicationId": one.app.id,
+        "placeholder": one.spec.placeholder,
+        "taskGroupName": one.spec.task_group,
+        "triggeredPreemption": one.preempt_triggered,
+        "originator": one.spec.originator,
+        "schedulingAttempted": one.attempted,
+        "triggeredScaleUp": one.scale_up_reported,
+    }
+    return filled(shown, "allocationKey")
+
+
+def allocation(one: Ask) -> Plain:
+    """An ask that has a node. Its time is when the ask was created, as YuniKorn shows it."""
+    shown = {
+        "allocationKey": one.key,
+        "allocationTags": dict(one.spec.tags),
+        "requestTime": one.created_ms * MS,
+        "allocationTime": one.created_ms * MS,
+        "resource": dict(one.items),
+        "priority": str(one.priority),
+        "nodeId": one.node.id if one.node is not None else "",
+        "applicationId": one.app.id,
+        "placeholder": one.spec.placeholder,
+        "taskGroupName": one.spec.task_group,
+        "preempted": one.evict_cause is not None,
+        "originator": one.spec.originator,
+    }
+    return filled(shown, "allocationKey")
+
+
+def node(one: Node, partition_name: str) -> Plain:
+    """A node with what runs on it."""
+    attributes = {**one.attributes, "si/node-partition": f"[{RM_ID}]{partition_name}"}
+    shown = {
+        "nodeID": one.id,
+        "hostName": one.attributes.get("si.io/hostname") or one.attributes.get("hostname", ""),
+        "rackName": one.attributes.get("si.io/rackname", ""),
+        "attributes": attributes,
+        "capacity": pruned(one.total),
+        "allocated": pruned(one.allocated),
+        "occupied": pruned(one.occupied),
+        "available": pruned(one.available),
+        "utilized": percentages(one.allocated, one.total),
+        "allocations": [allocation(each) for each in one.allocations],
+        "foreignAllocations": [
+            filled({"allocationKey": key, "resource": dict(items), "nodeId": one.id}, "allocationKey")
+            for key, items in one.foreign.items()
+        ],
+        "schedulable": one.schedulable,
+        "isReserved": bool(one.reservations),
+        "reservations": [each.key for each in one.reservations],
+    }
+    return filled(shown, "nodeID", "schedulable", "isReserved")
+
+
+def applications(found: Iterable[Application], partition_name: str) -> list[Plain]:
+    """Applications as a list."""
+    return [application(app, partition_name) for app in found]

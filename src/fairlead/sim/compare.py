@@ -1,0 +1,186 @@
+"""Check a file of scenarios against what was recorded for them.
+
+Decides what passes: a scenario without a difference at its level, or one whose deviation was accepted by a written
+decision. Never changes an expectation. Invariant: every scenario of the file is counted exactly once, and one that
+crashes is a difference of its own, not the end of the run.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+import traceback
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from fairlead.sim.differences import ABSENT, Difference, differences
+from fairlead.sim.scenario import open_lines, run_steps
+from fairlead.sim.steps import Scenario, ScenarioError, read_scenarios
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How one scenario came out; `accepted` is the written reason for its differences, if there is one."""
+
+    name: str
+    category: str
+    level: str
+    found: tuple[Difference, ...]
+    accepted: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """It differs and nobody accepted that."""
+        return bool(self.found) and not self.accepted
+
+
+@dataclass(slots=True)
+class Report:
+    """The verdicts of a whole file, in its order, and what the decisions file says in vain."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+    """Names of accepted deviations that no longer differ, or that no scenario has."""
+
+    @property
+    def failures(self) -> list[Verdict]:
+        """Those that differ and were not accepted."""
+        return [v for v in self.verdicts if v.failed]
+
+    def by_category(self) -> dict[str, dict[str, int]]:
+        """`{category: {"passed", "accepted", "failed", "total"}}`, by name."""
+        table: dict[str, dict[str, int]] = {}
+        for v in sorted(self.verdicts, key=lambda v: v.category):
+            row = table.setdefault(v.category, {"passed": 0, "accepted": 0, "failed": 0, "total": 0})
+            row["failed" if v.failed else "accepted" if v.found else "passed"] += 1
+            row["total"] += 1
+        return table
+
+
+def check(scenario: Scenario, accepted: str = "") -> Verdict:
+    """Run one scenario and compare it with its expectation; raises `ScenarioError` when it has none."""
+    if scenario.expect is None:
+        raise ScenarioError(f"scenario {scenario.name!r} has no `expect`: there is nothing to compare with")
+    try:
+        result = run_steps(scenario)["result"]
+        found = differences(scenario.expect, result, scenario.compare)
+    except Exception as e:
+        where = traceback.extract_tb(e.__traceback__)[-1]
+        place = f"{Path(where.filename).name}:{where.lineno}"
+        found = [Difference("run", ABSENT, f"crashed in {place} with {type(e).__name__}: {e}")]
+    return Verdict(scenario.name, scenario.category, scenario.compare, tuple(found), accepted)
+
+
+def check_scenarios(
+    scenarios: Iterable[Scenario], decisions: dict[str, str] | None = None, whole: bool = True
+) -> Report:
+    """Check many; `decisions` gives the reason for every accepted deviation by the scenario's name.
+
+    `whole` says that no other scenarios exist, so that a decision about an unknown one is stale.
+    """
+    decided = decisions or {}
+    report = Report()
+    for scenario in scenarios:
+        report.verdicts.append(check(scenario, decided.get(scenario.name, "")))
+    differing = {v.name for v in report.verdicts if v.found}
+    seen = {v.name for v in report.verdicts}
+    report.stale = [n for n in decided if n not in differing and (whole or n in seen)]
+    return report
+
+
+def read_decisions(path: str) -> dict[str, str]:
+    """Accepted deviations, `{name: reason}`, from TOML or JSON; raises `ScenarioError` when it is anything else."""
+    try:
+        raw = Path(path).read_bytes()
+        plain = msgspec.json.decode(raw) if path.endswith(".json") else tomllib.loads(raw.decode())
+        return msgspec.convert(plain, dict[str, str])
+    except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise ScenarioError(f"{path}: not a table of scenario names with a reason each: {e}") from None
+
+
+def check_file(
+    path: str,
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+    *,
+    decisions: str = "",
+    categories: Collection[str] = (),
+    names: Collection[str] = (),
+    shown: int = 10,
+    as_json: bool = False,
+) -> int:
+    """Check a file of JSON lines (`-`: standard input) and print a table by category and the first differences.
+
+    `decisions` is a file of accepted deviations; `categories` and `names` narrow the choice; `shown` is how many
+    scenarios and how many differences of each are printed. Returns 0 when all pass or are accepted, 1 when any differs,
+    2 when something cannot be read (or nothing was chosen).
+    """
+    try:
+        decided = read_decisions(decisions) if decisions else {}
+        with open_lines(path) as lines:
+            every = read_scenarios(iter(lines), path)
+            chosen = (s for s in every if _is_chosen(s, categories, names))
+            report = check_scenarios(chosen, decided, whole=not (categories or names))
+    except (OSError, ScenarioError) as e:
+        print(f"cannot check the scenarios: {e}", file=err or sys.stderr)
+        return 2
+    if not report.verdicts:
+        print(f"cannot check the scenarios: none of {path} was chosen", file=err or sys.stderr)
+        return 2
+    text = report_json(report) if as_json else report_text(report, shown)
+    print(text, file=out or sys.stdout)
+    return 1 if report.failures else 0
+
+
+def _is_chosen(scenario: Scenario, categories: Collection[str], names: Collection[str]) -> bool:
+    return (not categories or scenario.category in categories) and (not names or scenario.name in names)
+
+
+def report_json(report: Report) -> str:
+    """The report as one JSON object: `categories`, `failures`, `accepted`, `stale`."""
+    plain = {
+        "categories": report.by_category(),
+        "failures": [_verdict_plain(v) for v in report.failures],
+        "accepted": [_verdict_plain(v) | {"reason": v.accepted} for v in report.verdicts if v.found and v.accepted],
+        "stale": report.stale,
+    }
+    return msgspec.json.encode(plain).decode()
+
+
+def _verdict_plain(v: Verdict) -> dict[str, object]:
+    return {
+        "name": v.name,
+        "category": v.category,
+        "compare": v.level,
+        "differences": [
+            {"path": d.path} | {k: s for k, s in (("expected", d.expected), ("got", d.got)) if s is not ABSENT}
+            for d in v.found
+        ],
+    }
+
+
+def report_text(report: Report, shown: int = 10) -> str:
+    """The report for people: the table, then the first differences, then what was accepted and what is stale."""
+    table = report.by_category()
+    total = {k: sum(row[k] for row in table.values()) for k in ("passed", "accepted", "failed", "total")}
+    width = max(len(name) for name in [*table, "category", "total"])
+    lines = [f"{'category':{width}}  {'passed':>6}  {'accepted':>8}  {'failed':>6}  {'total':>6}"]
+    for name, row in [*table.items(), ("total", total)]:
+        lines.append(f"{name:{width}}  {row['passed']:6}  {row['accepted']:8}  {row['failed']:6}  {row['total']:6}")
+    for v in report.failures[:shown]:
+        lines += ["", f"{v.name} ({v.level}): {len(v.found)} difference{'s' * (len(v.found) != 1)}"]
+        lines += [f"  {d}" for d in v.found[:shown]]
+        if len(v.found) > shown:
+            lines.append(f"  ... and {len(v.found) - shown} more")
+    if len(report.failures) > shown:
+        lines += ["", f"... and {len(report.failures) - shown} more scenarios differ"]
+    accepted = [v for v in report.verdicts if v.found and v.accepted]
+    if accepted:
+        lines += ["", "accepted deviations:", *(f"  {v.name}: {v.accepted}" for v in accepted)]
+    if report.stale:
+        lines += ["", "accepted, but there is no such difference: " + ", ".join(report.stale)]
+    return "\n".join(lines)

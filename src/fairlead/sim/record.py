@@ -1,0 +1,90 @@
+"""What happened, row by row, in the shape of a recorded expectation.
+
+Decides which decisions become rows and what the rows hold. Never changes anything. Invariant: one row for each
+allocation and one for each allocation that ended (asks that were withdrawn while they waited have no node and no row);
+an eviction is listed when it is ordered, and its confirmation is not listed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fairlead.core.decisions import (
+    Allocated,
+    ApplicationAccepted,
+    ApplicationRejected,
+    AskRejected,
+    ConfigurationRejected,
+    Decision,
+    Evict,
+    NodeRejected,
+    Released,
+)
+from fairlead.core.events import Cause
+
+Row = dict[str, Any]
+
+
+class Record:
+    """The rows of one scenario; `evicted` holds the evictions that nobody has confirmed yet."""
+
+    def __init__(self) -> None:
+        self.allocated: list[Row] = []
+        self.released: list[Row] = []
+        self.accepted: list[str] = []
+        self.apps_rejected: dict[str, str] = {}
+        self.asks_rejected: dict[str, str] = {}
+        self.nodes_rejected: dict[str, str] = {}
+        self.configuration_rejected: str | None = None
+        self.evicted: list[Evict] = []
+
+    def take(self, decisions: Iterable[Decision], step: int, confirming: Evict | None = None) -> int:
+        """Add rows for `decisions`, which came in `step`; returns how many asks were allocated or replaced.
+
+        `confirming` is the eviction whose confirmation they follow from.
+        """
+        listed = (confirming.application, confirming.key) if confirming else None
+        placed = 0
+        for d in decisions:
+            match d:
+                case Allocated():
+                    placed += 1
+                    self.allocated.append({"key": d.key, "app": d.application, "node": d.node, "step": step})
+                case Evict():
+                    placed += d.cause is Cause.PLACEHOLDER_REPLACED
+                    self.evicted.append(d)
+                    self._add_released(d.application, d.key, d.cause, step)
+                case Released():
+                    if d.node and (d.application, d.key) != listed:
+                        self._add_released(d.application, d.key, d.cause, step)
+                case _:
+                    self._take_answer(d)
+        return placed
+
+    def _take_answer(self, d: Decision) -> None:
+        match d:
+            case ApplicationAccepted():
+                self.accepted.append(d.id)
+            case ApplicationRejected():
+                self.apps_rejected[d.id] = d.reason.sentence()
+            case AskRejected():
+                self.asks_rejected[d.key] = d.reason.sentence()
+            case NodeRejected():
+                self.nodes_rejected[d.id] = d.reason.sentence()
+            case ConfigurationRejected():
+                self.configuration_rejected = d.reason.sentence()
+
+    def _add_released(self, app: str, key: str, cause: Cause, step: int) -> None:
+        self.released.append({"key": key, "app": app, "by": str(cause), "step": step})
+
+    def as_result(self) -> Row:
+        """The rows in the order that an expectation has them; final states are added by the caller."""
+        return {
+            "allocated": self.allocated,
+            "released": sorted(self.released, key=lambda r: (r["step"], r["key"], r["by"])),
+            "apps_accepted": sorted(self.accepted),
+            "apps_rejected": self.apps_rejected,
+            "asks_rejected": self.asks_rejected,
+            "nodes_rejected": self.nodes_rejected,
+        }

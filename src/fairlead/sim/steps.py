@@ -1,0 +1,223 @@
+"""The scenario file: its steps as typed values, and the events that they stand for.
+
+Decides what a scenario may say and refuses everything else with the place (unknown fields, wrong types, numbers out of
+range). Never runs anything. Invariant: every field that is accepted reaches an event, apart from the two that only
+concern a real clock (`noSettle`, `real`), which mean nothing in virtual time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from fairlead.core.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    DrainNode,
+    Event,
+    Release,
+    RemoveApplication,
+    RemoveNode,
+    UndrainNode,
+    UpdateNode,
+)
+from fairlead.core.resources import NOTHING, Resources
+from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, ApplicationSpec, AskSpec, NodeSpec
+
+Priority = Annotated[int, msgspec.Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+Some = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
+Millis = Annotated[int, msgspec.Meta(ge=0, le=10**13)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+Amounts = dict[str, int]
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be run as it stands; the text says where and why."""
+
+
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op", rename="camel", kw_only=True):
+    """What every step may carry; both fields matter only where a real clock runs."""
+
+    no_settle: bool = False
+    real: bool = False
+
+
+class NodeStep(Step, frozen=True, tag="node"):
+    """A node comes, changes or goes; without `action` it comes."""
+
+    id: Name
+    resources: Amounts | None = None
+    action: Literal["", "drain", "undrain", "update", "remove", "create-drain"] = ""
+    attributes: dict[str, str] = {}
+
+
+class AppStep(Step, frozen=True, tag="app"):
+    """An application is submitted; `millis` is how long its placeholders may wait."""
+
+    id: Name
+    queue: str = ""
+    user: str = "testuser"
+    groups: list[str] = []
+    tags: dict[str, str] = {}
+    placeholder_ask: Amounts = {}
+    gang_style: str = ""
+    millis: Millis = 0
+
+
+class RemoveAppStep(Step, frozen=True, tag="remove-app"):
+    """An application is taken out."""
+
+    id: Name
+
+
+class AskStep(Step, frozen=True, tag="ask"):
+    """One ask, or `count` equal ones in one request."""
+
+    app: Name
+    key: Name
+    resources: Amounts
+    count: Some | None = None
+    priority: Priority = 0
+    tags: dict[str, str] = {}
+    task_group: str = ""
+    placeholder: bool = False
+    originator: bool = False
+    no_preempt_self: bool = False
+    preempt_other: bool = True
+    node: str = ""
+
+
+class ReleaseStep(Step, frozen=True, tag="release"):
+    """The resource manager stopped an allocation or withdraws an ask; an empty key means all of the application."""
+
+    app: Name
+    key: str = ""
+
+
+class ConfigStep(Step, frozen=True, tag="config"):
+    """The queue file is replaced while running."""
+
+    config: str
+
+
+class SleepStep(Step, frozen=True, tag="sleep"):
+    """Time passes."""
+
+    millis: Millis
+
+
+class ScheduleStep(Step, frozen=True, tag="schedule"):
+    """Up to `steps` scheduling runs, each of which allocates (or replaces) at most one ask."""
+
+    steps: Count
+    action: Literal["", "settle"] = ""
+
+
+AnyStep = NodeStep | AppStep | RemoveAppStep | AskStep | ReleaseStep | ConfigStep | SleepStep | ScheduleStep
+
+
+class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One scenario: a queue file, what happens, and (where recorded) what is expected of it."""
+
+    config: str
+    steps: list[AnyStep]
+    name: str = ""
+    category: str = ""
+    compare: Literal["exact", "set", "coarse"] = "exact"
+    expect: dict[str, Any] | None = None
+    note: str = ""
+
+
+_decoder = msgspec.json.Decoder(Scenario)
+
+
+def as_scenario(plain: object) -> Scenario:
+    """A scenario from plain values; raises `ScenarioError` with the path of what is wrong."""
+    try:
+        return msgspec.convert(plain, Scenario)
+    except msgspec.ValidationError as e:
+        raise ScenarioError(str(e)) from None
+
+
+def read_scenarios(lines: Iterator[bytes], source: str) -> Iterator[Scenario]:
+    """The scenarios of a file of JSON lines, one at a time; blank lines are skipped.
+
+    Raises `ScenarioError` with `source:line` on the first line that is not a scenario.
+    """
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield _decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as e:
+            raise ScenarioError(f"{source}:{number}: {e}") from None
+
+
+def events_of(step: AnyStep) -> tuple[Event, ...]:
+    """The events that a step stands for; none for `config`, `sleep` and `schedule`, which the runner does itself."""
+    make = _EVENTS.get(type(step))
+    return make(step) if make else ()
+
+
+def _node_events(s: NodeStep) -> tuple[Event, ...]:
+    capacity = Resources(s.resources or {})
+    match s.action:
+        case "drain":
+            return (DrainNode(s.id),)
+        case "undrain":
+            return (UndrainNode(s.id),)
+        case "remove":
+            return (RemoveNode(s.id),)
+        case "update":
+            return (UpdateNode(s.id, capacity),) if s.resources is not None else ()
+    node = NodeSpec(id=s.id, capacity=capacity, attributes=s.attributes, schedulable=s.action != "create-drain")
+    return (AddNode(node),)
+
+
+def _app_events(s: AppStep) -> tuple[Event, ...]:
+    spec = ApplicationSpec(
+        id=s.id,
+        queue=s.queue,
+        user=s.user or "testuser",
+        groups=tuple(s.groups),
+        tags=s.tags,
+        placeholder_ask=Resources(s.placeholder_ask),
+        gang_style=s.gang_style or "Soft",
+        placeholder_timeout_ms=s.millis,
+    )
+    return (AddApplication(spec),)
+
+
+def _ask_events(s: AskStep) -> tuple[Event, ...]:
+    keys = [s.key] if s.count is None else [f"{s.key}-{i}" for i in range(s.count)]
+    amount = Resources(s.resources) if s.resources else NOTHING
+    asks = tuple(
+        AskSpec(
+            application=s.app,
+            key=key,
+            resources=amount,
+            priority=s.priority,
+            tags=s.tags,
+            node=s.node,
+            task_group=s.task_group,
+            placeholder=s.placeholder,
+            originator=s.originator,
+            allow_preempt_self=not s.no_preempt_self,
+            allow_preempt_other=s.preempt_other,
+        )
+        for key in keys
+    )
+    return (AddAsks(asks),)
+
+
+_EVENTS: dict[type, Callable[[Any], tuple[Event, ...]]] = {
+    NodeStep: _node_events,
+    AppStep: _app_events,
+    AskStep: _ask_events,
+    RemoveAppStep: lambda s: (RemoveApplication(s.id),),
+    ReleaseStep: lambda s: (Release(s.app, s.key),),
+}

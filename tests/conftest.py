@@ -1,0 +1,60 @@
+"""What every test shares: the Hypothesis profiles and how many random steps a property test drives.
+
+`make test` draws afresh each time and keeps failures in `.hypothesis/`; with CI set the same examples are drawn every
+time; `--hypothesis-profile long` looks ten times as far. `--steps N` sets the number of steps of the property tests
+alone, whatever the profile.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+STEPS = 20_000
+STEPS_PER_EXAMPLE = 50
+
+# No deadline: the machine that runs the tests is shared, and slowness is the matter of the benchmarks.
+_BASE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("quick", _BASE, max_examples=100)
+settings.register_profile("ci", _BASE, max_examples=100, derandomize=True, database=None)
+settings.register_profile("long", _BASE, max_examples=1_000)
+settings.load_profile("ci" if os.environ.get("CI") else "quick")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--steps",
+        type=_positive,
+        metavar="N",
+        help=f"random steps each property test drives in all (default {STEPS:,}; ten times that in profile long)",
+    )
+
+
+def _positive(text: str) -> int:
+    if not (text.isdecimal() and int(text) > 0):
+        raise pytest.UsageError(f"--steps {text}: write a number above 0, such as --steps 100000")
+    return int(text)
+
+
+@pytest.fixture(scope="session")
+def steps(pytestconfig: pytest.Config) -> int:
+    """How many random steps a property test drives in all."""
+    asked: int | None = pytestconfig.getoption("--steps")
+    return asked or STEPS * settings.default.max_examples // 100
+
+
+@pytest.fixture
+def step_settings(steps: int) -> settings:
+    """The Hypothesis settings of a state machine that makes about `steps` steps, for `run_state_machine_as_test`."""
+    per_example = min(steps, STEPS_PER_EXAMPLE)
+    return settings(
+        settings.default,
+        # A few examples end early, by chance; two in a hundred more make up for it.
+        max_examples=math.ceil(steps / per_example * 1.02),
+        stateful_step_count=per_example,
+        # A failure is shrunk and shown; explaining it takes longer than reading it.
+        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    )

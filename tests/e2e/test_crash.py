@@ -1,0 +1,217 @@
+"""The service is killed with -9 again and again, while real processes run and new ones are submitted.
+
+What was acknowledged is there afterwards, ran exactly once, and has its real exit status; nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.journal.reader import Reader
+from fairlead.journal.verify import verify
+
+KILLS = 10
+SHARDS = 5
+PROGRAM = """
+import sys
+from pathlib import Path
+from fairlead.service.options import ServeOptions
+from fairlead.service.serve import serve
+state = Path(sys.argv[1])
+sys.exit(serve(ServeOptions(state_dir=state, socket=state / "s", port=None, resources={"vcore": 4000})))
+"""
+
+
+class Connection(http.client.HTTPConnection):
+    """HTTP over the service's Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=10)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+class Service:
+    """A service in a process of its own, on one state directory."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.log = (state / "service.log").open("ab")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(self.state)], stdout=self.log, stderr=self.log, start_new_session=True
+        )
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> int:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        connection = Connection(self.state / "s")
+        try:
+            content = None if body is None else json.dumps(body)
+            connection.request(method, path, content, {"Content-Type": "application/json", **headers})
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+        finally:
+            connection.close()
+        assert response.status < 300, (response.status, answer)
+        return answer
+
+    def wait_ready(self, seconds: float = 30.0) -> None:
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                self.call("GET", "/healthz")
+                return
+            except (OSError, http.client.HTTPException):
+                assert time.monotonic() < end, (self.state / "service.log").read_text()
+                assert self.process is not None and self.process.poll() is None, (
+                    self.state / "service.log"
+                ).read_text()
+                time.sleep(0.02)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    # Paths of Unix sockets are short.
+    state = Path("/tmp") / f"fl-{os.getpid()}-{tmp_path.name[-12:]}"
+    state.mkdir()
+    made = Service(state)
+    try:
+        yield made
+    finally:
+        if made.process is not None and made.process.poll() is None:
+            made.kill()
+        made.log.close()
+        for pid in processes_of(state):
+            os.kill(pid, signal.SIGKILL)
+        subprocess.run(["rm", "-rf", str(state)], check=True)
+
+
+def processes_of(state: Path) -> list[int]:
+    """Processes that have this directory in their command line or environment."""
+    found, wanted = [], str(state).encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                about = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if wanted in about:
+                found.append(int(entry.name))
+    return found
+
+
+class Load:
+    """Works that each write a line to a file of their own."""
+
+    def __init__(self, service: Service, dice: random.Random) -> None:
+        self.service, self.dice = service, dice
+        self.marks = service.state / "marks"
+        self.marks.mkdir()
+        self.bodies: dict[str, dict[str, Any]] = {}
+        self.expected: dict[str, int] = {}
+        self.keys: dict[str, str] = {}
+
+    def submit_some(self) -> None:
+        """A new submission, and again those that were not acknowledged; stops where the service is gone."""
+        name = f"w{len(self.bodies)}"
+        status = self.dice.choice([0, 0, 3, 41])
+        script = f"echo once >> {self.marks}/{name}; sleep {self.dice.choice([0, 0.05, 0.2, 0.6])}; exit {status}"
+        self.bodies[name] = {
+            "command": ["/bin/sh", "-c", script],
+            "name": name,
+            "queue": self.dice.choice(["root.batch", "root.default", "root.idle"]),
+            "priority": self.dice.randint(0, 3),
+            "resources": {"vcore": self.dice.choice([500, 1000, 2000])},
+        }
+        self.expected[name] = status
+        for waiting in [n for n in self.bodies if n not in self.keys]:
+            try:
+                body = {"works": [self.bodies[waiting]]}
+                answer = self.service.call("POST", "/api/v1/works", body, **{"Idempotency-Key": waiting})
+            except (OSError, http.client.HTTPException):
+                return
+            self.keys[waiting] = answer["works"][0]["key"]
+
+    def lines(self, name: str) -> int:
+        path = self.marks / name
+        return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+@pytest.mark.real
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("seed", range(SHARDS))
+def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(service: Service, seed: int) -> None:
+    dice = random.Random(seed)
+    load = Load(service, dice)
+    for _ in range(KILLS):
+        service.start()
+        # Some are killed while they start and recover, others while they work.
+        end = time.monotonic() + dice.choice([dice.uniform(0.2, 1.5), dice.uniform(1.0, 2.5)])
+        while time.monotonic() < end:
+            load.submit_some()
+            time.sleep(dice.uniform(0.0, 0.1))
+        service.kill()
+    service.start()
+    service.wait_ready()
+    load.submit_some()
+    rows = settled(service)
+    by_key = {row["key"]: row for row in rows}
+    assert len(load.keys) >= KILLS
+    for name, key in load.keys.items():
+        row = by_key[key]
+        assert row["name"] == name
+        assert load.lines(name) == 1, (name, row)
+        assert row["exit_code"] == load.expected[name], row
+        assert row["state"] == ("succeeded" if load.expected[name] == 0 else "failed"), row
+    assert sorted(row["name"] for row in rows) == sorted(load.keys), "a work exists twice, or one that nobody submitted"
+    assert service.stop() == 0
+    assert processes_of(service.state) == []
+    result = verify(service.state / "journal.db")
+    assert result.ok, result
+    with Reader(service.state / "journal.db") as journal:
+        assert journal.last_seq > 0
+
+
+def settled(service: Service) -> list[dict[str, Any]]:
+    """All works, once none waits or runs any more."""
+    end = time.monotonic() + 60
+    while True:
+        rows: list[dict[str, Any]] = []
+        after: str | None = "0"
+        while after is not None:
+            page = service.call("GET", f"/api/v1/works?limit=1000&after={after}")
+            rows += page["works"]
+            after = page["next"]
+        live = [row for row in rows if row["state"] in ("waiting", "running", "stopping")]
+        if not live:
+            return rows
+        assert time.monotonic() < end, live
+        time.sleep(0.1)

@@ -1,0 +1,79 @@
+"""Recorded scenarios: what Apache YuniKorn's core did, step by step, and whether we do the same.
+
+Each line of `data/*.jsonl` is a test of its own. Deviations that were decided are in `data/decisions.toml` with their
+reason; such a scenario must really differ, so that a decision that is no longer needed does not stay. `data/later` has
+the categories whose features are still to come; only their form is checked.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairlead.sim.compare import check, read_decisions
+from fairlead.sim.scenario import run_steps
+from fairlead.sim.steps import Scenario, read_scenarios
+
+DATA = Path(__file__).parent / "data"
+DECISIONS = DATA / "decisions.toml"
+DEVIATIONS = read_decisions(str(DECISIONS)) if DECISIONS.exists() else {}
+MOST_DEVIATIONS = 0.02
+
+
+def scenarios_of(folder: Path) -> list[Scenario]:
+    """Every scenario of every file, by file."""
+    found: list[Scenario] = []
+    for path in sorted(folder.glob("*.jsonl")):
+        with path.open("rb") as lines:
+            found += read_scenarios(iter(lines), path.name)
+    return found
+
+
+RECORDED = scenarios_of(DATA)
+
+
+@pytest.mark.parametrize("scenario", RECORDED, ids=lambda s: s.name)
+def test_it_behaves_as_recorded(scenario: Scenario) -> None:
+    """No difference at the scenario's level, unless a written decision says why."""
+    verdict = check(scenario)
+    if scenario.name in DEVIATIONS:
+        assert verdict.found, f"{scenario.name} behaves as recorded now: take it out of {DECISIONS.name}"
+        return
+    assert not verdict.found, "\n".join(str(d) for d in verdict.found[:10])
+
+
+@pytest.mark.parametrize("scenario", RECORDED, ids=lambda s: s.name)
+def test_one_call_for_each_run_gives_the_same(scenario: Scenario) -> None:
+    """Placing in one call or in one call each is the same, row by row."""
+    batch, single = run_steps(scenario), run_steps(scenario, one_by_one=True)
+    assert batch["result"] == single["result"]
+    assert [t["runs"] for t in batch["timings"]] == [t["runs"] for t in single["timings"]]
+
+
+def test_there_is_something_to_check() -> None:
+    """Every category of this stage is there, and few deviations were decided."""
+    count: dict[str, int] = {}
+    for s in RECORDED:
+        count[s.category] = count.get(s.category, 0) + 1
+    assert count == {
+        "app_order": 10,
+        "churn": 11,
+        "extreme_priorities": 10,
+        "headroom": 18,
+        "max_applications": 10,
+        "node_sorting": 10,
+        "priorities": 20,
+        "queue_fairness": 14,
+        "seeds": 12,
+    }
+    assert len({s.name for s in RECORDED}) == len(RECORDED)
+    assert set(DEVIATIONS) <= {s.name for s in RECORDED}
+    assert len(DEVIATIONS) <= MOST_DEVIATIONS * len(RECORDED)
+
+
+def test_what_comes_later_is_well_formed() -> None:
+    """The files for later stages can be read, each scenario with what is expected of it."""
+    later = scenarios_of(DATA / "later")
+    assert len({s.name for s in later}) == len(later) > 100
+    assert all(s.expect for s in later)

@@ -1,0 +1,104 @@
+"""queues, nodes, drain, undrain."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fairlead.cli.cluster import fullest, print_queues
+from fairlead.cli.render import Screen
+
+
+def queue(path: str, *children: Any, **fields: Any) -> dict[str, Any]:
+    return {
+        "path": path,
+        "leaf": not children,
+        "state": "active",
+        "max": {},
+        "guaranteed": {},
+        "allocated": {},
+        "pending": {},
+        "priority": None,
+        "running_apps": 0,
+        "max_apps": 0,
+        "waiting": 0,
+        "children": list(children),
+    } | fields
+
+
+TREE = queue(
+    "root",
+    queue(
+        "root.a",
+        max={"vcore": 4000, "memory": 2**30},
+        allocated={"vcore": 3000},
+        priority=7,
+        running_apps=2,
+        max_apps=5,
+    ),
+    queue("root.b", queue("root.b.c", waiting=3)),
+)
+
+
+def test_paths_are_whole_without_a_terminal(service: Any, run: Callable[..., Any]) -> None:
+    """So that they can be searched for."""
+    service.on("GET", "/queues", {"queues": [TREE]})
+    lines = run("queues").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["QUEUE", "root", "root.a", "root.b", "root.b.c"]
+    assert lines[2].split()[1:7] == ["active", "7", "2/5", "0", "########..", "cpu"]
+
+
+def test_the_tree_is_indented_in_a_terminal() -> None:
+    """By its own last name."""
+    out = io.StringIO()
+    print_queues(Screen(out, 80), [TREE])
+    lines = out.getvalue().splitlines()
+    assert [line[:8].rstrip() for line in lines[1:]] == ["root", "  a", "  b", "    c"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_one_queue_can_be_asked_for(service: Any, run: Callable[..., Any]) -> None:
+    """With those below it; an unknown one is status 4."""
+    service.on("GET", "/queues", {"queues": [TREE]})
+    assert [q["path"] for q in json.loads(run("queues", "root.b", "--json").stdout)] == ["root.b"]
+    assert run("queues", "root.x").exit_code == 4
+
+
+def test_the_fullest_resource_counts() -> None:
+    """Without a maximum there is none."""
+    assert fullest({"allocated": {"vcore": 1, "memory": 9}, "max": {"vcore": 10, "memory": 10}}) == (0.9, "memory")
+    assert fullest({"allocated": {"vcore": 1}, "max": {}}) == (0.0, "")
+
+
+def test_nodes_are_listed(service: Any, run: Callable[..., Any]) -> None:
+    """With amounts as people write them."""
+    service.on(
+        "GET",
+        "/nodes",
+        {
+            "nodes": [
+                {
+                    "id": "here",
+                    "schedulable": False,
+                    "running": 2,
+                    "capacity": {"vcore": 4000},
+                    "allocated": {"vcore": 1500},
+                    "free": {"vcore": 2500},
+                }
+            ]
+        },
+    )
+    assert run("nodes").stdout.splitlines()[1].split() == ["here", "no", "2", "cpu", "1.5", "cpu", "2.5", "cpu", "4"]
+
+
+@pytest.mark.parametrize("what", ["drain", "undrain"])
+def test_draining_posts_to_the_node(service: Any, run: Callable[..., Any], what: str) -> None:
+    """And says what holds now."""
+    service.on("POST", f"/nodes/gpu-1/{what}", {})
+    result = run(what, "gpu-1")
+    assert result.exit_code == 0
+    assert "gpu-1 takes" in result.stdout

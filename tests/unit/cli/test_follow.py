@@ -1,0 +1,148 @@
+"""logs, logs -f, submit --wait."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fairlead.cli import follow
+from fairlead.cli.client import Client
+from fairlead.cli.follow import exit_status, how_it_ended
+
+
+@pytest.fixture
+def logged(service: Any, answer: Any) -> Any:
+    """A service with one work that has written something."""
+    contents = {"stdout": b"one\ntwo\nthree\nlast", "stderr": b"oops\n"}
+
+    def logs(request: Any) -> Any:
+        offset = int(request.query.get("offset", 0))
+        end = offset + int(request.query.get("limit", 10**6))
+        part = contents[request.query["stream"]][offset:end]
+        return answer(200, raw=part, headers={"X-Offset-Next": str(offset + len(part))})
+
+    service.add("1", "succeeded", started_at_ms=1, ended_at_ms=2, exit_code=0)
+    service.on("GET", "/works/1/logs", logs)
+    service.contents = contents
+    return service
+
+
+def test_each_stream_goes_where_it_belongs(logged: Any, run: Callable[..., Any]) -> None:
+    """Bytes as they are."""
+    result = run("logs", "1")
+    assert (result.stdout, result.stderr, result.exit_code) == ("one\ntwo\nthree\nlast", "oops\n", 0)
+
+
+def test_one_stream_can_be_chosen(logged: Any, run: Callable[..., Any]) -> None:
+    """The other is not even asked for."""
+    assert run("logs", "1", "--stderr").output == "oops\n"
+    assert run("logs", "1", "--stdout").output == "one\ntwo\nthree\nlast"
+    assert run("logs", "1", "--stdout", "--stderr").exit_code == 2
+
+
+def test_tail_counts_lines(logged: Any, run: Callable[..., Any]) -> None:
+    """The last one may lack its end of line."""
+    assert run("logs", "1", "--stdout", "--tail", "2").stdout == "two\nthree\nlast"[4:]
+    assert run("logs", "1", "--stdout", "--tail", "0").stdout == ""
+
+
+def test_long_output_is_read_in_parts(logged: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every byte once."""
+    monkeypatch.setattr(follow, "_PART", 5)
+    assert run("logs", "1", "--stdout").stdout == "one\ntwo\nthree\nlast"
+    assert run("logs", "1", "--stdout", "--tail", "2").stdout == "three\nlast"
+
+
+def test_following_goes_on_where_a_broken_connection_ended(logged: Any, client: Client, answer: Any) -> None:
+    """No byte is lost or printed twice."""
+    original = logged.routes["GET", "/api/v1/works/1/logs"]
+    seen: list[int] = []
+
+    def breaking(request: Any) -> Any:
+        if request.query.get("follow") != "true":
+            return original(request)
+        offset = int(request.query["offset"])
+        seen.append(offset)
+        logged.works["1"]["state"] = "succeeded" if len(seen) == 3 else "running"
+        return answer(200, raw=logged.contents["stdout"][offset : offset + 6], broken=offset < 12)
+
+    logged.on("GET", "/works/1/logs", breaking)
+    chunks = b"".join(follow.patient_log(client, "1", "stdout", 0))
+    assert chunks == b"one\ntwo\nthree\nlast"
+    assert seen == [0, 6, 12]
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"state": "succeeded", "exit_code": 0}, 0),
+        ({"state": "failed", "exit_code": 7}, 7),
+        ({"state": "failed", "exit_code": None, "signal": 9}, 137),
+        ({"state": "failed", "exit_code": 127, "error": "no such program"}, 127),
+        ({"state": "timed_out", "exit_code": None, "signal": 15}, 124),
+        ({"state": "cancelled", "started_at_ms": 5, "signal": 15}, 143),
+        ({"state": "cancelled", "started_at_ms": 5, "exit_code": 0}, 1),
+        ({"state": "cancelled", "started_at_ms": None}, 4),
+        ({"state": "evicted", "started_at_ms": 5, "signal": 15}, 143),
+        ({"state": "evicted", "started_at_ms": 5, "exit_code": 143}, 143),
+        ({"state": "lost", "started_at_ms": 5}, 1),
+        ({"state": "rejected"}, 4),
+    ],
+)
+def test_the_exit_status_stands_for_the_end(fields: dict[str, Any], status: int) -> None:
+    """As the help says."""
+    assert exit_status({"key": "1", **fields}) == status
+
+
+def test_an_unusual_end_is_told_in_a_sentence() -> None:
+    """The command's own exit status needs none."""
+    assert how_it_ended({"key": "1", "state": "failed", "exit_code": 3}) == ""
+    assert how_it_ended({"key": "1", "state": "failed", "signal": 9}) == "ended by SIGKILL"
+    assert how_it_ended({"key": "1", "state": "failed", "error": "there is no x"}) == "there is no x"
+    assert how_it_ended({"key": "1", "state": "evicted", "reason": {"sentence": "was stopped"}}) == "was stopped"
+
+
+@pytest.fixture
+def taking(logged: Any) -> Any:
+    logged.on("POST", "/works", {"works": [{"key": "1"}]})
+    return logged
+
+
+def test_wait_passes_on_output_and_exit_status(taking: Any, run: Callable[..., Any]) -> None:
+    """The key is not printed: output is the work's alone."""
+    taking.works["1"].update(state="failed", exit_code=5)
+    result = run("submit", "--wait", "--", "true")
+    assert (result.exit_code, result.stdout, result.stderr) == (5, "one\ntwo\nthree\nlast", "oops\n")
+
+
+def test_wait_quietly_has_the_status_alone(taking: Any, run: Callable[..., Any]) -> None:
+    """Nothing is printed."""
+    result = run("submit", "--wait", "--quiet", "--", "true")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_wait_with_json_prints_the_end(taking: Any, run: Callable[..., Any]) -> None:
+    """Instead of the output."""
+    assert json.loads(run("submit", "--wait", "--json", "--", "true").stdout)["state"] == "succeeded"
+
+
+def test_waiting_goes_on_while_the_service_restarts(
+    taking: Any, run: Callable[..., Any], answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says so once."""
+    monkeypatch.setattr(follow, "_POLL_S", (0.01,))
+    monkeypatch.setattr("fairlead.cli.client._PAUSES_S", ())
+    away = [3]
+
+    def show(_request: Any) -> Any:
+        away[0] -= 1
+        return answer(200, raw=b"{", broken=True) if away[0] >= 0 else taking.works["1"]
+
+    taking.on("GET", "/works/1", show)
+    monkeypatch.setattr(follow.time, "sleep", lambda _s: None)
+    result = run("submit", "--wait", "--json", "--", "true")
+    assert result.exit_code == 0
+    assert result.stderr.count("Trying for") == 1

@@ -1,0 +1,97 @@
+"""One screenful of the live view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairlead.cli.frame import frame
+from fairlead.cli.watch import View
+
+
+def work(key: str, state: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "key": key,
+        "name": f"job-{key}",
+        "queue": "root.batch",
+        "user": "ann",
+        "priority": 0,
+        "state": state,
+        "node": "here",
+        "submitted_at_ms": 0,
+        "started_at_ms": 1000 + int(key),
+        "ended_at_ms": None,
+        "resources": {"vcore": 1000},
+    } | fields
+
+
+WAITS = {"reason": {"code": "cluster-full", "sentence": "all nodes together have vcore 0 free of vcore 4"}}
+
+
+def view(running: int, waiting: int, total_waiting: int | None = None) -> View:
+    queues = [
+        {
+            "path": "root",
+            "waiting": waiting if total_waiting is None else total_waiting,
+            "running_apps": running,
+            "max": {},
+            "allocated": {"vcore": 1000},
+            "children": [
+                {
+                    "path": "root.batch",
+                    "waiting": waiting,
+                    "running_apps": running,
+                    "max": {},
+                    "allocated": {"vcore": 1000},
+                }
+            ],
+        }
+    ]
+    nodes = [{"id": "here", "capacity": {"vcore": 4000, "memory": 2**33}, "allocated": {"vcore": 1000}}]
+    live = [work(str(i), "running") for i in range(running)]
+    live += [work(str(100 + i), "waiting", **WAITS) for i in range(waiting)]
+    return View(60_000, live, [], queues, nodes)
+
+
+def test_it_says_who_runs_who_waits_and_why() -> None:
+    """With the machine's use on top and the footer below."""
+    lines = frame(view(1, 1), 100, 40, title="here", recent=["12:00 something"], footer=["q leaves"])
+    text = "\n".join(lines)
+    assert lines[0].startswith("here")
+    assert "1 running, 1 waiting" in lines[0]
+    assert "1 of 4" in lines[1]
+    assert "job-0" in text
+    assert WAITS["reason"]["sentence"] in text
+    assert lines[-1] == "q leaves"
+    assert text.index("RUNS") < text.index("WAITS") < text.index("LATEST")
+
+
+@pytest.mark.parametrize("height", [3, 10, 16, 24, 60])
+@pytest.mark.parametrize("width", [40, 80, 140])
+@pytest.mark.parametrize(("running", "waiting"), [(0, 0), (1, 0), (3, 50), (80, 80)])
+def test_it_never_exceeds_the_terminal(height: int, width: int, running: int, waiting: int) -> None:
+    """Whatever there is to show."""
+    lines = frame(view(running, waiting), width, height, recent=["x" * 300] * 8, footer=["f" * 300] * 2)
+    assert len(lines) <= height
+    assert max(map(len, lines), default=0) <= width
+
+
+def test_what_does_not_fit_is_counted() -> None:
+    """Also what was not even fetched."""
+    lines = frame(view(2, 50, total_waiting=1000), 100, 20)
+    [rest] = [line for line in lines if "more" in line]
+    shown = sum("job-10" in line for line in lines)
+    assert f"and {1000 - shown} more" in rest
+
+
+def test_work_that_is_told_to_stop_is_marked() -> None:
+    """It still holds its place."""
+    shown = View(60_000, [work("1", "stopping")], [], [], [])
+    assert any("job-1 (stopping)" in line for line in frame(shown, 100, 20))
+
+
+def test_names_cannot_break_the_frame() -> None:
+    """Control characters are shown."""
+    shown = View(60_000, [work("1", "running", name="a\x1b[2J\nb")], [], [], [])
+    assert any(r"a\x1b[2J\nb" in line for line in frame(shown, 100, 20))

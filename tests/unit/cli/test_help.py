@@ -1,0 +1,116 @@
+"""Help is part of the product: all of it is there, and true."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from fairlead.cli.main import COMMANDS, app
+
+
+def every_command() -> Iterator[tuple[str, Any]]:
+    root: Any = get_command(app)
+    for name in COMMANDS:
+        command = root.get_command(None, name)
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield name, command
+        else:
+            yield from ((f"{name} {sub}", c) for sub, c in inner.items())
+
+
+EVERY = dict(every_command())
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    """The list is written apart so that it needs no imports; it must not drift."""
+    root: Any = get_command(app)
+    for name, (_, sentence) in COMMANDS.items():
+        assert root.get_command(None, name).help.strip().split("\n")[0].strip() == sentence, name
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_option_and_argument_is_described(name: str) -> None:
+    """In a sentence of its own."""
+    for parameter in EVERY[name].params:
+        assert parameter.help, f"{name}: {parameter.name}"
+        assert parameter.help.strip()[0].isupper(), f"{name}: {parameter.name}"
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_command_has_help_that_fits_80_columns(
+    name: str, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Usage, a sentence, options; examples may be longer."""
+    monkeypatch.setenv("COLUMNS", "80")
+    result = run(*name.split(), "--help")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"Usage: fairlead {name}")
+    assert all(len(line) <= 80 for line in result.stdout.partition("Examples:")[0].splitlines())
+
+
+def test_the_names_that_scripts_rely_on_are_there() -> None:
+    """Fixed for good."""
+    fixed = {
+        "up": ["--config", "--state", "--host", "--port", "--socket"],
+        "submit": [
+            "--queue",
+            "--priority",
+            "--cpu",
+            "--memory",
+            "--gpu",
+            "--resource",
+            "--name",
+            "--grace",
+            "--time-limit",
+        ],
+        "ls": ["--json", "--socket", "--url"],
+        "show": ["--json", "--socket", "--url"],
+        "sim run": ["--nodes", "--tasks"],
+    }
+    for name, options in fixed.items():
+        known = {text for parameter in EVERY[name].params for text in parameter.opts}
+        assert set(options) <= known, name
+
+
+def test_without_a_command_help_goes_to_standard_error(run: Callable[..., Any]) -> None:
+    """With status 2."""
+    result = run()
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Commands:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["lss"], "fairlead: no such command 'lss'. Did you mean 'ls'? See `fairlead --help`."),
+        (["show"], "fairlead show: missing argument 'KEY'. See `fairlead show --help`."),
+        (
+            ["config", "chekc"],
+            "fairlead config: no such command 'chekc'. Did you mean 'check'? See `fairlead config --help`.",
+        ),
+    ],
+)
+def test_wrong_usage_is_one_sentence(run: Callable[..., Any], args: list[str], said: str) -> None:
+    """With a way on."""
+    result = run(*args)
+    assert (result.exit_code, result.stderr) == (2, said + "\n")
+
+
+def test_clients_import_nothing_heavy() -> None:
+    """So that they start at once."""
+    program = (
+        "import sys; sys.argv = ['fairlead', 'ls', '--socket', '/nowhere']\n"
+        "from fairlead.cli.main import run\n"
+        "try: run()\nexcept SystemExit as e: print(e.code)\n"
+        "print(sorted({m.split('.')[0] for m in sys.modules} & "
+        "{'numpy', 'fastapi', 'uvicorn', 'matplotlib', 'rich', 'msgspec', 'yaml', 'sqlite3', 'psutil', 'asyncio'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ, check=True)
+    assert done.stdout.splitlines() == ["3", "[]"]

@@ -1,0 +1,188 @@
+"""`fairlead submit`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.cli import submit
+from fairlead.cli.worklist import Described
+
+
+@pytest.fixture
+def taking(service: Any) -> Any:
+    """A service that takes every work, which then has ended with exit status 0."""
+
+    def take(request: Any) -> Any:
+        first = len(service.works) + 1
+        return {"works": [service.add(str(first + i), name=w["name"]) for i, w in enumerate(request.body["works"])]}
+
+    service.on("POST", "/works", take)
+    return service
+
+
+def body(service: Any) -> dict[str, Any]:
+    [sent] = service.sent("POST", "/works")
+    [work] = sent["works"]
+    return dict(work)
+
+
+def test_the_key_alone_is_printed(taking: Any, run: Callable[..., Any]) -> None:
+    """So that a script can take it."""
+    result = run("submit", "--queue", "root.batch", "--", "sleep", "1")
+    assert (result.stdout, result.stderr, result.exit_code) == ("1\n", "", 0)
+
+
+def test_options_become_the_body(taking: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every one of them."""
+    monkeypatch.setenv("PASSED", "on")
+    run(
+        "submit",
+        "--queue",
+        "root.a",
+        "--priority",
+        "-5",
+        "--cpu",
+        "500m",
+        "--memory",
+        "4Gi",
+        "--gpu",
+        "1",
+        "--resource",
+        "licence=2",
+        "--env",
+        "A=1=2",
+        "--env",
+        "PASSED",
+        "--cwd",
+        "/tmp",
+        "--tag",
+        "x=y",
+        "--grace",
+        "2m",
+        "--time-limit",
+        "2h",
+        "--name",
+        "n",
+        "--",
+        "python",
+        "a b.py",
+        "--cpu",
+        "9",
+    )
+    assert body(taking) == {
+        "command": ["python", "a b.py", "--cpu", "9"],
+        "queue": "root.a",
+        "priority": -5,
+        "name": "n",
+        "cwd": "/tmp",
+        "resources": {"vcore": 500, "memory": 2**32, "gpu": 1, "licence": 2},
+        "env": {"A": "1=2", "PASSED": "on"},
+        "tags": {"x": "y"},
+        "grace_ms": 120_000,
+        "time_limit_ms": 7_200_000,
+    }
+
+
+def test_the_command_may_follow_without_dashes(taking: Any, run: Callable[..., Any]) -> None:
+    """Its options are its own."""
+    run("submit", "--cpu", "2", "python", "x.py", "--memory", "lots")
+    assert body(taking)["command"] == ["python", "x.py", "--memory", "lots"]
+
+
+def test_it_runs_here_and_the_queue_may_come_from_the_environment(
+    taking: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The current directory, and FAIRLEAD_QUEUE."""
+    monkeypatch.setenv("FAIRLEAD_QUEUE", "root.env")
+    run("submit", "--", "true")
+    assert (body(taking)["cwd"], body(taking)["queue"]) == (str(Path.cwd()), "root.env")
+
+
+def test_each_request_has_its_own_idempotency_key(taking: Any, run: Callable[..., Any]) -> None:
+    """Two submissions are never one."""
+    run("submit", "--", "true")
+    run("submit", "--", "true")
+    keys = [r.headers["Idempotency-Key"] for r in taking.requests]
+    assert len(set(keys)) == 2
+    assert all(len(key) == 32 for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((), "give either a command (after --) or --file FILE"),
+        (("--file", "x.jsonl", "--", "true"), "give either a command"),
+        (("--cpu", "two", "--", "true"), "--cpu: 'two' is not an amount; write cores"),
+        (("--memory", "4GB", "--", "true"), "--memory: '4GB' is not an amount"),
+        (("--memory", "4", "--", "true"), "did you mean 4Gi"),
+        (("--time-limit", "soon", "--", "true"), "--time-limit: 'soon' is not a duration"),
+        (("--env", "NOT_SET_HERE", "--", "true"), "--env: 'NOT_SET_HERE' is not set here"),
+        (("--resource", "gpu", "--", "true"), "--resource: 'gpu' is not NAME=VALUE"),
+        (("--", "echo hi | wc"), "to run a shell line write: -- sh -c 'echo hi | wc'"),
+        (("--priority", "3000000000", "--", "true"), "--priority"),
+        (("--nope", "--", "true"), "no such option: --nope"),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence_and_status_2(
+    taking: Any, run: Callable[..., Any], args: tuple[str, ...], said: str
+) -> None:
+    """And nothing is submitted."""
+    result = run("submit", *args)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert taking.requests == []
+
+
+def test_a_file_is_submitted_as_one_request(taking: Any, run: Callable[..., Any], tmp_path: Path) -> None:
+    """One key a line comes back."""
+    file = tmp_path / "w.jsonl"
+    file.write_text('{"command":["a"]}\n{"command":["b"],"queue":"root.x"}\n')
+    result = run("submit", "--file", str(file), "--queue", "root.a")
+    [sent] = taking.sent("POST", "/works")
+    assert [w["queue"] for w in sent["works"]] == ["root.a", "root.x"]
+    assert result.stdout == "1\n2\n"
+
+
+def test_standard_input_is_a_file_named_dash(taking: Any, run: Callable[..., Any]) -> None:
+    """One JSON object a line."""
+    assert run("submit", "--file", "-", stdin='{"command":["a"]}\n').stdout == "1\n"
+
+
+def test_large_files_are_sent_in_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By number and by size, in order, nothing lost."""
+    works = [Described(str(i), {"command": ["x" * 50]}) for i in range(10)]
+    monkeypatch.setattr(submit, "_BATCH", 4)
+    assert [len(b) for b in submit.batches(works)] == [4, 4, 2]
+    monkeypatch.setattr(submit, "_BATCH_BYTES", 200)
+    found = submit.batches(works)
+    assert [w.where for batch in found for w in batch] == [str(i) for i in range(10)]
+    assert max(map(len, found)) == 2
+
+
+def test_json_prints_the_rows_and_quiet_nothing(taking: Any, run: Callable[..., Any]) -> None:
+    """For scripts."""
+    assert json.loads(run("submit", "--json", "--", "true").stdout)[0]["key"] == "1"
+    assert run("submit", "--quiet", "--", "true").output == ""
+
+
+def test_a_refusal_has_status_4(service: Any, run: Callable[..., Any], refuse: Callable[..., Any]) -> None:
+    """With the service's sentence."""
+    service.on("POST", "/works", refuse(422, "there is no queue root.x", field="works.0.queue"))
+    result = run("submit", "--queue", "root.x", "--", "true")
+    assert result.exit_code == 4
+    assert "queue: there is no queue root.x" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_an_option_of_the_work_is_named_as_the_option(
+    service: Any, run: Callable[..., Any], refuse: Callable[..., Any]
+) -> None:
+    """Not as a place in the request."""
+    service.on("POST", "/works", refuse(422, "is too long", field="works[0].name"))
+    assert run("submit", "--", "true").stderr == "fairlead: submit: name: is too long\n"

@@ -1,0 +1,155 @@
+"""What changes at the service, and how it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fairlead.cli import top
+from fairlead.cli.client import Client
+from fairlead.cli.failures import Failure
+from fairlead.cli.watch import Watcher, what_happened
+
+
+@pytest.fixture
+def watched(service: Any) -> Any:
+    service.on("GET", "/queues", {"queues": []})
+    service.on("GET", "/nodes", {"nodes": []})
+    return service
+
+
+def told(watcher: Watcher) -> list[str]:
+    """What the next look says, without the times of day."""
+    return [line.partition("  ")[2] for line in watcher.look()[1]]
+
+
+def reason(code: str, sentence: str) -> dict[str, str]:
+    return {"code": code, "sentence": sentence}
+
+
+def test_each_change_is_told_once(watched: Any, client: Client) -> None:
+    """From the first sight to the end."""
+    watcher = Watcher(client)
+    row = watched.add("1", "waiting", reason=reason("queue-full", "queue is full"))
+    assert told(watcher) == ["1 job in root.batch (0): waiting: queue is full"]
+    assert told(watcher) == []
+    row.update(state="running", node="here", reason=None, started_at_ms=1000)
+    assert told(watcher) == ["1 job in root.batch (0): running on here with cpu 1"]
+    row.update(state="failed", exit_code=2, ended_at_ms=5000)
+    assert told(watcher) == ["1 job in root.batch (0): failed after 4.0s with exit status 2"]
+    assert told(watcher) == []
+
+
+def test_other_numbers_in_the_same_reason_are_no_change(watched: Any, client: Client) -> None:
+    """Another kind of reason is."""
+    watcher = Watcher(client)
+    row = watched.add("1", "waiting", reason=reason("queue-full", "3 left"))
+    assert len(told(watcher)) == 1
+    row["reason"] = reason("queue-full", "2 left")
+    assert told(watcher) == []
+    row["reason"] = reason("cluster-full", "none left")
+    assert len(told(watcher)) == 1
+
+
+def test_work_that_lived_between_two_looks_is_told_by_its_event(watched: Any, client: Client, answer: Any) -> None:
+    """The event stream names it."""
+    watcher = Watcher(client)
+    watcher.look()
+    watched.add("9", "succeeded", started_at_ms=1000, ended_at_ms=1500)
+    watched.on("GET", "/events", answer(200, raw=b'id: 1.0\nevent: work.ended\ndata: {"key": "9"}\n\n'))
+    watcher.listen()
+    assert watcher.wait(5.0)
+    watcher.stop()
+    assert told(watcher) == ["9 job in root.batch (0): succeeded after 0.5s"]
+
+
+def test_work_of_others_is_left_out(watched: Any, client: Client) -> None:
+    """As `wanted` says."""
+    watched.add("1", "running", queue="root.a")
+    watched.add("2", "running", queue="root.b")
+    view, lines = Watcher(client, lambda row: row["queue"] == "root.b").look()
+    assert [row["key"] for row in view.live] == ["2"]
+    assert len(lines) == 1
+
+
+def test_work_that_has_vanished_is_forgotten(watched: Any, client: Client) -> None:
+    """The service does not know it any more."""
+    watched.add("1", "running")
+    watcher = Watcher(client)
+    watcher.look()
+    watched.works.clear()
+    assert told(watcher) == []
+
+
+def test_own_lines_come_with_the_next_look(watched: Any, client: Client) -> None:
+    """And ring the bell."""
+    watcher = Watcher(client)
+    watcher.tell("-- now")
+    assert watcher.wait(0)
+    assert watcher.look()[1] == ["-- now"]
+
+
+def test_a_service_that_is_away_is_told_once_and_waited_for(
+    watched: Any, client: Client, answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be restarting."""
+    monkeypatch.setattr("fairlead.cli.client._PAUSES_S", ())
+    monkeypatch.setattr(top, "_LEAST_PAUSE_S", 0.0)
+    away = [2]
+
+    def queues(_request: Any) -> Any:
+        away[0] -= 1
+        return answer(200, raw=b"{", broken=True) if away[0] >= 0 else {"queues": []}
+
+    watched.on("GET", "/queues", queues)
+    lines: list[str] = []
+    for view, said in top.looks(Watcher(client), 0.01):
+        lines += said
+        if view is not None:
+            break
+    assert len(lines) == 2
+    assert lines[0].endswith("Trying again.")
+    assert lines[1] == "The service is back."
+
+
+def test_a_refusal_ends_the_watching(watched: Any, client: Client, refuse: Callable[..., Any]) -> None:
+    """It would not get better by itself."""
+    watched.on("GET", "/queues", refuse(403, "not yours"))
+    with pytest.raises(Failure, match="not yours"):
+        next(top.looks(Watcher(client), 0.01))
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"state": "waiting", "reason": None}, "waiting: not looked at yet"),
+        ({"state": "stopping"}, "told to stop"),
+        ({"state": "timed_out", "reason": {"sentence": "stopped after 5 ms"}}, "timed_out: stopped after 5 ms"),
+        ({"state": "failed", "exit_code": 3}, "failed with exit status 3"),
+        ({"state": "failed", "signal": 9}, "failed: ended by SIGKILL"),
+    ],
+)
+def test_states_in_words(row: dict[str, Any], said: str) -> None:
+    """Short enough for a line."""
+    assert what_happened({"key": "1", **row}) == said
+
+
+def test_top_without_a_terminal_prints_a_line_a_change(
+    watched: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it is stopped."""
+    watched.add("1", "running", node="here")
+    looked = iter([False, False])
+
+    def ctrl_c(_self: Watcher, _timeout_s: float) -> bool:
+        if next(looked, True):
+            raise KeyboardInterrupt
+        return True
+
+    monkeypatch.setattr(Watcher, "wait", ctrl_c)
+    result = run("top", "--interval", "0.2")
+    assert result.exit_code == 130
+    [line] = result.stdout.splitlines()
+    assert line.endswith("1 job in root.batch (0): running on here with cpu 1")

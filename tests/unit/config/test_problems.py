@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from fairlead.config import WARNING, ConfigurationError, Problem, check_text, first_reference, load_file, load_text
+
+BROKEN = """\
+partitions:
+  - name: default
+    nodesortpolicy: {type: nonsense}
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: a
+            resources:
+              max: {vcore: 1.5, memory: 10Gi}
+          - name: A
+            maxaplications: 3
+"""
+
+
+def problems_of(text: str) -> list[Problem]:
+    with pytest.raises(ConfigurationError) as caught:
+        load_text(text, "q.yaml")
+    return list(caught.value.problems)
+
+
+def test_all_problems_are_found_at_once_in_the_order_of_the_text() -> None:
+    """Four mistakes of four kinds, sorted by line."""
+    assert [(p.line, p.column, p.path, p.value) for p in problems_of(BROKEN)] == [
+        (3, 28, "partitions[0].nodesortpolicy.type", "nonsense"),
+        (10, 28, "partitions[0].queues[0].queues[0].resources.max.vcore", "1.5"),
+        (11, 19, "partitions[0].queues[0].queues[1].name", "A"),
+        (12, 13, "partitions[0].queues[0].queues[1].maxaplications", "maxaplications"),
+    ]
+
+
+def test_a_problem_reads_as_one_line_with_its_place() -> None:
+    """File, line, column, path, and what to do."""
+    assert str(problems_of(BROKEN)[3]).startswith(
+        "q.yaml:12:13: partitions[0].queues[0].queues[1].maxaplications: unknown key maxaplications; did you mean "
+        "maxapplications?"
+    )
+
+
+def test_a_warning_says_so() -> None:
+    """Its line has the word, and the file loads."""
+    text = "partitions: [{queues: [{name: root, properties: {priority.offset: abc}}]}]"
+    (problem,) = check_text(text, "q.yaml")
+    assert problem.severity == WARNING
+    assert str(problem).startswith('q.yaml:1:67: partitions[0].queues[0].properties["priority.offset"]: warning: ')
+    assert load_text(text).partitions[0].root.properties == {"priority.offset": "abc"}
+
+
+def test_the_first_reference_follows_the_order_of_checks_not_of_lines() -> None:
+    """A syntax problem comes before all others wherever it stands; then names before node sorting."""
+    problems = problems_of(BROKEN)
+    assert first_reference(problems) == "yaml: unmarshal errors:"
+    assert first_reference(problems[:3]) == "duplicate child name found with name 'A', level 1"
+    assert first_reference(problems[:2]) == "invalid quantity"
+    assert first_reference([]) == ""
+
+
+def test_check_finds_what_load_raises() -> None:
+    """The same list, without an exception."""
+    assert check_text(BROKEN, "q.yaml") == problems_of(BROKEN)
+
+
+def test_the_error_prints_at_most_fifty_problems_and_holds_all() -> None:
+    """A file with many mistakes stays readable."""
+    queues = "".join(f"\n      - name: 'bad {i}'" for i in range(80))
+    problems = problems_of(f"partitions:\n  - queues:{queues}\n")
+    assert len(problems) == 80
+    lines = str(ConfigurationError(problems)).splitlines()
+    assert len(lines) == 51
+    assert lines[-1] == "... and 30 more"
+
+
+def test_the_error_survives_pickling() -> None:
+    """It may cross a process border."""
+    error = ConfigurationError(problems_of(BROKEN))
+    assert pickle.loads(pickle.dumps(error)).problems == error.problems
+
+
+def test_a_file_is_read_with_its_name_in_the_problems(tmp_path: Path) -> None:
+    """load_file names the file as it was given."""
+    path = tmp_path / "queues.yaml"
+    path.write_text("\ufeffpartitions: 5\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="needs a list of partitions, not '5'") as caught:
+        load_file(path)
+    assert str(caught.value).startswith(f"{path}:1:13: partitions: ")
+
+
+def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
+    """One kind of exception for all that can be wrong with a file."""
+    with pytest.raises(ConfigurationError, match=r"nothing\.yaml:1:1: cannot be read: No such file or directory"):
+        load_file(tmp_path / "nothing.yaml")
+
+
+def test_a_file_that_is_no_utf8_is_refused_with_the_place(tmp_path: Path) -> None:
+    """The line and column of the first wrong byte."""
+    path = tmp_path / "latin.yaml"
+    path.write_bytes(b"# one\n# caf\xe9\n")
+    with pytest.raises(ConfigurationError, match=r"latin\.yaml:2:6: no valid UTF-8"):
+        load_file(path)

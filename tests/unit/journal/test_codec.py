@@ -1,0 +1,326 @@
+"""What is written can be read, has one spelling, and everything else is refused with its place."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import DECISION_TYPES, EVENT_TYPES, REASON_TYPES, decisions, events, of, reasons
+
+from fairlead.core.decisions import Allocated, AskRejected
+from fairlead.core.events import AddAsks, AddNode, Cause, Release, RemoveNode, SetPriority
+from fairlead.core.reasons import NoNodes
+from fairlead.core.resources import Limits, Resources
+from fairlead.core.specs import AskSpec, NodeSpec, QueueSpec
+from fairlead.journal import codec
+from fairlead.journal.codec import CodecError
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+)
+
+KNOWN = (*EVENT_TYPES, *DECISION_TYPES, *REASON_TYPES, QueueSpec)
+
+
+class Colour(Enum):
+    RED = 1
+    BLUE = 2
+
+
+@dataclass(frozen=True)
+class Inner:
+    name: str
+
+
+@codec.register
+@dataclass(frozen=True)
+class Everything:
+    """One field of each form that is possible."""
+
+    colour: Colour
+    pair: tuple[int, str]
+    names: list[str]
+    nested: Mapping[str, tuple[Inner, ...]]
+    either: int | str
+    mode: Literal["soft", "hard"]
+    free: object
+    inner: Inner | NoNodes | None = None
+    limits: Limits | None = None
+    ratio: float = 0.5
+
+
+def everything(**changes: Any) -> Everything:
+    values: dict[str, Any] = {
+        "colour": Colour.BLUE,
+        "pair": (1, "a"),
+        "names": ["x"],
+        "nested": {"k": (Inner("i"),)},
+        "either": "s",
+        "mode": "soft",
+        "free": {"a": [1, None, True, 2.5]},
+    }
+    return Everything(**values | changes)
+
+
+@pytest.mark.parametrize("cls", KNOWN, ids=lambda c: c.__name__)
+def test_every_type_survives_the_round_trip(cls: type) -> None:
+    """A value of any registered type is equal after writing and reading, and has the same bytes again."""
+
+    @given(of(cls))
+    def check(value: object) -> None:
+        data = codec.encode(value)
+        back = codec.decode(data, cls)
+        assert back == value
+        assert codec.encode(back) == data
+
+    check()
+
+
+@given(events())
+def test_events_are_read_as_events(event: Any) -> None:
+    """`decode_event` gives back any event."""
+    assert codec.decode_event(codec.encode(event)) == event
+
+
+@given(st.lists(decisions(), max_size=5))
+def test_a_list_of_decisions_keeps_its_order(made: list[Any]) -> None:
+    """An outcome is read back as the same decisions in the same order."""
+    assert codec.decode_decisions(codec.encode_all(made)) == tuple(made)
+
+
+@given(reasons())
+def test_the_bytes_are_canonical(reason: Any) -> None:
+    """Sorted keys, no spaces, ASCII: what the standard library would write with these settings."""
+    data = codec.encode(reason)
+    again = json.dumps(json.loads(data), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    assert data == again.encode("ascii")
+
+
+def test_the_spelling_is_fixed() -> None:
+    """The bytes of an event are part of the format: they must not change by accident."""
+    event = Release("app", "task-1", Cause.FINISHED)
+    assert codec.encode(event) == (
+        b'{"$":"Release","application":"app","cause":"FINISHED","key":"task-1","partition":"default"}'
+    )
+
+
+def test_the_order_of_a_mapping_does_not_reach_the_bytes() -> None:
+    """Two equal mappings filled in another order are written alike, read-only views too."""
+    one = NodeSpec(id="n", capacity=Resources(), attributes={"a": "1", "b": "2"})
+    other = NodeSpec(id="n", capacity=Resources(), attributes=MappingProxyType({"b": "2", "a": "1"}))
+    assert codec.encode(AddNode(one)) == codec.encode(AddNode(other))
+
+
+def test_hash_seed_does_not_reach_the_bytes() -> None:
+    """Processes with different hash seeds write the same bytes."""
+    program = (
+        "from fairlead.journal import codec; from fairlead.core.events import AddNode;"
+        "from fairlead.core.specs import NodeSpec; from fairlead.core.resources import Resources;"
+        "n=NodeSpec(id='n',capacity=Resources({'a':1,'b':2,'c':3}),attributes=dict.fromkeys({'x','y','z','w'},'1'));"
+        "print(codec.encode(AddNode(n)).decode(), codec.tags())"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1")
+    }
+    assert len(said) == 1
+
+
+def test_every_form_of_field_survives() -> None:
+    """Enums, fixed tuples, lists, mappings of tuples, unions, literals, plain JSON, dataclasses among alternatives."""
+    for value in (
+        everything(),
+        everything(either=3, inner=Inner("x"), limits=Limits({"vcore": 0})),
+        everything(inner=NoNodes("p"), ratio=1, free=None),
+    ):
+        assert codec.decode(codec.encode(value), Everything) == value
+
+
+def test_a_file_name_that_is_not_utf8_survives() -> None:
+    """Surrogates as `os.fsdecode` makes them are kept."""
+    name = os.fsdecode(b"caf\xe9")
+    assert codec.decode(codec.encode(RemoveNode(name)), RemoveNode).id == name
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    """Two halves in a row would be read back as one character, so a half is refused."""
+    with pytest.raises(CodecError, match=r"RemoveNode\.id: half of a surrogate pair"):
+        codec.encode(RemoveNode("\ud83d\ude00"))
+
+
+def test_an_absent_field_takes_its_default() -> None:
+    """What was written before a field existed can still be read."""
+    old = b'{"$":"Release","application":"a","key":"k"}'
+    assert codec.decode_event(old) == Release("a", "k", Cause.STOPPED_BY_RM, "default")
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b'{"$":"Release","application":"a"}', r"Release: missing field key"),
+        (b'{"$":"Release","application":"a","key":"k","wait":1}', r"Release\.wait: unknown field; Release has appl"),
+        (b'{"$":"Launch"}', r"unknown type 'Launch': written by a newer Fairlead"),
+        (b'{"$":7}', r"unknown type 7"),
+        (b'{"application":"a","key":"k"}', r"expected an object with its type under '\$'"),
+        (b"[]", r"expected an object"),
+        (b'{"$":"Release","application":"a","key":1}', r"Release\.key: expected a text, got int 1"),
+        (b'{"$":"Release","application":"a","key":"k","cause":"BOREDOM"}', r"'BOREDOM' is not a Cause; known: STOPPED"),
+        (b'{"$":"Release","application":"a","key":"k","cause":[]}', r"Release\.cause: \[\] is not a Cause"),
+        (
+            b'{"$":"SetPriority","application":"a","key":"k","priority":true}',
+            r"priority: expected an integer, got bool",
+        ),
+        (
+            b'{"$":"SetPriority","application":"a","key":"k","priority":1.0}',
+            r"priority: expected an integer, got float",
+        ),
+        (b'{"$":"AddAsks","asks":[{"$":"AskSpec"}]}', r"AddAsks\.asks\[0\]\.AskSpec: missing field application, key"),
+        (b'{"$":"AddAsks","asks":{}}', r"AddAsks\.asks: expected an array"),
+        (b'{"$":"AddAsks","asks":[{"$":"NoNodes"}]}', r"asks\[0\]: expected AskSpec, got NoNodes"),
+        (b'{"$":"UpdateNode","id":"n","capacity":{"cpu":"1"}}', r"capacity\['cpu'\]: expected an integer, got str"),
+        (b'{"$":"UpdateNode","id":"n","capacity":[]}', r"capacity: expected an object"),
+        (b'{"$":"Allocated","application":"a","key":"k","node":"n"}', r"expected another type, got Allocated"),
+        (b"{", r"not canonical JSON"),
+        (b"\xff", r"not canonical JSON"),
+        (b'{"$":NaN}', r"NaN is not a JSON number"),
+        (b"[" * 100_000, r"nested too deeply"),
+    ],
+)
+def test_what_is_not_an_event_is_refused_with_its_place(data: bytes, complaint: str) -> None:
+    """Each fault in the bytes is named, with where it is."""
+    with pytest.raises(CodecError, match=complaint):
+        codec.decode_event(data)
+
+
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        (SetPriority("a", "k", True), r"SetPriority\.priority: expected an integer, got bool True"),
+        (SetPriority("a", "k", 1.5), r"priority: expected an integer, got float"),  # type: ignore[arg-type]
+        (AddAsks([]), r"AddAsks\.asks: expected a tuple, got list"),  # type: ignore[arg-type]
+        (AddAsks((AskSpec(application="a", key="k", resources={}),)), r"asks\[0\]\.AskSpec\.resources: expected Reso"),  # type: ignore[arg-type]
+        (Release("a", "k", "FINISHED"), r"Release\.cause: expected a Cause"),  # type: ignore[arg-type]
+        (AskRejected("a", "k", Inner("x")), r"AskRejected\.reason: expected Reason, got Inner"),  # type: ignore[arg-type]
+        (AddNode(NodeSpec(id="n", capacity=Resources(), attributes={1: "x"})), r"attributes: expected a text as key"),  # type: ignore[dict-item]
+        (everything(ratio=float("nan")), r"Everything\.ratio: expected a finite number"),
+        (everything(free={"x": {1}}), r"Everything\.free\['x'\]: expected a JSON value, got set"),
+        (everything(either=None), r"Everything\.either: expected"),
+        (everything(pair=(1,)), r"Everything\.pair: expected 2 values"),
+        (everything(mode="medium"), r"'medium' is not a known value; known: soft, hard"),
+        ("text", r"str is not registered"),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(value: object, complaint: str) -> None:
+    """A value with a part of the wrong type is refused when it is written, not when it is needed."""
+    with pytest.raises(CodecError, match=complaint):
+        codec.encode(value)
+
+
+def test_a_decision_among_others_is_named_by_its_position() -> None:
+    """The position in an outcome is part of the place."""
+    with pytest.raises(CodecError, match=r"^\[1\]\.Allocated\.node: expected a text"):
+        codec.encode_all([Allocated("a", "k", "n"), Allocated("a", "k", 3)])  # type: ignore[arg-type]
+
+
+def test_a_name_can_be_registered_once() -> None:
+    """Two classes of one name could not be told apart."""
+    other = dataclass(frozen=True)(type("Everything", (), {"__annotations__": {"x": int}}))
+    with pytest.raises(CodecError, match="the name Everything is taken"):
+        codec.register(other)
+    assert codec.register(Everything) is Everything
+
+
+def test_a_type_without_a_plain_form_cannot_be_registered() -> None:
+    """A field that could not be read back is refused at once, with its name, and leaves nothing behind."""
+
+    @dataclass(frozen=True)
+    class Odd:
+        when: complex
+
+    with pytest.raises(CodecError, match=r"Odd\.when: the type complex has no plain form"):
+        codec.register(Odd)
+    assert "Odd" not in codec.tags()
+
+
+def test_objects_that_could_not_be_told_apart_cannot_be_registered() -> None:
+    """A union of two kinds of objects without a tag is refused."""
+    both = dataclass(frozen=True)(type("Both", (), {"__annotations__": {"x": Resources | Limits}}))
+    with pytest.raises(CodecError, match="could not be told apart"):
+        codec.register(both)
+
+
+def test_a_class_that_refuses_its_values_is_named() -> None:
+    """The words of a class's own check come out as a complaint about the record."""
+
+    @codec.register
+    @dataclass(frozen=True)
+    class Picky:
+        x: int
+
+        def __post_init__(self) -> None:
+            if self.x < 0:
+                raise ValueError("x is below zero")
+
+    with pytest.raises(CodecError, match="Picky: refused by its own checks: x is below zero"):
+        codec.decode(b'{"$":"Picky","x":-1}', Picky)
+
+
+def test_the_expected_type_is_checked() -> None:
+    """Reading something else than what was expected is an error."""
+    with pytest.raises(CodecError, match="expected AddNode, got RemoveNode"):
+        codec.decode(codec.encode(RemoveNode("n")), AddNode)
+
+
+@given(PLAIN)
+def test_plain_values_survive(value: object) -> None:
+    """A state of plain values comes back equal."""
+    assert codec.decode_plain(codec.encode_plain(value)) == value
+
+
+@given(PLAIN)
+def test_the_quick_way_and_the_careful_way_agree(value: object) -> None:
+    """A state of plain types and the same behind a read-only view have the same bytes."""
+    wrapped = codec.encode_plain(MappingProxyType({"state": value}))
+    assert codec.encode_plain({"state": value}) == wrapped
+
+
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        ({"a": [{1: "x"}]}, r"\['a'\]\[0\]: expected a text as key, got int 1"),
+        ({"a": float("inf")}, r"\['a'\]: expected a finite number"),
+        ([Cause.TIMEOUT], r"\[0\]: expected a text, got Cause"),
+        ([b""], r"\[0\]: expected a JSON value, got bytes"),
+    ],
+)
+def test_a_state_that_is_not_plain_is_refused_with_its_place(value: object, complaint: str) -> None:
+    """What JSON would bend silently, such as a number as a key, is an error."""
+    with pytest.raises(CodecError, match=complaint):
+        codec.encode_plain(value)
+
+
+def test_a_state_that_is_nested_without_end_is_refused() -> None:
+    """An error of ours, not of the interpreter."""
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(CodecError, match="nested too deeply"):
+        codec.encode_plain(deep)
+    deep.append(deep)
+    with pytest.raises(CodecError, match="nested too deeply"):
+        codec.encode_plain(deep)

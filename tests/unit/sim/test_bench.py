@@ -1,0 +1,76 @@
+"""The project's own benchmarks measure what they say."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from fairlead.core.decisions import Allocated
+from fairlead.core.specs import QueueSpec
+from fairlead.scheduler import Scheduler
+from fairlead.sim.bench import measure, row_text, run
+from fairlead.sim.bench_cases import CASES, ONE, Case, add_nodes, add_work, cluster, idle_cycles, place_all, restart
+
+
+def small() -> Scheduler:
+    """Two nodes, three asks, room for two."""
+    scheduler = cluster([QueueSpec(name="leaf")])
+    add_nodes(scheduler, 2, 1000, 100)
+    add_work(scheduler, "app", "root.leaf", [(ONE, 0)] * 3)
+    return scheduler
+
+
+def small_and_full() -> Scheduler:
+    """After everything that fits has been placed."""
+    scheduler = small()
+    assert sum(isinstance(d, Allocated) for d in scheduler.schedule(0)) == 2
+    return scheduler
+
+
+def test_placing_counts_what_was_placed() -> None:
+    """Not what was asked for."""
+    assert place_all(small()).count == 2
+
+
+def test_idle_counts_calls_and_refuses_work() -> None:
+    """A cycle that places something is not idle."""
+    assert idle_cycles(small_and_full()).count == 2000
+    with pytest.raises(RuntimeError, match="not idle"):
+        idle_cycles(small())
+
+
+def test_a_restart_counts_the_asks_it_brought_back() -> None:
+    """Running and waiting ones."""
+    assert restart(small_and_full()).count == 3
+
+
+def test_a_row_is_the_median_of_its_rounds() -> None:
+    """With all of them beside it."""
+    row = measure(Case("x", "about", "allocation", small, place_all), 3)
+    assert len(row["rounds"]) == 3
+    assert row["rate"] == sorted(row["rounds"])[1]
+    assert "allocations/s" in row_text(row)
+
+
+def test_one_benchmark_runs_alone() -> None:
+    """As a line of text or as JSON."""
+    out = io.StringIO()
+    assert run(out, only=["restart"], rounds=1, as_json=True) == 0
+    (row,) = json.loads(out.getvalue())
+    assert (row["name"], row["unit"], row["count"]) == ("restart", "ask", 20_000)
+    assert row["rate"] > 0
+
+
+def test_an_unknown_benchmark_is_refused() -> None:
+    """With the names that there are."""
+    err = io.StringIO()
+    assert run(io.StringIO(), err, only=["nonsense"]) == 2
+    assert "flat" in err.getvalue()
+    assert run(io.StringIO(), err, rounds=0) == 2
+
+
+def test_every_benchmark_has_a_name_of_its_own() -> None:
+    """Names select them."""
+    assert len({case.name for case in CASES}) == len(CASES) >= 9
