@@ -14,6 +14,7 @@ from fairlead.core.decisions import Allocated, Decision
 from fairlead.core.events import Configure, Event
 from fairlead.core.reasons import Reason
 from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
+from fairlead.core.state import dump_cluster, load_cluster
 from fairlead.policy.cycle import run_once
 from fairlead.policy.intake import HANDLERS, partition_of, refuse_unknown_partition
 from fairlead.policy.line import Lines
@@ -94,12 +95,18 @@ class Scheduler:
 
     def dump(self) -> dict[str, Any]:
         """The whole state as plain values (dicts, lists, str, int, bool, None), in one order, JSON-ready."""
-        raise NotImplementedError
+        return dump_cluster(self.cluster) | {"cleaned_ms": self._cleaned_ms}
 
     @classmethod
     def load(cls, state: dict[str, Any]) -> Scheduler:
-        """The scheduler that `dump` described; `load(s.dump()).dump() == s.dump()`."""
-        raise NotImplementedError
+        """The scheduler that `dump` described; `load(s.dump()).dump() == s.dump()`.
+
+        Raises ValueError when the state was written by a version that this one cannot read.
+        """
+        scheduler = cls(ClusterSpec(partitions=()), state["now_ms"])
+        scheduler.cluster = load_cluster(state)
+        scheduler._cleaned_ms = state["cleaned_ms"]
+        return scheduler
 
 
 def allocations(decisions: list[Decision]) -> int:

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.core.reasons import NextInLine
+from fairlead.scheduler import Scheduler
 from fairlead.sim.compare import check, read_decisions
-from fairlead.sim.scenario import run_steps
-from fairlead.sim.steps import Scenario, read_scenarios
+from fairlead.sim.scenario import Course, run_steps
+from fairlead.sim.steps import Scenario, ScheduleStep, read_scenarios
 
 DATA = Path(__file__).parent / "data"
 DECISIONS = DATA / "decisions.toml"
@@ -31,6 +33,7 @@ def scenarios_of(folder: Path) -> list[Scenario]:
 
 
 RECORDED = scenarios_of(DATA)
+ACCEPTED = [s for s in RECORDED if s.expect and "rejected" not in s.expect]
 
 
 @pytest.mark.parametrize("scenario", RECORDED, ids=lambda s: s.name)
@@ -49,6 +52,24 @@ def test_one_call_for_each_run_gives_the_same(scenario: Scenario) -> None:
     batch, single = run_steps(scenario), run_steps(scenario, one_by_one=True)
     assert batch["result"] == single["result"]
     assert [t["runs"] for t in batch["timings"]] == [t["runs"] for t in single["timings"]]
+
+
+@pytest.mark.parametrize("scenario", ACCEPTED, ids=lambda s: s.name)
+def test_nothing_that_fits_is_left_waiting(scenario: Scenario) -> None:
+    """After every scheduling step that ran dry, each waiting ask has an obstacle, and the books are whole."""
+    course = Course(scenario.config)
+    for step in scenario.steps:
+        course.advance(step)
+        course.scheduler.check()
+        if isinstance(step, ScheduleStep) and course.timings[-1]["runs"] < step.steps:
+            assert left_waiting(course.scheduler) == []
+
+
+def left_waiting(scheduler: Scheduler) -> list[str]:
+    """Asks of which the scheduler itself says that they could start now."""
+    applications = scheduler.cluster.partitions["default"].applications.values()
+    asks = [ask for app in applications for ask in app.waiting_asks()]
+    return [a.key for a in asks if isinstance(scheduler.why(a.app.id, a.key), NextInLine)]
 
 
 def test_there_is_something_to_check() -> None:

@@ -119,7 +119,7 @@ def nodes(client: Client, json: JsonOption = False) -> Status:
         return None
     columns = (
         Column("NODE", least=12),
-        Column("TAKES WORK"),
+        Column("OPEN"),
         Column("RUNNING", right=True),
         Column("ALLOCATED", least=20),
         Column("FREE", least=20),

@@ -18,7 +18,7 @@ from fairlead.cli.works import elapsed_ms
 _RUNNING = (
     Column("RUNS"),
     Column("NAME", least=10),
-    Column("QUEUE", least=12),
+    Column("QUEUE", least=12, keep_end=True),
     Column("USER", least=6, drop=1),
     Column("PRIORITY", right=True, drop=3),
     Column("FOR", right=True),
@@ -28,7 +28,7 @@ _RUNNING = (
 _WAITING = (
     Column("WAITS"),
     Column("NAME", least=10),
-    Column("QUEUE", least=12),
+    Column("QUEUE", least=12, keep_end=True),
     Column("PRIORITY", right=True, drop=2),
     Column("FOR", right=True),
     Column("WHY", least=20),

@@ -50,13 +50,16 @@ def width_of(text: str) -> int:
     return cell_len(text)
 
 
-def cut(text: str, width: int) -> str:
-    """The text in at most `width` columns, with an ellipsis where something is missing."""
+def cut(text: str, width: int, keep_end: bool = False) -> str:
+    """The text in at most `width` columns, with an ellipsis where something is missing: the end, or the beginning."""
     if width_of(text) <= width:
         return text
     while text and width_of(text) > width - 1:
-        text = text[: -max(1, (width_of(text) - width + 1) // 2)]
-    return text + "…" if width > 0 else ""
+        surplus = max(1, (width_of(text) - width + 1) // 2)
+        text = text[surplus:] if keep_end else text[:-surplus]
+    if width <= 0:
+        return ""
+    return "…" + text if keep_end else text + "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,8 @@ class Column:
     title: str
     right: bool = False
     least: int | None = None
+    keep_end: bool = False
+    """Cut at its beginning: the end tells more."""
     drop: int = 0
     """0: never left out; otherwise columns are left out in this order."""
 
@@ -143,7 +148,7 @@ def _row(
 ) -> str:
     parts = []
     for i in shown:
-        text = cut(row[i], widths[i])
+        text = cut(row[i], widths[i], columns[i].keep_end)
         pad = " " * (widths[i] - width_of(text))
         if screen and (style := styles.get(row[i])):
             text = screen.styled(text, style)

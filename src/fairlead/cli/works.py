@@ -25,7 +25,7 @@ _ENDED_SHOWN = 20
 _COLUMNS = (
     Column("KEY"),
     Column("NAME", least=10),
-    Column("QUEUE", least=12),
+    Column("QUEUE", least=12, keep_end=True),
     Column("USER", least=6, drop=1),
     Column("PRIORITY", right=True, drop=5),
     Column("STATE"),
@@ -34,7 +34,7 @@ _COLUMNS = (
     Column("MEMORY", right=True, drop=2),
     Column("NODE", least=8, drop=4),
     Column("EXIT", right=True, drop=6),
-    Column("REASON", least=16),
+    Column("REASON", least=24),
 )
 
 

@@ -38,6 +38,10 @@ class Cluster:
         """The last number given out."""
         return self._seq
 
+    def restore_seq(self, seq: int) -> None:
+        """Go on counting after `seq` (after a restart)."""
+        self._seq = seq
+
     def set_time(self, now_ms: int) -> None:
         """Bring the time forward; it never goes back."""
         if now_ms < self.now_ms:

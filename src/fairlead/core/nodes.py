@@ -366,7 +366,7 @@ class NodeTable:
         rows = np.flatnonzero(fits)
         if not len(rows):
             return None
-        return self._rows[rows[np.argmin(self._scores[rows])]]
+        return self._rows[int(rows[np.argmin(self._scores[rows])])]
 
     def _sync_rows(self) -> None:
         if not self._rows_valid:

@@ -110,6 +110,7 @@ class Runtime:
         self._closing = False
         self._no_schedule_before_ms = 0
         self._snapshot_seq = 0
+        self._no_snapshot_before_ms = 0
         try:
             self.recovered = self._recover()
         except BaseException:
@@ -399,7 +400,9 @@ class Runtime:
     def _snapshot_if_due(self) -> None:
         written = self.journal.last_seq - self._snapshot_seq
         now = self.clock.now()
-        if not self.sick and written and (written >= SNAPSHOT_RECORDS or now - self._snapshot_ms >= SNAPSHOT_MS):
+        if self.sick or now < self._no_snapshot_before_ms:
+            return
+        if written and (written >= SNAPSHOT_RECORDS or now - self._snapshot_ms >= SNAPSHOT_MS):
             self._snapshot()
 
     def _snapshot(self) -> None:
@@ -412,6 +415,7 @@ class Runtime:
             self.journal.checkpoint()
         except Exception as failure:
             log.error("no snapshot could be written: %s", failure, exc_info=failure)
+            self._no_snapshot_before_ms = self._snapshot_ms + SNAPSHOT_MS // 5
             return
         self.measures.snapshot(time.perf_counter() - began)
 

@@ -62,3 +62,5 @@ class Listening:
 
     socket: Path | None
     url: str | None
+    stop: Callable[[], None]
+    """Stop in order; may be called from any thread."""

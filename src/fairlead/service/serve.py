@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -53,9 +54,9 @@ def serve(options: ServeOptions) -> int:
     _log_to_stderr(options.log_level)
     try:
         with ExitStack() as stack:
-            desk, sockets, listening = _bring_up(options, stack)
+            desk, sockets = bring_up(options, stack)
             with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-                return runner.run(_serve(options, desk, sockets, listening))
+                return runner.run(answer(options, desk, sockets))
     except (StartError, JournalError, RecoveryError, listen.ListenError, TokensError, ConfigurationError) as error:
         sys.stderr.write(f"fairlead: {error}\n")
         return 1
@@ -82,7 +83,8 @@ def _loop_factory() -> Any:
 # --- up ------------------------------------------------------------------------------------------------------------------
 
 
-def _bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket.socket], Listening]:
+def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket.socket]]:
+    """Everything but the answering of requests; `stack` takes it down again. Raises what `serve` turns into words."""
     given = _read_config(options)
     state_dir = _state_dir(options)
     version = importlib.metadata.version("fairlead") if _installed() else "0+source"
@@ -101,7 +103,7 @@ def _bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socke
     closing.pop_all()
     stack.callback(runtime.close)
     _say_recovered(runtime)
-    sockets, listening = _listen(options, stack)
+    sockets = _listen(options, stack)
     tokens = Tokens(state_dir / "tokens.json")
     gate = Gate(tokens, admins=options.admins, own_uid=os.geteuid(), everybody=as_root)
     hub = Hub(runtime.journal.path, lambda key: work.spec.uid if (work := place.works.get(key)) else None)
@@ -121,7 +123,7 @@ def _bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socke
         open_reads=options.open_reads,
     )
     _begin(runtime, place, given)
-    return desk, sockets, listening
+    return desk, sockets
 
 
 def _installed() -> bool:
@@ -141,7 +143,7 @@ def _built_in() -> ClusterSpec:
     return usable(text, "default.yaml")
 
 
-def _state_dir(options: ServeOptions) -> Any:
+def _state_dir(options: ServeOptions) -> Path:
     path = options.state_dir.absolute()
     try:
         # Users reach their own output below it, and nothing else: its files are for the service alone.
@@ -163,8 +165,8 @@ def _say_recovered(runtime: Runtime) -> None:
         log.warning("%s", note)
 
 
-def _listen(options: ServeOptions, stack: ExitStack) -> tuple[list[socket.socket], Listening]:
-    sockets, url, path = [], None, options.socket
+def _listen(options: ServeOptions, stack: ExitStack) -> list[socket.socket]:
+    sockets, path = [], options.socket
     if path is not None:
         path = path.absolute()
         unix = listen.on_unix(path)
@@ -175,10 +177,9 @@ def _listen(options: ServeOptions, stack: ExitStack) -> tuple[list[socket.socket
         tcp = listen.on_tcp(options.host, options.port)
         stack.callback(tcp.close)
         sockets.append(tcp)
-        url = listen.url_of(tcp)
     if not sockets:
         raise StartError("there is neither a socket nor a port to listen on; give one of them")
-    return sockets, Listening(path, url)
+    return sockets
 
 
 def _begin(runtime: Runtime, place: Workplace[Machine], given: ClusterSpec | None) -> None:
@@ -228,6 +229,10 @@ class _Server(uvicorn.Server):
             os._exit(128 + number)
         self.should_exit = True
 
+    def stop(self) -> None:
+        """Stop in order."""
+        self.should_exit = True
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the endless streams first, or nobody would ever be done."""
         self._desk.stopping.set()
@@ -235,7 +240,8 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def _serve(options: ServeOptions, desk: Desk, sockets: list[socket.socket], listening: Listening) -> int:
+async def answer(options: ServeOptions, desk: Desk, sockets: list[socket.socket]) -> int:
+    """Answer requests until told to stop; the exit status."""
     config = uvicorn.Config(
         make_app(desk),
         http=PeerProtocol,
@@ -249,7 +255,7 @@ async def _serve(options: ServeOptions, desk: Desk, sockets: list[socket.socket]
         timeout_graceful_shutdown=STOP_WITHIN_S,
     )
     server = _Server(config, desk, options.handle_signals)
-    watching = asyncio.create_task(_watch(server, desk, options, listening))
+    watching = asyncio.create_task(_watch(server, desk, options, sockets))
     await server.serve(sockets=sockets)
     watching.cancel()
     if desk.runtime.failure is not None:
@@ -259,10 +265,13 @@ async def _serve(options: ServeOptions, desk: Desk, sockets: list[socket.socket]
     return 0
 
 
-async def _watch(server: _Server, desk: Desk, options: ServeOptions, listening: Listening) -> None:
+async def _watch(server: _Server, desk: Desk, options: ServeOptions, sockets: list[socket.socket]) -> None:
     """Say when it is ready; stop the server if the writer has ended."""
     while not server.started:
         await asyncio.sleep(0.01)
+    unix = next((Path(s.getsockname()) for s in sockets if s.family == socket.AF_UNIX), None)
+    url = next((listen.url_of(s) for s in sockets if s.family != socket.AF_UNIX), None)
+    listening = Listening(unix, url, server.stop)
     log.info("%s", _ready(desk, listening))
     if options.on_ready is not None:
         options.on_ready(listening)

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fairlead.config import ConfigurationError, load_file
+from fairlead.config.unsupported import not_yet
 from fairlead.core.quantities import format_quantity
 from fairlead.core.specs import ClusterSpec
 from fairlead.sim.playback import GPU, Replay
@@ -54,7 +55,7 @@ def run(  # noqa: PLR0913 - they are the options of a command
     try:
         nodes = read_nodes(nodes_csv, bad if skip_bad else None)
         tasks = read_tasks(tasks_csv, bad if skip_bad else None)
-        spec = load_file(config) if config else None
+        spec = read_queues(config) if config else None
         with ExitStack() as files:
             lines = files.enter_context(Path(decisions).open("w", encoding="utf-8")) if decisions else None
             report = replay(nodes, tasks, spec, lines, err, until_s, progress)
@@ -81,6 +82,14 @@ def replay(
     with stopped_by_ctrl_c(course), progress_bar(err, 2 * len(tasks), progress) as tick:
         course.run(None if until_s is None else until_s * 1000, tick)
     return report_of(course, nodes, time.process_time() - began)
+
+
+def read_queues(path: str) -> ClusterSpec:
+    """A queue file; raises `ConfigurationError` for what is wrong with it, and for what would be ignored."""
+    spec = load_file(path)
+    if missing := not_yet(spec, path):
+        raise ConfigurationError(missing)
+    return spec
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, TextIO
 import msgspec
 
 from fairlead.config import ConfigurationError, load_text
+from fairlead.config.unsupported import not_yet
 from fairlead.core.decisions import Decision, Evict
 from fairlead.core.events import Configure, Event, Release
 from fairlead.core.specs import ClusterSpec
@@ -161,11 +162,14 @@ class Course:
 
 
 def read_config(text: str) -> ClusterSpec:
-    """The queue file of a scenario; raises `ConfigurationRefused` with all its problems."""
+    """The queue file of a scenario; raises `ConfigurationRefused` with all its problems, or with what is not done yet."""
     try:
-        return load_text(text)
+        spec = load_text(text)
     except ConfigurationError as e:
         raise ConfigurationRefused("; ".join(str(p) for p in e.problems)) from None
+    if missing := not_yet(spec):
+        raise ConfigurationRefused("; ".join(str(p) for p in missing))
+    return spec
 
 
 @contextmanager

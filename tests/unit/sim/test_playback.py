@@ -130,10 +130,10 @@ TASKS = st.lists(
         st.just(""),
         at_s=st.integers(0, 30),
         runs_s=st.integers(0, 20),
-        cpu=st.sampled_from([0, 300, 500, 1000, 2500]),
+        cpu=st.sampled_from([0, 1000, 1000, 1000, 2000, 2500]),
         qos=st.sampled_from(["LS", "BE", "Guaranteed", "Burstable"]),
-        gpu=st.sampled_from([0, 0, 500, 1000]),
-        models=st.sampled_from([(), ("A",), ("A", "B"), ("C",)]),
+        gpu=st.sampled_from([0, 0, 0, 500]),
+        models=st.sampled_from([(), (), (), ("A",), ("A", "B"), ("C",)]),
     ),
     max_size=25,
 )
@@ -156,5 +156,7 @@ def test_every_task_is_in_exactly_one_place(drawn: list[TraceTask], until_s: int
     for name in replay.use.capacity:
         assert replay.use.used[name] == sum(dict(run.items).get(name, 0) for run in replay.running.values())
     replay.scheduler.check()
+    reasons = [replay.scheduler.why(name, run.key) for name, run in replay.waiting.items()]
+    assert all(reason is not None and reason.code != "next-in-line" for reason in reasons)
     again, lines_again = played(*tasks, nodes=nodes, until_ms=until_s * 1000)
     assert (again.digest, lines_again) == (replay.digest, lines)

@@ -1,0 +1,371 @@
+"""The state as plain values: what a snapshot holds, and the cluster made from it again.
+
+Decides which attributes are state and which are only kept orders that can be made again. Never decides what happens
+next. Invariant: a cluster that was dumped and loaded decides exactly as the one that was not. Every attribute of every
+book is either listed here as state or named as made again; a test holds the lists against the classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead.core.applications import Application, Ask, line_group
+from fairlead.core.cluster import Cluster, recount_priorities
+from fairlead.core.events import Cause
+from fairlead.core.lifecycle import State
+from fairlead.core.nodes import Node
+from fairlead.core.partition import Partition
+from fairlead.core.plain import from_plain, to_plain
+from fairlead.core.properties import QueueProperties
+from fairlead.core.queues import Queue, QueueState
+from fairlead.core.timers import Timer
+
+VERSION = 1
+
+# For each class: attributes written as they are, and those that are made again (or written in a form of their own).
+ASK_STATE = (
+    "priority",
+    "seq",
+    "created_ms",
+    "pending",
+    "allocated_ms",
+    "preempt_triggered",
+    "preempt_checked_ms",
+    "attempted",
+    "scale_up_reported",
+)
+ASK_OTHER = frozenset(
+    {"app", "spec", "key", "items", "shape", "in_line", "node", "evict_cause", "held_on", "victims", "reserved_on", "replaces"}
+)
+APP_STATE = (
+    "seq",
+    "submitted_ms",
+    "start_ms",
+    "finished_ms",
+    "message",
+    "timer_epoch",
+    "backoff_until_ms",
+    "unschedulable",
+)
+APP_OTHER = frozenset(
+    {
+        "id",
+        "spec",
+        "queue",
+        "state",
+        "state_log",
+        "rejected",
+        "asks",
+        "batches",
+        "by_key",
+        "pending",
+        "pending_count",
+        "allocated",
+        "placeholders",
+        "allocations",
+        "placeholder_count",
+        "priority",
+        "order_key",
+        "entry",
+        "park_stamp",
+        "touched",
+    }
+)
+QUEUE_STATE = ("seq", "is_leaf", "managed", "max_applications", "admin_acl", "submit_acl", "running")
+QUEUE_BOOKS = ("max", "guaranteed", "allocated", "pending", "preempting")
+QUEUE_OTHER = frozenset(
+    {
+        "name",
+        "parent",
+        "path",
+        "state",
+        "children",
+        "applications",
+        "_lineage",
+        "properties",
+        "template",
+        "limits",
+        "allocating_accepted",
+        "priority_counts",
+        "raw_priority",
+        "reported",
+        "demands",
+        "gates",
+        "open_demands",
+        "waiting",
+        "heap",
+        "changed_children",
+        "changed_apps",
+        "entry",
+        "touched",
+        "asleep",
+        "share_terms",
+    }
+)
+NODE_BOOKS = ("total", "allocated", "occupied")
+NODE_OTHER = frozenset(
+    {
+        "id",
+        "spec",
+        "seq",
+        "attributes",
+        "schedulable",
+        "available",
+        "free",
+        "held",
+        "allocations",
+        "foreign",
+        "reservations",
+        "score",
+        "score_terms",
+        "weight_sum",
+        "entry",
+        "changed",
+        "row",
+        "row_stale",
+    }
+)
+PARTITION_STATE = (
+    "draining",
+    "reservations",
+    "allocation_count",
+    "released_count",
+    "books_version",
+    "ask_version",
+)
+PARTITION_OTHER = frozenset(
+    {
+        "spec",
+        "root",
+        "timers",
+        "out",
+        "next_seq",
+        "now_ms",
+        "nodes",
+        "applications",
+        "ended",
+        "rejected",
+        "shapes",
+        "holds",
+        "preempt_tried",
+    }
+)
+
+
+# -- writing ------------------------------------------------------------------------------------------------------
+
+
+def dump_cluster(cluster: Cluster) -> dict[str, Any]:
+    """The whole state as plain values, in one order."""
+    return {
+        "version": VERSION,
+        "now_ms": cluster.now_ms,
+        "started_ms": cluster.started_ms,
+        "checksum": cluster.checksum,
+        "text": cluster.text,
+        "seq": cluster.last_seq,
+        "timers": [list(t) for t in cluster.timers.pending()],
+        "partitions": [_dump_partition(p) for p in cluster.partitions.values()],
+    }
+
+
+def _dump_partition(partition: Partition) -> dict[str, Any]:
+    return {
+        "spec": to_plain(partition.spec),
+        **{name: getattr(partition, name) for name in PARTITION_STATE},
+        "preempt_tried": list(partition.preempt_tried) if partition.preempt_tried else None,
+        "queues": [_dump_queue(q) for q in partition.root.walk()],
+        "nodes": [_dump_node(n) for n in partition.nodes.nodes.values()],
+        "applications": [_dump_application(a) for a in partition.applications.values()],
+        "ended": [[key, _dump_application(a)] for key, a in partition.ended.items()],
+        "rejected": [_dump_application(a) for a in partition.rejected.values()],
+        "holds": [_name(a) for a in partition.holds],
+    }
+
+
+def _dump_queue(queue: Queue) -> dict[str, Any]:
+    return {
+        "name": queue.name,
+        "parent": queue.parent.path if queue.parent else None,
+        "state": str(queue.state),
+        **{name: getattr(queue, name) for name in QUEUE_STATE},
+        **{name: _book(getattr(queue, name)) for name in QUEUE_BOOKS},
+        "properties": dict(queue.properties.raw),
+        "template": to_plain(queue.template),
+        "limits": to_plain(queue.limits),
+        "allocating_accepted": list(queue.allocating_accepted),
+    }
+
+
+def _dump_node(node: Node) -> dict[str, Any]:
+    return {
+        "spec": to_plain(node.spec),
+        "seq": node.seq,
+        "schedulable": node.schedulable,
+        **{name: _book(getattr(node, name)) for name in NODE_BOOKS},
+        "foreign": {key: dict(items) for key, items in node.foreign.items()},
+        "allocations": [_name(a) for a in node.allocations],
+        "held": [_name(a) for a in node.held],
+        "reservations": [_name(a) for a in node.reservations],
+    }
+
+
+def _dump_application(app: Application) -> dict[str, Any]:
+    return {
+        "spec": to_plain(app.spec),
+        "queue": app.queue.path,
+        "state": str(app.state),
+        "state_log": [[at, str(state)] for at, state in app.state_log],
+        "rejected": to_plain(app.rejected),
+        **{name: getattr(app, name) for name in APP_STATE},
+        "asks": [_dump_ask(a) for a in app.asks.values()],
+    }
+
+
+def _dump_ask(ask: Ask) -> dict[str, Any]:
+    return {
+        "spec": to_plain(ask.spec),
+        **{name: getattr(ask, name) for name in ASK_STATE},
+        "node": ask.node.id if ask.node else None,
+        "evict_cause": str(ask.evict_cause) if ask.evict_cause else None,
+        "held_on": ask.held_on.id if ask.held_on else None,
+        "reserved_on": ask.reserved_on.id if ask.reserved_on else None,
+        "victims": [_name(v) for v in ask.victims],
+        "replaces": _name(ask.replaces) if ask.replaces else None,
+    }
+
+
+def _book(book: dict[str, int] | None) -> dict[str, int] | None:
+    return None if book is None else {name: book[name] for name in sorted(book)}
+
+
+def _name(ask: Ask) -> list[str]:
+    return [ask.app.id, ask.key]
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
+
+
+def load_cluster(state: dict[str, Any]) -> Cluster:
+    """The cluster that `dump_cluster` wrote down. Raises ValueError when it was written by another version."""
+    if state.get("version") != VERSION:
+        raise ValueError(f"a state of version {state.get('version')!r}; this program reads version {VERSION}")
+    cluster = Cluster()
+    cluster.now_ms, cluster.started_ms = state["now_ms"], state["started_ms"]
+    cluster.checksum, cluster.text = state["checksum"], state["text"]
+    cluster.restore_seq(state["seq"])
+    cluster.timers.restore([Timer(*t) for t in state["timers"]])
+    for part in state["partitions"]:
+        _load_partition(cluster, part)
+    return cluster
+
+
+def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
+    queues: dict[str, Queue] = {}
+    for row in state["queues"]:
+        queue = _load_queue(row, queues)
+        queues[queue.path] = queue
+    root = next(iter(queues.values()))
+    spec = from_plain(state["spec"])
+    partition = Partition(spec, root, cluster.timers, cluster.out, cluster.next_seq, cluster.now_ms)
+    cluster.partitions[partition.name] = partition
+    for row in state["nodes"]:
+        partition.nodes.add(_load_node(row))
+    asks: dict[tuple[str, str], Ask] = {}
+    for row in state["applications"]:
+        app = _load_application(row, queues[row["queue"]])
+        partition.applications[app.id] = app
+        app.queue.applications[app.id] = app
+        asks |= {(app.id, key): ask for key, ask in app.asks.items()}
+    for key, row in state["ended"]:
+        partition.ended[key] = _load_application(row, queues.get(row["queue"], root))
+    for row in state["rejected"]:
+        app = _load_application(row, queues.get(row["queue"], root))
+        partition.rejected[app.id] = app
+    _link(partition, state, asks)
+    for name in PARTITION_STATE:
+        setattr(partition, name, state[name])
+    partition.preempt_tried = tuple(state["preempt_tried"]) if state["preempt_tried"] else None
+    recount_priorities(root)
+    partition.reshare()
+    partition.wake_all()
+
+
+def _load_queue(row: dict[str, Any], queues: dict[str, Queue]) -> Queue:
+    parent = queues[row["parent"]] if row["parent"] else None
+    queue = Queue(row["name"], parent, row["seq"], leaf=row["is_leaf"], managed=row["managed"])
+    queue.state = QueueState(row["state"])
+    for name in QUEUE_STATE:
+        setattr(queue, name, row[name])
+    for name in QUEUE_BOOKS:
+        setattr(queue, name, None if row[name] is None else dict(row[name]))
+    queue.properties = QueueProperties.of(row["properties"], queue.is_leaf)
+    queue.template = from_plain(row["template"])
+    queue.limits = from_plain(row["limits"])
+    queue.allocating_accepted = dict.fromkeys(row["allocating_accepted"])
+    return queue
+
+
+def _load_node(row: dict[str, Any]) -> Node:
+    node = Node(from_plain(row["spec"]), row["seq"])
+    node.schedulable = row["schedulable"]
+    for name in NODE_BOOKS:
+        setattr(node, name, dict(row[name]))
+    node.foreign = {key: tuple(sorted(items.items())) for key, items in row["foreign"].items()}
+    node.recompute()
+    return node
+
+
+def _load_application(row: dict[str, Any], queue: Queue) -> Application:
+    app = Application(from_plain(row["spec"]), queue, row["seq"], row["submitted_ms"])
+    app.state = State(row["state"])
+    app.state_log = [(at, State(state)) for at, state in row["state_log"]]
+    app.rejected = from_plain(row["rejected"])
+    for name in APP_STATE:
+        setattr(app, name, row[name])
+    for ask_row in row["asks"]:
+        ask = Ask(app, from_plain(ask_row["spec"]), ask_row["seq"], ask_row["created_ms"])
+        for name in ASK_STATE:
+            setattr(ask, name, ask_row[name])
+        ask.evict_cause = Cause(ask_row["evict_cause"]) if ask_row["evict_cause"] else None
+        app.asks[ask.key] = ask
+    return app
+
+
+def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str], Ask]) -> None:
+    """Tie asks to nodes, to each other and to the lines of their applications."""
+    nodes = partition.nodes.nodes
+    named = {}
+    for app_row in state["applications"]:
+        for row in app_row["asks"]:
+            ask = asks[from_plain(app_row["spec"]).id, from_plain(row["spec"]).key]
+            named[ask] = row
+    for row in state["nodes"]:
+        node = nodes[from_plain(row["spec"]).id]
+        node.allocations = {asks[app, key]: None for app, key in row["allocations"]}
+        node.held = {asks[app, key]: asks[app, key].items for app, key in row["held"]}
+        node.reservations = {asks[app, key]: None for app, key in row["reservations"]}
+        node.recompute()
+        partition.nodes.touch(node)
+    for ask, row in named.items():
+        ask.node = nodes[row["node"]] if row["node"] else None
+        ask.held_on = nodes[row["held_on"]] if row["held_on"] else None
+        ask.reserved_on = nodes[row["reserved_on"]] if row["reserved_on"] else None
+        ask.victims = tuple(asks[app, key] for app, key in row["victims"] if (app, key) in asks)
+        ask.replaces = asks.get(tuple(row["replaces"])) if row["replaces"] else None
+        if ask.node is not None:
+            ask.app.count_allocated(ask)
+        if ask.pending:
+            _put_in_line(partition, ask)
+    partition.holds = {asks[app, key]: None for app, key in state["holds"]}
+
+
+def _put_in_line(partition: Partition, ask: Ask) -> None:
+    app = ask.app
+    shape = partition.shape(ask)
+    shape.pending += 1
+    ask.shape = shape
+    app.count_pending(ask)
+    group = line_group(ask)
+    app.join(ask, app.queue.demand(shape, (shape, group)), group)
+    app.priority = app.batches[0].key[0]

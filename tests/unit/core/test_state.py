@@ -1,0 +1,98 @@
+"""The state as plain values: nothing is forgotten, and what is loaded goes on exactly as before."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from fairlead.core import state
+from fairlead.core.applications import Application, Ask
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, DrainNode, Release
+from fairlead.core.nodes import Node
+from fairlead.core.partition import Partition
+from fairlead.core.queues import Queue
+from fairlead.core.resources import Limits, Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, PreemptionSpec, QueueSpec
+from fairlead.scheduler import Scheduler
+
+
+@pytest.mark.parametrize(
+    ("cls", "written", "other"),
+    [
+        (Ask, state.ASK_STATE, state.ASK_OTHER),
+        (Application, state.APP_STATE, state.APP_OTHER),
+        (Queue, state.QUEUE_STATE + state.QUEUE_BOOKS, state.QUEUE_OTHER),
+        (Node, state.NODE_BOOKS, state.NODE_OTHER),
+    ],
+)
+def test_every_attribute_is_state_or_named_as_made_again(cls: Any, written: tuple[str, ...], other: frozenset[str]) -> None:
+    """A new attribute must be put into one of the lists of `core.state` (and be written or made again there)."""
+    assert sorted([*written, *other]) == sorted(cls.__slots__)
+
+
+def test_every_field_of_a_partition_is_state_or_named_as_made_again() -> None:
+    """The same for the partition, which is a dataclass."""
+    names = [f.name for f in dataclasses.fields(Partition)]
+    assert sorted([*state.PARTITION_STATE, *state.PARTITION_OTHER]) == sorted(names)
+
+
+def _busy() -> Scheduler:
+    leaves = (
+        QueueSpec(name="a", guaranteed=Limits({"vcore": 4000}), properties={"application.sort.policy": "fair"}),
+        QueueSpec(name="b", max=Limits({"vcore": 3000}), properties={"priority.offset": "10"}),
+        QueueSpec(name="c", max_applications=1),
+    )
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
+    part = PartitionSpec(root=root, preemption=PreemptionSpec(rule="priority"))
+    s = Scheduler(ClusterSpec(partitions=(part,)))
+    for i in range(3):
+        s.handle(AddNode(NodeSpec(id=f"n{i}", capacity=Resources({"vcore": 4000, "memory": 100}))), 0)
+    for i, leaf in enumerate("abcabc"):
+        s.handle(AddApplication(ApplicationSpec(id=f"app{i}", queue=f"root.{leaf}")), i)
+        asks = tuple(
+            AskSpec(application=f"app{i}", key=f"k{i}-{k}", resources=Resources({"vcore": 1000, "memory": 7}), priority=k % 3)
+            for k in range(4)
+        )
+        s.handle(AddAsks(asks), i)
+    s.schedule(10)
+    s.handle(Release("app0", "k0-2", Cause.FINISHED), 20)
+    s.handle(DrainNode("n1"), 21)
+    s.handle(AddApplication(ApplicationSpec(id="high", queue="root.a")), 22)
+    big = AskSpec(application="high", key="big", resources=Resources({"vcore": 3000, "memory": 7}), priority=50)
+    s.handle(AddAsks((big,)), 22)
+    s.schedule(23)
+    return s
+
+
+def test_a_loaded_scheduler_dumps_what_it_was_loaded_from() -> None:
+    """Through JSON and back, byte for byte."""
+    s = _busy()
+    text = json.dumps(s.dump())
+    again = Scheduler.load(json.loads(text))
+    again.check()
+    assert json.dumps(again.dump()) == text
+
+
+def test_a_loaded_scheduler_goes_on_as_the_original() -> None:
+    """The same events give the same decisions, with victims on their way out and space held."""
+    s = _busy()
+    assert s.dump()["partitions"][0]["holds"], "the case must have a nominated ask"
+    again = Scheduler.load(json.loads(json.dumps(s.dump())))
+    for one in (s, again):
+        one.handle(Release("app3", "k3-2", Cause.FINISHED), 30)
+    victims = [row["spec"]["key"] for p in s.dump()["partitions"] for a in p["applications"] for row in a["asks"] if row["evict_cause"]]
+    events = [Release(f"app{v[1]}", v, Cause.PREEMPTED_BY_SCHEDULER) for v in victims]
+    for event in events:
+        assert s.handle(event, 31) == again.handle(event, 31)
+    assert s.schedule(40) == again.schedule(40)
+    assert s.dump() == again.dump()
+    s.check()
+
+
+def test_a_state_of_another_version_is_refused() -> None:
+    """With both versions in the message."""
+    with pytest.raises(ValueError, match="version 99"):
+        Scheduler.load(_busy().dump() | {"version": 99})

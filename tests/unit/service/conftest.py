@@ -1,0 +1,177 @@
+"""A real service in this process: real sockets, a real journal, real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.service.identity import Gate
+from fairlead.service.options import Listening, ServeOptions
+from fairlead.service.serve import answer, bring_up
+
+QUEUES = """
+partitions:
+  - name: default
+    preemption: {rule: priority}
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: default
+          - name: batch
+          - name: small
+            resources: {max: {vcore: 1}}
+"""
+ALICE, BOB = 54_321, 54_322
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=20)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+@dataclass
+class Answer:
+    status: int
+    body: bytes
+    headers: dict[str, str]
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.json["error"]
+        assert set(found) == {"code", "message", "field", "details"}
+        return found
+
+
+@dataclass
+class Served:
+    """A running service and a way to talk to it. Without `token` the Unix socket is used."""
+
+    listening: Listening
+    desk: Any
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    def open(self, who: str = "") -> http.client.HTTPConnection:
+        if not who:
+            assert self.listening.socket is not None
+            return UnixConnection(self.listening.socket)
+        assert self.listening.url is not None
+        host, port = self.listening.url.removeprefix("http://").split(":")
+        return http.client.HTTPConnection(host, int(port), timeout=20)
+
+    def headers(self, who: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.tokens[who]}"} if who in self.tokens else {}
+
+    def raw(self, method: str, path: str, body: bytes | None = None, who: str = "", **headers: str) -> Answer:
+        connection = self.open(who)
+        try:
+            given = {"Content-Type": "application/json"} if body is not None else {}
+            connection.request(method, path, body, given | self.headers(who) | headers)
+            response = connection.getresponse()
+            return Answer(response.status, response.read(), {k.lower(): v for k, v in response.getheaders()})
+        finally:
+            connection.close()
+
+    def call(self, method: str, path: str, body: Any = None, who: str = "", **headers: str) -> Answer:
+        return self.raw(method, path, None if body is None else json.dumps(body).encode(), who, **headers)
+
+    def submit(self, *command: str, who: str = "", **fields: Any) -> str:
+        body = {"works": [{"command": list(command), "cwd": "/", **fields}]}
+        answered = self.call("POST", "/api/v1/works", body, who)
+        assert answered.status == 201, answered.body
+        key: str = answered.json["works"][0]["key"]
+        return key
+
+    def show(self, key: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.call("GET", f"/api/v1/works/{key}").json
+        return found
+
+    def wait(self, key: str, *states: str, seconds: float = 15.0) -> dict[str, Any]:
+        """The work once it is in one of these states (none named: once it has ended)."""
+        wanted = states or ("succeeded", "failed", "cancelled", "evicted", "lost", "timed_out", "rejected")
+        end = time.monotonic() + seconds
+        while (shown := self.show(key))["state"] not in wanted:
+            assert time.monotonic() < end, shown
+            time.sleep(0.02)
+        return shown
+
+
+def run_service(options: ServeOptions, stack: ExitStack, prepare: Callable[[Any], None]) -> tuple[Any, Listening]:
+    ready = threading.Event()
+    found: list[Listening] = []
+
+    def on_ready(listening: Listening) -> None:
+        found.append(listening)
+        ready.set()
+
+    import dataclasses
+
+    options = dataclasses.replace(options, on_ready=on_ready, handle_signals=False)
+    desk, sockets = bring_up(options, stack)
+    prepare(desk)
+    thread = threading.Thread(target=lambda: asyncio.run(answer(options, desk, sockets)), daemon=True)
+    thread.start()
+    assert ready.wait(20)
+
+    def stop() -> None:
+        found[0].stop()
+        thread.join(20)
+        assert not thread.is_alive(), "the service does not stop"
+
+    stack.callback(stop)
+    return desk, found[0]
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    """A service for everybody; alice and bob come over TCP with tokens."""
+    directory = Path(tempfile.mkdtemp(prefix="fl-", dir="/tmp"))
+    (directory / "queues.yaml").write_text(QUEUES)
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, directory)
+        options = ServeOptions(
+            config=directory / "queues.yaml",
+            state_dir=directory / "state",
+            socket=directory / "s",
+            port=0,
+            resources={"vcore": 4000, "memory": 8 * 2**30, "gpu": 2},
+        )
+
+        def everybody(desk: Any) -> None:
+            desk.gate = Gate(desk.tokens, admins=("carol",), own_uid=os.geteuid(), everybody=True)
+
+        desk, listening = run_service(options, stack, everybody)
+        running = Served(listening, desk)
+        for name, uid in (("alice", ALICE), ("bob", BOB), ("carol", 54_323)):
+            running.tokens[name] = desk.tokens.create(name="test", user=name, uid=uid)[0]
+        yield running
+        for row in running.call("GET", "/api/v1/works?state=running&state=waiting&limit=1000").json["works"]:
+            running.call("POST", f"/api/v1/works/{row['key']}/cancel", {})
+        end = time.monotonic() + 10
+        while running.call("GET", "/api/v1/works?state=running&state=stopping").json["total"]:
+            assert time.monotonic() < end
+            time.sleep(0.05)
