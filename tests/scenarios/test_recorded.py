@@ -86,6 +86,7 @@ def test_there_is_something_to_check() -> None:
         "node_sorting": 10,
         "priorities": 20,
         "queue_fairness": 14,
+        "regressions": 3,
         "seeds": 12,
     }
     assert len({s.name for s in RECORDED}) == len(RECORDED)

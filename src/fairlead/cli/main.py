@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_group
@@ -72,6 +72,23 @@ def _nothing() -> None:
     """Do nothing: makes a group of what has one command only."""
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib import metadata
+
+        print(f"fairlead {metadata.version('fairlead')}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take the options before the command."""
+    del version
+
+
 class RootGroup(frame.PlainGroup):
     """`fairlead` itself."""
 
@@ -90,7 +107,7 @@ class RootGroup(frame.PlainGroup):
 
 
 app = frame.group(sentence="Decide who runs where and when, by priority and fairness, and say why.", cls=RootGroup)
-app.callback()(_nothing)
+app.callback()(_root)
 
 
 def run() -> None:

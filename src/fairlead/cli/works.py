@@ -223,6 +223,7 @@ def _work_fields(work: dict[str, Any]) -> list[tuple[str, str]]:
         ("ended", render.moment(work.get("ended_at_ms"))),
         ("ran", render.duration(ran) if ran is not None else ""),
         ("cpu time", render.duration(work["cpu_ms"]) if work.get("cpu_ms") else ""),
+        ("memory now", render.size(work["memory_bytes"]) if work.get("memory_bytes") else ""),
         ("peak memory", render.size(work["peak_memory_bytes"]) if work.get("peak_memory_bytes") else ""),
         ("grace", render.duration(work["grace_ms"]) if work.get("grace_ms") is not None else ""),
         ("time limit", render.duration(work["time_limit_ms"]) if work.get("time_limit_ms") else ""),

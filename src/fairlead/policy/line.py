@@ -96,14 +96,17 @@ class Lines:
 
     def next_application(self, leaf: Queue) -> Application | None:
         """The application to look at next, or None when none has anything to offer."""
-        heap = self.applications(leaf)
-        while heap:
-            entry = heap[0]
-            app: Application = entry[2]  # type: ignore[assignment]
-            if app.entry is entry:
-                return app
-            heappop(heap)
-        return None
+        while True:
+            heap = self.applications(leaf)
+            while heap:
+                entry = heap[0]
+                app: Application = entry[2]  # type: ignore[assignment]
+                if app.entry is entry:
+                    return app
+                heappop(heap)
+            if not leaf.open_demands:
+                return None
+            # Whoever was let out of the heap of parked ones has been placed in another way: let out the next.
 
     def park(self, app: Application, demands: list[Demand]) -> None:
         """Nothing of this application can be placed: leave it alone until one of the demands is woken."""

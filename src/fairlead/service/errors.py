@@ -84,20 +84,29 @@ def answer(
     return Response(msgspec.json.encode(body), status, dict(headers or {}), "application/json")
 
 
-def from_refusal(refusal: Refusal) -> Response:
-    """The response to a refused request."""
+def from_refusal(refusal: Refusal, path: str = "") -> Response:
+    """The response to a refused request; below /ws/ in the shape of Apache YuniKorn."""
     headers = {"WWW-Authenticate": 'Bearer realm="fairlead"'} if refusal.code == "unauthorized" else {}
     if refusal.code in ("unavailable", "too-many"):
         headers["Retry-After"] = "1"
-    return answer(STATUS.get(refusal.code, 400), refusal.code, refusal.message, refusal.field, refusal.details, headers)
+    status = STATUS.get(refusal.code, 400)
+    if path.startswith("/ws/"):
+        return as_yunikorn(status, refusal.message, headers)
+    return answer(status, refusal.code, refusal.message, refusal.field, refusal.details, headers)
+
+
+def as_yunikorn(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    """An error as Apache YuniKorn shows it."""
+    body = {"status_code": status, "message": message, "description": message}
+    return Response(msgspec.json.encode(body) + b"\n", status, dict(headers or {}), "application/json; charset=UTF-8")
 
 
 def install(app: FastAPI) -> None:
     """Make every error of the application have this shape."""
 
     @app.exception_handler(Refusal)
-    async def refused(_: Request, refusal: Refusal) -> Response:
-        return from_refusal(refusal)
+    async def refused(request: Request, refusal: Refusal) -> Response:
+        return from_refusal(refusal, request.url.path)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:

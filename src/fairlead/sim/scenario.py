@@ -162,7 +162,7 @@ class Course:
 
 
 def read_config(text: str) -> ClusterSpec:
-    """The queue file of a scenario; raises `ConfigurationRefused` with all its problems, or with what is not done yet."""
+    """A queue file; raises `ConfigurationRefused` with all its problems, or with what would be ignored."""
     try:
         spec = load_text(text)
     except ConfigurationError as e:

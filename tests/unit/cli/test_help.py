@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from typing import Any
 
 import pytest
@@ -101,6 +102,22 @@ def test_wrong_usage_is_one_sentence(run: Callable[..., Any], args: list[str], s
     """With a way on."""
     result = run(*args)
     assert (result.exit_code, result.stderr) == (2, said + "\n")
+
+
+def test_the_version_is_printed(run: Callable[..., Any]) -> None:
+    """That of the package."""
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (0, f"fairlead {metadata.version('fairlead')}\n")
+
+
+def test_a_missing_package_of_the_service_is_named() -> None:
+    """With the command that installs it."""
+    program = "import sys; sys.modules['uvicorn'] = None; sys.argv = ['fairlead', 'up']\nfrom fairlead.cli.main import run; run()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "fairlead: the service needs uvicorn, which is not installed; run: pip install 'fairlead[service]'\n"
+    )
 
 
 def test_clients_import_nothing_heavy() -> None:

@@ -131,6 +131,13 @@ def test_a_refused_configuration_is_the_result(where: str) -> None:
     assert "second child named 'A'" in answer["result"]["rejected"]
 
 
+def test_a_configuration_that_would_be_ignored_is_refused() -> None:
+    """What the scheduler does not act on yet is said, not passed over."""
+    rule = {"name": "tag", "value": "namespace", "create": True}
+    answer = run(config=CONFIG.replace("  queues:", f"  placementrules: {json.dumps([rule])}\n  queues:", 1))
+    assert "not yet" in answer["result"]["rejected"]
+
+
 def test_a_new_configuration_takes_effect() -> None:
     """A smaller maximum holds for what comes after."""
     smaller = CONFIG.replace("name: a\n", "name: a\n      resources: {max: {vcore: 3m}}\n")

@@ -22,6 +22,7 @@ from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
 from fairlead.service.desk import Desk, DeskOf, reader_of
+from fairlead.service.errors import ErrorAnswer
 from fairlead.service.yunikorn import shapes
 
 HEADERS = {
@@ -54,6 +55,7 @@ def _described(what: str, many: bool = True) -> dict[int | str, dict[str, Any]]:
         401: {"description": "Over TCP a token is needed.", **error},
         403: {"description": "This service is not for the caller.", **error},
         404: {"description": "There is no such partition.", **error},
+        422: {"description": "A parameter has no meaning here.", "model": ErrorAnswer},
         503: {"description": "The service is stopping.", **error},
     }
 

@@ -1,0 +1,385 @@
+"""The command line against a real service with real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+FAIRLEAD = [sys.executable, "-m", "fairlead.cli.main"]
+QUEUES = """
+partitions:
+  - name: default
+    preemption:
+      rule: priority
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: high
+            properties: {priority.offset: "100"}
+          - name: low
+"""
+ENDED = {"succeeded", "failed", "cancelled", "evicted", "lost", "timed_out", "rejected"}
+
+
+def clean_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("FAIRLEAD_")}
+
+
+@dataclass
+class Bench:
+    """A state directory, a socket, and the service on them."""
+
+    directory: Path
+    process: subprocess.Popen[bytes] | None = None
+    environment: dict[str, str] = field(default_factory=clean_environment)
+
+    def start(self) -> None:
+        (self.directory / "queues.yaml").write_text(QUEUES)
+        self.environment["FAIRLEAD_SOCKET"] = str(self.directory / "s.sock")
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    *FAIRLEAD,
+                    "up",
+                    "--config",
+                    str(self.directory / "queues.yaml"),
+                    "--state",
+                    str(self.directory / "state"),
+                    "--socket",
+                    str(self.directory / "s.sock"),
+                    "--no-tcp",
+                    "--resource",
+                    "vcore=2",
+                    "--resource",
+                    "memory=4Gi",
+                ],
+                env=self.environment,
+                stderr=log,
+                stdout=log,
+            )
+        deadline = time.monotonic() + 30
+        while self.run("queues").returncode != 0:
+            assert self.process.poll() is None, (self.directory / "log").read_text()
+            assert time.monotonic() < deadline, (self.directory / "log").read_text()
+            time.sleep(0.1)
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        assert self.process is not None
+        self.process.send_signal(how)
+        self.process.wait(20)
+
+    def run(self, *args: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*FAIRLEAD, *args],
+            capture_output=True,
+            text=True,
+            timeout=50,
+            env=self.environment,
+            check=False,
+            **settings,
+        )
+
+    def json(self, *args: str) -> Any:
+        done = self.run(*args, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def submit(self, *args: str) -> str:
+        done = self.run("submit", *args)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def until(self, key: str, *states: str) -> dict[str, Any]:
+        deadline = time.monotonic() + 20
+        while (work := self.json("show", key))["state"] not in (states or ENDED):
+            assert time.monotonic() < deadline, work
+            time.sleep(0.1)
+        return dict(work)
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    with tempfile.TemporaryDirectory(prefix="fl") as directory:
+        made = Bench(Path(directory))
+        made.start()
+        yield made
+        if made.process is not None and made.process.poll() is None:
+            for row in made.json("ls", "-s", "running", "-s", "waiting"):
+                made.run("cancel", row["key"])
+            made.stop()
+
+
+def test_work_is_waited_for_with_its_output_and_exit_status(bench: Bench) -> None:
+    """As if it had been run here."""
+    done = bench.run("submit", "--wait", "-q", "root.low", "--", "sh", "-c", "echo out; echo err >&2; exit 7")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "err\n")
+
+
+def test_a_signal_gives_128_and_its_number(bench: Bench) -> None:
+    """With a sentence."""
+    done = bench.run("submit", "--wait", "-q", "root.low", "--", "sh", "-c", "kill -9 $$")
+    assert done.returncode == 137
+    assert "SIGKILL" in done.stderr
+
+
+def test_the_time_limit_gives_124(bench: Bench) -> None:
+    """With a sentence."""
+    done = bench.run("submit", "--wait", "-q", "root.low", "--time-limit", "500ms", "--grace", "1", "--", "sleep", "30")
+    assert done.returncode == 124
+    assert "time limit" in done.stderr
+
+
+def test_a_submitted_work_is_listed_shown_and_read(bench: Bench, tmp_path: Path) -> None:
+    """With the documented keys, in its own directory, with its own environment."""
+    key = bench.submit(
+        "-q",
+        "root.low",
+        "-n",
+        "probe",
+        "-p",
+        "3",
+        "-e",
+        "COLOUR=red",
+        "--cwd",
+        str(tmp_path),
+        "--",
+        "sh",
+        "-c",
+        "pwd; echo $COLOUR",
+    )
+    work = bench.until(key)
+    assert (work["state"], work["exit_code"]) == ("succeeded", 0)
+    [row] = [r for r in bench.json("ls") if r["key"] == key]
+    keys = {"key", "name", "queue", "user", "priority", "state", "node", "exit_code", "reason"}
+    assert keys <= row.keys()
+    assert (row["name"], row["queue"], row["priority"], row["exit_code"]) == ("probe", "root.low", 3, 0)
+    assert bench.run("logs", key).stdout == f"{tmp_path.resolve()}\nred\n"
+    assert bench.run("logs", "-f", key).stdout == f"{tmp_path.resolve()}\nred\n"
+    assert "probe" in bench.run("show", key).stdout
+
+
+def test_work_that_cannot_fit_says_why_and_is_cancelled(bench: Bench) -> None:
+    """It waits, with numbers; taking it back is at once."""
+    key = bench.submit("-q", "root.low", "-c", "64", "--", "true")
+    answer = bench.json("why", key)
+    assert answer["reason"]["code"] == "too-big-for-every-node"
+    assert "64" in bench.run("why", key).stdout
+    assert bench.run("priority", key, "-4").stdout == f"{key} priority -4\n"
+    assert bench.run("cancel", key).stdout == f"{key} cancelled\n"
+    assert bench.run("cancel", key).returncode == 4
+
+
+def test_running_work_is_cancelled_with_its_children(bench: Bench) -> None:
+    """SIGTERM, and it is gone."""
+    key = bench.submit("-q", "root.low", "--grace", "2", "--", "sh", "-c", "sleep 97531 & sleep 97531")
+    bench.until(key, "running")
+    time.sleep(0.2)
+    assert bench.run("cancel", key).returncode == 0
+    assert bench.until(key)["state"] == "cancelled"
+    assert b"97531" not in b"".join(command_lines())
+
+
+def command_lines() -> Iterator[bytes]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            yield path.read_bytes()
+        except OSError:
+            continue
+
+
+def test_a_file_is_submitted_as_a_whole_or_not_at_all(bench: Bench, tmp_path: Path) -> None:
+    """The place of the mistake is the place in the file."""
+    file = tmp_path / "works.jsonl"
+    file.write_text('{"command": ["true"], "queue": "root.low"}\n{"command": ["true"], "queue": "root.nowhere"}\n')
+    before = len(bench.json("ls"))
+    done = bench.run("submit", "--file", str(file))
+    assert done.returncode == 4
+    assert f"{file}:2: queue: " in done.stderr
+    assert len(bench.json("ls")) == before
+    file.write_text('{"command": ["true"], "queue": "root.low"}\n' * 3)
+    keys = bench.submit("--file", str(file)).split()
+    assert len(keys) == 3
+    assert all(bench.until(key)["exit_code"] == 0 for key in keys)
+
+
+def test_queues_and_nodes_are_shown(bench: Bench) -> None:
+    """With what was declared."""
+    [root] = bench.json("queues")
+    assert {child["path"] for child in root["children"]} == {"root.high", "root.low"}
+    [node] = bench.json("nodes")
+    assert (node["capacity"]["vcore"], node["capacity"]["memory"]) == (2000, 4 * 2**30)
+    assert bench.run("drain", node["id"]).returncode == 0
+    assert bench.json("nodes")[0]["schedulable"] is False
+    assert bench.run("undrain", node["id"]).returncode == 0
+
+
+def test_the_configuration_is_shown_and_a_bad_one_refused(bench: Bench, tmp_path: Path) -> None:
+    """With line and column in the file that was given."""
+    assert bench.run("config", "show").stdout == QUEUES
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(QUEUES.replace("submitacl", "sumbitacl"))
+    done = bench.run("config", "apply", str(bad))
+    assert done.returncode == 1
+    assert f"{bad}:8:9: " in done.stderr
+
+
+def test_waiting_survives_a_service_that_is_killed(bench: Bench) -> None:
+    """Work goes on, its output arrives once, its exit status is right."""
+    script = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.5; done; exit 5"
+    with subprocess.Popen(
+        [*FAIRLEAD, "submit", "--wait", "-q", "root.low", "--", "sh", "-c", script],
+        env=bench.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as waiting:
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline() == "1\n"
+        bench.stop(signal.SIGKILL)
+        bench.start()
+        out, err = waiting.communicate(timeout=40)
+    assert out.split() == ["2", "3", "4", "5", "6", "7", "8"]
+    assert waiting.returncode == 5
+    assert "Trying for" in err
+
+
+def test_the_journal_is_verified_and_replayed_while_the_service_lives(bench: Bench) -> None:
+    """All decisions are as recorded."""
+    state = str(bench.directory / "state")
+    assert bench.run("journal", "verify", state).returncode == 0
+    done = bench.run("journal", "replay", state)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "are as recorded" in done.stdout
+    assert "WorkSubmitted" in bench.run("journal", "events", state).stdout
+
+
+def test_doctor_finds_the_service(bench: Bench) -> None:
+    """And says what is enforced here."""
+    findings = {f["what"]: f for f in bench.json("doctor")}
+    assert findings["service"]["level"] == "ok"
+    assert "memory limit" in findings
+
+
+def test_a_second_service_on_the_same_state_is_refused_in_a_sentence(bench: Bench) -> None:
+    """Status 1."""
+    done = bench.run(
+        "up", "--state", str(bench.directory / "state"), "--no-tcp", "--socket", str(bench.directory / "t.sock")
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("fairlead: ")
+    assert "Traceback" not in done.stderr
+
+
+# --- the demo ------------------------------------------------------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def read_until(stream: Any, wanted: Callable[[str], bool]) -> list[str]:
+    lines = []
+    for line in stream:
+        lines.append(line)
+        if wanted(line):
+            return lines
+    raise AssertionError("".join(lines))
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_the_demo_shows_real_work_and_leaves_nothing_behind(tmp_path: Path, how: signal.Signals) -> None:
+    """Not even when it is stopped in the middle; and it can be started again at once."""
+    port = str(free_port())
+    for _ in range(2):
+        with subprocess.Popen(
+            [*FAIRLEAD, "demo", "--state", str(tmp_path / "demo"), "--port", port],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=clean_environment(),
+        ) as demo:
+            read_until(demo.stdout, lambda line: "nightly-report" in line and "running" in line)
+            read_until(demo.stdout, lambda line: "mail-digest" in line and "waiting" in line)
+            demo.send_signal(how)
+            _, said = demo.communicate(timeout=30)
+        assert demo.returncode == 0, said
+        assert "the demo is over" in said
+        assert str(tmp_path).encode() not in b"".join(command_lines())
+        assert b"nightly-report" not in b"".join(command_lines())
+
+
+@pytest.mark.slow
+def test_the_demo_plays_to_its_end(tmp_path: Path) -> None:
+    """One waits, two make room, one fails, and it leaves by itself."""
+    done = subprocess.run(
+        [*FAIRLEAD, "demo", "--once", "--state", str(tmp_path / "demo"), "--port", str(free_port())],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=150,
+        env=clean_environment(),
+    )
+    assert done.returncode == 0, done.stderr
+    for part in (
+        "mail-digest in root.batch (0): waiting: ",
+        "nightly-report in root.batch (0): evicted",
+        "thumbnails in root.batch (0): evicted",
+        "notebook in root.interactive (50): succeeded",
+        "too-large in root.batch (0): waiting: needs",
+        "with exit status 3",
+        "mail-digest in root.batch (0): succeeded",
+    ):
+        assert part in done.stdout, part
+
+
+def test_the_demo_says_when_its_port_is_taken(tmp_path: Path) -> None:
+    """And starts nothing."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            [*FAIRLEAD, "demo", "--state", str(tmp_path / "demo"), "--port", port],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+    assert done.returncode == 1
+    assert f"cannot serve on 127.0.0.1:{port}" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "demo").exists()
+
+
+def test_the_service_of_a_demo_that_is_killed_ends_too(tmp_path: Path) -> None:
+    """The kernel tells it."""
+    with subprocess.Popen(
+        [*FAIRLEAD, "demo", "--state", str(tmp_path / "demo"), "--port", str(free_port())],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=clean_environment(),
+    ) as demo:
+        read_until(demo.stdout, lambda line: "nightly-report" in line and "running" in line)
+        demo.kill()
+    deadline = time.monotonic() + 20
+    while any(b"fairlead.cli.attached" in line and str(tmp_path).encode() in line for line in command_lines()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -1,0 +1,210 @@
+"""Preemption by priority: the fewest, lowest victims on one node, paid for by one placement, with the space held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead.core.decisions import Allocated, Evict, Reserved
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, DrainNode, Release
+from fairlead.core.resources import Limits, Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, PreemptionSpec, QueueSpec
+from fairlead.scheduler import Scheduler
+
+
+def cluster(*queues: QueueSpec, nodes: dict[str, int] | None = None, rule: str = "priority") -> Scheduler:
+    """A cluster with these leaves (default: a and b) and nodes of so many whole cores."""
+    leaves = queues or (QueueSpec(name="a"), QueueSpec(name="b"))
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=PreemptionSpec(rule=rule)),)))
+    for name, cores in (nodes or {"n1": 4}).items():
+        s.handle(AddNode(NodeSpec(id=name, capacity=Resources({"vcore": cores * 1000}))), 0)
+    return s
+
+
+def submit(s: Scheduler, key: str, cores: int, priority: int = 0, queue: str = "root.a", now: int = 0, **more: Any) -> None:
+    """One application with one ask of the same name."""
+    s.handle(AddApplication(ApplicationSpec(id=key, queue=queue)), now)
+    ask = AskSpec(application=key, key=key, resources=Resources({"vcore": cores * 1000}), priority=priority, **more)
+    s.handle(AddAsks((ask,)), now)
+
+
+def run(s: Scheduler, now: int = 0) -> tuple[list[str], list[str]]:
+    """Who starts (`key@node`) and who is told to stop."""
+    decided = s.schedule(now)
+    s.check()
+    return (
+        [f"{d.key}@{d.node}" for d in decided if isinstance(d, Allocated)],
+        [d.key for d in decided if isinstance(d, Evict)],
+    )
+
+
+def gone(s: Scheduler, key: str, now: int) -> None:
+    """The victim has stopped."""
+    s.handle(Release(key, key, Cause.PREEMPTED_BY_SCHEDULER), now)
+    s.check()
+
+
+def test_only_as_many_as_needed_are_stopped_and_the_lowest_first() -> None:
+    """Of three that could go, the one of the lowest priority is enough."""
+    s = cluster()
+    for key, priority in (("mid", 5), ("low", 1), ("high", 7)):
+        submit(s, key, 1, priority)
+    submit(s, "other", 1, 6)
+    assert run(s)[1] == []
+    submit(s, "urgent", 1, 9, now=1)
+    assert run(s, 1) == ([], ["low"])
+
+
+def test_the_preemptor_runs_when_its_victim_is_gone_and_not_before() -> None:
+    """The space is held meanwhile: a small one that came later must not take it."""
+    s = cluster()
+    submit(s, "low", 4, 1)
+    run(s)
+    submit(s, "urgent", 3, 9, now=1)
+    assert run(s, 1) == ([], ["low"])
+    submit(s, "small", 2, 8, now=2)
+    assert run(s, 2) == ([], [])
+    gone(s, "low", 3)
+    assert run(s, 3) == (["urgent@n1"], [])
+    reason = s.why("small", "small")
+    assert reason is not None
+    assert reason.code == "cluster-full"
+
+
+def test_equal_priority_is_never_stopped() -> None:
+    """Strictly lower only."""
+    s = cluster()
+    submit(s, "first", 4, 5)
+    run(s)
+    submit(s, "second", 1, 5, now=1)
+    assert run(s, 1) == ([], [])
+
+
+def test_nobody_is_stopped_when_it_would_not_be_enough() -> None:
+    """All or nothing: the low one alone does not make room for four cores."""
+    s = cluster()
+    submit(s, "low", 2, 1)
+    submit(s, "high", 2, 10)
+    run(s)
+    submit(s, "urgent", 4, 9, now=1)
+    assert run(s, 1) == ([], [])
+
+
+def test_the_node_with_the_fewest_victims_is_taken() -> None:
+    """One large victim rather than four small ones."""
+    s = cluster(nodes={"n1": 4, "n2": 4})
+    submit(s, "large", 4, 3)
+    run(s)
+    for i in range(4):
+        submit(s, f"small{i}", 1, 1, now=1)
+    run(s, 1)
+    submit(s, "urgent", 4, 9, now=2)
+    assert run(s, 2) == ([], ["large"])
+
+
+def test_an_offset_counts_across_queues_and_not_within_one() -> None:
+    """In its own queue a priority is compared as it is; elsewhere after the queues' offsets."""
+    s = cluster(QueueSpec(name="a", properties={"priority.offset": "100"}), QueueSpec(name="b"))
+    submit(s, "a5", 2, 5, "root.a")
+    submit(s, "b50", 2, 50, "root.b")
+    run(s)
+    submit(s, "a4", 2, 4, "root.a", now=1)
+    assert run(s, 1) == ([], ["b50"])
+
+
+def test_a_fenced_queue_lends_its_work_the_fence_and_no_more() -> None:
+    """Work behind a priority fence counts as the fence's offset, however high its own priority."""
+    fence = {"priority.policy": "fence", "priority.offset": "2"}
+    s = cluster(QueueSpec(name="a"), QueueSpec(name="b", properties=fence))
+    submit(s, "proud", 4, 1000, "root.b")
+    run(s)
+    submit(s, "plain", 4, 3, "root.a", now=1)
+    assert run(s, 1) == ([], ["proud"])
+
+
+def test_a_preemption_fence_keeps_the_preemptor_inside() -> None:
+    """With `preemption.policy: fence` only work below the fence may go."""
+    s = cluster(QueueSpec(name="a", properties={"preemption.policy": "fence"}), QueueSpec(name="b"))
+    submit(s, "other", 4, 1, "root.b")
+    run(s)
+    submit(s, "urgent", 4, 9, "root.a", now=1)
+    assert run(s, 1) == ([], [])
+
+
+def test_work_in_a_queue_that_disables_preemption_stays() -> None:
+    """`preemption.policy: disabled` protects what runs there."""
+    s = cluster(QueueSpec(name="a"), QueueSpec(name="b", properties={"preemption.policy": "disabled"}))
+    submit(s, "safe", 4, 1, "root.b")
+    run(s)
+    submit(s, "urgent", 4, 9, "root.a", now=1)
+    assert run(s, 1) == ([], [])
+
+
+def test_an_ask_that_must_not_preempt_waits() -> None:
+    """`allow_preempt_other` false: ahead in line, but nobody is stopped for it."""
+    s = cluster()
+    submit(s, "low", 4, 1)
+    run(s)
+    submit(s, "polite", 4, 9, now=1, allow_preempt_other=False)
+    assert run(s, 1) == ([], [])
+
+
+def test_room_in_the_own_queue_is_made_too() -> None:
+    """The queue is at its maximum while the node has room: a lower one of the same queue goes."""
+    s = cluster(QueueSpec(name="a", max=Limits({"vcore": 2000})), nodes={"n1": 8})
+    submit(s, "low", 2, 1)
+    run(s)
+    submit(s, "urgent", 2, 9, now=1)
+    assert run(s, 1) == ([], ["low"])
+    gone(s, "low", 2)
+    assert run(s, 2) == (["urgent@n1"], [])
+
+
+def test_room_that_appears_elsewhere_is_taken_at_once_and_the_hold_ends() -> None:
+    """A nominated ask may run on another node first; nobody else is told to stop for it."""
+    s = cluster()
+    submit(s, "low", 4, 1)
+    run(s)
+    submit(s, "urgent", 4, 9, now=1)
+    decided = s.schedule(1)
+    assert any(isinstance(d, Reserved) and d.node == "n1" for d in decided)
+    s.handle(AddNode(NodeSpec(id="n2", capacity=Resources({"vcore": 4000}))), 2)
+    assert run(s, 2) == (["urgent@n2"], [])
+    gone(s, "low", 3)
+    submit(s, "next", 4, 0, now=4)
+    assert run(s, 4) == (["next@n1"], [])
+
+
+def test_a_victim_is_stopped_once_only() -> None:
+    """While it is on its way out neither its own preemptor nor another one stops anything again for the same space."""
+    s = cluster()
+    submit(s, "low", 4, 1)
+    run(s)
+    submit(s, "urgent", 2, 9, now=1)
+    assert run(s, 1) == ([], ["low"])
+    submit(s, "second", 2, 8, now=2)
+    for now in (2, 3, 4):
+        assert run(s, now) == ([], [])
+    gone(s, "low", 5)
+    assert run(s, 5) == (["urgent@n1", "second@n1"], [])
+
+
+def test_a_drained_node_is_no_place_to_make_room_on() -> None:
+    """Draining it also ends a hold on it: the next plan is for another node."""
+    s = cluster(nodes={"n1": 4, "n2": 4})
+    submit(s, "two", 4, 2)
+    submit(s, "one", 4, 1)
+    assert run(s)[0] == ["two@n1", "one@n2"]
+    submit(s, "urgent", 4, 9, now=1)
+    assert run(s, 1) == ([], ["one"])
+    s.handle(DrainNode("n2"), 2)
+    assert run(s, 2) == ([], ["two"])
+
+
+def test_without_the_rule_nobody_is_stopped() -> None:
+    """YuniKorn's default never preempts by priority alone."""
+    s = cluster(rule="guarantee")
+    submit(s, "low", 4, 1)
+    run(s)
+    submit(s, "urgent", 4, 9, now=1)
+    assert run(s, 1) == ([], [])

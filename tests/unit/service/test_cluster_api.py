@@ -1,0 +1,117 @@
+"""Queues, nodes, configuration, figures, and what the service says of itself."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+
+def flat(queue: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    found = {queue["path"]: queue}
+    for child in queue["children"]:
+        found |= flat(child)
+    return found
+
+
+def test_queues_show_what_they_may_use_and_use(served: Any) -> None:
+    """The tree, with sums at the parent."""
+    key = served.submit("/bin/sleep", "20", queue="root.small", resources={"vcore": 600}, priority=5, grace_ms=100)
+    waits = served.submit("/bin/sleep", "20", queue="root.small", resources={"vcore": 600}, priority=4)
+    served.wait(key, "running")
+    queues = flat(served.call("GET", "/api/v1/queues", who="bob").json["queues"][0])
+    small, root = queues["root.small"], queues["root"]
+    assert (small["leaf"], small["state"], small["max"]) == (True, "active", {"vcore": 1000})
+    assert (small["allocated"], small["pending"], small["headroom"]["vcore"]) == ({"vcore": 600}, {"vcore": 600}, 400)
+    assert (small["waiting"], small["running_apps"], small["priority"]) == (1, 1, 4)
+    assert root["allocated"]["vcore"] >= 600
+    assert root["waiting"] >= 1
+    for each in (waits, key):
+        served.call("POST", f"/api/v1/works/{each}/cancel", {})
+    served.wait(key)
+    assert flat(served.call("GET", "/api/v1/queues").json["queues"][0])["root.small"]["priority"] is None
+
+
+def test_the_machine_is_a_node_and_can_be_drained(served: Any) -> None:
+    """By administrators; drained, it takes no new work."""
+    node = served.call("GET", "/api/v1/nodes").json["nodes"][0]
+    assert node["capacity"] == {"gpu": 2, "memory": 8 * 2**30, "vcore": 4000}
+    assert node["schedulable"] is True
+    assert served.call("POST", f"/api/v1/nodes/{node['id']}/drain", {}, "bob").status == 403
+    assert served.call("POST", f"/api/v1/nodes/{node['id']}/drain", {}).json["schedulable"] is False
+    key = served.submit("/bin/true")
+    assert served.show(key)["state"] == "waiting"
+    assert served.call("POST", f"/api/v1/nodes/{node['id']}/undrain", {}).json["schedulable"] is True
+    assert served.wait(key)["state"] == "succeeded"
+    assert served.call("POST", "/api/v1/nodes/nowhere/drain", {}).error["code"] == "not-found"
+
+
+def test_the_service_says_what_it_is_and_what_it_enforces(served: Any) -> None:
+    """Each capability with a sentence."""
+    info = served.call("GET", "/api/v1/info", who="bob").json
+    assert (info["user"], info["is_admin"], info["serves"], info["pid"]) == ("bob", False, "everyone", os.getpid())
+    assert info["partition_total"]["vcore"] == 4000
+    assert info["journal"]["last_seq"] > 0
+    assert info["journal"]["size_bytes"] > 0
+    assert info["problems"] == []
+    assert {"from_snapshot", "records", "milliseconds", "notes"} == set(info["recovery"])
+    assert all(set(c) == {"enforced", "how"} and c["how"] for c in info["capabilities"].values())
+
+
+def test_a_queue_file_is_checked_with_all_its_problems(served: Any) -> None:
+    """Line, column, path; and nothing changes."""
+    bad = "partitions:\n  - name: default\n    queues:\n      - name: root\n        queues:\n          - nome: x\n"
+    verdict = served.call("POST", "/api/v1/config/check", {"text": bad}, "bob").json
+    assert verdict["ok"] is False
+    assert verdict["errors"][0]["line"] == 6
+    good = served.call("GET", "/api/v1/config", who="bob").json["text"]
+    assert served.call("POST", "/api/v1/config/check", {"text": good}).json["ok"] is True
+
+
+def test_a_queue_file_is_put_in_force_by_administrators(served: Any) -> None:
+    """As one step; a bad one changes nothing, and is answered with everything that is wrong."""
+    before = served.call("GET", "/api/v1/config").json
+    grown = before["text"].replace("- name: batch", "- name: batch\n          - name: extra")
+    assert served.call("PUT", "/api/v1/config", {"text": grown}, "bob").status == 403
+    applied = served.call("PUT", "/api/v1/config", {"text": grown}).json
+    assert applied["checksum"] != before["checksum"]
+    assert served.wait(served.submit("/bin/true", queue="root.extra"))["state"] == "succeeded"
+    refused = served.call("PUT", "/api/v1/config", {"text": grown.replace("vcore: 1}", "vcore: -1}")})
+    assert refused.status == 422
+    assert refused.error["details"]
+    other = "partitions: [{name: gpu, queues: [{name: root, submitacl: '*'}]}]"
+    assert "partition default" in served.call("PUT", "/api/v1/config", {"text": other}).error["message"]
+    assert served.call("GET", "/api/v1/config").json == applied
+    assert served.call("PUT", "/api/v1/config", {"text": before["text"]}).json == before
+
+
+def test_figures_for_prometheus_add_up(served: Any) -> None:
+    """Parsed by the library that reads them; no series a work."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    served.wait(served.submit("/bin/true"))
+    text = served.call("GET", "/metrics").body.decode()
+    samples = {
+        (s.name, tuple(sorted(s.labels.items()))): s.value for f in text_string_to_metric_families(text) for s in f.samples
+    }
+    assert samples["fairlead_healthy", ()] == 1
+    assert samples["fairlead_allocations_total", ()] >= 1
+    assert samples["fairlead_works", (("state", "succeeded"),)] >= 1
+    assert samples["fairlead_turn_seconds_count", ()] == samples["fairlead_turn_seconds_bucket", (("le", "+Inf"),)] > 0
+    node = served.desk.workplace.node
+    assert samples["fairlead_node_resource", (("kind", "capacity"), ("node", node), ("resource", "vcore"))] == 4000
+
+
+def test_the_description_is_openapi_3_1_and_names_every_route(served: Any) -> None:
+    """With the shape of errors; and no page asks another host for anything."""
+    described = served.call("GET", "/api/v1/openapi.json").json
+    assert described["openapi"].startswith("3.1")
+    submit = described["paths"]["/api/v1/works"]["post"]
+    assert {"201", "401", "409", "413", "422", "503"} <= set(submit["responses"])
+    assert submit["responses"]["422"]["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorAnswer")
+    assert {"/ws/v1/partitions", "/metrics", "/healthz", "/api/v1/events"} <= set(described["paths"])
+    assert "HTTPValidationError" not in described["components"]["schemas"]
+    assert served.call("GET", "/docs").status == served.call("GET", "/redoc").status == 404
