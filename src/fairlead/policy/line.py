@@ -120,6 +120,8 @@ class Lines:
         for demand in list(leaf.open_demands):
             if demand.is_blocked:
                 del leaf.open_demands[demand]
+                if demand.obstacle is None and demand.shape is not None:
+                    demand.shape.waiting[demand] = None
                 continue
             candidate = demand.candidate
             if candidate is not None and candidate.entry is not None and demand.serves(candidate):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -110,10 +111,13 @@ def test_the_version_is_printed(run: Callable[..., Any]) -> None:
     assert (result.exit_code, result.stdout) == (0, f"fairlead {metadata.version('fairlead')}\n")
 
 
-def test_a_missing_package_of_the_service_is_named() -> None:
+def test_a_missing_package_of_the_service_is_named(tmp_path: Path) -> None:
     """With the command that installs it."""
-    program = "import sys; sys.modules['uvicorn'] = None; sys.argv = ['fairlead', 'up']\nfrom fairlead.cli.main import run; run()"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    program = "import sys; sys.modules['uvicorn'] = None\nfrom fairlead.cli.main import run; run()"
+    args = ["up", "--state", str(tmp_path), "--socket", str(tmp_path / "s"), "--no-tcp"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *args], capture_output=True, text=True, check=False, timeout=30
+    )
     assert done.returncode == 1
     assert done.stderr == (
         "fairlead: the service needs uvicorn, which is not installed; run: pip install 'fairlead[service]'\n"
