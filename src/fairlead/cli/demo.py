@@ -85,7 +85,7 @@ def _require_free(host: str, port: int) -> None:
     except OSError as error:
         raise Failure(
             f"cannot serve on {host}:{port}: {(error.strerror or str(error)).lower()}. Is a demo running already? "
-            f"Choose another port with --port (`make run PORT={port + 1}`)."
+            f"Choose another port: `fairlead demo --port {port + 1}`."
         ) from None
 
 

@@ -8,7 +8,7 @@ appending decisions to `out`, in order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fairlead.core.applications import NO_PRIORITY, Application, Ask, line_group
 from fairlead.core.decisions import (
@@ -302,6 +302,8 @@ class Partition:
         """An ask or allocation changes its size in place; a running one may go over any limit."""
         old, new = ask.items, spec.resources.items
         app, queue = ask.app, ask.app.queue
+        # Only the amount can change: what else the report says is not what it was submitted with.
+        spec = replace(ask.spec, resources=spec.resources)
         if ask.pending:
             self.dequeue(ask, withdraw=True)
             queue.take_pending(old)
@@ -397,6 +399,7 @@ class Partition:
         for shape in list(self.nodes.unfit):
             self.nodes.clear_unfit(shape)
         for queue in self.root.walk():
+            queue.forget_lines()
             for demand in list(queue.waiting):
                 del queue.waiting[demand]
                 demand.wake()

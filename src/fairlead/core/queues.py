@@ -368,12 +368,27 @@ class Queue:
             self.parent.changed_children.append(self)
 
     def wake(self) -> None:
-        """Something here may be placeable again, or for the first time."""
+        """Something here may be placeable again, or for the first time.
+
+        A queue that is awake and touched has awake queues above it: its parent goes to sleep only after it has looked at
+        every touched child. So the way up ends there.
+        """
         queue: Queue | None = self
-        while queue is not None:
+        while queue is not None and (queue.asleep or not queue.touched):
             queue.asleep = False
             queue.touch()
             queue = queue.parent
+
+    def forget_lines(self) -> None:
+        """Who comes before whom may be decided by other criteria now: keys made before cannot be compared with new ones.
+
+        The caller touches every child and every application that waits.
+        """
+        self.heap.clear()
+        self.open_demands.clear()
+        for demand in (*self.demands.values(), *self.gates.values()):
+            demand.parked.clear()
+            demand.candidate = None
 
     def touch_app(self, app: Application) -> None:
         """The application's place in line may have changed, or it has something new to offer."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
+    from fairlead.core.resources import Items
     from fairlead.policy.line import Lines
 
 
@@ -95,7 +96,7 @@ def node_for(partition: Partition, batch: Batch) -> Node | None:
 
 def _first_node(partition: Partition, shape: Shape) -> Node | None:
     """The first node in order with room for the shape; None marks the shape as unfit until a node gains."""
-    if not _root_has_room(partition.root, shape):
+    if not root_has_room(partition.root, shape.items):
         partition.nodes.mark_unfit(shape, by_root=True)
         return None
     if shape.required_node:
@@ -109,9 +110,10 @@ def _first_node(partition: Partition, shape: Shape) -> Node | None:
     return node
 
 
-def _root_has_room(root: Queue, shape: Shape) -> bool:
+def root_has_room(root: Queue, items: Items) -> bool:
+    """Whether all nodes together have this much unused; a name that no node has is 0."""
     limit, used = root.max or {}, root.allocated
-    for name, amount in shape.items:
+    for name, amount in items:
         if used.get(name, 0) + amount > limit.get(name, 0):
             return False
     return True

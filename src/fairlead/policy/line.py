@@ -38,6 +38,7 @@ class Lines:
         for child in changed:
             child.touched = False
             if child.asleep or child.state is QueueState.STOPPED or not child.has_pending:
+                child.asleep = True
                 child.entry = None
                 continue
             self._pushes += 1

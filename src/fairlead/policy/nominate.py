@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.lifecycle import State
+from fairlead.policy.allocate import root_has_room
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -33,4 +34,4 @@ def _may_run(ask: Ask) -> bool:
     app = ask.app
     if app.state is State.ACCEPTED and app.queue.gate_closed(app.id) is not None:
         return False
-    return app.queue.short_of_room(ask.items) is None
+    return app.queue.short_of_room(ask.items) is None and root_has_room(app.queue.lineage[-1], ask.items)

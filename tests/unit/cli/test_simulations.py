@@ -56,7 +56,7 @@ def test_a_trace_is_replayed(run: Callable[..., Any], tmp_path: Path) -> None:
     )
     result = run("sim", "run", "--nodes", str(tmp_path / "n.csv"), "--tasks", str(tmp_path / "t.csv"), "--json")
     assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["submitted"] == 1
+    assert json.loads(result.stdout)["totals"]["completed"] == 1
 
 
 def test_a_scenario_that_is_none_has_status_2(run: Callable[..., Any], tmp_path: Path) -> None:

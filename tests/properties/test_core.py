@@ -1,0 +1,271 @@
+"""The core under random events: the books hold after every step, and the laws after every scheduling call.
+
+Two schedulers get the same events. The second places in other portions, which must decide the same; it stands for every
+other process that replays the journal.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from properties.laws import Before, evictions_pay_for_a_placement, every_wait_has_a_reason
+from properties.worlds import ASKED, CAPACITY, CLUSTER, LEAVES, PICK, PRIORITY
+
+from fairlead.core.applications import Application, Ask
+from fairlead.core.decisions import Decision, Evict
+from fairlead.core.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Cause,
+    Configure,
+    DrainNode,
+    Event,
+    Release,
+    RemoveApplication,
+    RemoveNode,
+    SetPriority,
+    UndrainNode,
+    UpdateNode,
+)
+from fairlead.core.partition import Partition
+from fairlead.core.resources import Resources
+from fairlead.core.specs import TAG_CREATION_TIME, TAG_FOREIGN, TAG_REQUIRED_NODE, ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
+from fairlead.journal import codec
+from fairlead.scheduler import Scheduler, allocations
+
+SETTLED_WITHIN = 200
+"""Calls after which nothing more may be decided, if nothing happens."""
+START_MS = 1_700_000_000_000
+
+
+class Cluster(RuleBasedStateMachine):
+    """One scheduler and its twin under whatever may happen."""
+
+    @initialize(spec=CLUSTER)
+    def start(self, spec: ClusterSpec) -> None:
+        self.now_ms = START_MS
+        self.scheduler, self.twin = Scheduler(spec, self.now_ms), Scheduler(spec, self.now_ms)
+        self.orders: list[Evict] = []
+        self.made = 0
+        self.settled = False
+
+    @property
+    def part(self) -> Partition:
+        return self.scheduler.cluster.partitions["default"]
+
+    def name(self, kind: str) -> str:
+        self.made += 1
+        return f"{kind}{self.made}"
+
+    def handle(self, event: Event) -> None:
+        self.settled = False
+        assert codec.decode_event(codec.encode(event)) == event
+        decisions = self.scheduler.handle(event, self.now_ms)
+        assert self.twin.handle(event, self.now_ms) == decisions
+        self.take(decisions)
+
+    def take(self, decisions: list[Decision]) -> None:
+        assert codec.decode_decisions(codec.encode_all(decisions)) == tuple(decisions)
+        self.orders += [d for d in decisions if isinstance(d, Evict)]
+
+    # -- what there is to pick from --
+
+    def node(self, pick: int) -> str:
+        ids = [*self.part.nodes.nodes, "elsewhere"]
+        return ids[pick % len(ids)]
+
+    def app(self, pick: int) -> Application | None:
+        apps = list(self.part.applications.values())
+        return apps[pick % len(apps)] if apps else None
+
+    def ask(self, pick: int) -> Ask | None:
+        asks = [ask for app in self.part.applications.values() for ask in app.asks.values()]
+        return asks[pick % len(asks)] if asks else None
+
+    # -- nodes --
+
+    @rule(capacity=CAPACITY, open_=st.sampled_from([True, True, True, False]), count=st.sampled_from([1, 1, 2, 14]))
+    def add_nodes(self, capacity: Resources, open_: bool, count: int) -> None:
+        for _ in range(count if len(self.part.nodes.nodes) < 20 else 0):
+            self.handle(AddNode(NodeSpec(id=self.name("n"), capacity=capacity, schedulable=open_)))
+
+    @rule(pick=PICK, capacity=CAPACITY)
+    def resize_node(self, pick: int, capacity: Resources) -> None:
+        self.handle(UpdateNode(self.node(pick), capacity))
+
+    @rule(pick=PICK, what=st.sampled_from([DrainNode, UndrainNode, RemoveNode]))
+    def change_node(self, pick: int, what: type[DrainNode] | type[UndrainNode] | type[RemoveNode]) -> None:
+        self.handle(what(self.node(pick)))
+
+    @rule(pick=PICK, used=ASKED, gone=st.booleans())
+    def others_use_a_node(self, pick: int, used: Resources, gone: bool) -> None:
+        key = f"foreign{pick % 2}"
+        if gone:
+            self.handle(Release("", key))
+        else:
+            tags = {TAG_FOREIGN: "default"}
+            self.handle(AddAsks((AskSpec(application="", key=key, resources=used, tags=tags, node=self.node(pick)),)))
+
+    # -- applications and asks --
+
+    @rule(queue=st.sampled_from([*LEAVES, "root.nowhere"]), user=st.sampled_from(["ann", "bob"]))
+    def add_application(self, queue: str, user: str) -> None:
+        self.handle(AddApplication(ApplicationSpec(id=self.name("a"), queue=queue, user=user)))
+
+    @rule(
+        queue=st.sampled_from(LEAVES),
+        resources=ASKED,
+        priority=PRIORITY,
+        count=st.integers(1, 3),
+        opted_out=st.sampled_from([False, False, False, True]),
+        seconds_ago=st.sampled_from([None, None, None, 0, 5]),
+    )
+    def submit(
+        self, queue: str, resources: Resources, priority: int, count: int, opted_out: bool, seconds_ago: int | None
+    ) -> None:
+        app = self.name("a")
+        self.handle(AddApplication(ApplicationSpec(id=app, queue=queue, user="ann")))
+        tags = {} if seconds_ago is None else {TAG_CREATION_TIME: str(self.now_ms // 1000 - seconds_ago)}
+        self.handle(
+            AddAsks(
+                tuple(
+                    AskSpec(
+                        application=app,
+                        key=self.name("k"),
+                        resources=resources,
+                        priority=priority,
+                        tags=tags,
+                        allow_preempt_self=not opted_out,
+                        allow_preempt_other=not opted_out,
+                    )
+                    for _ in range(count)
+                )
+            )
+        )
+
+    @rule(pick=PICK, asks=st.lists(st.tuples(ASKED, PRIORITY), min_size=1, max_size=3))
+    def ask_for_more(self, pick: int, asks: list[tuple[Resources, int]]) -> None:
+        app = self.app(pick)
+        if app is not None:
+            self.handle(
+                AddAsks(
+                    tuple(
+                        AskSpec(application=app.id, key=self.name("k"), resources=resources, priority=priority)
+                        for resources, priority in asks
+                    )
+                )
+            )
+
+    @rule(pick=PICK, node=PICK, resources=ASKED, priority=PRIORITY)
+    def ask_for_one_node(self, pick: int, node: int, resources: Resources, priority: int) -> None:
+        app = self.app(pick)
+        if app is not None:
+            tags = {TAG_REQUIRED_NODE: self.node(node)}
+            spec = AskSpec(application=app.id, key=self.name("k"), resources=resources, priority=priority, tags=tags)
+            self.handle(AddAsks((spec,)))
+
+    @rule(pick=PICK, node=PICK, resources=ASKED, placeholder=st.booleans())
+    def report_a_running_one(self, pick: int, node: int, resources: Resources, placeholder: bool) -> None:
+        app = self.app(pick)
+        if app is not None:
+            group = "g" if placeholder else ""
+            spec = AskSpec(
+                application=app.id,
+                key=self.name("k"),
+                resources=resources,
+                node=self.node(node),
+                placeholder=placeholder,
+                task_group=group,
+            )
+            self.handle(AddAsks((spec,)))
+
+    @rule(pick=PICK, resources=ASKED)
+    def resize_an_ask(self, pick: int, resources: Resources) -> None:
+        ask = self.ask(pick)
+        if ask is not None:
+            spec = AskSpec(application=ask.app.id, key=ask.key, resources=resources, priority=ask.priority)
+            self.handle(AddAsks((spec,)))
+
+    @rule(pick=PICK, priority=PRIORITY, whole=st.booleans())
+    def set_priority(self, pick: int, priority: int, whole: bool) -> None:
+        ask = self.ask(pick)
+        if ask is not None:
+            self.handle(SetPriority(ask.app.id, "" if whole else ask.key, priority))
+
+    @rule(pick=PICK, cause=st.sampled_from([*Cause]), whole=st.sampled_from([False, False, False, True]))
+    def release(self, pick: int, cause: Cause, whole: bool) -> None:
+        ask = self.ask(pick)
+        if ask is not None:
+            self.handle(Release(ask.app.id, "" if whole else ask.key, cause))
+
+    @rule(pick=PICK)
+    def remove_application(self, pick: int) -> None:
+        app = self.app(pick)
+        if app is not None:
+            self.handle(RemoveApplication(app.id))
+
+    @precondition(lambda self: self.orders)
+    @rule(pick=PICK)
+    def confirm(self, pick: int) -> None:
+        order = self.orders.pop(pick % len(self.orders))
+        self.handle(Release(order.application, order.key, order.cause))
+
+    # -- the rest --
+
+    @rule(spec=CLUSTER)
+    def reconfigure(self, spec: ClusterSpec) -> None:
+        self.handle(Configure(spec))
+
+    @rule(millis=st.sampled_from([1, 100, 1_000, 2_500, 15_000, 30_000, 300_000, 80 * 3_600_000]))
+    def time_passes(self, millis: int) -> None:
+        self.settled = False
+        self.now_ms += millis
+
+    @rule(limit=st.integers(0, 5), first=st.integers(0, 5))
+    def schedule_some(self, limit: int, first: int) -> None:
+        """One call with a limit decides what two calls do that share it, as long as the first used its part up."""
+        before = Before(self.part)
+        decisions = self.scheduler.schedule(self.now_ms, limit)
+        first = min(first, limit)
+        portion = self.twin.schedule(self.now_ms, first)
+        if allocations(portion) == first and first < limit:
+            portion += self.twin.schedule(self.now_ms, limit - first)
+        assert portion == decisions
+        self.watch(before, decisions)
+
+    @rule()
+    def schedule_all(self) -> None:
+        for _ in range(SETTLED_WITHIN):
+            before = Before(self.part)
+            decisions = self.scheduler.schedule(self.now_ms)
+            assert self.one_by_one() == decisions
+            self.watch(before, decisions)
+            if not decisions:
+                self.settled = True
+                return
+        raise AssertionError("it goes on deciding although nothing happens")
+
+    def one_by_one(self) -> list[Decision]:
+        decisions = []
+        while True:
+            portion = self.twin.schedule(self.now_ms, 1)
+            decisions += portion
+            if not allocations(portion):
+                return decisions
+
+    def watch(self, before: Before, decisions: list[Decision]) -> None:
+        before.nothing_grew_beyond()
+        evictions_pay_for_a_placement(self.part, decisions)
+        self.take(decisions)
+
+    @invariant()
+    def the_books_hold(self) -> None:
+        self.scheduler.check()
+        every_wait_has_a_reason(self.scheduler, self.part, self.settled)
+
+
+def test_the_core_holds_under_random_events(step_settings: settings) -> None:
+    """The books, the reasons and the laws hold whatever happens, in whatever order."""
+    run_state_machine_as_test(Cluster, settings=step_settings)

@@ -1,0 +1,190 @@
+"""The stream of events: live, resumed, filtered, bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from fairlead.core.decisions import Allocated
+from fairlead.journal.reader import Reader
+from fairlead.local.callers import Caller
+from fairlead.runtime import Entry
+from fairlead.service import streams
+from fairlead.service.story import StoryEvent, of_record, parse_id, tell
+
+pytestmark = pytest.mark.real
+
+
+class Listener:
+    """Reads events from an open response."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self.response = response
+
+    def next(self) -> dict[str, Any]:
+        """The next event: its fields `id`, `event`, and `data` as JSON; comments are passed over."""
+        fields: dict[str, Any] = {}
+        while True:
+            line = self.response.readline().decode().rstrip("\n")
+            if line.startswith(":") or line.startswith("retry"):
+                continue
+            if not line:
+                if fields:
+                    return fields
+                continue
+            name, _, value = line.partition(": ")
+            fields[name] = json.loads(value) if name == "data" else value
+
+    def until(self, kind: str, key: str = "") -> list[dict[str, Any]]:
+        found = []
+        while True:
+            event = self.next()
+            found.append(event)
+            if event["event"] == kind and (not key or event["data"].get("key") == key):
+                return found
+
+
+@contextmanager
+def listening(served: Any, query: str = "", who: str = "", **headers: str) -> Iterator[Listener]:
+    connection = served.open(who)
+    connection.request("GET", f"/api/v1/events{query}", headers=served.headers(who) | headers)
+    response = connection.getresponse()
+    assert response.status == 200, response.read()
+    assert response.getheader("content-type").startswith("text/event-stream")
+    try:
+        yield Listener(response)
+    finally:
+        connection.close()
+
+
+def test_what_happens_is_told_as_it_happens(served: Any) -> None:
+    """The whole life of a work, in order, each event with its record's number."""
+    with listening(served) as events:
+        key = served.submit("/bin/true", name="told")
+        told = [e for e in events.until("work.ended", key) if e["data"].get("key") == key]
+    assert [e["event"] for e in told] == ["work.submitted", "work.allocated", "work.started", "work.ended"]
+    assert [e["id"] for e in told] == sorted((e["id"] for e in told), key=lambda i: tuple(map(int, i.split("."))))
+    assert (told[0]["data"]["name"], told[-1]["data"]["state"]) == ("told", "succeeded")
+    assert all(e["data"]["seq"] == int(e["id"].split(".")[0]) for e in told)
+
+
+def test_a_reader_goes_on_where_he_left(served: Any) -> None:
+    """Nothing twice, nothing missing, over history and what is new."""
+    key = served.submit("/bin/true")
+    served.wait(key)
+    with listening(served, "?from=0") as events:
+        all_of_it = events.until("work.ended", key)
+    middle = len(all_of_it) // 2
+    with listening(served, **{"Last-Event-ID": all_of_it[middle]["id"]}) as events:
+        later = served.submit("/bin/true")
+        rest = events.until("work.ended", later)
+    ids = [e["id"] for e in rest]
+    assert ids[: len(all_of_it) - middle - 1] == [e["id"] for e in all_of_it[middle + 1 :]]
+    assert len(set(ids)) == len(ids)
+
+
+def test_history_and_live_events_are_the_same(served: Any) -> None:
+    """What was told live is read back from the journal word for word."""
+    with listening(served) as events:
+        key = served.submit("/bin/sh", "-c", "exit 4")
+        live = events.until("work.ended", key)
+    with listening(served, f"?from={live[0]['data']['seq']}") as events:
+        again = events.until("work.ended", key)
+    assert [e for e in again if int(e["id"].split(".")[0]) >= live[0]["data"]["seq"]] == live
+
+
+def test_others_work_is_left_out(served: Any) -> None:
+    """Live and from history; what concerns everybody is told to everybody."""
+    with listening(served, "?from=0", who="bob") as events:
+        hidden = served.submit("/bin/true", who="alice")
+        served.wait(hidden)
+        mine = served.submit("/bin/true", who="bob")
+        told = events.until("work.ended", mine)
+    keys = {e["data"].get("key") for e in told}
+    assert hidden not in keys
+    assert mine in keys
+    assert "service.started" in {e["event"] for e in told}
+
+
+def test_an_id_from_another_journal_is_told_as_a_gap(served: Any) -> None:
+    """The reader learns that he missed something, and gets what is new."""
+    with listening(served, **{"Last-Event-ID": "99999999.0"}) as events:
+        gap = events.next()
+        assert gap["event"] == "gap"
+        assert gap["data"]["asked_for"] == 99_999_999
+        key = served.submit("/bin/true")
+        events.until("work.ended", key)
+
+
+def test_what_is_no_id_is_refused(served: Any) -> None:
+    """With a sentence."""
+    answer = served.call("GET", "/api/v1/events", **{"Last-Event-ID": "yesterday"})
+    assert (answer.status, answer.error["field"]) == (422, "Last-Event-ID")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("17.2", (17, 2)), ("17", (17, 10**9)), (" 5.0 ", (5, 0)), ("", None), ("a.1", None), ("1.b", None), ("-1", None)],
+)
+def test_ids_are_read_strictly(text: str, expected: tuple[int, int] | None) -> None:
+    """SEQ.INDEX, or SEQ for all of it."""
+    assert parse_id(text) == expected
+
+
+def test_every_record_of_a_journal_can_be_told(served: Any) -> None:
+    """Nothing in it is unknown to the story."""
+    served.wait(served.submit("/bin/true"))
+    with Reader(served.desk.runtime.journal.path) as reading:
+        told = [event for record in reading.records() for event in tell(of_record(record))]
+    assert {"config.applied", "node.added", "work.submitted", "work.ended"} <= {event.type for event in told}
+
+
+async def test_a_reader_who_falls_behind_is_cut_off_with_a_notice(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """He keeps what he got, and learns from where to go on."""
+    monkeypatch.setattr(streams, "BEHIND", 3)
+    hub = streams.Hub(tmp_path / "none.db", lambda key: None)
+    admin = Caller("root", 0, True)
+
+    async def owners(keys: Any) -> dict[str, int | None]:
+        return {}
+
+    pieces = streams.stream(hub, admin, None, lambda keys: asyncio.ensure_future(owners(keys)))
+    assert await anext(pieces) == b"retry: 1000\n\n"
+    waiting = asyncio.ensure_future(anext(pieces))
+    await asyncio.sleep(0)
+    for seq in range(1, 4):
+        hub.offer([Entry(seq, 1, "schedule", {}, [Allocated("1", "1", "n")])])
+    hub.offer([Entry(4, 1, "schedule", {}, [Allocated("1", "1", "n")])])
+    got = [await waiting, *[piece async for piece in pieces]]
+    assert [piece.split(b"\n")[0] for piece in got[:3]] == [b"id: 1.0", b"id: 2.0", b"id: 3.0"]
+    assert got[3].startswith(b"event: cut-off")
+    assert hub.readers == 0
+
+
+async def test_silence_is_filled_with_heartbeats(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """So that both ends notice a dead connection."""
+    monkeypatch.setattr(streams, "HEARTBEAT_S", 0.05)
+    hub = streams.Hub(tmp_path / "none.db", lambda key: 7)
+
+    async def owners(keys: Any) -> dict[str, int | None]:
+        return {}
+
+    pieces = streams.stream(hub, Caller("bob", 5), None, lambda keys: asyncio.ensure_future(owners(keys)))
+    await anext(pieces)
+    began = time.monotonic()
+    assert (await anext(pieces)).startswith(b":")
+    assert time.monotonic() - began < 5
+    hub.close()
+    assert [piece async for piece in pieces] == []
+
+
+def test_an_event_without_a_work_is_for_everybody() -> None:
+    """And is shown without a key."""
+    assert "key" not in StoryEvent(1, 0, 5, "node.added", "", {"node": "n"}).as_dict()
