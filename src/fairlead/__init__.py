@@ -1,0 +1,90 @@
+"""Fairlead: who runs where and when, by priority and fairness, and why.
+
+What a program needs to use the scheduler as a library, by one name each. A name is imported when it is first used, so
+that the command line starts quickly.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairlead.config import ConfigurationError, load_text
+    from fairlead.core.events import Cause, Release
+    from fairlead.core.resources import Limits, Resources
+    from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+    from fairlead.library.callbacks import (
+        AllocationResponse,
+        ApplicationResponse,
+        NodeResponse,
+        ResourceManagerCallbacks,
+        SilentCallbacks,
+    )
+    from fairlead.library.service import (
+        ConfigurationRefused,
+        NotRegistered,
+        RegistrationFailed,
+        SchedulerService,
+        ServiceClosed,
+    )
+    from fairlead.scheduler import Scheduler
+
+_HOMES = {
+    "AllocationResponse": "fairlead.library.callbacks",
+    "ApplicationResponse": "fairlead.library.callbacks",
+    "ApplicationSpec": "fairlead.core.specs",
+    "AskSpec": "fairlead.core.specs",
+    "Cause": "fairlead.core.events",
+    "ConfigurationError": "fairlead.config",
+    "ConfigurationRefused": "fairlead.library.service",
+    "Limits": "fairlead.core.resources",
+    "NodeResponse": "fairlead.library.callbacks",
+    "NodeSpec": "fairlead.core.specs",
+    "NotRegistered": "fairlead.library.service",
+    "RegistrationFailed": "fairlead.library.service",
+    "Release": "fairlead.core.events",
+    "ResourceManagerCallbacks": "fairlead.library.callbacks",
+    "Resources": "fairlead.core.resources",
+    "Scheduler": "fairlead.scheduler",
+    "SchedulerService": "fairlead.library.service",
+    "ServiceClosed": "fairlead.library.service",
+    "SilentCallbacks": "fairlead.library.callbacks",
+    "load_text": "fairlead.config",
+}
+
+__all__ = [
+    "AllocationResponse",
+    "ApplicationResponse",
+    "ApplicationSpec",
+    "AskSpec",
+    "Cause",
+    "ConfigurationError",
+    "ConfigurationRefused",
+    "Limits",
+    "NodeResponse",
+    "NodeSpec",
+    "NotRegistered",
+    "RegistrationFailed",
+    "Release",
+    "ResourceManagerCallbacks",
+    "Resources",
+    "Scheduler",
+    "SchedulerService",
+    "ServiceClosed",
+    "SilentCallbacks",
+    "load_text",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'fairlead' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

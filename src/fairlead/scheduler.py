@@ -10,17 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead.core.cluster import Cluster
-from fairlead.core.decisions import Allocated, Decision
+from fairlead.core.decisions import Allocated, ConfigurationRejected, Decision
 from fairlead.core.events import Configure, Event
 from fairlead.core.reasons import Reason
 from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.core.state import dump_cluster, load_cluster
 from fairlead.policy.cycle import run_once
+from fairlead.policy.due import ON_DUE
 from fairlead.policy.intake import HANDLERS, partition_of, refuse_unknown_partition
 from fairlead.policy.line import Lines
+from fairlead.policy.reload import why_not
 from fairlead.policy.waiting import why_waiting
-
-CLEAN_QUEUES_EVERY_MS = 10_000
 
 
 class Scheduler:
@@ -28,10 +28,10 @@ class Scheduler:
 
     def __init__(self, spec: ClusterSpec | None = None, now_ms: int = 0) -> None:
         self.cluster = Cluster()
+        self.cluster.on_due = dict(ON_DUE)
         self._lines: dict[str, Lines] = {}
         self.cluster.set_time(now_ms)
         self.cluster.started_ms = now_ms
-        self._cleaned_ms = now_ms
         self.cluster.configure(spec or ClusterSpec())
         self.cluster.drain_out()
 
@@ -39,7 +39,7 @@ class Scheduler:
         """Apply one event at `now_ms` (never earlier than any time before). Timers due by then fire first."""
         self._bring_forward(now_ms)
         if isinstance(event, Configure):
-            self.cluster.configure(event.spec)
+            self._configure(event.spec)
             return self.cluster.drain_out()
         name = partition_of(event)
         partition = self.cluster.partitions.get(name)
@@ -68,13 +68,19 @@ class Scheduler:
                         left -= 1
         return self.cluster.drain_out()
 
+    def _configure(self, spec: ClusterSpec) -> None:
+        """Apply a queue file as one step, or refuse it as a whole."""
+        refused = why_not(self.cluster, spec)
+        if refused is not None:
+            self.cluster.out.append(ConfigurationRejected(refused))
+            return
+        self.cluster.configure(spec)
+        self._lines = {name: lines for name, lines in self._lines.items() if name in self.cluster.partitions}
+
     def _bring_forward(self, now_ms: int) -> None:
         cluster = self.cluster
         cluster.fire_due(now_ms)
         cluster.set_time(now_ms)
-        if now_ms - self._cleaned_ms >= CLEAN_QUEUES_EVERY_MS:
-            self._cleaned_ms = now_ms
-            cluster.clean_queues()
 
     def next_wakeup_ms(self) -> int | None:
         """When the next timer is due (then call `schedule`), or None."""
@@ -95,7 +101,7 @@ class Scheduler:
 
     def dump(self) -> dict[str, Any]:
         """The whole state as plain values (dicts, lists, str, int, bool, None), in one order, JSON-ready."""
-        return dump_cluster(self.cluster) | {"cleaned_ms": self._cleaned_ms}
+        return dump_cluster(self.cluster)
 
     @classmethod
     def load(cls, state: dict[str, Any]) -> Scheduler:
@@ -105,7 +111,7 @@ class Scheduler:
         """
         scheduler = cls(ClusterSpec(partitions=()), state["now_ms"])
         scheduler.cluster = load_cluster(state)
-        scheduler._cleaned_ms = state["cleaned_ms"]
+        scheduler.cluster.on_due = dict(ON_DUE)
         return scheduler
 
 

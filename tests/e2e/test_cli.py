@@ -9,8 +9,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -294,35 +296,59 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def read_until(stream: Any, wanted: Callable[[str], bool]) -> list[str]:
+@contextmanager
+def started_demo(directory: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    """A demo with its output in pipes; killed if it takes too long, or if the test fails."""
+    with subprocess.Popen(
+        [*FAIRLEAD, "demo", "--state", str(directory), "--port", str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean_environment(),
+    ) as demo:
+        guard = threading.Timer(40, demo.kill)
+        guard.start()
+        try:
+            yield demo
+        finally:
+            guard.cancel()
+            if demo.poll() is None:
+                demo.send_signal(signal.SIGINT)
+                demo.communicate(timeout=30)
+
+
+def read_until(stream: Any, wanted: Callable[[str], bool]) -> None:
     lines = []
     for line in stream:
         lines.append(line)
         if wanted(line):
-            return lines
+            return
     raise AssertionError("".join(lines))
+
+
+def processes_that_write_below(directory: Path) -> list[str]:
+    """Processes whose standard output is a file in there."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/fd/1"):
+        with suppress(OSError):
+            if path.readlink().is_relative_to(directory.resolve()):
+                found.append(path.parts[2])
+    return found
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_the_demo_shows_real_work_and_leaves_nothing_behind(tmp_path: Path, how: signal.Signals) -> None:
     """Not even when it is stopped in the middle; and it can be started again at once."""
-    port = str(free_port())
-    for _ in range(2):
-        with subprocess.Popen(
-            [*FAIRLEAD, "demo", "--state", str(tmp_path / "demo"), "--port", port],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=clean_environment(),
-        ) as demo:
-            read_until(demo.stdout, lambda line: "nightly-report" in line and "running" in line)
-            read_until(demo.stdout, lambda line: "mail-digest" in line and "waiting" in line)
+    port = free_port()
+    for wanted in (("mail-digest", "waiting"), ("nightly-report", "running")):
+        with started_demo(tmp_path / "demo", port) as demo:
+            read_until(demo.stdout, lambda line, wanted=wanted: all(word in line for word in wanted))
+            assert len(processes_that_write_below(tmp_path)) >= 2
             demo.send_signal(how)
             _, said = demo.communicate(timeout=30)
         assert demo.returncode == 0, said
         assert "the demo is over" in said
-        assert str(tmp_path).encode() not in b"".join(command_lines())
-        assert b"nightly-report" not in b"".join(command_lines())
+        assert processes_that_write_below(tmp_path) == []
 
 
 @pytest.mark.slow
@@ -369,17 +395,17 @@ def test_the_demo_says_when_its_port_is_taken(tmp_path: Path) -> None:
 
 
 def test_the_service_of_a_demo_that_is_killed_ends_too(tmp_path: Path) -> None:
-    """The kernel tells it."""
-    with subprocess.Popen(
-        [*FAIRLEAD, "demo", "--state", str(tmp_path / "demo"), "--port", str(free_port())],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=clean_environment(),
-    ) as demo:
+    """The kernel tells it; what ran on is stopped by the next demo."""
+    with started_demo(tmp_path / "demo", free_port()) as demo:
         read_until(demo.stdout, lambda line: "nightly-report" in line and "running" in line)
         demo.kill()
     deadline = time.monotonic() + 20
     while any(b"fairlead.cli.attached" in line and str(tmp_path).encode() in line for line in command_lines()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
+    with started_demo(tmp_path / "demo", free_port()) as demo:
+        read_until(demo.stdout, lambda line: "nightly-report" in line and "running" in line)
+        demo.send_signal(signal.SIGINT)
+        _, said = demo.communicate(timeout=30)
+    assert "stopping 3 works from an earlier demo" in said
+    assert processes_that_write_below(tmp_path) == []

@@ -73,7 +73,15 @@ class Machine:
     def __init__(self, directory: Path) -> None:
         self.env = os.environ | {"FAIRLEAD_SOCKET": str(directory / "s"), "COLUMNS": "200"}
         (directory / "queues.yaml").write_text(QUEUES)
-        command = ["up", "--config", directory / "queues.yaml", "--state", directory / "state", "--socket", directory / "s"]
+        command = [
+            "up",
+            "--config",
+            directory / "queues.yaml",
+            "--state",
+            directory / "state",
+            "--socket",
+            directory / "s",
+        ]
         self.service = subprocess.Popen(
             [sys.executable, "-m", "fairlead.cli.main", *map(str, command), "--no-tcp", "--resource", "vcore=1"],
             env=self.env,
@@ -132,4 +140,6 @@ def test_eleven_processes_run_in_the_order_of_the_example(machine: Machine, tmp_
         assert time.monotonic() < end, machine.run("ls", "-a")
         time.sleep(0.1)
     assert [tuple(line.split()) for line in order.read_text().splitlines()] == [(q, str(p)) for q, p in EXPECTED]
-    assert all(value is None for path, value in _priorities(machine.json("queues")).items() if path in PRIORITIES_BEFORE)
+    assert all(
+        value is None for path, value in _priorities(machine.json("queues")).items() if path in PRIORITIES_BEFORE
+    )

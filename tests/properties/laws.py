@@ -1,7 +1,6 @@
 """Laws of the scheduler, each worked out from the books in the plainest way.
 
-`Before` is what was in use before a scheduling call; `after` compares. Nothing here is taken from the policy: a law that
-used the code it watches would watch nothing.
+Nothing here is taken from the policy: a law that used the code it watches would watch nothing.
 """
 
 from __future__ import annotations
@@ -36,8 +35,9 @@ def _over(partition: Partition) -> Use:
         for name, most in (queue.max or {}).items():
             if queue.allocated.get(name, 0) > most:
                 over[queue.path, name] = queue.allocated[name] - most
-        if queue.max_applications and queue.running > queue.max_applications:
-            over[queue.path, "applications"] = queue.running - queue.max_applications
+        begun = queue.running + len(queue.allocating_accepted)
+        if queue.max_applications and begun > queue.max_applications:
+            over[queue.path, "applications"] = begun - queue.max_applications
     for node in partition.nodes.nodes.values():
         for name, left in node.available.items():
             if left < 0:
@@ -59,7 +59,7 @@ def every_wait_has_a_reason(scheduler: Scheduler, partition: Partition, settled:
 
 
 def evictions_pay_for_a_placement(partition: Partition, decisions: list[Decision]) -> None:
-    """By priority: whoever is told to stop makes room for an ask that stands strictly above it, and is given the room."""
+    """By priority: whoever is told to stop makes room for an ask strictly above it, which is given the room."""
     held = {(d.application, d.key, d.node) for d in decisions if isinstance(d, Reserved)}
     for order in decisions:
         if not isinstance(order, Evict) or order.rule != "priority":

@@ -6,10 +6,19 @@ other process that replays the journal.
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
-from properties.laws import Before, evictions_pay_for_a_placement, every_wait_has_a_reason
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from properties.laws import Before, every_wait_has_a_reason, evictions_pay_for_a_placement
 from properties.worlds import ASKED, CAPACITY, CLUSTER, LEAVES, PICK, PRIORITY
 
 from fairlead.core.applications import Application, Ask
@@ -31,7 +40,15 @@ from fairlead.core.events import (
 )
 from fairlead.core.partition import Partition
 from fairlead.core.resources import Resources
-from fairlead.core.specs import TAG_CREATION_TIME, TAG_FOREIGN, TAG_REQUIRED_NODE, ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
+from fairlead.core.specs import (
+    TAG_CREATION_TIME,
+    TAG_FOREIGN,
+    TAG_REQUIRED_NODE,
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+)
 from fairlead.journal import codec
 from fairlead.scheduler import Scheduler, allocations
 
@@ -43,13 +60,15 @@ START_MS = 1_700_000_000_000
 class Cluster(RuleBasedStateMachine):
     """One scheduler and its twin under whatever may happen."""
 
-    @initialize(spec=CLUSTER)
-    def start(self, spec: ClusterSpec) -> None:
+    @initialize(spec=CLUSTER, capacities=st.lists(CAPACITY, max_size=4) | st.lists(CAPACITY, min_size=13, max_size=14))
+    def start(self, spec: ClusterSpec, capacities: list[Resources]) -> None:
         self.now_ms = START_MS
         self.scheduler, self.twin = Scheduler(spec, self.now_ms), Scheduler(spec, self.now_ms)
         self.orders: list[Evict] = []
         self.made = 0
         self.settled = False
+        for capacity in capacities:
+            self.handle(AddNode(NodeSpec(id=self.name("n"), capacity=capacity)))
 
     @property
     def part(self) -> Partition:
@@ -74,7 +93,7 @@ class Cluster(RuleBasedStateMachine):
 
     def node(self, pick: int) -> str:
         ids = [*self.part.nodes.nodes, "elsewhere"]
-        return ids[pick % len(ids)]
+        return ids[min(pick % 20, len(ids) - 1)] if pick % 20 == 19 else ids[pick % max(len(ids) - 1, 1)]
 
     def app(self, pick: int) -> Application | None:
         apps = list(self.part.applications.values())
@@ -86,10 +105,14 @@ class Cluster(RuleBasedStateMachine):
 
     # -- nodes --
 
-    @rule(capacity=CAPACITY, open_=st.sampled_from([True, True, True, False]), count=st.sampled_from([1, 1, 2, 14]))
-    def add_nodes(self, capacity: Resources, open_: bool, count: int) -> None:
-        for _ in range(count if len(self.part.nodes.nodes) < 20 else 0):
-            self.handle(AddNode(NodeSpec(id=self.name("n"), capacity=capacity, schedulable=open_)))
+    @rule(
+        capacity=CAPACITY,
+        opened=st.sampled_from([True, True, True, False]),
+        again=st.sampled_from([False] * 9 + [True]),
+    )
+    def add_node(self, capacity: Resources, opened: bool, again: bool) -> None:
+        name = self.node(0) if again else self.name("n")
+        self.handle(AddNode(NodeSpec(id=name, capacity=capacity, schedulable=opened)))
 
     @rule(pick=PICK, capacity=CAPACITY)
     def resize_node(self, pick: int, capacity: Resources) -> None:
@@ -113,6 +136,26 @@ class Cluster(RuleBasedStateMachine):
     @rule(queue=st.sampled_from([*LEAVES, "root.nowhere"]), user=st.sampled_from(["ann", "bob"]))
     def add_application(self, queue: str, user: str) -> None:
         self.handle(AddApplication(ApplicationSpec(id=self.name("a"), queue=queue, user=user)))
+
+    @rule(
+        queue=st.sampled_from(LEAVES),
+        resources=ASKED,
+        count=st.integers(1, 9),
+        millis=st.sampled_from([0, 0, 1, 40_000]),
+    )
+    def fill_up(self, queue: str, resources: Resources, count: int, millis: int) -> None:
+        """Unimportant work that takes what there is, so that more important work finds it full."""
+        app = self.name("a")
+        self.handle(AddApplication(ApplicationSpec(id=app, queue=queue, user="bob")))
+        self.handle(
+            AddAsks(
+                tuple(
+                    AskSpec(application=app, key=self.name("k"), resources=resources, priority=-5) for _ in range(count)
+                )
+            )
+        )
+        self.schedule_all()
+        self.now_ms += millis
 
     @rule(
         queue=st.sampled_from(LEAVES),
@@ -145,14 +188,21 @@ class Cluster(RuleBasedStateMachine):
             )
         )
 
-    @rule(pick=PICK, asks=st.lists(st.tuples(ASKED, PRIORITY), min_size=1, max_size=3))
-    def ask_for_more(self, pick: int, asks: list[tuple[Resources, int]]) -> None:
+    @rule(
+        pick=PICK,
+        asks=st.lists(st.tuples(ASKED, PRIORITY), min_size=1, max_size=3),
+        seconds_ago=st.sampled_from([None, None, 0, 1, 5]),
+    )
+    def ask_for_more(self, pick: int, asks: list[tuple[Resources, int]], seconds_ago: int | None) -> None:
         app = self.app(pick)
+        tags = {} if seconds_ago is None else {TAG_CREATION_TIME: str(self.now_ms // 1000 - seconds_ago)}
         if app is not None:
             self.handle(
                 AddAsks(
                     tuple(
-                        AskSpec(application=app.id, key=self.name("k"), resources=resources, priority=priority)
+                        AskSpec(
+                            application=app.id, key=self.name("k"), resources=resources, priority=priority, tags=tags
+                        )
                         for resources, priority in asks
                     )
                 )
@@ -200,6 +250,15 @@ class Cluster(RuleBasedStateMachine):
         if ask is not None:
             self.handle(Release(ask.app.id, "" if whole else ask.key, cause))
 
+    @rule(picks=st.lists(PICK, min_size=1, max_size=4), whole=st.booleans())
+    def work_ends(self, picks: list[int], whole: bool) -> None:
+        """Running work ends by itself, and whatever waited for that starts."""
+        for pick in picks:
+            ask = self.ask(pick)
+            if ask is not None and ask.node is not None:
+                self.handle(Release(ask.app.id, "" if whole else ask.key, Cause.FINISHED))
+        self.schedule_all()
+
     @rule(pick=PICK)
     def remove_application(self, pick: int) -> None:
         app = self.app(pick)
@@ -213,6 +272,14 @@ class Cluster(RuleBasedStateMachine):
         self.handle(Release(order.application, order.key, order.cause))
 
     # -- the rest --
+
+    @rule()
+    def restart(self) -> None:
+        """The twin is made anew from the other's state as it would be written to a file; it has to go on the same."""
+        written = json.dumps(self.scheduler.dump())
+        self.twin = Scheduler.load(json.loads(written))
+        self.twin.check()
+        assert json.dumps(self.twin.dump()) == written
 
     @rule(spec=CLUSTER)
     def reconfigure(self, spec: ClusterSpec) -> None:

@@ -1,8 +1,8 @@
 """Random worlds: small clusters, queue trees and asks, made to collide.
 
 Amounts are tiny and names few, so that limits, priorities and rooms meet often. What an event is about is picked from
-what is there, so that most events make sense and some do not. Queue files are numbered and made from their number: drawing
-each of their many parts would take longer than the tests.
+what is there, so that most events make sense and some do not. Queue files are numbered and made from their number:
+drawing each of their many parts would take longer than the tests.
 """
 
 from __future__ import annotations
@@ -34,13 +34,15 @@ def amounts(low: int, high: int, names: tuple[str, ...] = NAMES) -> st.SearchStr
     )
 
 
-ASKED = amounts(1, 3)
+FEW = [Resources({"vcore": 1}), Resources({"vcore": 2}), Resources({"vcore": 1, "memory": 1}), Resources({"memory": 3})]
+ASKED = st.sampled_from(FEW) | st.sampled_from(FEW) | amounts(1, 3)
+"""Mostly one of a few shapes, so that several asks and applications have the same."""
 CAPACITY = amounts(2, 8)
 PRIORITY = st.sampled_from([0, 0, 1, 1, 2, 3, -1, 100, -100, 2**31 - 1, -(2**31) + 1, -(2**31)])
 
 
 WORLDS = 400
-"""How many queue files are drawn from; the first is plain, and each has at most a little more to it than those before."""
+"""How many queue files are drawn from; the first is plain, and the later ones have more to them."""
 
 _PROPERTIES: dict[str, tuple[str, ...]] = {
     "application.sort.policy": ("fair", "fifo"),
@@ -68,7 +70,7 @@ class _Maker:
         if not self.now_and_then():
             return None
         names = self.chance.sample(NAMES, self.chance.randint(1, 2))
-        return Limits({name: self.chance.randint(low, high) for name in names})
+        return Limits({name: self.chance.choice([low, *range(low, high + 1)]) for name in names})
 
     def properties(self) -> dict[str, str]:
         return {key: self.chance.choice(texts) for key, texts in _PROPERTIES.items() if self.now_and_then()}

@@ -62,10 +62,10 @@ def demo(
     """
     state = state.absolute()
     _require_free(host, port)
-    with _interruptible(), _service(state, host, port) as client:
+    with _interruptible(), _service(state, host, port) as (client, process):
         _cancel_all(client, "from an earlier demo")
         try:
-            _play(client, state, f"http://{host}:{port}", once)
+            _play(client, state, f"http://{host}:{port}", once, lambda: process.poll() is None)
         except KeyboardInterrupt:
             print(flush=True)
         finally:
@@ -117,7 +117,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def _service(state: Path, host: str, port: int) -> Iterator[Client]:
+def _service(state: Path, host: str, port: int) -> Iterator[tuple[Client, subprocess.Popen[bytes]]]:
     """A service of the demo's own, ended with it."""
     try:
         state.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ def _service(state: Path, host: str, port: int) -> Iterator[Client]:
         try:
             client = Client(Address(socket=socket))
             _wait_until_up(process, client, state / "service.log", began)
-            yield client
+            yield client, process
         finally:
             with _undisturbed():
                 _end(process)
@@ -215,12 +215,15 @@ def _wait_until_gone(client: Client) -> None:
         time.sleep(0.1)
 
 
-def _play(client: Client, state: Path, url: str, once: bool) -> None:
+def _play(client: Client, state: Path, url: str, once: bool, alive: Callable[[], bool]) -> None:
     watcher = Watcher(client)
     watcher.listen()
     player = _Player(client, watcher)
     player.start()
-    done: Callable[[], bool] = player.over if once else (lambda: False)
+
+    def done() -> bool:
+        return player.problem is not None or not alive() or (once and player.over())
+
     footer = story.where_to_look(_directory(), client.address.socket, url, str(state))
     try:
         if sys.stdout.isatty():
@@ -232,6 +235,8 @@ def _play(client: Client, state: Path, url: str, once: bool) -> None:
     finally:
         watcher.stop()
         player.stop()
+    if not alive():
+        raise Failure(f"the service of the demo has ended; see {state / 'service.log'}")
     if player.problem is not None:
         raise player.problem
 
@@ -267,9 +272,7 @@ class _Player:
         self._thread.join()
 
     def over(self) -> bool:
-        """Whether all was submitted and all that can run has ended; or something went wrong."""
-        if self.problem is not None:
-            return True
+        """Whether all was submitted and all that can run has ended."""
         return self._played and all(self._settled(self.client.work(key)) for key in self._keys)
 
     @staticmethod

@@ -13,12 +13,11 @@ from fairlead.config.check_queues import described, first_over
 from fairlead.config.decode import Findings, child_path
 from fairlead.config.problems import Stage
 from fairlead.config.tree import PlacedQueue, go_map
+from fairlead.core.names import GROUP_NAME, USER_NAME
 from fairlead.core.quantities import format_quantity
 from fairlead.core.resources import UNLIMITED, Limits
 from fairlead.core.specs import LimitSpec
 
-USER_NAME = re.compile(r"[_a-zA-Z][a-zA-Z0-9:#/_.@-]*[$]?")
-GROUP_NAME = re.compile(r"[_a-zA-Z][a-zA-Z0-9:_.-]*")
 ANYBODY = "*"
 
 

@@ -5,24 +5,14 @@ Decides whether the queues of one partition can stand together, by YuniKorn's ru
 
 from __future__ import annotations
 
-import re
-
 from fairlead.config.decode import Findings, child_path
 from fairlead.config.problems import Stage
 from fairlead.config.tree import PlacedQueue, go_map
+from fairlead.core.names import ACL_GROUP, ACL_USER, QUEUE_NAME, QUEUE_NAME_RULE
 from fairlead.core.properties import KNOWN, unreadable
 from fairlead.core.quantities import format_amounts, format_quantity
 from fairlead.core.resources import UNLIMITED, Limits
 from fairlead.core.specs import QueueSpec
-
-QUEUE_NAME = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
-ACL_USER = re.compile(r"[_a-zA-Z][a-zA-Z0-9_.@-]*[$]?")
-ACL_GROUP = re.compile(r"[_a-zA-Z][a-zA-Z0-9_-]*")
-
-_NAME_RULE = (
-    "invalid queue name, max 64 characters consisting of alphanumeric characters and "
-    "'-', '_', '#', '@', '/', ':' allowed"
-)
 
 
 def check_names(found: Findings, queue: PlacedQueue, group: int) -> None:
@@ -37,7 +27,7 @@ def check_names(found: Findings, queue: PlacedQueue, group: int) -> None:
                 f"{what}; use 1 to 64 of: letters, digits and - _ # @ / :",
                 stage=Stage.QUEUES,
                 group=group,
-                reference=_NAME_RULE,
+                reference=QUEUE_NAME_RULE,
             )
         elif name.lower() in seen:
             found.add(

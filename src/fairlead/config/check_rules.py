@@ -9,16 +9,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fairlead.config.check_limits import GROUP_NAME, USER_NAME
-from fairlead.config.check_queues import QUEUE_NAME
 from fairlead.config.decode import Findings
 from fairlead.config.problems import WARNING, Stage
 from fairlead.config.tree import ROOT, PlacedQueue
+from fairlead.core.names import EXPRESSION_SIGNS, GROUP_NAME, QUEUE_NAME, USER_NAME
 from fairlead.core.specs import FilterSpec, RuleSpec
 
 RULE_NAME = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
 RULES = ("provided", "user", "fixed", "tag")
-EXPRESSION_SIGNS = frozenset("^$*+?()[{}|")
 _NOT_IN_GO = re.compile(r"\(\?(?:<?[=!]|P=|>|\()|\\[1-9]|[*+?}]\+")
 """Look-around, back references, atomic groups and possessive repeats: Python has them, Go's expressions do not."""
 

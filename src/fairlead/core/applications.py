@@ -1,8 +1,8 @@
 """Applications and their asks: what was submitted, what is allocated, what waits.
 
 Decides how asks of one application are kept in order (priority, then age, then arrival) and what its totals are. Never
-looks at nodes or other applications. Invariant: `pending` is the sum of its waiting asks, `allocated` plus `placeholders`
-the sum of its allocations, and `priority` the highest priority that waits.
+looks at nodes or other applications. Invariant: `pending` is the sum of its waiting asks, `allocated` plus
+`placeholders` the sum of its allocations, and `priority` the highest priority that waits.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from fairlead.core.resources import Book, Items, add_to, take_from
 from fairlead.core.specs import TAG_CREATION_TIME, TAG_REQUIRED_NODE, ApplicationSpec, AskSpec
 
 if TYPE_CHECKING:
+    from fairlead.core.consumption import Consumption
     from fairlead.core.demand import Demand, Shape
     from fairlead.core.events import Cause
     from fairlead.core.nodes import Node
     from fairlead.core.queues import Queue
+    from fairlead.core.trackers import Allowance
 
 NO_PRIORITY = -(2**31)
 """Nothing outstanding; on the wire the smallest 32-bit integer."""
@@ -37,6 +39,7 @@ class Ask:
         "allocated_ms",
         "app",
         "attempted",
+        "bound_for",
         "created_ms",
         "evict_cause",
         "held_on",
@@ -54,7 +57,9 @@ class Ask:
         "seq",
         "shape",
         "spec",
+        "stood_in_ms",
         "victims",
+        "watches",
     )
 
     def __init__(self, app: Application, spec: AskSpec, seq: int, now_ms: int) -> None:
@@ -78,13 +83,19 @@ class Ask:
         """Space on this node is held for it while its victims leave."""
         self.victims: tuple[Ask, ...] = ()
         self.reserved_on: Node | None = None
+        self.watches: tuple[Demand, ...] = ()
+        """Demands that have it tried again on the node that is reserved for it when they are woken."""
         self.replaces: Ask | None = None
         """The placeholder that this ask replaces, or the ask that replaces this placeholder."""
+        self.bound_for: Node | None = None
+        """The node on which it will replace a placeholder that is on another one; space is held for it there."""
         self.preempt_triggered = False
         self.preempt_checked_ms: int | None = None
         self.attempted = False
         """Some scheduling run has looked at it."""
         self.scale_up_reported = False
+        self.stood_in_ms: int | None = None
+        """When the placeholder that it replaced was created; None: it replaced none."""
 
     @property
     def required_node(self) -> str:
@@ -103,13 +114,21 @@ class Ask:
 class Batch:
     """Asks of one application that differ in nothing but age: one look serves all of them."""
 
-    __slots__ = ("asks", "demand", "key", "line_key")
+    __slots__ = ("asks", "attempt_ms", "demand", "futile_at", "key", "line_key")
 
     def __init__(self, key: BatchKey, demand: Demand, first: Ask) -> None:
         self.key = key
         self.demand = demand
         self.asks: deque[Ask] = deque((first,))
         self.line_key = first.line_key
+        self.attempt_ms = 0
+        """None of its asks may cause others to be preempted before this time."""
+        self.futile_at = -1
+        """The version of the partition's books in which preemption last found nothing for its asks."""
+
+    def forget_attempts(self) -> None:
+        """What was known about preemption for its asks is void."""
+        self.attempt_ms, self.futile_at = 0, -1
 
     @property
     def task_group(self) -> str:
@@ -125,37 +144,77 @@ def _batch_order(batch: Batch) -> tuple[int, int, int]:
     return batch.line_key
 
 
+class TaskGroup:
+    """The placeholders of one name in an application, and what became of them."""
+
+    __slots__ = ("count", "name", "replaced", "smallest", "standing", "timed_out")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.count = 0
+        """Placeholders that were asked for, ever."""
+        self.smallest: Items = ()
+        """The size of the first one."""
+        self.replaced = 0
+        self.timed_out = 0
+        """Lost in any other way than by being replaced."""
+        self.standing: dict[Ask, None] = {}
+        """Those that have a node and were not told to go."""
+
+    def count_in(self, ask: Ask) -> None:
+        """One more placeholder was asked for."""
+        if not self.count:
+            self.smallest = ask.items
+        self.count += 1
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether some placeholder may still be replaced, so that real asks of the group wait for it."""
+        return self.count > self.replaced + self.timed_out
+
+
 class Application:
     """What a user submitted, while it lives."""
 
     __slots__ = (
         "allocated",
         "allocations",
+        "allowance",
         "asks",
+        "attempt_timer_ms",
         "backoff_until_ms",
         "batches",
         "by_key",
+        "closing",
+        "consumed",
         "entry",
         "finished_ms",
+        "groups",
         "id",
+        "limit_group",
         "message",
         "order_key",
         "park_stamp",
         "pending",
         "pending_count",
         "placeholder_count",
+        "placeholder_due_ms",
+        "placeholder_timeout_ms",
         "placeholders",
         "priority",
         "queue",
         "rejected",
+        "reserve_due_ms",
         "seq",
         "spec",
         "start_ms",
         "state",
         "state_log",
         "submitted_ms",
+        "swapping",
         "timer_epoch",
         "touched",
+        "tracked",
         "unschedulable",
     )
 
@@ -183,11 +242,32 @@ class Application:
         self.allocations = 0
         """How many allocations it has, placeholders included."""
         self.placeholder_count = 0
+        self.groups: dict[str, TaskGroup] = {}
+        """Task groups with placeholders, by name."""
+        self.swapping = 0
+        """Asks that are under way to a placeholder's place."""
+        self.placeholder_timeout_ms = 0
+        self.placeholder_due_ms: int | None = None
+        """When its placeholders have waited long enough; None while it has none."""
+        self.closing = False
+        """It completes as soon as its last placeholder is gone."""
+        self.reserve_due_ms: int | None = None
+        """When to look at it again because an ask may reserve a node by then; None: no such timer is set."""
         self.priority = NO_PRIORITY
         self.timer_epoch = 0
         """Timers of an older epoch are void; every change of state starts a new one."""
         self.backoff_until_ms: int | None = None
         self.unschedulable = 0
+        self.limit_group: str | None = None
+        """The group whose limits it counts for (empty: none); None while that is not decided for good."""
+        self.tracked = False
+        """It had an allocation and has not run empty since: it counts as running for its user and group."""
+        self.allowance: Allowance | None = None
+        """The limits of its user and group (`core.trackers`); None: no limit holds for it."""
+        self.consumed: Consumption | None = None
+        """What it has had so far; None until its first allocation ends."""
+        self.attempt_timer_ms: int | None = None
+        """When it is woken next because one of its asks may cause others to be preempted."""
         # Kept orders (see policy.line): the entry in the leaf's heap, or the stamp it is parked under.
         self.order_key: tuple[object, ...] = ()
         self.entry: object | None = None
@@ -206,12 +286,30 @@ class Application:
         if after is before:
             return before
         self.state = after
+        self.closing = False
         self.timer_epoch += 1
         if len(self.state_log) < STATE_LOG_MAX:
             self.state_log.append((now_ms, after))
         if after is State.RUNNING:
             self.start_ms = now_ms
         return before
+
+    def demand_of(self, ask: Ask) -> Demand:
+        """The demand that a waiting ask waits with."""
+        assert ask.shape is not None
+        return self.by_key[ask.priority, ask.shape, line_group(ask)].demand
+
+    def task_group(self, name: str) -> TaskGroup:
+        """The task group of this name, made when it is new."""
+        found = self.groups.get(name)
+        if found is None:
+            found = self.groups[name] = TaskGroup(name)
+        return found
+
+    def stands_in(self, name: str) -> bool:
+        """Whether real asks of this task group wait for placeholders."""
+        found = self.groups.get(name)
+        return found is not None and found.stands_in
 
     # -- the line of waiting asks ---------------------------------------------------------------------------------
 
@@ -227,6 +325,7 @@ class Application:
             demand.pending += 1
             insort(self.batches, batch, key=_batch_order)
             return
+        batch.attempt_ms = min(batch.attempt_ms, ask.created_ms + self.queue.properties.preemption_delay_ms)
         last = batch.asks[-1]
         if (last.created_ms, last.seq) < (ask.created_ms, ask.seq):
             batch.asks.append(ask)
@@ -290,6 +389,9 @@ class Application:
     def count_allocated(self, ask: Ask) -> None:
         """`ask` has a node from now on."""
         self.allocations += 1
+        self.tracked = True
+        if self.allowance is not None:
+            self.allowance.add(self.id, ask.items)
         if ask.spec.placeholder:
             self.placeholder_count += 1
             add_to(self.placeholders, ask.items)
@@ -304,6 +406,16 @@ class Application:
             take_from(self.placeholders, ask.items)
         else:
             take_from(self.allocated, ask.items)
+        if self.allowance is not None:
+            self.allowance.take(ask.items)
+        self.untrack_if_empty()
+
+    def untrack_if_empty(self) -> None:
+        """With nothing that waits and nothing that runs it no longer counts as running for its user and group."""
+        if self.tracked and not self.allocations and not self.pending_count:
+            self.tracked = False
+            if self.allowance is not None:
+                self.allowance.strike_off(self.id)
 
     def waiting_asks(self) -> list[Ask]:
         """Every waiting ask, in the application's own order."""

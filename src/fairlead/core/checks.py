@@ -1,6 +1,7 @@
 """The check of the books: everything that must hold after every act, worked out a second time from the parts.
 
-Decides nothing and changes nothing; a violation is an AssertionError that names the place. Tests call it after each step.
+Decides nothing and changes nothing; a violation is an AssertionError that names the place. Tests call it after each
+step.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ def check_partition(partition: Partition) -> None:
         _check_application(partition, app)
     for queue in partition.root.walk():
         _check_queue(queue)
+    check_limits(partition)
+    check_gangs(partition)
+    check_reservations(partition)
     shapes = [a.shape for app in partition.applications.values() for a in app.asks.values() if a.pending]
     for shape in partition.shapes.values():
         assert shape.pending == shapes.count(shape), f"shape {shape.key} counts {shape.pending} waiting asks"
@@ -41,6 +45,75 @@ def check_partition(partition: Partition) -> None:
         assert ask.pending, f"{ask} holds space but does not wait"
         assert ask.held_on is not None, f"{ask} is in the list of holds without a node"
         assert ask in ask.held_on.held, f"{ask} holds space that {ask.held_on} does not know of"
+
+
+def check_limits(partition: Partition) -> None:
+    """Assert that what the trackers keep is what the applications add up to, and that each is under its limits."""
+    trackers = partition.trackers
+    apps = list(partition.applications.values())
+    for app in apps:
+        assert app.tracked or not app.allocations, f"{app.id} has allocations and is not tracked"
+        assert not app.tracked or app.allocations or app.pending_count, f"{app.id} is tracked and has nothing"
+        assert app not in partition.unseen or app.limit_group is None, f"{app.id} is unseen, but its group is decided"
+        decided = app.limit_group is not None or app in partition.unseen
+        assert decided or not app.pending_count, f"{app.id} waits, and its group will not be decided"
+        for batch in app.batches:
+            assert batch.demand.allowance is app.allowance, f"{app.id} waits under limits that are not its own"
+    for app in partition.unseen:
+        assert partition.applications.get(app.id) is app, f"{app.id} is gone and still unseen"
+    if trackers is None:
+        assert not any(app.allowance for app in apps), "an application has limits, and there are none"
+        return
+    for key, allowance in trackers.allowances.items():
+        count = sum(1 for app in apps if app.allowance is allowance)
+        assert allowance.applications == count > 0, f"{key} counts {allowance.applications} applications, {count} there"
+    for key, ceiling in trackers.ceilings.items():
+        holders = [a for a in trackers.allowances.values() if ceiling in a.ceilings]
+        assert ceiling.holders == len(holders) > 0, f"{key} counts {ceiling.holders} holders, {len(holders)} there"
+        under = [app for app in apps if app.allowance in holders]
+        used: Book = {}
+        for app in under:
+            add_to(used, tuple(app.allocated.items()))
+            add_to(used, tuple(app.placeholders.items()))
+        _same(ceiling.used, used, "use", str(key))
+        tracked = sorted(app.id for app in under if app.tracked)
+        assert sorted(ceiling.applications) == tracked, f"{key} tracks {sorted(ceiling.applications)}, not {tracked}"
+
+
+def check_gangs(partition: Partition) -> None:
+    """Assert that placeholders and the asks that replace them agree, and that whoever may be replaced is looked at."""
+    for app in partition.applications.values():
+        asks = list(app.asks.values())
+        under_way = [a for a in asks if a.replaces is not None and not a.spec.placeholder]
+        assert app.swapping == len(under_way), f"{app.id}: {app.swapping} swaps counted, {len(under_way)} there"
+        for ask in under_way:
+            assert ask.replaces is not None
+            assert ask.replaces.replaces is ask, f"{ask} replaces {ask.replaces}, which does not know it"
+            assert ask.node is None, f"{ask} is under way and runs"
+            assert not ask.pending, f"{ask} is under way and waits"
+            assert ask.replaces.evict_cause is not None, f"{ask.replaces} is being replaced and was not told to go"
+            assert ask.bound_for is None or ask in ask.bound_for.held, f"{ask} has no space on {ask.bound_for}"
+        for ask in asks:
+            assert ask.pending or ask.node is not None or ask in under_way, f"{ask} neither waits nor runs"
+        standing = {a for a in asks if a.spec.placeholder and a.node is not None and a.evict_cause is None}
+        named = [a for group in app.groups.values() for a in group.standing]
+        assert set(named) == standing, f"{app.id}: {named} stand in its groups"
+        assert len(named) == len(standing), f"{app.id}: some placeholder stands in two groups"
+        assert app.placeholder_due_ms is None or app.placeholder_count, f"{app.id} waits for placeholders it has not"
+
+
+def check_reservations(partition: Partition) -> None:
+    """Assert that asks and nodes agree on what is reserved, and that no node is reserved for two kinds of asks."""
+    count = 0
+    for node in partition.nodes.nodes.values():
+        count += len(node.reservations)
+        ordinary = [a for a in node.reservations if not a.required_node]
+        assert not ordinary or len(node.reservations) == 1, f"{node} is reserved for {list(node.reservations)}"
+        for ask in node.reservations:
+            assert ask.pending, f"{ask} has {node} reserved and does not wait"
+            assert ask.reserved_on is node, f"{ask} does not know that {node} is reserved for it"
+            assert ask.watches or ask in partition.nodes.reserved_again, f"{ask} would never try {node} again"
+    assert count == partition.reservations, f"{partition.reservations} reservations counted, {count} there"
 
 
 def _sum(asks: Iterable[Ask]) -> Book:

@@ -1,17 +1,18 @@
 """The cluster: all partitions, their timers, and the check of every invariant.
 
-Decides what a configuration makes of the queue trees and what a due timer does. Never schedules. Invariant: `check`
-passes after every act.
+Decides what a due timer does. Never schedules. Invariant: `check` passes after every act.
 """
 
 from __future__ import annotations
 
-from fairlead.core.applications import NO_PRIORITY
-from fairlead.core.decisions import Configured, Decision
+from collections.abc import Callable
+
+from fairlead.core import gangs
+from fairlead.core.decisions import ApplicationChanged, Decision
 from fairlead.core.lifecycle import State, Step
 from fairlead.core.partition import ENDED_KEPT_MS, Partition
-from fairlead.core.queues import Queue, QueueState
-from fairlead.core.specs import ClusterSpec, PartitionSpec, QueueSpec
+from fairlead.core.reconfigure import clean_queues, configure
+from fairlead.core.specs import ClusterSpec
 from fairlead.core.timers import Timer, Timers
 
 
@@ -27,6 +28,8 @@ class Cluster:
         self.checksum = ""
         self.text = ""
         self._seq = 0
+        self.on_due: dict[str, Callable[[Partition, str], None]] = {}
+        """What a due timer of a kind that the books do not know means for its subject; filled by the front door."""
 
     def next_seq(self) -> int:
         """The next number in the order of arrival."""
@@ -59,70 +62,8 @@ class Cluster:
     # -- configuration --------------------------------------------------------------------------------------------
 
     def configure(self, spec: ClusterSpec) -> None:
-        """Make the trees what the file says, as one step. Queues that are not in it drain; others keep their books."""
-        for part in spec.partitions:
-            partition = self.partitions.get(part.name)
-            if partition is None:
-                self._new_partition(part)
-            else:
-                self._update_partition(partition, part)
-        named = {part.name for part in spec.partitions}
-        for name in [n for n in self.partitions if n not in named]:
-            self._drain_tree(self.partitions[name].root)
-            self.partitions[name].draining = True
-        self.checksum, self.text = spec.checksum, spec.text
-        self.out.append(Configured(spec.checksum))
-
-    def _new_partition(self, spec: PartitionSpec) -> None:
-        root = Queue("root", None, self.next_seq(), leaf=False, managed=True)
-        partition = Partition(spec, root, self.timers, self.out, self.next_seq, self.now_ms)
-        self.partitions[spec.name] = partition
-        root.configure(spec.root)
-        root.max_applications = spec.root.max_applications
-        self._apply_children(root, spec.root)
-
-    def _update_partition(self, partition: Partition, spec: PartitionSpec) -> None:
-        partition.spec = spec
-        partition.draining = False
-        partition.nodes.resort(spec.node_sort)
-        partition.root.configure(spec.root)
-        self._apply_children(partition.root, spec.root)
-        recount_priorities(partition.root)
-        partition.reshare()
-        partition.books_version += 1
-        partition.wake_all()
-
-    def _apply_children(self, queue: Queue, spec: QueueSpec) -> None:
-        wanted = {child.name.lower(): child for child in spec.queues}
-        for name, child_spec in wanted.items():
-            is_leaf = not child_spec.parent and not child_spec.queues
-            child = queue.children.get(name)
-            if child is None:
-                child = Queue(name, queue, self.next_seq(), leaf=is_leaf, managed=True)
-            elif child.is_leaf != is_leaf and not child.applications and not child.children:
-                child.is_leaf = is_leaf
-            child.configure(child_spec)
-            child.state = QueueState.ACTIVE
-            if not child.is_leaf and child.template is None:
-                child.template = queue.template
-            self._apply_children(child, child_spec)
-        for name, child in queue.children.items():
-            if name not in wanted and child.managed:
-                self._drain_tree(child)
-
-    def _drain_tree(self, queue: Queue) -> None:
-        for below in queue.walk():
-            if below.managed:
-                below.state = QueueState.DRAINING
-
-    def clean_queues(self) -> None:
-        """Remove queues that drain or were made on the way, once they are empty; children before parents."""
-        for partition in self.partitions.values():
-            for queue in reversed(list(partition.root.walk())):
-                leaving = queue.state is QueueState.DRAINING or not queue.managed
-                if leaving and queue.parent and not queue.children and not queue.applications:
-                    del queue.parent.children[queue.name]
-                    queue.entry = None
+        """Make partitions and queues what the file says, as one step (`core.reconfigure`)."""
+        configure(self, spec)
 
     # -- timers ---------------------------------------------------------------------------------------------------
 
@@ -131,7 +72,12 @@ class Cluster:
         while (timer := self.timers.pop_due(now_ms)) is not None:
             self.set_time(max(timer.due_ms, self.now_ms))
             partition = self.partitions.get(timer.partition)
-            if partition is not None:
+            if partition is None:
+                continue
+            rule = self.on_due.get(timer.kind)
+            if rule is not None:
+                rule(partition, timer.subject)
+            else:
                 _fire(partition, timer)
 
     # -- the check ------------------------------------------------------------------------------------------------
@@ -145,32 +91,29 @@ class Cluster:
 
 
 def _fire(partition: Partition, timer: Timer) -> None:
+    if timer.kind == "queues":
+        clean_queues(partition)
+        return
     if timer.kind == "ended":
         oldest = partition.now_ms - ENDED_KEPT_MS
         for kept in (partition.ended, partition.rejected):
             for key in [k for k, a in kept.items() if a.id == timer.subject and (a.finished_ms or 0) <= oldest]:
                 kept[key].advance(Step.EXPIRE, partition.now_ms)
                 del kept[key]
+                if timer.subject not in partition.applications:
+                    partition.out.append(ApplicationChanged(timer.subject, str(State.EXPIRED), str(Step.EXPIRE)))
         return
     app = partition.applications.get(timer.subject)
+    if app is not None and timer.kind == "placeholders":
+        if app.placeholder_due_ms == timer.due_ms and app.seq == timer.epoch:
+            gangs.time_out(partition, app)
+        return
     if app is None or app.timer_epoch != timer.epoch:
         return
-    if app.state is State.COMPLETING:
+    if app.state is State.COMPLETING and app.placeholder_count:
+        app.closing = True
+        gangs.release_placeholders(partition, app)
+    elif app.state is State.COMPLETING:
         partition.advance(app, Step.COMPLETE)
     elif app.state is State.STARTING:
         partition.advance(app, Step.RUN)
-
-
-def recount_priorities(queue: Queue) -> int:
-    """Work out from scratch what each queue reports, children first; returns what `queue` itself reports."""
-    counts: dict[int, int] = {}
-    below = [app.priority for app in queue.applications.values()]
-    below += [recount_priorities(child) for child in queue.children.values()]
-    for priority in below:
-        if priority != NO_PRIORITY:
-            counts[priority] = counts.get(priority, 0) + 1
-    queue.priority_counts = counts
-    queue.raw_priority = max(counts, default=NO_PRIORITY)
-    queue.reported = queue.adjust(queue.raw_priority)
-    queue.touch()
-    return queue.reported

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from fairlead.core.events import Cause
 from fairlead.core.reasons import Reason
+from fairlead.core.resources import Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,43 @@ class ApplicationChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ApplicationMoved:
+    """The application, with all it has, is in another queue now."""
+
+    id: str
+    old: str
+    new: str
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRejected:
+    """The application stays where it is."""
+
+    id: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChanged:
+    """A queue was `added`, `removed`, is `draining` (takes nothing new) or `restarted` (takes work again)."""
+
+    queue: str
+    change: str
+    partition: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaEnforced:
+    """A queue was above its lowered maximum: what it had to give back, and how many allocations were told to stop."""
+
+    queue: str
+    partition: str
+    excess: Resources
+    victims: int
+
+
+@dataclass(frozen=True, slots=True)
 class AskRejected:
     """The ask was not taken in."""
 
@@ -147,6 +185,10 @@ Decision = (
     | ApplicationAccepted
     | ApplicationRejected
     | ApplicationChanged
+    | ApplicationMoved
+    | MoveRejected
+    | QueueChanged
+    | QuotaEnforced
     | AskRejected
     | PriorityChanged
     | NodeAccepted

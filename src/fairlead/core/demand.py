@@ -1,9 +1,10 @@
 """Shapes and demands: what is asked for, so that equal asks are looked at once.
 
-A *shape* is everything about an ask that decides on which node it fits; it is shared by the whole partition. A *demand* is
-one shape in one leaf (behind one gate): everything about an ask that decides whether it could be placed now. When a
-demand meets an obstacle, the applications that have nothing else to offer are parked behind it, and nobody looks at them
-again until that obstacle moves. Decides only who is worth looking at; never the order, never a placement.
+A *shape* is everything about an ask that decides on which node it fits; it is shared by the whole partition. A
+*demand* is one shape in one leaf (behind one gate): everything about an ask that decides whether it could be placed
+now. When a demand meets an obstacle, the applications that have nothing else to offer are parked behind it, and nobody
+looks at them again until that obstacle moves. Decides only who is worth looking at; never the order, never a
+placement.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from fairlead.core.lifecycle import State
 from fairlead.core.resources import Items
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application
+    from fairlead.core.applications import Application, Ask
     from fairlead.core.queues import Queue
+    from fairlead.core.trackers import Allowance
 
 ShapeKey = tuple[Items, str]
 
@@ -24,7 +26,7 @@ ShapeKey = tuple[Items, str]
 class Shape:
     """Resources and node constraints of an ask; one object for all that are equal in a partition."""
 
-    __slots__ = ("blocked_by_root", "items", "key", "pending", "required_node", "unfit", "waiting")
+    __slots__ = ("blocked_by_root", "items", "key", "may_reserve", "pending", "required_node", "unfit", "waiting")
 
     def __init__(self, key: ShapeKey) -> None:
         self.key = key
@@ -35,6 +37,8 @@ class Shape:
         """No node had room when last looked, and none that could take it gained room since."""
         self.blocked_by_root = False
         """It was unfit because of the sum of all nodes, not because of each single one."""
+        self.may_reserve = False
+        """It is unfit, but some node may be set aside for it (not known otherwise)."""
         self.waiting: dict[Demand, None] = {}
         """Demands to wake up when it may fit again."""
 
@@ -42,41 +46,75 @@ class Shape:
 class Demand:
     """One shape in one leaf, or (shape None) everything behind a gate of that leaf."""
 
-    __slots__ = ("candidate", "key", "leaf", "obstacle", "parked", "pending", "shape")
+    __slots__ = (
+        "allowance",
+        "candidate",
+        "key",
+        "leaf",
+        "obstacle",
+        "parked",
+        "pending",
+        "reserved",
+        "seekers",
+        "shape",
+    )
 
-    def __init__(self, leaf: Queue, shape: Shape | None, key: object) -> None:
+    def __init__(self, leaf: Queue, shape: Shape | None, key: object, allowance: Allowance | None = None) -> None:
         self.leaf = leaf
         self.shape = shape
         self.key = key
+        self.allowance = allowance
+        """The limits of the user and group that it is for; None: no limit holds for them."""
         self.pending = 0
         """Batches of applications that refer to it; the leaf drops it at 0."""
         self.obstacle: object | None = None
         """What is in the way above the nodes (a queue at its maximum, a limit); None: nothing known."""
         self.parked: list[tuple[object, int, Application]] = []
-        """Heap of `(application key, park stamp, application)`; an entry counts while the stamp is the application's."""
+        """Heap of `(application key, park stamp, application)`; an entry counts while the stamp is the application's.
+        """
+        self.seekers: list[tuple[object, int, Application]] = []
+        """Those of the parked ones with an ask that waits long enough to have a node set aside for it; a heap too."""
+        self.reserved: dict[Ask, dict[Ask, None]] = {}
+        """Asks that have a node set aside, each with the list of those to try again that it is put on when woken."""
         self.candidate: Application | None = None
         """The application that was let out of the heap since the obstacle moved."""
 
     @property
     def is_blocked(self) -> bool:
         """Whether looking at it again would be a waste."""
-        return self.obstacle is not None or (self.shape is not None and self.shape.unfit)
+        if self.obstacle is not None:
+            return True
+        return self.shape is not None and self.shape.unfit and not (self.shape.may_reserve and self.seekers)
 
     def park(self, app: Application) -> None:
         """Put an application that has nothing else to offer behind this demand."""
         heappush(self.parked, (app.order_key, app.park_stamp, app))
 
+    def seek(self, app: Application) -> None:
+        """An application parked behind this demand would have a node set aside if there is one."""
+        heappush(self.seekers, (app.order_key, app.park_stamp, app))
+
     def best_parked(self) -> Application | None:
-        """Take out the first application in order that is still parked."""
-        while self.parked:
-            _, stamp, app = heappop(self.parked)
+        """Take out the first application in order that is still parked; of an unfit shape, one that seeks a node."""
+        heap = self.seekers if self.shape is not None and self.shape.unfit else self.parked
+        while heap:
+            _, stamp, app = heappop(heap)
             if app.park_stamp == stamp:
                 return app
         return None
 
+    def has_parked_before(self, key: tuple[object, ...]) -> bool:
+        """Whether somebody is parked here who comes before an application with this key."""
+        heap = self.seekers if self.shape is not None and self.shape.unfit else self.parked
+        while heap and (heap[0][2].park_stamp != heap[0][1] or heap[0][2].touched):
+            heappop(heap)
+        return bool(heap) and heap[0][0] < key  # type: ignore[operator]
+
     def wake(self) -> None:
         """The obstacle may have moved: the leaf looks again at its next visit."""
         self.obstacle = None
+        for ask, again in self.reserved.items():
+            again[ask] = None
         if self.parked:
             self.leaf.open_demands[self] = None
             self.leaf.wake()

@@ -1,7 +1,7 @@
 """What can happen to the scheduler: facts from outside, frozen. `Scheduler.handle` takes one and a time.
 
-Decides the words of the way in. Every event can be journalled (see `fairlead.journal.codec`), carries no time of its own
-(the caller says when) and never refers to an object, only to ids.
+Decides the words of the way in. Every event can be journalled (see `fairlead.journal.codec`), carries no time of its
+own (the caller says when) and never refers to an object, only to ids.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ class Configure:
 
     spec: ClusterSpec
     who: str = ""
+    source: str = ""
+    """Where the text came from, such as `file /etc/fairlead/queues.yaml`."""
+    restores: int = 0
+    """The number of the earlier version whose text this is; 0: none, it is new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,16 @@ class SetPriority:
     partition: str = DEFAULT_PARTITION
 
 
+@dataclass(frozen=True, slots=True)
+class MoveApplication:
+    """An administrator puts an application, with all it has, into another queue. `queue` is a whole path."""
+
+    id: str
+    queue: str
+    who: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
 Event = (
     Configure
     | AddNode
@@ -133,4 +147,5 @@ Event = (
     | AddAsks
     | Release
     | SetPriority
+    | MoveApplication
 )

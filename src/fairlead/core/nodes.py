@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fairlead.core.demand import Demand, Shape
 from fairlead.core.resources import INT64_MAX, INT64_MIN, Book, Items, Resources, add_to, fits_in
-from fairlead.core.specs import NodeSortSpec, NodeSpec
+from fairlead.core.specs import AskSpec, NodeSortSpec, NodeSpec
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -39,6 +39,7 @@ class Node:
         "changed",
         "entry",
         "foreign",
+        "foreign_notes",
         "free",
         "held",
         "id",
@@ -71,7 +72,10 @@ class Node:
         """Space held for these asks while their victims leave."""
         self.allocations: dict[Ask, None] = {}
         self.foreign: dict[str, Items] = {}
-        self.reservations: dict[Ask, None] = {}
+        self.foreign_notes: dict[str, tuple[AskSpec, int]] = {}
+        """For each of them what was reported, and when."""
+        self.reservations: dict[Ask, int] = {}
+        """Asks for which it is set aside, and since when."""
         self.score = 0.0
         self.score_terms: tuple[tuple[str, int, float], ...] = ()
         self.weight_sum = 0.0
@@ -153,6 +157,7 @@ class Node:
         """Work of another scheduler uses this much here (None: no longer)."""
         if items is None:
             self.foreign.pop(key, None)
+            self.foreign_notes.pop(key, None)
         else:
             self.foreign[key] = items
         self.occupied = {}
@@ -199,6 +204,8 @@ class NodeTable:
         self.total: Book = {}
         self.unfit: dict[Shape, None] = {}
         """Shapes that had room nowhere when last looked."""
+        self.reserved_again: dict[Ask, None] = {}
+        """Asks with a reserved node for which something changed since they were last tried."""
         self._heap: list[tuple[float, str, int, Node]] = []
         self._changed: list[Node] = []
         self._pushes = 0
@@ -264,6 +271,8 @@ class NodeTable:
     def gained(self, node: Node) -> None:
         """The node has more room than before: wake the shapes that fit there now."""
         self.touch(node)
+        for ask in node.reservations:
+            self.reserved_again[ask] = None
         if not self.unfit:
             return
         for shape in list(self.unfit):
@@ -273,11 +282,21 @@ class NodeTable:
                 else node.is_open and fits_in(shape.items, node.free)
             ):
                 self.clear_unfit(shape)
+            elif not shape.may_reserve and not shape.required_node and node.is_open and node.fits_total(shape.items):
+                self._let_reserve(shape)
+
+    def _let_reserve(self, shape: Shape) -> None:
+        """A node could be set aside for `shape` now: whoever seeks one is looked at."""
+        shape.may_reserve = True
+        for demand in shape.waiting:
+            if demand.seekers:
+                demand.leaf.open_demands[demand] = None
+                demand.leaf.wake()
 
     def clear_unfit(self, shape: Shape) -> None:
         """`shape` may fit again; whoever waits with it is woken."""
         self.unfit.pop(shape, None)
-        shape.unfit = shape.blocked_by_root = False
+        shape.unfit = shape.blocked_by_root = shape.may_reserve = False
         waiting, shape.waiting = shape.waiting, {}
         for demand in waiting:
             demand.wake()
@@ -286,6 +305,7 @@ class NodeTable:
         """`shape` has room nowhere until some node gains."""
         shape.unfit = True
         shape.blocked_by_root = by_root
+        shape.may_reserve = not by_root and not shape.required_node
         self.unfit[shape] = None
 
     def wait_for(self, shape: Shape, demand: Demand) -> None:

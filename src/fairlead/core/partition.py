@@ -1,8 +1,8 @@
 """One partition's books: queues, nodes, applications, and the few acts that change them together.
 
-Decides what follows in the books from an act (a wait, a placement, an end, a step of a life) and keeps every total equal
-to the sum of its parts. Never chooses what to do: rules live in `fairlead.policy`. Every act reports what became so by
-appending decisions to `out`, in order.
+Decides what follows in the books from an act (a wait, a placement, an end, a step of a life) and keeps every total
+equal to the sum of its parts. Never chooses what to do: rules live in `fairlead.policy`. Every act reports what became
+so by appending decisions to `out`, in order.
 """
 
 from __future__ import annotations
@@ -10,27 +10,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from fairlead.core import gangs, quotas
 from fairlead.core.applications import NO_PRIORITY, Application, Ask, line_group
+from fairlead.core.consumption import Consumption
 from fairlead.core.decisions import (
     Allocated,
     ApplicationChanged,
     Decision,
     Evict,
+    QueueChanged,
     Released,
     Reserved,
     Unreserved,
 )
-from fairlead.core.demand import Shape, ShapeKey
+from fairlead.core.demand import Demand, Shape, ShapeKey
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import ENDED, LIVE, State, Step
 from fairlead.core.nodes import Node, NodeTable
 from fairlead.core.queues import Queue
 from fairlead.core.specs import TAG_STATE_AWARE_DISABLE, AskSpec, PartitionSpec
 from fairlead.core.timers import Timers
+from fairlead.core.trackers import Trackers, decide_group
 
 COMPLETING_MS = 30_000
+RESERVATION_MS = 60 * 60_000
+"""A reserved node that its ask has had no use for since then (its queue or user is full) is given up."""
 STARTING_MS = 5 * 60_000
 ENDED_KEPT_MS = 72 * 3_600_000
+CLEAN_QUEUES_MS = 10_000
+"""Queues that leave are removed at whole multiples of this, once they are empty."""
 ENDED_KEPT_MAX = 10_000
 """How many ended applications are kept at most, however young (the journal has them all)."""
 
@@ -52,9 +60,14 @@ class Partition:
     rejected: dict[str, Application] = field(default_factory=dict)
     shapes: dict[ShapeKey, Shape] = field(default_factory=dict)
     draining: bool = False
+    """It is being removed: nothing new is taken in."""
+    clean_due_ms: int = 0
+    """When empty queues that leave are removed next; in the past: nothing to remove."""
     reservations: int = 0
     holds: dict[Ask, None] = field(default_factory=dict)
     """Asks for which space is held while their victims leave, in the order of their preemptions."""
+    swappable: dict[Application, None] = field(default_factory=dict)
+    """Applications with placeholders in which some ask may replace one, as far as known."""
     allocation_count: int = 0
     released_count: int = 0
     books_version: int = 0
@@ -64,8 +77,14 @@ class Partition:
     ask_version: int = 0
     """Grows with every ask that starts to wait or changes its priority."""
 
+    trackers: Trackers | None = field(init=False)
+    """The limits of users and groups; None when there are none."""
+    unseen: dict[Application, None] = field(default_factory=dict)
+    """Applications that wait and that no scheduling run has come to yet: their group is not decided for good."""
+
     def __post_init__(self) -> None:
         self.nodes = NodeTable(self.spec.node_sort)
+        self.trackers = Trackers.of(self.spec.root)
 
     @property
     def name(self) -> str:
@@ -80,8 +99,11 @@ class Partition:
 
     def admit(self, app: Application) -> None:
         """Take an application into its queue."""
+        app.placeholder_timeout_ms = gangs.timeout_ms(app.spec, self.now_ms)
         self.applications[app.id] = app
         app.queue.applications[app.id] = app
+        if self.trackers is not None:
+            self.trackers.join(app)
 
     def advance(self, app: Application, step: Step, cause: str = "") -> None:
         """Take one step of an application's life, with what it means for counters and timers."""
@@ -97,6 +119,7 @@ class Partition:
         if after in LIVE:
             self._leave_accepted(app)
         if after is State.COMPLETING:
+            app.untrack_if_empty()
             self.timers.set(self.now_ms + COMPLETING_MS, self.name, app.id, app.timer_epoch)
         elif after is State.STARTING:
             self.timers.set(self.now_ms + STARTING_MS, self.name, app.id, app.timer_epoch)
@@ -110,6 +133,9 @@ class Partition:
         """An accepted application got its first (placeholder) allocation: it counts against `maxapplications`."""
         for queue in app.queue.lineage:
             queue.allocating_accepted[app.id] = None
+        if app.pending_count:
+            # Its own place is counted now: the gate is open for it, whatever it was waiting for.
+            app.queue.touch_app(app)
 
     def _leave_accepted(self, app: Application) -> None:
         for queue in app.queue.lineage:
@@ -134,7 +160,11 @@ class Partition:
         """Take an application out of its queue and of the list; its asks and allocations are gone already."""
         del self.applications[app.id]
         del app.queue.applications[app.id]
+        self.clean_if_leaving(app.queue)
         self._leave_accepted(app)
+        self.unseen.pop(app, None)
+        if self.trackers is not None:
+            self.trackers.leave(app)
         if app.state in LIVE:
             app.queue.count_running(-1)
         app.queue.open_gates()
@@ -146,11 +176,34 @@ class Partition:
         tag = app.spec.tags.get(TAG_STATE_AWARE_DISABLE)
         return self.spec.state_aware if tag is None else tag.lower() == "false"
 
-    def complete_if_idle(self, app: Application) -> None:
-        """Nothing waits and nothing runs: the application is about to complete."""
-        idle = not app.pending_count and not app.allocations
+    def complete_if_idle(self, app: Application, real_gone: bool = False) -> None:
+        """Something of the application ended: take the step of its life that follows from what is left.
+
+        Nothing waits and nothing runs: it is about to complete. `real_gone` says that a real allocation ended; then
+        placeholders alone do not keep it. The end of the last allocation also ends what waits for it: failing, starting
+        over, completing.
+        """
+        if not app.placeholder_count:
+            app.placeholder_due_ms = None
+            after = self._awaited(app)
+            if after is not None:
+                self.advance(app, after)
+                return
+        if app.pending_count or app.swapping:
+            return
+        idle = not app.allocations or (real_gone and app.allocations == app.placeholder_count)
         if idle and app.state in (State.ACCEPTED, State.STARTING, State.RUNNING):
             self.advance(app, Step.COMPLETE)
+
+    def _awaited(self, app: Application) -> Step | None:
+        """The step that was waiting for the last allocation to go, if it is gone."""
+        if app.allocations:
+            return None
+        if app.state is State.FAILING:
+            return Step.FAIL
+        if app.state is State.RESUMING:
+            return Step.RUN
+        return Step.COMPLETE if app.closing else None
 
     # -- asks -----------------------------------------------------------------------------------------------------
 
@@ -162,13 +215,23 @@ class Partition:
             found = self.shapes[key] = Shape(key)
         return found
 
+    def demand_for(self, app: Application, shape: Shape, task_group: str) -> Demand:
+        """The demand that asks of this shape and task group wait with: one for all to whom the same limits apply."""
+        allowance = app.allowance
+        key = (shape, task_group) if allowance is None else (shape, task_group, allowance)
+        return app.queue.demand(shape, key, allowance)
+
     def new_ask(self, app: Application, spec: AskSpec) -> Ask:
         """Make an ask and put it in line."""
         ask = Ask(app, spec, self.next_seq(), self.now_ms)
         app.asks[ask.key] = ask
         if ask.created_ms < app.submitted_ms:
             app.submitted_ms = ask.created_ms
+        if spec.placeholder:
+            gangs.placeholder_asked(ask)
         self.enqueue(ask)
+        if spec.task_group:
+            gangs.look_again(self, app)
         return ask
 
     def enqueue(self, ask: Ask) -> None:
@@ -182,8 +245,10 @@ class Partition:
         group = line_group(ask)
         if ask.in_line:
             app.withdraw(ask)
+        if app.limit_group is None:
+            self.unseen[app] = None
         app.count_pending(ask)
-        app.join(ask, queue.demand(shape, (shape, group)), group)
+        app.join(ask, self.demand_for(app, shape, group), group)
         queue.add_pending(ask.items)
         self._priority_may_have_changed(app)
         queue.touch_app(app)
@@ -218,9 +283,11 @@ class Partition:
         app.withdraw(ask)
         self.ask_version += 1
         ask.priority = priority
+        if ask.reserved_on is not None:
+            self.nodes.reserved_again[ask] = None
         assert ask.shape is not None
         group = line_group(ask)
-        app.join(ask, app.queue.demand(ask.shape, (ask.shape, group)), group)
+        app.join(ask, self.demand_for(app, ask.shape, group), group)
         self._priority_may_have_changed(app)
         app.queue.touch_app(app)
 
@@ -231,6 +298,8 @@ class Partition:
         self.unhold(ask)
         self.unreserve(ask)
         del ask.app.asks[ask.key]
+        if ask.spec.placeholder:
+            gangs.placeholder_withdrawn(ask)
 
     # -- allocations ----------------------------------------------------------------------------------------------
 
@@ -239,13 +308,17 @@ class Partition:
         self.unhold(ask)
         self.dequeue(ask)
         ask.app.queue.start(ask.items)
-        self._settle_on(ask, node)
+        self.settle_on(ask, node)
         self.out.append(Allocated(ask.app.id, ask.key, node.id))
+        if ask.reserved_on is not None:
+            self.unreserve(ask)
         self.after_allocation(ask)
 
     def restore(self, ask: Ask, node: Node) -> None:
         """An allocation that exists already is taken into the books, over any limit if need be."""
         app = ask.app
+        if ask.spec.placeholder and ask.key not in app.asks:
+            gangs.placeholder_asked(ask)
         app.asks[ask.key] = ask
         if ask.pending:
             self.unhold(ask)
@@ -253,11 +326,15 @@ class Partition:
             self.dequeue(ask, withdraw=True)
             app.queue.take_pending(ask.items)
         app.queue.add_allocated(ask.items)
-        self._settle_on(ask, node)
+        quotas.forced(self, app.queue)
+        self.settle_on(ask, node)
         self.out.append(Allocated(app.id, ask.key, node.id))
         self.after_allocation(ask)
 
-    def _settle_on(self, ask: Ask, node: Node) -> None:
+    def settle_on(self, ask: Ask, node: Node) -> None:
+        """The ask is on this node from now on, in the books of node and application (those of queues: the caller)."""
+        if ask.app.limit_group is None:
+            decide_group(self, ask.app)
         ask.node = node
         ask.allocated_ms = self.now_ms
         node.take(ask)
@@ -270,8 +347,7 @@ class Partition:
         """The application's life goes on with its first, second, … allocation."""
         app = ask.app
         if ask.spec.placeholder:
-            if app.state is State.ACCEPTED:
-                self.join_accepted(app)
+            gangs.placeholder_placed(self, ask)
             return
         state = app.state
         if state is State.ACCEPTED:
@@ -279,10 +355,18 @@ class Partition:
         elif state is State.STARTING or state is State.COMPLETING:
             self.advance(app, Step.RUN)
 
-    def end_allocation(self, ask: Ask) -> None:
-        """An allocation is gone: every book gives it back, and whoever waits for the room is woken."""
+    def end_allocation(self, ask: Ask, replaced: bool = False) -> None:
+        """An allocation is gone: every book gives it back, and whoever waits for the room is woken.
+
+        `replaced`: it is a placeholder and its real ask takes over.
+        """
         node, app = ask.node, ask.app
         assert node is not None
+        consumed = app.consumed
+        if consumed is None:
+            consumed = app.consumed = Consumption()
+        consumed.note_peak(app.allocated)
+        consumed.note_end(ask, node, self.now_ms)
         node.give_back(ask)
         ask.node = None
         if ask.evict_cause is not None:
@@ -297,6 +381,8 @@ class Partition:
         self.books_version += 1
         self.nodes.gained(node)
         del app.asks[ask.key]
+        if ask.spec.placeholder and not replaced:
+            gangs.placeholder_ended(self, ask)
 
     def resize(self, ask: Ask, spec: AskSpec) -> None:
         """An ask or allocation changes its size in place; a running one may go over any limit."""
@@ -305,20 +391,35 @@ class Partition:
         # Only the amount can change: what else the report says is not what it was submitted with.
         spec = replace(ask.spec, resources=spec.resources)
         if ask.pending:
+            self.unreserve(ask)
             self.dequeue(ask, withdraw=True)
             queue.take_pending(old)
             ask.spec, ask.items = spec, new
             self.enqueue(ask)
+            if spec.task_group:
+                gangs.look_again(self, app)
+            return
+        if ask.node is None:
+            # Under way to a placeholder's place: its new size is looked at from the start.
+            ask.spec, ask.items = spec, new
+            gangs.wait_again(self, ask)
             return
         ask.spec, ask.items = spec, new
         assert ask.node is not None
         ask.node.resize(old, new)
         book = app.placeholders if spec.placeholder else app.allocated
+        if app.consumed is None:
+            app.consumed = Consumption()
+        app.consumed.note_peak(app.allocated)
         for items, sign in ((old, -1), (new, 1)):
             for name, amount in items:
                 book[name] = book.get(name, 0) + sign * amount
+        if app.allowance is not None:
+            app.allowance.add(app.id, new)
+            app.allowance.take(old)
         queue.add_allocated(new)
         queue.take_allocated(old)
+        quotas.forced(self, queue)
         self.books_version += 1
         self.nodes.gained(ask.node)
 
@@ -326,6 +427,8 @@ class Partition:
         """Tell the outside to stop an allocation; it stays in the books until that is confirmed."""
         assert ask.node is not None
         ask.evict_cause = cause
+        if ask.spec.placeholder:
+            gangs.placeholder_told_to_go(ask)
         if cause is Cause.PREEMPTED_BY_SCHEDULER:
             ask.app.queue.add_preempting(ask.items)
         self.out.append(Evict(ask.app.id, ask.key, ask.node.id, cause, on_behalf_of, rule, message))
@@ -363,9 +466,12 @@ class Partition:
 
     def reserve(self, ask: Ask, node: Node) -> None:
         """Take the node out of the ordinary order for this ask (YuniKorn's reservation)."""
-        node.reservations[ask] = None
+        node.reservations[ask] = self.now_ms
         ask.reserved_on = node
+        self.nodes.reserved_again[ask] = None
+        self.timers.set(self.now_ms + RESERVATION_MS, self.name, ask.app.id, 0, "reservation")
         self.reservations += 1
+        self.books_version += 1
         self.nodes.touch(node)
         self.out.append(Reserved(ask.app.id, ask.key, node.id))
 
@@ -376,9 +482,37 @@ class Partition:
             return
         del node.reservations[ask]
         ask.reserved_on = None
+        self.nodes.reserved_again.pop(ask, None)
+        for demand in ask.watches:
+            demand.reserved.pop(ask, None)
+        ask.watches = ()
         self.reservations -= 1
+        self.books_version += 1
         self.nodes.gained(node)
         self.out.append(Unreserved(ask.app.id, ask.key, node.id))
+
+    def watch(self, ask: Ask, demand: Demand) -> None:
+        """Try the node that is reserved for `ask` again when `demand` is woken."""
+        if ask not in demand.reserved:
+            demand.reserved[ask] = self.nodes.reserved_again
+            ask.watches += (demand,)
+
+    # -- queues ---------------------------------------------------------------------------------------------------
+
+    def queue_changed(self, queue: Queue, change: str) -> None:
+        """Say that a queue was added, removed, drains or was restarted."""
+        self.out.append(QueueChanged(queue.path, change, self.name))
+
+    def clean_if_leaving(self, queue: Queue) -> None:
+        """See to it that a queue that leaves is removed, if it is empty by then."""
+        if queue.is_leaving and not queue.applications:
+            self.clean_later()
+
+    def clean_later(self) -> None:
+        """Have the empty queues that leave removed at the next whole multiple of ten seconds."""
+        if self.clean_due_ms <= self.now_ms:
+            self.clean_due_ms = (self.now_ms // CLEAN_QUEUES_MS + 1) * CLEAN_QUEUES_MS
+            self.timers.set(self.clean_due_ms, self.name, "", 0, "queues")
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
@@ -398,6 +532,10 @@ class Partition:
         """Something general changed: look at everything again."""
         for shape in list(self.nodes.unfit):
             self.nodes.clear_unfit(shape)
+        if self.trackers is not None:
+            self.trackers.wake_all()
+        for node in self.nodes.nodes.values():
+            self.nodes.reserved_again |= dict.fromkeys(node.reservations)
         for queue in self.root.walk():
             queue.forget_lines()
             for demand in list(queue.waiting):
@@ -405,5 +543,7 @@ class Partition:
                 demand.wake()
             if queue.is_leaf:
                 for app in queue.applications.values():
+                    for batch in app.batches:
+                        batch.forget_attempts()
                     if app.pending_count:
                         queue.touch_app(app)

@@ -23,6 +23,8 @@ PRIORITY_OFFSET = "priority.offset"
 PREEMPTION_POLICY = "preemption.policy"
 PREEMPTION_DELAY = "preemption.delay"
 QUOTA_PREEMPTION_DELAY = "quota.preemption.delay"
+QUOTA_PREEMPTION_DELAY_1_8 = "preemption.quota.delay"
+"""How YuniKorn 1.8 writes it; the newer name wins where both are given."""
 
 DEFAULT_DELAY_MS = 30_000
 
@@ -135,6 +137,7 @@ RULES: tuple[PropertyRule, ...] = (
         PREEMPTION_DELAY, "preemption_delay_ms", parse_duration_ms, DEFAULT_DELAY_MS, _DURATION_TEXT, leaf_only=True
     ),
     PropertyRule(QUOTA_PREEMPTION_DELAY, "quota_preemption_delay_ms", parse_duration_ms, 0, _DURATION_TEXT),
+    PropertyRule(QUOTA_PREEMPTION_DELAY_1_8, "quota_preemption_delay_ms", parse_duration_ms, 0, _DURATION_TEXT),
     PropertyRule(BACKOFF, "backoff_threshold", _count, 0, "a whole number, 0 or more", leaf_only=True),
     PropertyRule(
         BACKOFF_DELAY, "backoff_delay_ms", parse_duration_ms, DEFAULT_DELAY_MS, _DURATION_TEXT, leaf_only=True
@@ -174,6 +177,8 @@ class QueueProperties:
         for key, text in mapping.items():
             rule = KNOWN.get(key)
             if rule is None or (rule.leaf_only and not leaf):
+                continue
+            if key == QUOTA_PREEMPTION_DELAY_1_8 and QUOTA_PREEMPTION_DELAY in mapping:
                 continue
             value = rule.read(text)
             values[rule.field] = rule.default if value is None else value

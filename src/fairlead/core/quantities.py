@@ -32,8 +32,8 @@ def parse_quantity(name: str, text: str) -> int:
     """The integer that `text` means for the resource `name`.
 
     `vcore` in thousandths (`10` is 10000, `500m` is 500); others in units (`1k` is 1000, `1Ki` is 1024). Raises
-    `QuantityError` with kind `invalid quantity` (no number, a sign, a decimal point), `invalid suffix` (a suffix without
-    a meaning for this resource) or `invalid quantity: overflow` (beyond 64 bits).
+    `QuantityError` with kind `invalid quantity` (no number, a sign, a decimal point), `invalid suffix` (a suffix
+    without a meaning for this resource) or `invalid quantity: overflow` (beyond 64 bits).
     """
     match = _GRAMMAR.fullmatch(text)
     if not match:

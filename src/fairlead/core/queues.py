@@ -1,8 +1,8 @@
 """The queue tree: what each queue may use, uses and waits for.
 
 Decides how usage, waiting work, running applications and priorities bubble up, and what room a queue has left. Never
-orders queues and never places anything. Invariant: what a queue has allocated and pending is the sum of its children (or
-of its applications); `reported` is the highest priority that waits below, after fence and offset.
+orders queues and never places anything. Invariant: what a queue has allocated and pending is the sum of its children
+(or of its applications); `reported` is the highest priority that waits below, after fence and offset.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, QueueSpec, TemplateS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from fairlead.core.demand import Shape
+    from fairlead.core.trackers import Allowance
 
 RECOVERY_QUEUE = "root.@recovery@"
 
@@ -60,6 +63,7 @@ class Queue:
         "pending",
         "preempting",
         "priority_counts",
+        "quota_due_ms",
         "properties",
         "raw_priority",
         "reported",
@@ -98,6 +102,8 @@ class Queue:
         self.pending: Book = {}
         self.preempting: Book = {}
         self.running = 0
+        self.quota_due_ms: int | None = None
+        """When it has to be within its maximum (`core.quotas`); None: it is, or nothing makes it."""
         self.allocating_accepted: dict[str, None] = {}
         # Priorities: how many applications (leaf) or children (parent) report each value.
         self.priority_counts: dict[int, int] = {}
@@ -113,7 +119,8 @@ class Queue:
         self.changed_apps: list[Application] = []
         self.entry: object | None = None
         self.touched = False
-        self.asleep = False
+        self.asleep = True
+        """Nothing below can be placed, as far as is known: nobody looks."""
         self.share_terms: tuple[tuple[str, int], ...] | None = None
         if parent is not None:
             parent.children[self.name] = self
@@ -126,6 +133,11 @@ class Queue:
         if not self._lineage:
             self._lineage = (self,) if self.parent is None else (self, *self.parent.lineage)
         return self._lineage
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is removed as soon as it is empty: it drains, or was made by placement."""
+        return self.state is QueueState.DRAINING or not self.managed
 
     def walk(self) -> Iterator[Queue]:
         """This queue and all below, parents first, children in order of creation."""
@@ -370,17 +382,19 @@ class Queue:
     def wake(self) -> None:
         """Something here may be placeable again, or for the first time.
 
-        A queue that is awake and touched has awake queues above it: its parent goes to sleep only after it has looked at
-        every touched child. So the way up ends there.
+        A queue that is awake has awake queues above it: it begins asleep, and its parent goes to sleep only when all
+        its children sleep. So the way up ends there.
         """
+        self.touch()
         queue: Queue | None = self
-        while queue is not None and (queue.asleep or not queue.touched):
+        while queue is not None and queue.asleep:
             queue.asleep = False
             queue.touch()
             queue = queue.parent
 
     def forget_lines(self) -> None:
-        """Who comes before whom may be decided by other criteria now: keys made before cannot be compared with new ones.
+        """Who comes before whom may be decided by other criteria now: keys made before cannot be compared with new
+        ones.
 
         The caller touches every child and every application that waits.
         """
@@ -388,6 +402,7 @@ class Queue:
         self.open_demands.clear()
         for demand in (*self.demands.values(), *self.gates.values()):
             demand.parked.clear()
+            demand.seekers.clear()
             demand.candidate = None
 
     def touch_app(self, app: Application) -> None:
@@ -397,11 +412,11 @@ class Queue:
             self.changed_apps.append(app)
         self.wake()
 
-    def demand(self, shape: object, key: object) -> Demand:
+    def demand(self, shape: Shape, key: object, allowance: Allowance | None = None) -> Demand:
         """The demand of this leaf for `key`, made when it is new."""
         found = self.demands.get(key)
         if found is None:
-            found = self.demands[key] = Demand(self, shape, key)  # type: ignore[arg-type]
+            found = self.demands[key] = Demand(self, shape, key, allowance)
         return found
 
     def gate(self) -> Demand:
@@ -418,6 +433,9 @@ class Queue:
             self.open_demands.pop(demand, None)
             for queue in self.lineage:
                 queue.waiting.pop(demand, None)
+            if demand.allowance is not None:
+                for ceiling in demand.allowance.ceilings:
+                    ceiling.waiting.pop(demand, None)
             if demand.shape is not None:
                 demand.shape.waiting.pop(demand, None)
 

@@ -34,6 +34,11 @@ class Reason:
         return shown
 
 
+def _only(amounts: Mapping[str, int], names: list[str]) -> str:
+    """The amounts of these resources alone: a sentence names what is short and nothing else."""
+    return format_amounts({name: amounts.get(name, 0) for name in names})
+
+
 @dataclass(frozen=True, slots=True)
 class NoNodes(Reason):
     """The partition has no node at all."""
@@ -58,10 +63,9 @@ class TooBigForEveryNode(Reason):
 
     def sentence(self) -> str:
         """One plain sentence."""
-        return (
-            f"needs {format_amounts(dict(self.needed))} on one node; the largest of {self.nodes} nodes have "
-            f"{format_amounts(dict(self.largest))}"
-        )
+        short = [r for r in self.needed if self.needed[r] > self.largest.get(r, 0)] or list(self.needed)
+        largest = "the only node has" if self.nodes == 1 else f"the largest of {self.nodes} nodes have"
+        return f"needs {_only(self.needed, short)} on one node; {largest} {_only(self.largest, short)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +86,14 @@ class NoNodeHasRoom(Reason):
 
     def sentence(self) -> str:
         """One plain sentence."""
-        held = f" ({format_amounts(dict(self.held))} of it held for a preemptor)" if self.held else ""
-        closest = (
-            f"{self.node} has {format_amounts(dict(self.free))} free{held}" if self.node else "none takes new work"
-        )
-        return (
-            f"needs {format_amounts(dict(self.needed))} on one node; closest of {self.open_nodes} open nodes: {closest}"
-        )
+        if not self.node:
+            return f"needs {format_amounts(dict(self.needed))}; none of {self.nodes} nodes takes new work"
+        left = {r: self.free.get(r, 0) - self.held.get(r, 0) for r in self.needed}
+        short = [r for r in self.needed if self.needed[r] > left[r]] or list(self.needed)
+        held = f", {format_amounts(dict(self.held))} held for a preemptor" if self.held else ""
+        closest = "" if self.open_nodes == 1 else f" (closest of {self.open_nodes} open nodes)"
+        free = f"{self.node} has {_only(self.free, short)} free{held}{closest}"
+        return f"needs {_only(self.needed, short)} on one node; {free}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +122,8 @@ class QueueFull(Reason):
     def sentence(self) -> str:
         """One plain sentence."""
         return (
-            f"queue {self.queue} has {format_amounts(dict(self.free))} left of its maximum "
-            f"{format_amounts(dict(self.max))}; needs {format_amounts(dict(self.needed))}"
+            f"needs {format_amounts(dict(self.needed))}; queue {self.queue} has {format_amounts(dict(self.free))} left "
+            f"of its maximum {format_amounts(dict(self.max))}"
         )
 
 
@@ -133,9 +138,10 @@ class ClusterFull(Reason):
 
     def sentence(self) -> str:
         """One plain sentence."""
+        short = [r for r in self.needed if self.needed[r] > self.free.get(r, 0)] or list(self.needed)
         return (
-            f"all nodes together have {format_amounts(dict(self.free))} free of {format_amounts(dict(self.total))}; "
-            f"needs {format_amounts(dict(self.needed))}"
+            f"needs {_only(self.needed, short)}; all nodes together have {_only(self.free, short)} free "
+            f"of {_only(self.total, short)}"
         )
 
 
@@ -169,8 +175,8 @@ class LimitReached(Reason):
     def sentence(self) -> str:
         """One plain sentence."""
         return (
-            f"{self.kind} {self.name} has {format_amounts(dict(self.free))} left of {format_amounts(dict(self.max))} in "
-            f"{self.queue}; needs {format_amounts(dict(self.needed))}"
+            f"needs {format_amounts(dict(self.needed))}; {self.kind} {self.name} has {format_amounts(dict(self.free))} "
+            f"left of {format_amounts(dict(self.max))} in {self.queue}"
         )
 
 
@@ -188,6 +194,70 @@ class LimitApplications(Reason):
     def sentence(self) -> str:
         """One plain sentence."""
         return f"{self.kind} {self.name} runs {self.running} of at most {self.max} applications in {self.queue}"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingForPlaceholder(Reason):
+    """It takes the place of a placeholder of its task group, and none can be taken yet."""
+
+    code: ClassVar[str] = "waiting-for-placeholder"
+    task_group: str
+    expected: int
+    """Placeholders of the group that were neither replaced nor lost."""
+    standing: int
+    """Those of them that have a node."""
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return (
+            f"takes the place of a placeholder of task group {self.task_group}; {self.standing} of {self.expected} "
+            "have a node"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedNodeTooFull(Reason):
+    """A node is set aside for it and fills up for nobody else; too much still runs there."""
+
+    code: ClassVar[str] = "reserved-node-too-full"
+    node: str
+    needed: Mapping[str, int]
+    free: Mapping[str, int]
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return (
+            f"node {self.node} is set aside for it and has {format_amounts(dict(self.free))} free so far; needs "
+            f"{format_amounts(dict(self.needed))}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReserved(Reason):
+    """A node has room for it but is set aside for work that came before it."""
+
+    code: ClassVar[str] = "node-reserved"
+    node: str
+    reserved_for: tuple[str, ...]
+    """`application/key` of each ask that the node is set aside for."""
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return f"the room on node {self.node} is set aside for {', '.join(self.reserved_for)}"
+
+
+@dataclass(frozen=True, slots=True)
+class BackedOff(Reason):
+    """Too many asks of its application fitted on no node; the application rests."""
+
+    code: ClassVar[str] = "backed-off"
+    until_ms: int
+    misses: int
+    """Asks that fitted nowhere when it was last looked at."""
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return f"the application rests until {self.until_ms} ms because {self.misses} of its asks fitted on no node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +283,24 @@ class WaitingForVictims(Reason):
     def sentence(self) -> str:
         """One plain sentence."""
         return f"space on {self.node} is held for it; waiting for {', '.join(self.victims)} to stop"
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitDenied(Reason):
+    """No access list lets the user submit to a queue."""
+
+    code: ClassVar[str] = "submit-denied"
+    queue: str
+    user: str
+    groups: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        groups = ", ".join(self.groups[:8]) + (", ..." if len(self.groups) > 8 else "")
+        return (
+            f"{self.user} may not submit to {self.queue}: no access list there or above it names {self.user} or one of "
+            f"the groups {groups or '(none)'}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

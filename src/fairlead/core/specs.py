@@ -94,7 +94,9 @@ class NodeSortSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptionSpec:
-    """Switches of preemption. `rule` is an addition: `guarantee` (YuniKorn's laws) or `priority` (strictly lower ones)."""
+    """Switches of preemption. `rule` is an addition: `guarantee` (YuniKorn's laws) or `priority` (strictly lower
+    ones).
+    """
 
     enabled: bool = True
     quota_enabled: bool = False

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core.applications import Application, Ask, line_group
-from fairlead.core.cluster import Cluster, recount_priorities
+from fairlead.core import gangs
+from fairlead.core.applications import Application, Ask, TaskGroup, line_group
+from fairlead.core.cluster import Cluster
+from fairlead.core.consumption import Consumption
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import State
 from fairlead.core.nodes import Node
@@ -18,6 +20,7 @@ from fairlead.core.partition import Partition
 from fairlead.core.plain import from_plain, to_plain
 from fairlead.core.properties import QueueProperties
 from fairlead.core.queues import Queue, QueueState
+from fairlead.core.reconfigure import recount_priorities
 from fairlead.core.timers import Timer
 
 VERSION = 1
@@ -33,9 +36,11 @@ ASK_STATE = (
     "preempt_checked_ms",
     "attempted",
     "scale_up_reported",
+    "stood_in_ms",
 )
 ASK_OTHER = frozenset(
-    {"app", "spec", "key", "items", "shape", "in_line", "node", "evict_cause", "held_on", "victims", "reserved_on", "replaces"}
+    {"app", "spec", "key", "items", "shape", "in_line", "node", "evict_cause", "held_on", "victims", "reserved_on",
+    "replaces", "bound_for", "watches"}
 )
 APP_STATE = (
     "seq",
@@ -46,6 +51,13 @@ APP_STATE = (
     "timer_epoch",
     "backoff_until_ms",
     "unschedulable",
+    "placeholder_timeout_ms",
+    "placeholder_due_ms",
+    "closing",
+    "reserve_due_ms",
+    "attempt_timer_ms",
+    "limit_group",
+    "tracked",
 )
 APP_OTHER = frozenset(
     {
@@ -56,6 +68,7 @@ APP_OTHER = frozenset(
         "state_log",
         "rejected",
         "asks",
+        "consumed",
         "batches",
         "by_key",
         "pending",
@@ -63,7 +76,10 @@ APP_OTHER = frozenset(
         "allocated",
         "placeholders",
         "allocations",
+        "allowance",
         "placeholder_count",
+        "groups",
+        "swapping",
         "priority",
         "order_key",
         "entry",
@@ -71,7 +87,8 @@ APP_OTHER = frozenset(
         "touched",
     }
 )
-QUEUE_STATE = ("seq", "is_leaf", "managed", "max_applications", "admin_acl", "submit_acl", "running")
+GROUP_STATE = ("name", "count", "replaced", "timed_out")
+QUEUE_STATE = ("seq", "is_leaf", "managed", "max_applications", "admin_acl", "submit_acl", "running", "quota_due_ms")
 QUEUE_BOOKS = ("max", "guaranteed", "allocated", "pending", "preempting")
 QUEUE_OTHER = frozenset(
     {
@@ -115,6 +132,7 @@ NODE_OTHER = frozenset(
         "held",
         "allocations",
         "foreign",
+        "foreign_notes",
         "reservations",
         "score",
         "score_terms",
@@ -127,6 +145,7 @@ NODE_OTHER = frozenset(
 )
 PARTITION_STATE = (
     "draining",
+    "clean_due_ms",
     "reservations",
     "allocation_count",
     "released_count",
@@ -146,7 +165,10 @@ PARTITION_OTHER = frozenset(
         "ended",
         "rejected",
         "shapes",
+        "trackers",
+        "unseen",
         "holds",
+        "swappable",
         "preempt_tried",
     }
 )
@@ -204,9 +226,10 @@ def _dump_node(node: Node) -> dict[str, Any]:
         "schedulable": node.schedulable,
         **{name: _book(getattr(node, name)) for name in NODE_BOOKS},
         "foreign": {key: dict(items) for key, items in node.foreign.items()},
+        "foreign_notes": {key: [to_plain(spec), at_ms] for key, (spec, at_ms) in node.foreign_notes.items()},
         "allocations": [_name(a) for a in node.allocations],
         "held": [_name(a) for a in node.held],
-        "reservations": [_name(a) for a in node.reservations],
+        "reservations": [[*_name(a), since_ms] for a, since_ms in node.reservations.items()],
     }
 
 
@@ -219,6 +242,27 @@ def _dump_application(app: Application) -> dict[str, Any]:
         "rejected": to_plain(app.rejected),
         **{name: getattr(app, name) for name in APP_STATE},
         "asks": [_dump_ask(a) for a in app.asks.values()],
+        "groups": [_dump_group(g) for g in app.groups.values()],
+        "consumed": _dump_consumed(app.consumed),
+    }
+
+
+def _dump_consumed(consumed: Consumption | None) -> dict[str, Any] | None:
+    if consumed is None:
+        return None
+    spent = [
+        [bucket, instance, _book(book)]
+        for bucket, instances in sorted(consumed.spent.items())
+        for instance, book in sorted(instances.items())
+    ]
+    return {"peak": _book(consumed.peak), "spent": spent}
+
+
+def _dump_group(group: TaskGroup) -> dict[str, Any]:
+    return {
+        **{name: getattr(group, name) for name in GROUP_STATE},
+        "smallest": [list(item) for item in group.smallest],
+        "standing": [a.key for a in group.standing],
     }
 
 
@@ -230,8 +274,9 @@ def _dump_ask(ask: Ask) -> dict[str, Any]:
         "evict_cause": str(ask.evict_cause) if ask.evict_cause else None,
         "held_on": ask.held_on.id if ask.held_on else None,
         "reserved_on": ask.reserved_on.id if ask.reserved_on else None,
-        "victims": [_name(v) for v in ask.victims],
+        "victims": [_name(v) for v in ask.victims if v.evict_cause is not None],
         "replaces": _name(ask.replaces) if ask.replaces else None,
+        "bound_for": ask.bound_for.id if ask.bound_for else None,
     }
 
 
@@ -276,6 +321,8 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
         app = _load_application(row, queues[row["queue"]])
         partition.applications[app.id] = app
         app.queue.applications[app.id] = app
+        if partition.trackers is not None:
+            partition.trackers.join(app)
         asks |= {(app.id, key): ask for key, ask in app.asks.items()}
     for key, row in state["ended"]:
         partition.ended[key] = _load_application(row, queues.get(row["queue"], root))
@@ -312,8 +359,19 @@ def _load_node(row: dict[str, Any]) -> Node:
     for name in NODE_BOOKS:
         setattr(node, name, dict(row[name]))
     node.foreign = {key: tuple(sorted(items.items())) for key, items in row["foreign"].items()}
+    node.foreign_notes = {key: (from_plain(spec), at_ms) for key, (spec, at_ms) in row["foreign_notes"].items()}
     node.recompute()
     return node
+
+
+def _load_consumed(row: dict[str, Any] | None) -> Consumption | None:
+    if row is None:
+        return None
+    consumed = Consumption()
+    consumed.peak = dict(row["peak"])
+    for bucket, instance, book in row["spent"]:
+        consumed.spent.setdefault(bucket, {})[instance] = dict(book)
+    return consumed
 
 
 def _load_application(row: dict[str, Any], queue: Queue) -> Application:
@@ -323,12 +381,19 @@ def _load_application(row: dict[str, Any], queue: Queue) -> Application:
     app.rejected = from_plain(row["rejected"])
     for name in APP_STATE:
         setattr(app, name, row[name])
+    app.consumed = _load_consumed(row["consumed"])
     for ask_row in row["asks"]:
         ask = Ask(app, from_plain(ask_row["spec"]), ask_row["seq"], ask_row["created_ms"])
         for name in ASK_STATE:
             setattr(ask, name, ask_row[name])
         ask.evict_cause = Cause(ask_row["evict_cause"]) if ask_row["evict_cause"] else None
         app.asks[ask.key] = ask
+    for group_row in row["groups"]:
+        group = app.task_group(group_row["name"])
+        for name in GROUP_STATE:
+            setattr(group, name, group_row[name])
+        group.smallest = tuple((name, amount) for name, amount in group_row["smallest"])
+        group.standing = {app.asks[key]: None for key in group_row["standing"]}
     return app
 
 
@@ -344,7 +409,7 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
         node = nodes[from_plain(row["spec"]).id]
         node.allocations = {asks[app, key]: None for app, key in row["allocations"]}
         node.held = {asks[app, key]: asks[app, key].items for app, key in row["held"]}
-        node.reservations = {asks[app, key]: None for app, key in row["reservations"]}
+        node.reservations = {asks[app, key]: since_ms for app, key, since_ms in row["reservations"]}
         node.recompute()
         partition.nodes.touch(node)
     for ask, row in named.items():
@@ -353,11 +418,15 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
         ask.reserved_on = nodes[row["reserved_on"]] if row["reserved_on"] else None
         ask.victims = tuple(asks[app, key] for app, key in row["victims"] if (app, key) in asks)
         ask.replaces = asks.get(tuple(row["replaces"])) if row["replaces"] else None
+        ask.bound_for = nodes[row["bound_for"]] if row["bound_for"] else None
+        ask.app.swapping += ask.replaces is not None and not ask.spec.placeholder
         if ask.node is not None:
             ask.app.count_allocated(ask)
         if ask.pending:
             _put_in_line(partition, ask)
     partition.holds = {asks[app, key]: None for app, key in state["holds"]}
+    for app in partition.applications.values():
+        gangs.look_again(partition, app)
 
 
 def _put_in_line(partition: Partition, ask: Ask) -> None:
@@ -367,5 +436,7 @@ def _put_in_line(partition: Partition, ask: Ask) -> None:
     ask.shape = shape
     app.count_pending(ask)
     group = line_group(ask)
-    app.join(ask, app.queue.demand(shape, (shape, group)), group)
+    if app.limit_group is None:
+        partition.unseen[app] = None
+    app.join(ask, partition.demand_for(app, shape, group), group)
     app.priority = app.batches[0].key[0]

@@ -43,6 +43,10 @@ class Timers:
             return heappop(self._heap)
         return None
 
+    def drop(self, partition: str) -> None:
+        """Forget every timer of a partition."""
+        self._heap = sorted(t for t in self._heap if t.partition != partition)
+
     def pending(self) -> list[Timer]:
         """All timers in order."""
         return sorted(self._heap)

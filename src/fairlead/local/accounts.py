@@ -1,7 +1,7 @@
 """The people of this machine, as the system knows them.
 
-Decides what a user id means: name, groups, home directory. Never caches for longer than a call needs, so that a user who
-lost a group loses it at once. Invariant: an id without an entry is still somebody, named after the number.
+Decides what a user id means: name, groups, home directory. Never caches for longer than a call needs, so that a user
+who lost a group loses it at once. Invariant: an id without an entry is still somebody, named after the number.
 """
 
 from __future__ import annotations

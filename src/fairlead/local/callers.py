@@ -1,7 +1,8 @@
 """Who asks, and what he may see and do here.
 
-Decides the one rule: a piece of work is the business of its owner and of administrators, and of nobody else. Never finds
-out who somebody is (`fairlead.service.identity` does). Invariant: what a caller may not see does not exist for him.
+Decides the one rule: a piece of work is the business of its owner and of administrators, and of nobody else. Never
+finds out who somebody is (`fairlead.service.identity` does). Invariant: what a caller may not see does not exist for
+him.
 """
 
 from __future__ import annotations

@@ -53,7 +53,9 @@ class Orders:
         self._machine, self._on_report = machine, on_report
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
+        self._retrying: set[str] = set()
         self._overtaken: set[str] = set()
+        """Runs that were told to stop while their start waits to be tried again."""
         self._wake = threading.Condition()
         self._closing = False
         self._thread = threading.Thread(target=self._work, name="fairlead-orders", daemon=True)
@@ -106,9 +108,9 @@ class Orders:
                 self._wake.wait(wait)
 
     def _start(self, run: RunSpec, attempt: int) -> None:
+        self._retrying.discard(run.key)
         if run.key in self._overtaken:
             self._overtaken.discard(run.key)
-            self._on_report(RunReport(key=run.key, stopped=True))
             return
         try:
             report = self._machine.start(run)
@@ -124,6 +126,7 @@ class Orders:
         if failure.errno in PASSING and attempt < TRIES:
             pause = min(FIRST_PAUSE_S * 2 ** (attempt - 1), LONGEST_PAUSE_S)
             log.warning("run %s could not be started (%s); tried again in %.1f s", run.key, failure, pause)
+            self._retrying.add(run.key)
             self._put(pause, lambda: self._start(run, attempt + 1))
             return
         self._on_report(self._known_or_failed(run.key, f"could not be started: {failure}"))
@@ -136,9 +139,11 @@ class Orders:
         return RunReport(key=key, error=why, exit_code=126, ended_at_ms=time.time_ns() // 1_000_000)
 
     def _stop(self, key: str, grace_ms: int) -> None:
-        known = self._machine.report(key)
-        if known is None:
+        if key in self._retrying:
             self._overtaken.add(key)
+        if self._machine.report(key) is None:
+            # Nobody ever tried to execute it, and nobody will.
+            self._on_report(RunReport(key=key, stopped=True))
             return
         self._machine.stop(key, grace_ms)
         now = self._machine.report(key)

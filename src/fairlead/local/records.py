@@ -1,8 +1,8 @@
 """What the journal keeps about work on this machine, beside the scheduler's own events.
 
-Decides the words: what a user asked for, and what became of it, each a frozen value that the codec can write. Never says
-what follows from them (`works` does). Invariant: the book of works is these records and the scheduler's decisions, in
-journal order, and nothing else; so it can be rebuilt from them at any time.
+Decides the words: what a user asked for, and what became of it, each a frozen value that the codec can write. Never
+says what follows from them (`works` does). Invariant: the book of works is these records and the scheduler's
+decisions, in journal order, and nothing else; so it can be rebuilt from them at any time.
 """
 
 from __future__ import annotations
@@ -49,6 +49,30 @@ class WorkSubmitted:
     request: str = ""
     digest: str = ""
     """Of the submission's content: the same `request` with another content is a mistake."""
+    rule: str = ""
+    """What chooses its queue: a placement rule, or `the request`, `the default`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkRefused:
+    """Why the scheduler did not take a work in, in words that say what to do."""
+
+    key: str
+    code: str
+    sentence: str
+    queue: str = ""
+    """The queue that would have to let him in; empty where it is not about access."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkWaits:
+    """A waiting work waits for something else than before."""
+
+    key: str
+    code: str
+    subject: str
+    """Which queue, node, user or group is in the way."""
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +116,8 @@ class WorkEnded:
     gpus: tuple[int, ...] = ()
 
 
-WorkRecord = WorkSubmitted | WorkStarted | WorkCancelRequested | WorkEnded
-for _record in (WorkSubmitted, WorkStarted, WorkCancelRequested, WorkEnded):
+WorkRecord = WorkSubmitted | WorkRefused | WorkWaits | WorkStarted | WorkCancelRequested | WorkEnded
+for _record in (WorkSubmitted, WorkRefused, WorkWaits, WorkStarted, WorkCancelRequested, WorkEnded):
     codec.register(_record)
 
 

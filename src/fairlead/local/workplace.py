@@ -1,8 +1,8 @@
 """This machine as the runtime's place: the book of works, and the orders to the machine that follow from it.
 
-Decides what a submission, a cancellation or the end of a run enters into the books, and what is started or stopped after
-that is durable. Never decides who runs. Invariant: for every work that the book says is on the machine there is a run,
-or an order for one; a run that the book does not know is stopped and reported.
+Decides what a submission, a cancellation or the end of a run enters into the books, and what is started or stopped
+after that is durable. Never decides who runs. Invariant: for every work that the book says is on the machine there is
+a run, or an order for one; a run that the book does not know is stopped and reported.
 """
 
 from __future__ import annotations
@@ -129,10 +129,8 @@ class Workplace(Generic[M]):
             self._orders.start(self._run_spec(work, run))
         elif work.state is State.STOPPING and run not in self._told_to_stop:
             self._told_to_stop.add(run)
-            if run in self._known:
-                self._orders.stop(run, work.spec.grace_ms)
-            else:
-                self._order_done(RunReport(key=run, stopped=True))
+            self._known.add(run)
+            self._orders.stop(run, work.spec.grace_ms)
         elif work.ended and run in self._known:
             self._known.discard(run)
             self._told_to_stop.discard(run)
@@ -236,14 +234,18 @@ class Workplace(Generic[M]):
         self.strange = tuple(report.key for report in strange)
         for report in strange:
             log.warning("run %s is not in the journal%s", report.key, "" if _is_over(report) else "; it is stopped")
-            if not _is_over(report) and not _never_executed(report):
-                self.machine.stop(report.key)
+            if not _is_over(report):
+                self._orders.stop(report.key, 0)
         self._review = review
 
     def _leave_over(self, report: RunReport) -> None:
         if _is_over(report):
             self._orders.forget(report.key)
-        elif not _never_executed(report):
+        elif _never_executed(report):
+            # A supervisor of an earlier service may still be about to begin: make sure that it does not.
+            self._orders.stop(report.key, 0)
+            self._orders.forget(report.key)
+        else:
             log.warning(
                 "run %s is over in the journal, but its processes were still there; they are stopped", report.key
             )
@@ -269,7 +271,7 @@ class Workplace(Generic[M]):
     def submit(
         self, turn: Turn, caller: Caller, specs: Sequence[WorkSpec], *, request: str = "", digest: str = ""
     ) -> list[str]:
-        """Take works in, all or none; their keys. `specs` come without keys. A repeated `request` gives the same keys."""
+        """Take works in, all or none; their keys. `specs` come without. A repeated `request` gives the same keys."""
         if request and (known := self.works.request(caller.uid, request)) is not None:
             if known[0] != digest:
                 raise Refusal(

@@ -1,8 +1,8 @@
 """The book of works: what everybody asked to have run on this machine, and what became of it.
 
-Decides the state of each piece of work, by one table, from the records of `records` and the scheduler's decisions. Never
-starts or stops anything, reads no clock and no file. Invariant: the same records and decisions in the same order give
-the same book (`dump` is equal), so the book is rebuilt from the journal after a crash.
+Decides the state of each piece of work, by one table, from the records of `records` and the scheduler's decisions.
+Never starts or stops anything, reads no clock and no file. Invariant: the same records and decisions in the same
+order give the same book (`dump` is equal), so the book is rebuilt from the journal after a crash.
 """
 
 from __future__ import annotations
@@ -367,6 +367,8 @@ def _ending(record: WorkEnded) -> str:
         return record.error
     if record.lost:
         return "how it ended could not be observed"
+    if record.started_at_ms is None and record.exit_code is None:
+        return "before it had begun"
     how = f"by signal {record.signal}" if record.signal is not None else f"exit status {record.exit_code}"
     return f"{how}; {record.note}" if record.note else how
 

@@ -1,19 +1,27 @@
 """Allocate: give the next ask in line the first node that has room.
 
 Decides one placement at a time: the queue by priority and fair share, in it the application, in it the ask, for it the
-node; the first that can be placed is. Never evicts, never holds anything back. What meets an obstacle is left alone
+node; the first that can be placed is. An ask in turn that cannot be placed may have room made for it (`preempt`), which
+ends the run. What meets an obstacle is left alone
 until that obstacle moves, which changes nothing about who is placed, only how often one looks.
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING
 
+from fairlead.core.applications import Ask
 from fairlead.core.lifecycle import State
 from fairlead.core.resources import fits_in
+from fairlead.core.trackers import decide_group, decide_groups
+from fairlead.policy.limits import closed_gate, is_over_limit
+from fairlead.policy.misses import End, Misses
+from fairlead.policy.preempt import Attempts, wake_when_due
+from fairlead.policy.reserve import clear_for, watch_ages
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application, Ask, Batch
+    from fairlead.core.applications import Application, Batch
     from fairlead.core.demand import Demand, Shape
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
@@ -22,14 +30,30 @@ if TYPE_CHECKING:
     from fairlead.policy.line import Lines
 
 
-def allocate_one(partition: Partition, lines: Lines) -> Ask | None:
-    """Place the next ask that can be placed; None when there is none."""
-    if partition.root.max is None or partition.root.asleep:
+class Reserved(Enum):
+    """The run ended with a node set aside for an ask, and nothing placed."""
+
+    RESERVED = "reserved"
+
+
+RESERVED = Reserved.RESERVED
+Outcome = Ask | Reserved | None
+
+
+def allocate_one(partition: Partition, lines: Lines) -> Outcome:
+    """Place the next ask that can be placed, or make room for it (`RESERVED`); None when neither can be done."""
+    if partition.root.max is None:
         return None
-    return _from_queue(partition, lines, partition.root)
+    if not partition.root.asleep:
+        outcome = _from_queue(partition, lines, partition.root)
+        if outcome is not None:
+            return outcome
+    if partition.unseen:
+        decide_groups(partition)
+    return None
 
 
-def _from_queue(partition: Partition, lines: Lines, queue: Queue) -> Ask | None:
+def _from_queue(partition: Partition, lines: Lines, queue: Queue) -> Outcome:
     if queue.is_leaf:
         return _from_leaf(partition, lines, queue)
     while (child := lines.next_child(queue)) is not None:
@@ -40,37 +64,71 @@ def _from_queue(partition: Partition, lines: Lines, queue: Queue) -> Ask | None:
     return None
 
 
-def _from_leaf(partition: Partition, lines: Lines, leaf: Queue) -> Ask | None:
+def _from_leaf(partition: Partition, lines: Lines, leaf: Queue) -> Outcome:
+    attempts = Attempts()
     while (app := lines.next_application(leaf)) is not None:
-        placed = _from_application(partition, lines, app)
+        placed = _from_application(partition, lines, app, attempts)
         if placed is not None:
             return placed
     lines.send_to_sleep(leaf)
     return None
 
 
-def _from_application(partition: Partition, lines: Lines, app: Application) -> Ask | None:
-    if app.state is State.ACCEPTED:
-        closed = app.queue.gate_closed(app.id)
-        if closed is not None:
-            gate = app.queue.gate()
-            gate.obstacle = closed
-            closed.waiting[gate] = None
-            lines.park(app, [gate])
-            return None
+def _from_application(partition: Partition, lines: Lines, app: Application, attempts: Attempts) -> Outcome:
+    if app.limit_group is None:
+        decide_group(partition, app)
+    if _sits_out(partition, lines, app):
+        return None
+    misses = end = None
     for batch in app.batches:
+        if batch.key[2] and app.stands_in(batch.key[2]):
+            continue
+        if misses is not None:
+            end = misses.due_before(batch.line_key)
+            if end is not None:
+                break
         node = node_for(partition, batch)
         if node is not None:
             ask = batch.asks[0]
             ask.attempted = True
             partition.place(ask, node)
             return ask
-    lines.park(app, _demands(app))
+        if misses is None:
+            misses = Misses(partition, app, attempts)
+        end = misses.add(batch)
+        if end is not None:
+            break
+    else:
+        end = misses.due_at_end() if misses is not None else None
+    if end is End.RESERVED:
+        return RESERVED
+    _park(partition, lines, app, resting=end is End.RESTING)
     return None
 
 
+def _sits_out(partition: Partition, lines: Lines, app: Application) -> bool:
+    """Whether the application waits at a gate or rests, so that none of its asks has its turn."""
+    gate = closed_gate(app) if app.state is State.ACCEPTED else None
+    resting = app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms
+    if gate is not None or resting:
+        lines.park(app, [gate] if gate is not None else [])
+        return True
+    return False
+
+
+def _park(partition: Partition, lines: Lines, app: Application, resting: bool) -> None:
+    """Nothing of this application can be placed: see to it that it is looked at again when that may change."""
+    if resting:
+        lines.park(app, [])
+        return
+    wake_when_due(partition, app)
+    lines.park(app, _demands(app))
+    watch_ages(partition, app)
+
+
 def _demands(app: Application) -> list[Demand]:
-    return list({batch.demand: None for batch in app.batches})
+    """What the application waits with, but for asks that wait for placeholders: replacing those is another step."""
+    return list({batch.demand: None for batch in app.batches if not batch.key[2] or not app.stands_in(batch.key[2])})
 
 
 def node_for(partition: Partition, batch: Batch) -> Node | None:
@@ -82,6 +140,8 @@ def node_for(partition: Partition, batch: Batch) -> Node | None:
     assert shape is not None
     if shape.unfit:
         partition.nodes.wait_for(shape, demand)
+        return None
+    if demand.allowance is not None and is_over_limit(demand):
         return None
     full = demand.leaf.short_of_room(shape.items)
     if full is not None:
@@ -101,8 +161,10 @@ def _first_node(partition: Partition, shape: Shape) -> Node | None:
         return None
     if shape.required_node:
         node = partition.nodes.nodes.get(shape.required_node)
-        if node is not None and not fits_in(shape.items, node.free):
-            node = None
+        if node is not None:
+            clear_for(partition, node)
+            if node.reservations or not fits_in(shape.items, node.free):
+                node = None
     else:
         node = partition.nodes.first_fit(shape.items)
     if node is None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core import events
+from fairlead.core import events, gangs
 from fairlead.core.applications import Application, Ask
 from fairlead.core.decisions import (
     ApplicationAccepted,
     ApplicationChanged,
     ApplicationRejected,
     AskRejected,
+    MoveRejected,
     NodeAccepted,
     NodeRejected,
     PriorityChanged,
@@ -25,8 +26,9 @@ from fairlead.core.lifecycle import State, Step
 from fairlead.core.nodes import Node
 from fairlead.core.reasons import Refused
 from fairlead.core.resources import INT64_MAX, Resources
-from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, TAG_FOREIGN, AskSpec
-from fairlead.policy.placement import place_application
+from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, TAG_FOREIGN, ApplicationSpec, AskSpec
+from fairlead.policy.moving import move_application
+from fairlead.policy.placement import place_application, resolve_user
 
 if TYPE_CHECKING:
     from fairlead.core.partition import Partition
@@ -78,6 +80,9 @@ def drain_node(partition: Partition, event: events.DrainNode) -> None:
         partition.books_version += 1
         for ask in list(node.held):
             partition.unhold(ask)
+        for ask in [a for a in node.reservations if not a.required_node]:
+            partition.unreserve(ask)
+            ask.app.queue.touch_app(ask.app)
 
 
 def undrain_node(partition: Partition, event: events.UndrainNode) -> None:
@@ -97,10 +102,11 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
     for ask in [*node.held, *node.reservations]:
         partition.unhold(ask)
         partition.unreserve(ask)
+    gangs.leave_node(partition, node)
     for ask in list(node.allocations):
-        app = ask.app
+        app, real = ask.app, not ask.spec.placeholder
         partition.release(ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
-        partition.complete_if_idle(app)
+        partition.complete_if_idle(app, real)
     partition.nodes.remove(node)
     partition.nodes_changed()
     partition.books_version += 1
@@ -123,19 +129,29 @@ def add_application(partition: Partition, event: events.AddApplication) -> None:
         text = f"adding application {spec.id} to partition {partition.name}, but application already existed"
         partition.out.append(ApplicationRejected(spec.id, Refused(text)))
         return
+    resolved = resolve_user(spec)
+    if isinstance(resolved, Refused):
+        _reject(partition, spec, resolved)
+        return
+    spec = resolved
     queue = place_application(partition, spec)
     if isinstance(queue, Refused):
-        app = Application(spec, partition.root, partition.next_seq(), partition.now_ms)
-        app.rejected, app.message = queue, queue.sentence()
-        app.advance(Step.REJECT, partition.now_ms)
-        app.finished_ms = partition.now_ms
-        partition.rejected[spec.id] = app
-        partition.keep_ended(app)
-        partition.out.append(ApplicationRejected(spec.id, queue))
+        _reject(partition, spec, queue)
         return
     app = Application(spec, queue, partition.next_seq(), partition.now_ms)
     partition.admit(app)
     partition.out.append(ApplicationAccepted(spec.id, queue.path))
+
+
+def _reject(partition: Partition, spec: ApplicationSpec, reason: Refused) -> None:
+    """The application is kept with the reason for a while, so that one can ask why."""
+    app = Application(spec, partition.root, partition.next_seq(), partition.now_ms)
+    app.rejected, app.message = reason, reason.sentence()
+    app.advance(Step.REJECT, partition.now_ms)
+    app.finished_ms = partition.now_ms
+    partition.rejected[spec.id] = app
+    partition.keep_ended(app)
+    partition.out.append(ApplicationRejected(spec.id, reason))
 
 
 def remove_application(partition: Partition, event: events.RemoveApplication) -> None:
@@ -143,10 +159,10 @@ def remove_application(partition: Partition, event: events.RemoveApplication) ->
     app = partition.applications.get(event.id)
     if app is None:
         return
-    for ask in app.waiting_asks():
-        partition.drop_ask(ask)
     for ask in app.allocated_asks():
         partition.release(ask, Cause.STOPPED_BY_RM, f"Application {app.id} Removed")
+    for ask in app.waiting_asks():
+        partition.drop_ask(ask)
     partition.forget(app)
     partition.out.append(ApplicationChanged(app.id, "Removed", "removed"))
 
@@ -234,6 +250,7 @@ def _foreign(partition: Partition, spec: AskSpec) -> None:
             other.set_foreign(spec.key, None)
             partition.nodes.gained(other)
     node.set_foreign(spec.key, spec.resources.items)
+    node.foreign_notes[spec.key] = (spec, partition.now_ms)
     partition.nodes.gained(node)
     partition.books_version += 1
 
@@ -248,19 +265,27 @@ def release(partition: Partition, event: events.Release) -> None:
         return
     if event.key:
         ask = app.asks.get(event.key)
-        if ask is not None:
-            _release_one(partition, ask, event.cause)
+        ended = [ask] if ask is not None else []
     else:
-        for ask in app.allocated_asks():
-            _release_one(partition, ask, event.cause)
+        ended = app.allocated_asks()
+    real_gone = any(a.node is not None and not a.spec.placeholder for a in ended)
+    for ask in ended:
+        _release_one(partition, ask, event.cause)
+    if not event.key:
         for ask in app.waiting_asks():
-            _release_one(partition, ask, event.cause)
-    partition.complete_if_idle(app)
+            partition.drop_ask(ask)
+    partition.complete_if_idle(app, real_gone)
 
 
 def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:
     if ask.pending:
         partition.drop_ask(ask)
+        return
+    if ask.node is None:
+        gangs.give_up(partition, ask)
+        return
+    if cause is Cause.PLACEHOLDER_REPLACED and ask.replaces is not None:
+        gangs.end_swap(partition, ask)
         return
     echo = cause not in CONFIRMS_SILENTLY
     message = "allocation remove as per RM request" if cause is Cause.STOPPED_BY_RM else ""
@@ -307,6 +332,7 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
     events.AddAsks: add_asks,
     events.Release: release,
     events.SetPriority: set_priority,
+    events.MoveApplication: move_application,
 }
 
 
@@ -331,3 +357,5 @@ def refuse_unknown_partition(event: Any, name: str, out: list[Any]) -> None:
         for spec in event.asks:
             text = f"Failed to find partition {name}, for application {spec.application} and allocation {spec.key}"
             out.append(AskRejected(spec.application, spec.key, Refused(text)))
+    elif isinstance(event, events.MoveApplication):
+        out.append(MoveRejected(event.id, Refused(f"failed to find partition {name} for application {event.id}")))

@@ -1,8 +1,8 @@
 """The lines: which child of a queue, and which application of a leaf, is looked at next.
 
-Decides nothing new: it keeps the orders of `ordering` in heaps, and changes them only where something changed. An entry
-of a heap counts while it is the one its queue or application points to; left-overs are skipped. Invariant: the head of a
-line is what sorting everything afresh would put first among those worth looking at.
+Decides nothing new: it keeps the orders of `ordering` in heaps, and changes them only where something changed. An
+entry of a heap counts while it is the one its queue or application points to; left-overs are skipped. Invariant: the
+head of a line is what sorting everything afresh would put first among those worth looking at.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ class Lines:
         for child in changed:
             child.touched = False
             if child.asleep or child.state is QueueState.STOPPED or not child.has_pending:
-                child.asleep = True
-                child.entry = None
+                self._leave_alone(child)
                 continue
             self._pushes += 1
             entry = (queue_key(child), self._pushes, child)
@@ -66,6 +65,14 @@ class Lines:
         """Nothing below this queue can be placed: leave it alone until something wakes it."""
         queue.asleep = True
         queue.entry = None
+
+    def _leave_alone(self, queue: Queue) -> None:
+        """Nothing waits below this queue: it sleeps with all below it, for a queue is awake only in an awake one."""
+        queue.entry = None
+        if not queue.asleep:
+            queue.asleep = True
+            for child in queue.children.values():
+                self._leave_alone(child)
 
     # -- applications ---------------------------------------------------------------------------------------------
 
@@ -126,7 +133,10 @@ class Lines:
                 continue
             candidate = demand.candidate
             if candidate is not None and candidate.entry is not None and demand.serves(candidate):
-                continue
+                # What it got meanwhile may have put it behind one that is still parked.
+                key = application_key(candidate) if candidate.touched else candidate.order_key
+                if not demand.has_parked_before(key):
+                    continue
             candidate = demand.candidate = demand.best_parked()
             if candidate is None:
                 del leaf.open_demands[demand]

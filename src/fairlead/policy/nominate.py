@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.lifecycle import State
 from fairlead.policy.allocate import root_has_room
+from fairlead.policy.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -32,6 +32,6 @@ def place_nominated(partition: Partition) -> Ask | None:
 
 def _may_run(ask: Ask) -> bool:
     app = ask.app
-    if app.state is State.ACCEPTED and app.queue.gate_closed(app.id) is not None:
+    if not may_run(app) or full_ceiling(app, ask.items) is not None:
         return False
     return app.queue.short_of_room(ask.items) is None and root_has_room(app.queue.lineage[-1], ask.items)

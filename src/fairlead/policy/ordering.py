@@ -59,15 +59,20 @@ def queue_key(queue: Queue) -> tuple[object, ...]:
     """Order among siblings.
 
     With priority (the parent's `application.sort.priority`): 1. higher reported priority, 2. smaller fair share;
-    without: the other way round. Then 3. more that waits (compared resource by resource in the order of their names,
-    which keeps the order of any two queues of which one waits for more of everything), 4. created earlier.
+    without: the other way round. Then 3. more that waits (by the sum over all resources: whoever waits for more of one
+    and not for less of any other comes first, and the order stays total where neither does), 4. created earlier.
     """
     parent = queue.parent
     share = fair_share(queue)
-    waits = tuple([-amount for _, amount in sorted(queue.pending.items())])
+    waits = -sum(queue.pending.values())
     if parent is None or parent.properties.priority_sorting:
         return (-queue.reported, share, waits, queue.seq)
     return (share, -queue.reported, waits, queue.seq)
+
+
+def walk_key(app: Application) -> tuple[object, ...]:
+    """Order in which the walk from the root comes to applications, of whatever leaves: queue by queue, then its own."""
+    return (*(queue_key(queue) for queue in reversed(app.queue.lineage[:-1])), application_key(app))
 
 
 def application_key(app: Application) -> tuple[object, ...]:

@@ -1,189 +1,158 @@
-"""Preempt by priority: make room for a waiting ask by stopping strictly less important work on one node.
+"""Preemption: which rule makes room for a waiting ask, when it may try, and how its plan is carried out.
 
-Decides which work goes so that one ask that fits nowhere fits on one node and in its queues; the space is held for it
-until the work is gone. Never takes work of equal or higher standing, never more than needed, and never work without the
-placement it pays for. For partitions with `preemption.rule: priority`.
+Decides when an ask may cause others to be stopped: at the earliest its queue's `preemption.delay` after it was made,
+then every 15 seconds until it succeeded once; the search itself is the rule's business (`guarantee`,
+`priority_preempt`). Attempts by guarantee belong to the walk of the queues: an ask in turn that cannot be placed tries
+before those behind it are placed. Invariant: every application that is parked and may try later has a timer for it, so
+that nobody has to look in vain; a search that found nothing is not repeated while the books stay as they are.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlead.core.events import Cause
-from fairlead.core.lifecycle import State
-from fairlead.core.resources import fits_in
-from fairlead.policy.ordering import application_key, queue_key
+from fairlead.core.queues import Queue
+from fairlead.policy.guarantee import Plan, find_plan
+from fairlead.policy.priority_preempt import preempt_one as preempt_by_priority
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fairlead.core.applications import Ask
-    from fairlead.core.nodes import Node
+    from fairlead.core.applications import Application, Ask, Batch
     from fairlead.core.partition import Partition
-    from fairlead.core.queues import Queue
 
 ATTEMPTS_MAX = 10
-"""Asks for which a plan is searched in one run; the others have their turn in later runs."""
+"""Searches in one visit to a leaf; who comes later has its turn in the next run."""
+RETRY_MS = 15_000
+NEVER_MS = 2**62
+LONG_BATCH = 100
+LONG_BATCH_EVERY_MS = 1_000
+"""A batch of more than `LONG_BATCH` asks is gone through at most this often."""
+TIMER = "preempt"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Victims on one node and the ask they pay for."""
-
-    ask: Ask
-    node: Node
-    victims: tuple[Ask, ...]
-
-    @property
-    def harm(self) -> tuple[object, ...]:
-        """Order of plans: 1. fewest victims, 2. lowest highest victim, 3. lower sum, 4. latest start, 5. node id."""
-        standing = [v.priority for v in self.victims]
-        latest = min(v.allocated_ms or 0 for v in self.victims)
-        return (len(standing), max(standing), sum(standing), -latest, self.node.id)
+def preempt_one(partition: Partition) -> bool:
+    """The last step of a run: preemption by priority, where that is the rule. True when victims were told to stop."""
+    return preempt_by_priority(partition) is not None
 
 
-def preempt_one(partition: Partition) -> Plan | None:
-    """Carry out the plan for the first waiting ask in order for which there is one; None when there is none."""
-    rules = partition.spec.preemption
-    if rules.rule != "priority" or not rules.enabled or not partition.allocation_count:
-        return None
-    if partition.preempt_tried == partition.change_stamp():
-        return None
-    attempts = 0
-    for ask in preemptors(partition):
-        if attempts >= ATTEMPTS_MAX:
-            return None
-        attempts += 1
-        plan = cheapest_plan(partition, ask)
-        if plan is not None:
-            carry_out(partition, plan)
-            return plan
-    partition.preempt_tried = partition.change_stamp()
-    return None
+class Attempts:
+    """What one visit to a leaf may still spend on making room by guarantee."""
 
+    __slots__ = ("left",)
 
-def preemptors(partition: Partition) -> Iterator[Ask]:
-    """Waiting asks that may preempt, in scheduling order; of equal asks of one application only the first."""
-    floor = min((a.priority for node in partition.nodes.nodes.values() for a in node.allocations), default=None)
-    if floor is None:
-        return
-    for leaf in leaves_in_order(partition.root):
-        for app in sorted((a for a in leaf.applications.values() if a.pending_count), key=application_key):
-            if app.state is State.ACCEPTED and leaf.gate_closed(app.id) is not None:
+    def __init__(self) -> None:
+        self.left = ATTEMPTS_MAX
+
+    def make_room(self, partition: Partition, batch: Batch) -> bool:
+        """Stop work for the first ask of the batch that may cause it; True when it was done.
+
+        Equal asks stand for each other: when the search finds nothing for one, it is over for all that are due.
+        """
+        now = partition.now_ms
+        if now < batch.attempt_ms or not self.left or not _can_help(partition, batch):
+            return False
+        futile = batch.futile_at == partition.books_version
+        delay, next_ms = batch.demand.leaf.properties.preemption_delay_ms, NEVER_MS
+        for ask in batch.asks:
+            due = due_ms(ask, delay)
+            if due > now:
+                next_ms = min(next_ms, due)
                 continue
-            for batch in app.batches:
-                ask = batch.asks[0]
-                if ask.held_on is None and ask.spec.allow_preempt_other and not batch.task_group:
-                    yield ask
+            ask.preempt_checked_ms = now
+            next_ms = min(next_ms, now + RETRY_MS)
+            if futile:
+                continue
+            self.left -= 1
+            plan = find_plan(partition, ask, nodes_tried=_has_headroom(partition, batch))
+            if plan is not None:
+                carry_out(partition, plan)
+                return True
+            futile = True
+            batch.futile_at = partition.books_version
+        if len(batch.asks) > LONG_BATCH:
+            next_ms = max(next_ms, now + LONG_BATCH_EVERY_MS)
+        batch.attempt_ms = next_ms
+        return False
 
 
-def leaves_in_order(queue: Queue) -> Iterator[Queue]:
-    """Leaves with waiting work in scheduling order."""
-    if queue.is_leaf:
-        yield queue
-        return
-    for child in sorted((c for c in queue.children.values() if c.has_pending), key=queue_key):
-        yield from leaves_in_order(child)
+def due_ms(ask: Ask, delay_ms: int) -> int:
+    """When the ask may try to preempt next; `NEVER_MS` when it may not at all."""
+    if not ask.pending or ask.preempt_triggered or not ask.spec.allow_preempt_other or ask.required_node:
+        return NEVER_MS
+    due = ask.created_ms + delay_ms
+    checked = ask.preempt_checked_ms
+    return due if checked is None else max(due, checked + RETRY_MS)
 
 
-def standing_by_queue(ask: Ask) -> dict[Queue, int]:
-    """For each queue from the ask's leaf to the root, the ask's priority as seen there (before that queue's offset)."""
-    seen: dict[Queue, int] = {}
-    standing = ask.priority
-    for queue in ask.app.queue.lineage:
-        seen[queue] = standing
-        rules = queue.properties
-        standing = rules.priority_offset if rules.priority_fence else standing + rules.priority_offset
-    return seen
-
-
-def outranks(seen: dict[Queue, int], victim: Ask) -> bool:
-    """Whether the ask stands strictly above `victim` where their queues meet, after offsets and fences on both ways."""
-    standing = victim.priority
-    for queue in victim.app.queue.lineage:
-        if queue in seen:
-            return seen[queue] > standing
-        rules = queue.properties
-        standing = rules.priority_offset if rules.priority_fence else standing + rules.priority_offset
+def _can_help(partition: Partition, batch: Batch) -> bool:
+    """Whether preemption by guarantee is on, some guarantee is on the way to the root, and no limit is in the way."""
+    rules = partition.spec.preemption
+    if rules.rule != "guarantee" or not rules.enabled:
+        return False
+    demand = batch.demand
+    if demand.obstacle is not None and not isinstance(demand.obstacle, Queue):
+        return False
+    if any(queue.guaranteed for queue in demand.leaf.lineage):
+        return True
+    batch.attempt_ms = NEVER_MS
     return False
 
 
-def search_root(ask: Ask) -> Queue:
-    """The highest queue below which victims may be taken: the first with `preemption.policy: fence`, else the root."""
-    for queue in ask.app.queue.lineage:
-        if queue.parent is None or queue.properties.preemption_policy == "fence":
-            return queue
-    raise AssertionError("a lineage ends with the root")
-
-
-def cheapest_plan(partition: Partition, ask: Ask) -> Plan | None:
-    """The plan with the least harm over all nodes, or None."""
-    seen, fence = standing_by_queue(ask), search_root(ask)
-    plans = []
-    for node in partition.nodes.nodes.values():
-        if not node.is_open or not node.fits_total(ask.items):
-            continue
-        if ask.required_node and ask.required_node != node.id:
-            continue
-        victims = _victims_on(node, ask, seen, fence)
-        if victims:
-            plans.append(Plan(ask, node, victims))
-    return min(plans, key=lambda plan: plan.harm, default=None)
-
-
-def _victims_on(node: Node, ask: Ask, seen: dict[Queue, int], fence: Queue) -> tuple[Ask, ...]:
-    """The fewest, lowest victims on this node: take all candidates, then give back whoever is not needed.
-
-    Given back first: 1. higher priority, 2. started earlier, 3. arrived earlier.
-    """
-    candidates = [
-        a
-        for a in node.allocations
-        if a.evict_cause is None
-        and a.app.queue.properties.preemption_policy != "disabled"
-        and fence in a.app.queue.lineage
-        and outranks(seen, a)
-    ]
-    chosen = dict.fromkeys(candidates)
-    if not chosen or not _fits_without(node, ask, chosen):
-        return ()
-    for spared in sorted(candidates, key=lambda a: (-a.priority, a.allocated_ms or 0, a.seq)):
-        del chosen[spared]
-        if not _fits_without(node, ask, chosen):
-            chosen[spared] = None
-    return tuple(sorted(chosen, key=lambda a: (a.priority, -(a.allocated_ms or 0), -a.seq)))
-
-
-def _fits_without(node: Node, ask: Ask, gone: dict[Ask, None]) -> bool:
-    free = dict(node.free)
-    for victim in gone:
-        for name, amount in victim.items:
-            free[name] = free.get(name, 0) + amount
-    if not fits_in(ask.items, free):
+def _has_headroom(partition: Partition, batch: Batch) -> bool:
+    """Whether the ask fits under every maximum, so that only the single nodes were in its way."""
+    shape = batch.demand.shape
+    assert shape is not None
+    if batch.demand.leaf.short_of_room(shape.items) is not None:
         return False
-    for queue in ask.app.queue.lineage:
-        if queue.max is None:
-            continue
-        for name, amount in ask.items:
-            if name not in queue.max:
-                continue
-            back = sum(dict(v.items).get(name, 0) for v in gone if queue in v.app.queue.lineage)
-            if queue.allocated.get(name, 0) - back + amount > queue.max[name]:
-                return False
-    return True
+    limit, used = partition.root.max or {}, partition.root.allocated
+    return all(used.get(n, 0) + v <= limit.get(n, 0) for n, v in shape.items)
 
 
 def carry_out(partition: Partition, plan: Plan) -> None:
-    """Tell the victims to stop and hold the space they leave."""
-    ask = plan.ask
+    """Tell the victims to stop and reserve the node for the ask."""
+    ask, node = plan.ask, plan.node
+    for holder in plan.cancelled:
+        partition.unreserve(holder)
+    queue = ask.app.queue.path
     for victim in plan.victims:
         partition.evict(
             victim,
             Cause.PREEMPTED_BY_SCHEDULER,
-            on_behalf_of=f"{ask.app.id}/{ask.key}" if ask.key != ask.app.id else ask.key,
-            rule="priority",
-            message=f"makes room on {plan.node.id} for {ask.key} (priority {ask.priority} over {victim.priority})",
+            on_behalf_of=on_behalf_of(ask),
+            rule="guarantee",
+            message=f"preempted by {ask.key} from application {ask.app.id} in {queue}",
         )
     ask.preempt_triggered = True
-    partition.hold(ask, plan.node, plan.victims)
+    if ask.reserved_on is not node:
+        partition.unreserve(ask)
+        partition.reserve(ask, node)
+
+
+def on_behalf_of(ask: Ask) -> str:
+    """How an eviction names the ask that it makes room for."""
+    return f"{ask.app.id}/{ask.key}" if ask.key != ask.app.id else ask.key
+
+
+# -- when to look again -------------------------------------------------------------------------------------------
+
+
+def wake_when_due(partition: Partition, app: Application) -> None:
+    """Set the timer for the next attempt of an application that is about to be parked."""
+    due = min((b.attempt_ms for b in app.batches if _waits_for_time(partition, b)), default=NEVER_MS)
+    if due < NEVER_MS and (app.attempt_timer_ms is None or due < app.attempt_timer_ms):
+        app.attempt_timer_ms = due
+        partition.timers.set(due, partition.name, app.id, 0, TIMER)
+
+
+def _waits_for_time(partition: Partition, batch: Batch) -> bool:
+    return batch.attempt_ms < NEVER_MS and _can_help(partition, batch)
+
+
+def on_timer(partition: Partition, app_id: str) -> None:
+    """An application may try again: put it back in line."""
+    app = partition.applications.get(app_id)
+    if app is not None and app.attempt_timer_ms is not None and app.attempt_timer_ms <= partition.now_ms:
+        app.attempt_timer_ms = None
+        if app.pending_count:
+            app.queue.touch_app(app)
+

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from fairlead.core.resources import Book, Items
 
 Remaining = dict[str, int] | None
-"""What is left of a guarantee by resource, negative when the queue is over it; None: there is no guarantee to speak of."""
+"""What is left of a guarantee by resource, negative when the queue is over it; None: there is no guarantee to speak
+of."""
 
 
 class QueueSnapshot:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fairlead.core import reasons
 from fairlead.core.lifecycle import State
 from fairlead.core.resources import fits_in
+from fairlead.policy.limits import closing_ceiling, full_ceiling, limit_applications, limit_reached
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -22,20 +23,44 @@ if TYPE_CHECKING:
 
 def why_waiting(partition: Partition, ask: Ask) -> Reason:
     """The first thing in the way, from the general to the particular."""
-    nodes = partition.nodes.nodes
-    if not nodes:
+    if not partition.nodes.nodes:
         return reasons.NoNodes(partition.name)
-    needed = dict(ask.items)
     if ask.held_on is not None:
         leaving = tuple(v.key for v in ask.victims if v.evict_cause is not None)
         if leaving:
             return reasons.WaitingForVictims(ask.held_on.id, leaving)
+    found = _behind_placeholders(ask) or _may_not_run(ask) or _too_big(partition, ask) or _above_nodes(partition, ask)
+    return found or _no_node(partition, ask) or reasons.NextInLine(ask.app.queue.path)
+
+
+def _may_not_run(ask: Ask) -> Reason | None:
+    """Its application is accepted only, and a queue, its user or its group runs as many as it may."""
     app = ask.app
-    if app.state is State.ACCEPTED and (closed := app.queue.gate_closed(app.id)) is not None:
+    if app.state is not State.ACCEPTED:
+        return None
+    closed = app.queue.gate_closed(app.id)
+    if closed is not None:
         return reasons.ApplicationsAtMax(closed.path, closed.running, closed.max_applications)
-    if not any(n.fits_total(ask.items) for n in nodes.values()):
-        largest = {r: max(n.total.get(r, 0) for n in nodes.values()) for r in needed}
-        return reasons.TooBigForEveryNode(needed, largest, len(nodes))
+    ceiling = closing_ceiling(app)
+    return limit_applications(ceiling) if ceiling is not None else None
+
+
+def _too_big(partition: Partition, ask: Ask) -> Reason | None:
+    nodes = partition.nodes.nodes.values()
+    if any(n.fits_total(ask.items) for n in nodes):
+        return None
+    needed = dict(ask.items)
+    largest = {r: max(n.total.get(r, 0) for n in nodes) for r in needed}
+    return reasons.TooBigForEveryNode(needed, largest, len(nodes))
+
+
+def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
+    """A limit, the rest of its application, a full queue, or the sum of all nodes."""
+    app, needed = ask.app, dict(ask.items)
+    if (ceiling := full_ceiling(app, ask.items)) is not None:
+        return limit_reached(ceiling, ask.items)
+    if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms and ask.reserved_on is None:
+        return reasons.BackedOff(app.backoff_until_ms, app.unschedulable)
     full = app.queue.short_of_room(ask.items)
     if full is not None:
         return _queue_full(full, needed)
@@ -44,7 +69,16 @@ def why_waiting(partition: Partition, ask: Ask) -> Reason:
     free = {r: root.max.get(r, 0) - root.allocated.get(r, 0) for r in needed}
     if any(amount > free[r] for r, amount in needed.items()):
         return reasons.ClusterFull(needed, free, {r: root.max.get(r, 0) for r in needed})
-    return _no_node(partition, ask) or reasons.NextInLine(app.queue.path)
+    return None
+
+
+def _behind_placeholders(ask: Ask) -> Reason | None:
+    """A real ask of a task group waits while some placeholder of the group may still be replaced."""
+    group = None if ask.spec.placeholder else ask.app.groups.get(ask.spec.task_group)
+    if group is None or not group.stands_in:
+        return None
+    expected = group.count - group.replaced - group.timed_out
+    return reasons.WaitingForPlaceholder(group.name, expected, len(group.standing))
 
 
 def _queue_full(queue: Queue, needed: dict[str, int]) -> Reason:
@@ -64,6 +98,9 @@ def _no_node(partition: Partition, ask: Ask) -> Reason | None:
         candidates = [n for n in partition.nodes.every() if n.is_open]
     if any(fits_in(ask.items, n.free) or (n is ask.held_on and n.room_for(ask)) for n in candidates):
         return None
+    set_aside = _set_aside(partition, ask)
+    if set_aside is not None:
+        return set_aside
     closest = min(candidates, key=lambda n: (_shortage(n, ask), n.id), default=None)
     free = {r: closest.available.get(r, 0) for r, _ in ask.items} if closest else {}
     held = {r: closest.available.get(r, 0) - closest.free.get(r, 0) for r, _ in ask.items} if closest else {}
@@ -75,6 +112,18 @@ def _no_node(partition: Partition, ask: Ask) -> Reason | None:
         nodes=len(partition.nodes.nodes),
         held={r: v for r, v in held.items() if v},
     )
+
+
+def _set_aside(partition: Partition, ask: Ask) -> Reason | None:
+    """The node that is reserved for the ask and too full, or the first with room that is reserved for others."""
+    own = ask.reserved_on
+    if own is not None:
+        needed = dict(ask.items)
+        return reasons.ReservedNodeTooFull(own.id, needed, {r: own.free.get(r, 0) for r in needed})
+    for node in partition.nodes.every():
+        if node.reservations and node.schedulable and not ask.required_node and fits_in(ask.items, node.free):
+            return reasons.NodeReserved(node.id, tuple(f"{a.app.id}/{a.key}" for a in node.reservations))
+    return None
 
 
 def _shortage(node: Node, ask: Ask) -> float:

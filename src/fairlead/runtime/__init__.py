@@ -1,4 +1,5 @@
-"""The single writer: it owns the real clock, the journal and the scheduler, and drives one place (this machine, a cluster).
+"""The single writer: it owns the real clock, the journal and the scheduler, and drives one place (this machine, a
+cluster).
 
 Decides the order in which things happen, and that they are durable before anybody is told or anything is done. Never
 decides who runs. Invariant: what a caller was told, and what was started or stopped, is in the journal.

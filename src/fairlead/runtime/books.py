@@ -1,8 +1,8 @@
 """Scheduler and place as one set of books, changed by journal entries alone, live and when recovering.
 
-Decides how an entry changes the books, so that what happened live and what is replayed after a crash go through the same
-lines. Never commits, waits or acts. Invariant: the books are a function of the entries; a replayed entry that gives other
-decisions than were recorded stops the recovery, because those decisions were acted upon.
+Decides how an entry changes the books, so that what happened live and what is replayed after a crash go through the
+same lines. Never commits, waits or acts. Invariant: the books are a function of the entries; a replayed entry that
+gives other decisions than were recorded stops the recovery, because those decisions were acted upon.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fairlead.core.decisions import Decision
-from fairlead.core.events import Event
+import msgspec
+
+from fairlead.core.decisions import Configured, Decision
+from fairlead.core.events import Configure, Event
 from fairlead.journal import codec
 from fairlead.journal.format import EVENT, NOTE, SCHEDULE
+from fairlead.runtime.configurations import Configurations
 from fairlead.scheduler import Scheduler
 
 
@@ -89,11 +92,15 @@ class Books:
     def __init__(self, place: Place) -> None:
         self.scheduler = Scheduler()
         self.place = place
+        self.configurations = Configurations()
         self.last_ms = 0
 
     def handle(self, event: Event, at_ms: int) -> list[Decision]:
         """One event."""
-        return self._follow(self.scheduler.handle(event, at_ms), at_ms)
+        decisions = self.scheduler.handle(event, at_ms)
+        if isinstance(event, Configure) and any(isinstance(d, Configured) for d in decisions):
+            self.configurations.add(event, at_ms)
+        return self._follow(decisions, at_ms)
 
     def schedule(self, limit: int | None, at_ms: int) -> list[Decision]:
         """One run of scheduling."""
@@ -112,18 +119,24 @@ class Books:
 
     def dump(self) -> bytes:
         """Everything, as the bytes of a snapshot: canonical JSON whose `scheduler` is what `Scheduler.dump` gave."""
-        state = {"scheduler": self.scheduler.dump(), "place": self.place.dump(), "at_ms": self.last_ms}
+        state = {
+            "scheduler": self.scheduler.dump(),
+            "place": self.place.dump(),
+            "configurations": self.configurations.dump(),
+            "at_ms": self.last_ms,
+        }
         return json.dumps(state, sort_keys=True, separators=(",", ":"), check_circular=False).encode("ascii")
 
     def load(self, snapshot: bytes | None) -> None:
         """Become what a snapshot describes; None: empty books."""
-        state = json.loads(snapshot) if snapshot else None
+        state = msgspec.json.decode(snapshot) if snapshot else None
         self.scheduler = Scheduler.load(state["scheduler"]) if state else Scheduler()
         self.place.load(state["place"] if state else None)
+        self.configurations = Configurations.load(state["configurations"]) if state else Configurations()
         self.last_ms = state["at_ms"] if state else 0
 
     def replay(self, seq: int, at_ms: int, kind: str, payload: bytes, outcome: bytes) -> None:
-        """Enter one record of the journal again. Raises `RecoveryError` if it gives other decisions than it gave then."""
+        """Enter one record of the journal again. Raises `RecoveryError` if it gives other decisions than then."""
         if kind == NOTE:
             self.note(codec.decode(payload, object), at_ms)
             return
@@ -134,8 +147,8 @@ class Books:
         again = codec.encode_all(decisions)
         if again != outcome:
             raise RecoveryError(
-                f"journal record {seq} gives other decisions now than it gave when it was written; start the version of "
-                f"fairlead that wrote it once more and stop it in an orderly way, or see `fairlead journal replay`"
+                f"journal record {seq} gives other decisions now than it gave when it was written; start the version "
+                f"of fairlead that wrote it once more and stop it in an orderly way, or see `fairlead journal replay`"
             )
 
 
@@ -172,7 +185,7 @@ class Turn:
         self._enter(NOTE, record, codec.encode(record), ())
 
     def schedule(self, limit: int) -> list[Decision]:
-        """Let the scheduler place up to `limit` asks. Also a run that places nothing is an entry: its timers may act."""
+        """Let the scheduler place up to `limit` asks. A run that places nothing is an entry too: timers may act."""
         decisions = self.books.schedule(limit, self.now_ms)
         what = {"limit": limit}
         self._enter(SCHEDULE, what, codec.encode_plain(what), decisions)

@@ -1,7 +1,7 @@
 """The real clock, made fit for a scheduler.
 
-Decides what time it is, in milliseconds since 1970. Never goes back, whatever is done to the machine's clock. Invariant:
-each reading is at least as late as the one before, and as the time the clock was told to begin with.
+Decides what time it is, in milliseconds since 1970. Never goes back, whatever is done to the machine's clock.
+Invariant: each reading is at least as late as the one before, and as the time the clock was told to begin with.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _steady_ms() -> int:
 
 
 class Clock:
-    """Follows the machine's clock forwards at once; when that was set back, runs at half speed until it has caught up."""
+    """Follows the machine's clock forwards at once; when that was set back, runs at half speed until it is right."""
 
     def __init__(
         self, not_before_ms: int = 0, *, wall: Callable[[], int] = _wall_ms, steady: Callable[[], int] = _steady_ms

@@ -13,8 +13,8 @@ from typing import Any
 class Refusal(Exception):
     """A request that is not done, and why.
 
-    `code` is a fixed word for programs (`not-found`, `forbidden`, `invalid`, `conflict`, `unavailable`, `internal`, ...),
-    `field` the path of the offending value in the request, `details` further problems of the same kind.
+    `code` is a fixed word for programs (`not-found`, `forbidden`, `invalid`, `conflict`, `unavailable`, ...), `field`
+    the path of the offending value in the request, `details` further problems of the same kind.
     """
 
     def __init__(

@@ -43,7 +43,6 @@ BATCH = 512
 """Commands in one turn at most: bounds how long the first of them waits for its answer."""
 PLACE_AT_ONCE = 512
 """Allocations in one turn at most."""
-POLL_MS = 100
 IDLE_MS = 60_000
 RETRY_MS = 1_000
 """Between two tries to write a journal that refused."""
@@ -228,8 +227,7 @@ class Runtime:
         began = time.perf_counter()
         outcomes: list[tuple[Any, Refusal | None]] = []
         try:
-            for command in commands:
-                outcomes.append(self._attempt(command, turn))
+            outcomes.extend(self._attempt(command, turn) for command in commands)
         except JOURNAL_FAILURES as failure:
             self._journal_failed(failure, commands)
             return
@@ -317,7 +315,7 @@ class Runtime:
         self._rebuild()
 
     def _journal_works(self, commands: list[Command]) -> bool:
-        """Try a note that changes nothing. Until it is durable only what must be recorded is kept, the rest is refused."""
+        """Try a note that changes nothing. Until it is durable, what must be recorded is kept, the rest refused."""
         for command in commands:
             if not command.must:
                 _fail(command.future, Unavailable(self.sick))
@@ -401,6 +399,9 @@ class Runtime:
         written = self.journal.last_seq - self._snapshot_seq
         now = self.clock.now()
         if self.sick or now < self._no_snapshot_before_ms:
+            return
+        # It takes a while when much waits: better between two bursts than in one, as long as that does not last.
+        if not self._inbox.empty() and written < 5 * SNAPSHOT_RECORDS:
             return
         if written and (written >= SNAPSHOT_RECORDS or now - self._snapshot_ms >= SNAPSHOT_MS):
             self._snapshot()

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlead.local.callers import Caller
-from fairlead.service import cluster, errors, logs, metrics, settings, works
+from fairlead.service import cluster, errors, logs, metrics, models, settings, works
 from fairlead.service.cluster import problems
 from fairlead.service.desk import Desk, DeskOf, plain, reader_of
 from fairlead.service.models import MOST_BYTES
@@ -26,7 +26,9 @@ outside = APIRouter(tags=["service"])
 
 
 @outside.get(
-    "/healthz", response_model=None, responses={503: {"description": "Something is wrong; `problems` says what."}}
+    "/healthz",
+    response_model=models.Health,
+    responses={503: {"model": models.Health, "description": "Something is wrong; `problems` says what."}},
 )
 async def healthz(desk: DeskOf) -> Response:
     """Whether records can be written and scheduling runs. Asks nobody who he is, and says nothing about anybody."""
@@ -34,7 +36,14 @@ async def healthz(desk: DeskOf) -> Response:
     return plain({"status": "failing" if found else "ok", "problems": found}, 503 if found else 200)
 
 
-@outside.get("/metrics", response_model=None, responses=errors.documented())
+@outside.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {"description": "The text format.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+        **errors.documented(),
+    },
+)
 async def figures(desk: DeskOf, reader: Annotated[Caller | None, Depends(reader_of)]) -> Response:
     """Figures for Prometheus."""
     del reader

@@ -116,7 +116,7 @@ def problems(desk: Desk) -> list[str]:
 
 STREAM: Mapping[int | str, dict[str, Any]] = {
     200: {
-        "description": "Server-sent events. `id` is SEQ.INDEX, `event` the type, `data` JSON with seq, at_ms, type, key.",
+        "description": "Server-sent events: `id` SEQ.INDEX, `event` the type, `data` JSON with seq, at_ms, type, key.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     },
     **documented(429),

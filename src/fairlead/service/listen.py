@@ -1,7 +1,7 @@
 """The sockets of the service.
 
-Decides whether an address is free. Never takes one away from a service that answers on it. Invariant: a socket file that
-is removed is one that nobody listened on.
+Decides whether an address is free. Never takes one away from a service that answers on it. Invariant: a socket file
+that is removed is one that nobody listened on.
 """
 
 from __future__ import annotations

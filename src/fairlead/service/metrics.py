@@ -1,7 +1,7 @@
 """Figures for Prometheus.
 
-Decides their names and labels. Never labels by work or user, so that the number of series is bounded by queues, nodes and
-resources. Invariant: one scrape is one moment of the books.
+Decides their names and labels. Never labels by work or user, so that the number of series is bounded by queues, nodes
+and resources. Invariant: one scrape is one moment of the books.
 """
 
 from __future__ import annotations

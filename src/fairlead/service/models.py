@@ -360,3 +360,10 @@ class ServiceView(BaseModel):
     recovery: dict[str, Any]
     partition_total: dict[str, int]
     problems: list[str] = Field(description="What is wrong at the moment, as sentences; empty when all is well.")
+
+
+class Health(BaseModel):
+    """Whether all is well."""
+
+    status: str = Field(description="`ok` or `failing`.")
+    problems: list[str] = Field(description="What is wrong, as sentences.")

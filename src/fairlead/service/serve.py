@@ -80,7 +80,7 @@ def _loop_factory() -> Any:
     return asyncio.new_event_loop
 
 
-# --- up ------------------------------------------------------------------------------------------------------------------
+# --- up -----------------------------------------------------------------------------------------------------------
 
 
 def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket.socket]]:
@@ -201,7 +201,7 @@ def _begin(runtime: Runtime, place: Workplace[Machine], given: ClusterSpec | Non
         raise StartError(f"the scheduler refuses to start with this: {refused}")
 
 
-# --- serving -------------------------------------------------------------------------------------------------------------
+# --- serving ------------------------------------------------------------------------------------------------------
 
 
 class _Server(uvicorn.Server):

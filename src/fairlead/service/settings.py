@@ -27,7 +27,7 @@ router = APIRouter(prefix="/api/v1")
 
 
 def usable(text: str, source: str = "<text>") -> ClusterSpec:
-    """The configuration of a text. Raises `ConfigurationError` also for what would be ignored or has no place for us."""
+    """The configuration of a text. Raises `ConfigurationError` also for what would be ignored, or has no place here."""
     spec = load_text(text, source)
     if missing := not_yet(spec, source):
         raise ConfigurationError(missing)

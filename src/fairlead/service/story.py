@@ -7,7 +7,7 @@ names an event for ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,34 +121,28 @@ def _event(event: Any) -> Iterator[Told]:
 
 
 def _decision(decision: d.Decision) -> Iterator[Told]:
-    match decision:
-        case d.Allocated(key=key):
-            yield "work.allocated", key, {"node": decision.node}
-        case d.Evict(key=key):
-            fields = {
-                "node": decision.node,
-                "cause": str(decision.cause),
-                "on_behalf_of": decision.on_behalf_of,
-                "rule": decision.rule,
-            }
-            yield "work.evicting", key, fields
-        case d.Released(key=key):
-            yield "work.released", key, {"node": decision.node, "cause": str(decision.cause)}
-        case d.Reserved(key=key):
-            yield "work.reserved", key, {"node": decision.node}
-        case d.Unreserved(key=key):
-            yield "work.unreserved", key, {"node": decision.node}
-        case d.PriorityChanged(key=key):
-            yield "work.priority", key, {"old": decision.old, "new": decision.new, "who": decision.who}
-        case d.AskRejected(key=key):
-            yield "work.rejected", key, {"reason": decision.reason.as_dict()}
-        case d.ApplicationRejected():
-            yield "work.rejected", decision.id, {"reason": decision.reason.as_dict()}
-        case d.NodeAccepted():
-            yield "node.added", "", {"node": decision.id}
-        case d.NodeRejected():
-            yield "node.refused", "", {"node": decision.id, "reason": decision.reason.as_dict()}
-        case d.Configured():
-            yield "config.applied", "", {"checksum": decision.checksum}
-        case d.ConfigurationRejected():
-            yield "config.refused", "", {"reason": decision.reason.as_dict()}
+    told = _DECISIONS.get(type(decision))
+    if told is not None:
+        yield told(decision)
+
+
+def _evict(evict: d.Evict) -> Told:
+    names = ("node", "on_behalf_of", "rule")
+    return "work.evicting", evict.key, {n: getattr(evict, n) for n in names} | {"cause": str(evict.cause)}
+
+
+_DECISIONS: dict[type, Callable[[Any], Told]] = {
+    d.Allocated: lambda x: ("work.allocated", x.key, {"node": x.node}),
+    d.Evict: _evict,
+    d.Released: lambda x: ("work.released", x.key, {"node": x.node, "cause": str(x.cause)}),
+    d.Reserved: lambda x: ("work.reserved", x.key, {"node": x.node}),
+    d.Unreserved: lambda x: ("work.unreserved", x.key, {"node": x.node}),
+    d.PriorityChanged: lambda x: ("work.priority", x.key, {"old": x.old, "new": x.new, "who": x.who}),
+    d.AskRejected: lambda x: ("work.rejected", x.key, {"reason": x.reason.as_dict()}),
+    d.ApplicationRejected: lambda x: ("work.rejected", x.id, {"reason": x.reason.as_dict()}),
+    d.NodeAccepted: lambda x: ("node.added", "", {"node": x.id}),
+    d.NodeRejected: lambda x: ("node.refused", "", {"node": x.id, "reason": x.reason.as_dict()}),
+    d.Configured: lambda x: ("config.applied", "", {"checksum": x.checksum}),
+    d.ConfigurationRejected: lambda x: ("config.refused", "", {"reason": x.reason.as_dict()}),
+}
+"""How each kind of decision is told; what is not here is no news (the state of an application, its acceptance)."""

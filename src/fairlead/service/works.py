@@ -1,7 +1,7 @@
 """Routes about work: submit, list, show, cancel, change priority, why.
 
-Decides how requests become works and how works are listed. Never decides who may see what (`callers` does) nor who runs.
-Invariant: an answer to a submission is given once it is durable.
+Decides how requests become works and how works are listed. Never decides who may see what (`callers` does) nor who
+runs. Invariant: an answer to a submission is given once it is durable.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ class Record:
                     self.evicted.append(d)
                     self._add_released(d.application, d.key, d.cause, step)
                 case Released():
-                    if d.node and (d.application, d.key) != listed:
+                    told = d.node or d.cause is Cause.TIMEOUT
+                    if told and (d.application, d.key) != listed:
                         self._add_released(d.application, d.key, d.cause, step)
                 case _:
                     self._take_answer(d)

@@ -78,7 +78,7 @@ class Course:
         self.timings: list[dict[str, Any]] = []
         self.step = 0
         self.one_by_one = one_by_one
-        self.scheduler = Scheduler(read_config(config), self.now_ms)
+        self.scheduler = Scheduler(read_config(config, at_start=True), self.now_ms)
 
     def advance(self, step: AnyStep) -> None:
         """Do one step of the scenario."""
@@ -161,10 +161,13 @@ class Course:
             return decisions, time.perf_counter() - began
 
 
-def read_config(text: str) -> ClusterSpec:
-    """A queue file; raises `ConfigurationRefused` with all its problems, or with what would be ignored."""
+def read_config(text: str, at_start: bool = False) -> ClusterSpec:
+    """A queue file; raises `ConfigurationRefused` with all its problems, or with what would be ignored.
+
+    A scenario starts even with placement rules that cannot be built: then every application is rejected.
+    """
     try:
-        spec = load_text(text)
+        spec = load_text(text, keep_broken_rules=at_start)
     except ConfigurationError as e:
         raise ConfigurationRefused("; ".join(str(p) for p in e.problems)) from None
     if missing := not_yet(spec):

@@ -33,10 +33,6 @@ PARTITION = "partitions: [{queues: [{name: root, submitacl: '*'}], %s}]"
             OPEN % "properties: {quota.preemption.delay: 5s}",
             'partitions[0].queues[0].queues[0].properties["quota.preemption.delay"]',
         ),
-        (
-            OPEN % "properties: {application.unschedasks.backoff: 5}",
-            'partitions[0].queues[0].queues[0].properties["application.unschedasks.backoff"]',
-        ),
     ],
 )
 def test_what_would_be_ignored_is_refused_with_its_place(text: str, place: str) -> None:

@@ -15,7 +15,15 @@ from fairlead.core.nodes import Node
 from fairlead.core.partition import Partition
 from fairlead.core.queues import Queue
 from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, PreemptionSpec, QueueSpec
+from fairlead.core.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+)
 from fairlead.scheduler import Scheduler
 
 
@@ -28,7 +36,9 @@ from fairlead.scheduler import Scheduler
         (Node, state.NODE_BOOKS, state.NODE_OTHER),
     ],
 )
-def test_every_attribute_is_state_or_named_as_made_again(cls: Any, written: tuple[str, ...], other: frozenset[str]) -> None:
+def test_every_attribute_is_state_or_named_as_made_again(
+    cls: Any, written: tuple[str, ...], other: frozenset[str]
+) -> None:
     """A new attribute must be put into one of the lists of `core.state` (and be written or made again there)."""
     assert sorted([*written, *other]) == sorted(cls.__slots__)
 
@@ -53,7 +63,12 @@ def _busy() -> Scheduler:
     for i, leaf in enumerate("abcabc"):
         s.handle(AddApplication(ApplicationSpec(id=f"app{i}", queue=f"root.{leaf}")), i)
         asks = tuple(
-            AskSpec(application=f"app{i}", key=f"k{i}-{k}", resources=Resources({"vcore": 1000, "memory": 7}), priority=k % 3)
+            AskSpec(
+                application=f"app{i}",
+                key=f"k{i}-{k}",
+                resources=Resources({"vcore": 1000, "memory": 7}),
+                priority=k % 3,
+            )
             for k in range(4)
         )
         s.handle(AddAsks(asks), i)
@@ -83,7 +98,8 @@ def test_a_loaded_scheduler_goes_on_as_the_original() -> None:
     again = Scheduler.load(json.loads(json.dumps(s.dump())))
     for one in (s, again):
         one.handle(Release("app3", "k3-2", Cause.FINISHED), 30)
-    victims = [row["spec"]["key"] for p in s.dump()["partitions"] for a in p["applications"] for row in a["asks"] if row["evict_cause"]]
+    rows = [row for p in s.dump()["partitions"] for a in p["applications"] for row in a["asks"]]
+    victims = [row["spec"]["key"] for row in rows if row["evict_cause"]]
     events = [Release(f"app{v[1]}", v, Cause.PREEMPTED_BY_SCHEDULER) for v in victims]
     for event in events:
         assert s.handle(event, 31) == again.handle(event, 31)

@@ -7,7 +7,15 @@ from typing import Any
 from fairlead.core.decisions import Allocated, Evict, Reserved
 from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, DrainNode, Release
 from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, PreemptionSpec, QueueSpec
+from fairlead.core.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+)
 from fairlead.scheduler import Scheduler
 
 
@@ -21,7 +29,9 @@ def cluster(*queues: QueueSpec, nodes: dict[str, int] | None = None, rule: str =
     return s
 
 
-def submit(s: Scheduler, key: str, cores: int, priority: int = 0, queue: str = "root.a", now: int = 0, **more: Any) -> None:
+def submit(
+    s: Scheduler, key: str, cores: int, priority: int = 0, queue: str = "root.a", now: int = 0, **more: Any
+) -> None:
     """One application with one ask of the same name."""
     s.handle(AddApplication(ApplicationSpec(id=key, queue=queue)), now)
     ask = AskSpec(application=key, key=key, resources=Resources({"vcore": cores * 1000}), priority=priority, **more)

@@ -147,10 +147,8 @@ def test_acts_follow_the_commit(path: Path) -> None:
             runtime.do(write(str(number))).result(WAIT_S)
     assert place.acted == sorted(set(place.acted))
     assert place.durable_when_acting
-    last_acted = 0
-    for durable in place.durable_when_acting:
-        last_acted += 1
-        assert durable >= last_acted
+    for acts, durable in enumerate(place.durable_when_acting, 1):
+        assert durable >= acts
 
 
 def test_subscribers_get_every_entry_once_in_order(path: Path) -> None:

@@ -95,7 +95,9 @@ def test_figures_for_prometheus_add_up(served: Any) -> None:
     served.wait(served.submit("/bin/true"))
     text = served.call("GET", "/metrics").body.decode()
     samples = {
-        (s.name, tuple(sorted(s.labels.items()))): s.value for f in text_string_to_metric_families(text) for s in f.samples
+        (s.name, tuple(sorted(s.labels.items()))): s.value
+        for f in text_string_to_metric_families(text)
+        for s in f.samples
     }
     assert samples["fairlead_healthy", ()] == 1
     assert samples["fairlead_allocations_total", ()] >= 1

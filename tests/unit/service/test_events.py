@@ -33,7 +33,7 @@ class Listener:
         fields: dict[str, Any] = {}
         while True:
             line = self.response.readline().decode().rstrip("\n")
-            if line.startswith(":") or line.startswith("retry"):
+            if line.startswith((":", "retry")):
                 continue
             if not line:
                 if fields:
@@ -146,7 +146,9 @@ def test_every_record_of_a_journal_can_be_told(served: Any) -> None:
     assert {"config.applied", "node.added", "work.submitted", "work.ended"} <= {event.type for event in told}
 
 
-async def test_a_reader_who_falls_behind_is_cut_off_with_a_notice(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+async def test_a_reader_who_falls_behind_is_cut_off_with_a_notice(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     """He keeps what he got, and learns from where to go on."""
     monkeypatch.setattr(streams, "BEHIND", 3)
     hub = streams.Hub(tmp_path / "none.db", lambda key: None)

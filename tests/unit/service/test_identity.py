@@ -39,7 +39,7 @@ def test_a_service_of_one_user_serves_nobody_else(tmp_path: Path) -> None:
     """Others are told what to do; root may look and stop, but not submit, since work would not run as root."""
     serving = gate(tmp_path, False)
     assert serving.caller(on_socket(OWN), None).may_submit
-    with pytest.raises(Refusal, match="alone, and you are uid-66666.*fairlead up") as refused:
+    with pytest.raises(Refusal, match=r"alone, and you are uid-66666.*fairlead up") as refused:
         serving.caller(on_socket(66_666), None)
     assert refused.value.code == "forbidden"
     root = serving.caller(on_socket(0), None)
@@ -56,7 +56,9 @@ def test_the_kernel_beats_a_token(tmp_path: Path) -> None:
     assert serving.caller(on_socket(66_666), f"Bearer {text}").uid == 66_666
 
 
-@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Basic abc", "Bearer wrong", "bearer fl_" + "a" * 43])
+@pytest.mark.parametrize(
+    "header", [None, "", "Bearer", "Bearer ", "Basic abc", "Bearer wrong", "bearer fl_" + "a" * 43]
+)
 def test_over_tcp_a_known_token_is_needed(tmp_path: Path, header: str | None) -> None:
     """Anything else is refused with what to do."""
     with pytest.raises(Refusal, match="fairlead token create") as refused:
@@ -164,3 +166,11 @@ def test_tokens_are_made_listed_and_revoked(served: Any) -> None:
     assert served.call("POST", "/api/v1/tokens", {"user": "root"}, "alice").status == 403
     assert served.call("DELETE", f"/api/v1/tokens/{identifier}", who="alice").json == {"ok": True}
     assert served.call("GET", "/api/v1/info", who="alice-ci").status == 401
+
+
+def test_reads_about_nobody_can_be_opened(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then /ws/v1 and /metrics need no token; everything about single users still does."""
+    monkeypatch.setattr(served.desk, "open_reads", True)
+    assert served.call("GET", "/metrics", who="stranger").status == 200
+    assert served.call("GET", "/ws/v1/partitions", who="stranger").status == 200
+    assert served.call("GET", "/api/v1/works", who="stranger").status == 401

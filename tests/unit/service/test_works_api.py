@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -277,3 +278,17 @@ def test_unknown_keys_and_paths_have_the_shape_of_errors(served: Any) -> None:
     assert served.call("GET", "/api/v1/nothing").error["code"] == "not-found"
     wrong = served.call("DELETE", "/api/v1/works")
     assert (wrong.status, wrong.error["code"]) == (405, "method-not-allowed")
+
+
+def test_a_link_in_the_place_of_the_output_is_not_followed(served: Any) -> None:
+    """The service may have more rights than the user who put it there."""
+    key = served.submit("/bin/echo", "mine")
+    served.wait(key)
+    path = served.desk.machine.stdout_path(f"{key}-1")
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+    answer = served.call("GET", f"/api/v1/works/{key}/logs")
+    assert (answer.status, answer.error["code"]) == (404, "not-found")
+    path.unlink()
+    os.mkfifo(path)
+    assert served.call("GET", f"/api/v1/works/{key}/logs").status == 404

@@ -1,0 +1,76 @@
+"""Moving: an application goes to another leaf with all it has.
+
+Decides what that means in the books of both queues. Never decides whether it may (`policy.moving`). Invariant: the sums
+of every queue are right afterwards; the application keeps its state, its age, what runs and what waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.events import Cause
+from fairlead.core.lifecycle import LIVE
+from fairlead.core.resources import Book, add_to
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Application
+    from fairlead.core.partition import Partition
+    from fairlead.core.queues import Queue
+
+
+def move(partition: Partition, app: Application, leaf: Queue) -> None:
+    """Put `app` into `leaf`. Space that was held or reserved for its asks is given up; they look for it anew."""
+    old = app.queue
+    waiting = app.waiting_asks()
+    for ask in waiting:
+        partition.unhold(ask)
+        partition.unreserve(ask)
+        partition.dequeue(ask, withdraw=True)
+        old.take_pending(ask.items)
+    was_allocating = app.id in old.allocating_accepted
+    if partition.trackers is not None:
+        partition.trackers.leave(app)
+    _leave(partition, app, old)
+    app.queue = leaf
+    leaf.applications[app.id] = app
+    _bring(app, leaf)
+    if partition.trackers is not None:
+        partition.trackers.join(app)
+    if was_allocating:
+        partition.join_accepted(app)
+    for ask in waiting:
+        partition.enqueue(ask)
+    partition.books_version += 1
+
+
+def running_amounts(app: Application) -> Book:
+    """Everything the application has on nodes, placeholders included."""
+    total: Book = {}
+    for book in (app.allocated, app.placeholders):
+        add_to(total, tuple(book.items()))
+    return total
+
+
+def _leave(partition: Partition, app: Application, old: Queue) -> None:
+    del old.applications[app.id]
+    for queue in old.lineage:
+        queue.allocating_accepted.pop(app.id, None)
+    for ask in app.allocated_asks():
+        if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
+            old.add_preempting(ask.items, -1)
+    old.take_allocated(tuple(running_amounts(app).items()))
+    if app.state in LIVE:
+        old.count_running(-1)
+    old.open_gates()
+    app.entry = None
+    app.park_stamp += 1
+    partition.clean_if_leaving(old)
+
+
+def _bring(app: Application, leaf: Queue) -> None:
+    leaf.add_allocated(tuple(running_amounts(app).items()))
+    for ask in app.allocated_asks():
+        if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
+            leaf.add_preempting(ask.items)
+    if app.state in LIVE:
+        leaf.count_running(1)

@@ -1,0 +1,28 @@
+"""Names: what queues, users and groups may be called.
+
+Decides which texts are names, nothing else; every reader of names asks here. The rules are YuniKorn's: access lists
+take fewer characters than limits and filters do, so that a user such as `a:b` can have a limit but is on no access
+list.
+"""
+
+from __future__ import annotations
+
+import re
+
+QUEUE_NAME = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
+USER_NAME = re.compile(r"[_a-zA-Z][a-zA-Z0-9:#/_.@-]*[$]?")
+GROUP_NAME = re.compile(r"[_a-zA-Z][a-zA-Z0-9:_.-]*")
+ACL_USER = re.compile(r"[_a-zA-Z][a-zA-Z0-9_.@-]*[$]?")
+ACL_GROUP = re.compile(r"[_a-zA-Z][a-zA-Z0-9_-]*")
+
+QUEUE_NAME_RULE = (
+    "invalid queue name, max 64 characters consisting of alphanumeric characters and "
+    "'-', '_', '#', '@', '/', ':' allowed"
+)
+EXPRESSION_SIGNS = frozenset("^$*+?()[{}|")
+"""A single entry of a filter's list that has one of these is an expression, not a name."""
+
+
+def is_queue_name(text: str) -> bool:
+    """Whether one level of a queue's path may be called this."""
+    return QUEUE_NAME.fullmatch(text) is not None

@@ -1,0 +1,23 @@
+"""Due timers: what a kind of timer means for the thing it was set for.
+
+Decides nothing itself: a table from the kind of a timer to the rule that acts on it. The books handle the timers of an
+application's life themselves. Invariant: a rule checks that its timer still counts; one that is late or doubled does
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairlead.core.partition import Partition
+from fairlead.core.quotas import TIMER as QUOTA
+from fairlead.policy import backoff, preempt, quota, reserve
+
+ON_DUE: dict[str, Callable[[Partition, str], None]] = {
+    preempt.TIMER: preempt.on_timer,
+    QUOTA: quota.on_timer,
+    reserve.TIMER: reserve.on_timer,
+    "reservation": reserve.on_expiry,
+    backoff.TIMER: backoff.on_timer,
+}
+"""Each rule gets the partition and the subject of the timer."""

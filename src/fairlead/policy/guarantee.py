@@ -1,0 +1,277 @@
+"""Preempt by guarantee: an ask of a queue below its guarantee takes back what other queues use above theirs.
+
+Decides, for one ask, on which node it could run if some work were stopped, and which work: the fewest and least
+protected victims whose queues are above their guarantee. Never stops work without the placement it pays for, never in
+the ask's own queue, never when the ask would lift its own queue above its guarantee. Invariant: searching changes
+nothing; what is tried on the queue snapshots is taken back.
+
+In words: collect the candidates; make sure that the guarantee leaves room for the ask once they are gone; on every
+node find the victims that make the ask fit there; choose the node; where the queue is still short, add victims
+elsewhere; keep only as many as the ask is large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from fairlead.core.resources import add_to, fits_in
+from fairlead.policy.queue_snapshot import QueueSnapshots
+from fairlead.policy.victims import candidates, preference, taint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fairlead.core.applications import Ask
+    from fairlead.core.nodes import Node
+    from fairlead.core.partition import Partition
+    from fairlead.core.resources import Book, Items
+    from fairlead.policy.queue_snapshot import Remaining
+
+CANCEL_AFTER_MS = 2 * 60 * 60_000 + 2_000
+"""How long after its creation an ask of lower priority may lose its reservation to a preemptor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Stop `victims` so that `ask` can run on `node`."""
+
+    ask: Ask
+    node: Node
+    victims: tuple[Ask, ...]
+    cancelled: tuple[Ask, ...]
+    """Asks of lower priority whose reservation of the node has to go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChoice:
+    """Victims on one node, in order; the first `needed` of them make the ask fit."""
+
+    node: Node
+    needed: int
+    victims: tuple[Ask, ...]
+
+    @property
+    def rank(self) -> tuple[int, int, str]:
+        """Order of nodes: 1. the least protected victims, 2. the fewest, 3. the node's id."""
+        worst = 0
+        for victim in self.victims[: self.needed]:
+            worst |= taint(victim)
+        return (worst, self.needed, self.node.id)
+
+
+class Verdict(Enum):
+    """What the queues say to one more victim."""
+
+    TAKEN = "taken"
+    SPARED = "spared"
+    ENOUGH = "enough"
+
+
+def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
+    """What to stop so that `ask` can run, or None. `nodes_tried`: no node had room for it as things are."""
+    snapshots = QueueSnapshots(ask.app.queue)
+    if _overfills_its_own(snapshots, ask):
+        return None
+    found = candidates(ask, snapshots)
+    if not found or not _guarantee_leaves_room(snapshots, ask, found):
+        return None
+    choice = _choose_node(partition, ask, found, snapshots, nodes_tried)
+    if choice is None:
+        return None
+    chosen = list(choice.victims[: choice.needed])
+    more = _more_victims(snapshots, ask, found, chosen)
+    if more is None:
+        return None
+    victims = _as_many_as_needed(ask, choice.node, chosen + more)
+    if not victims:
+        return None
+    cancelled = tuple(holder for holder in choice.node.reservations if holder is not ask)
+    return Plan(ask, choice.node, victims, cancelled)
+
+
+# -- the guarantee ------------------------------------------------------------------------------------------------
+
+
+def _overfills_its_own(snapshots: QueueSnapshots, ask: Ask) -> bool:
+    """Whether the ask is too large for what its leaf's own guarantee leaves, which no victim elsewhere can change."""
+    own = snapshots.ask_queue
+    return any(n in own.guaranteed and own.used.get(n, 0) + v > own.guaranteed[n] for n, v in ask.items)
+
+
+def _fits_actual(items: Items, left: Mapping[str, int]) -> bool:
+    """Whether an amount fits under what is left, taken as it is; a name that is not there does not count."""
+    return all(v <= left[n] for n, v in items if n in left)
+
+
+def _is_short(left: Remaining, items: Items) -> bool:
+    """Whether something that the ask needs is below zero."""
+    return left is not None and any(left.get(n, 0) < 0 for n, _ in items)
+
+
+def _guarantee_leaves_room(snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask]) -> bool:
+    """Whether the ask would be within the guarantee if every candidate were gone. Without a guarantee: no."""
+    mine = snapshots.ask_queue
+    left = mine.remaining()
+    if left is None:
+        # Whether a guarantee is known depends on the configuration alone.
+        return False
+    if _fits_actual(ask.items, left):
+        return True
+    snapshots.add(mine, ask.items)
+    for victim in found:
+        snapshots.remove(snapshots.of(victim.app.queue), victim.items)
+    short = _is_short(mine.remaining(), ask.items)
+    snapshots.undo()
+    return not short
+
+
+def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
+    """Take a victim tentatively, if the queues allow it.
+
+    Its queue must be above its guarantee in something that the ask needs, or have none. What is taken must itself fit
+    into what the ask's queue has left of its guarantee, and is charged to it; where it does not, there is no use in
+    looking further.
+    """
+    theirs, mine = snapshots.of(victim.app.queue), snapshots.ask_queue
+    left = theirs.remaining()
+    if left is not None and not _is_short(left, ask.items):
+        return Verdict.SPARED
+    mark = snapshots.mark()
+    snapshots.remove(theirs, victim.items)
+    entitled = mine.remaining()
+    if entitled is None or not _fits_actual(victim.items, entitled):
+        snapshots.undo(mark)
+        return Verdict.ENOUGH
+    snapshots.add(mine, victim.items)
+    return Verdict.TAKEN
+
+
+# -- nodes --------------------------------------------------------------------------------------------------------
+
+
+def _choose_node(
+    partition: Partition, ask: Ask, found: Iterable[Ask], snapshots: QueueSnapshots, nodes_tried: bool
+) -> NodeChoice | None:
+    by_node: dict[Node, list[Ask]] = {}
+    for victim in found:
+        assert victim.node is not None
+        by_node.setdefault(victim.node, []).append(victim)
+    choices: list[NodeChoice] = []
+    for node in partition.nodes.nodes.values() if not nodes_tried else by_node:
+        if not _is_usable(partition, node, ask):
+            continue
+        if fits_in(ask.items, node.free):
+            choices.append(NodeChoice(node, 0, ()))
+            continue
+        on_node = sorted(by_node.get(node, ()), key=preference)
+        choice = _victims_on(node, ask, on_node, snapshots) if on_node else None
+        if choice is not None:
+            choices.append(choice)
+    return min(choices, key=lambda choice: choice.rank, default=None)
+
+
+def _is_usable(partition: Partition, node: Node, ask: Ask) -> bool:
+    """Whether the ask could ever run there: open, large enough, and not reserved for another that keeps it."""
+    if not node.schedulable or not node.fits_total(ask.items):
+        return False
+    return all(
+        holder is ask
+        or (
+            not holder.required_node
+            and not holder.preempt_triggered
+            and holder.priority < ask.priority
+            and partition.now_ms - holder.created_ms > CANCEL_AFTER_MS
+        )
+        for holder in node.reservations
+    )
+
+
+def _victims_on(node: Node, ask: Ask, on_node: list[Ask], snapshots: QueueSnapshots) -> NodeChoice | None:
+    """The victims that make the ask fit on a node where it does not fit yet, or None.
+
+    Twice over the candidates: first those that lessen what is missing are told from the others, then all are taken in
+    that order as far as the queues allow.
+    """
+    helpful: list[Ask] = []
+    others: list[Ask] = []
+    free = dict(node.free)
+    for victim in on_node:
+        mark = snapshots.mark()
+        verdict = _judge(snapshots, ask, victim)
+        if verdict is Verdict.ENOUGH:
+            break
+        if verdict is Verdict.SPARED:
+            continue
+        if any(v > free.get(n, 0) and _amount(victim, n) > 0 for n, v in ask.items):
+            helpful.append(victim)
+            add_to(free, victim.items)
+        else:
+            snapshots.undo(mark)
+            others.append(victim)
+    snapshots.undo()
+    taken: list[Ask] = []
+    needed = 0
+    free = dict(node.free)
+    for victim in helpful + others:
+        verdict = _judge(snapshots, ask, victim)
+        if verdict is Verdict.ENOUGH:
+            break
+        if verdict is Verdict.TAKEN:
+            taken.append(victim)
+            add_to(free, victim.items)
+            if not needed and fits_in(ask.items, free):
+                needed = len(taken)
+    snapshots.undo()
+    return NodeChoice(node, needed, tuple(taken)) if needed else None
+
+
+def _amount(victim: Ask, name: str) -> int:
+    return next((v for n, v in victim.items if n == name), 0)
+
+
+# -- the queue ----------------------------------------------------------------------------------------------------
+
+
+def _more_victims(
+    snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask], chosen: list[Ask]
+) -> list[Ask] | None:
+    """Victims anywhere else, for a queue that is still short; None when even these would not be enough."""
+    mine = snapshots.ask_queue
+    for victim in chosen:
+        snapshots.remove(snapshots.of(victim.app.queue), victim.items)
+    have = set(chosen)
+    more: list[Ask] = []
+    for victim in sorted((v for v in found if v not in have), key=preference):
+        before = mine.remaining()
+        verdict = _judge(snapshots, ask, victim)
+        if verdict is Verdict.ENOUGH:
+            break
+        if verdict is Verdict.TAKEN and mine.remaining() != before:
+            more.append(victim)
+    short = bool(more) and _is_short(mine.remaining(), ask.items)
+    snapshots.undo()
+    return None if short else more
+
+
+def _as_many_as_needed(ask: Ask, node: Node, victims: list[Ask]) -> tuple[Ask, ...]:
+    """The first victims that together are as large as the ask; nothing when all of them are not."""
+    if not fits_in(ask.items, node.free):
+        victims = [v for v in victims if v.node is node]
+    total: Book = {}
+    taken: list[Ask] = []
+    for victim in victims:
+        if not _larger(ask.items, total):
+            break
+        add_to(total, victim.items)
+        taken.append(victim)
+    return () if _larger(ask.items, total) else tuple(taken)
+
+
+def _larger(items: Items, total: Book) -> bool:
+    """Whether the ask is still larger than what was taken: in some resource that both know, and smaller in none."""
+    common = [(v, total[n]) for n, v in items if n in total]
+    if not common:
+        return True
+    return all(v >= t for v, t in common) and any(v != t for v, t in common)

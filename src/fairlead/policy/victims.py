@@ -1,0 +1,110 @@
+"""Victims: which running work may be stopped at all so that one ask may run.
+
+Decides how far an ask may look for victims (fences), whom it outranks there (priorities, with the offsets and fences
+of queues), and in which order victims are preferred. Never decides how many are needed. Invariant: nothing in the
+ask's own queue, nothing above the ask's priority, and nothing that leaves already is ever a candidate.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairlead.core.applications import Ask
+    from fairlead.core.queues import Queue
+    from fairlead.policy.queue_snapshot import QueueSnapshots
+
+
+def preference(victim: Ask) -> tuple[bool, bool, int, int]:
+    """Order of victims: 1. those that agreed to be preempted, 2. not the originator of its application, 3. the newest.
+    """
+    spec = victim.spec
+    return (not spec.allow_preempt_self, spec.originator, -victim.created_ms, -victim.seq)
+
+
+def taint(victim: Ask) -> int:
+    """How much a victim is to be avoided: 2 when it did not agree, plus 1 when it is an originator; 0 is best."""
+    return 2 * (not victim.spec.allow_preempt_self) + victim.spec.originator
+
+
+def reluctance(victim: Ask) -> tuple[int, int, int, int]:
+    """Order of victims that go for a reason other than a guarantee: 1. those that agreed to be preempted and are not
+    originators, then those that did not agree, then originators; 2. lower priority; 3. the newest.
+    """
+    protected = 2 if victim.spec.originator else int(not victim.spec.allow_preempt_self)
+    return (protected, victim.priority, -victim.created_ms, -victim.seq)
+
+
+def search_root(ask: Ask) -> Queue:
+    """The queue below which victims are looked for.
+
+    Going up from the ask's leaf: the first with `preemption.policy: fence`, or whose own use together with the ask is
+    more than its tightest maximum up to the root (stopping work elsewhere would not help there), else the root.
+    """
+    for queue in ask.app.queue.lineage:
+        if queue.parent is None or queue.properties.preemption_policy == "fence":
+            return queue
+        limit, used = queue.effective_max(), queue.allocated
+        if limit and any(used.get(n, 0) + v > limit[n] for n, v in ask.items if n in limit):
+            return queue
+    raise AssertionError("a lineage ends with the root")
+
+
+def standing_at(ask: Ask, top: Queue) -> dict[Queue, int]:
+    """The ask's priority as each queue from its leaf to `top` lets it count, after that queue's offset or fence."""
+    seen: dict[Queue, int] = {}
+    standing = ask.priority
+    for queue in ask.app.queue.lineage:
+        rules = queue.properties
+        standing = rules.priority_offset if rules.priority_fence else standing + rules.priority_offset
+        seen[queue] = standing
+        if queue is top:
+            break
+    return seen
+
+
+def candidates(ask: Ask, snapshots: QueueSnapshots) -> list[Ask]:
+    """Every allocation that may be stopped for `ask`, by queue and application in order of arrival."""
+    top = search_root(ask)
+    seen = standing_at(ask, top)
+    names = {name for name, _ in ask.items}
+    found: list[Ask] = []
+    for leaf, most in _leaves(top, seen, seen[top]):
+        if leaf is ask.app.queue or not leaf.allocated or leaf.properties.preemption_policy == "disabled":
+            continue
+        left = snapshots.of(leaf).remaining()
+        if left is not None and all(v >= 0 for v in left.values()):
+            continue
+        for app in leaf.applications.values():
+            if app.allocations:
+                found += (a for a in app.asks.values() if _may_go(a, names, most))
+    return found
+
+
+def _leaves(queue: Queue, seen: dict[Queue, int], standing: int | None) -> Iterator[tuple[Queue, int | None]]:
+    """Leaves at or below `queue`, each with the highest priority that may be stopped there (None: any)."""
+    if queue.is_leaf:
+        yield queue, standing
+        return
+    for child in queue.children.values():
+        rules = child.properties
+        if child in seen:
+            yield from _leaves(child, seen, seen[child])
+        elif standing is None:
+            yield from _leaves(child, seen, None)
+        elif not rules.priority_fence:
+            yield from _leaves(child, seen, standing - rules.priority_offset)
+        elif rules.priority_offset <= standing:
+            yield from _leaves(child, seen, None)
+
+
+def _may_go(running: Ask, names: set[str], most: int | None) -> bool:
+    return (
+        running.node is not None
+        and running.evict_cause is None
+        and (most is None or running.priority <= most)
+        and not running.required_node
+        and any(name in names for name, _ in running.items)
+    )

@@ -1,0 +1,107 @@
+"""The queue files that were in force, one after the other: a history that survives restarts.
+
+Decides how each is numbered and how many are kept. Never judges or applies one. Invariant: it is a function of the
+journal's `Configure` entries that took effect; numbers are given once and never again.
+
+It is part of every snapshot, so it outlives the journal records that made it, when those are pruned. The newest
+`KEEP` versions stay, fewer if their texts are long; the one in force and the one before it always stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fairlead.core.events import Configure
+
+KEEP = 100
+KEEP_CHARACTERS = 8 * 2**20
+"""Of all texts together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A queue file that was put in force."""
+
+    number: int
+    at_ms: int
+    who: str
+    source: str
+    """Where it came from: `file PATH`, `api`, `rollback`, `built-in`."""
+    checksum: str
+    origin: int
+    """The version whose text it is: itself, or an earlier one that was put back."""
+    text: str
+
+
+class Configurations:
+    """All versions that are kept, oldest first."""
+
+    def __init__(self) -> None:
+        self._versions: list[Version] = []
+        self._given = 0
+
+    def __len__(self) -> int:
+        return len(self._versions)
+
+    def __iter__(self) -> Iterator[Version]:
+        return iter(self._versions)
+
+    @property
+    def current(self) -> Version | None:
+        """The one in force; None before the first."""
+        return self._versions[-1] if self._versions else None
+
+    def add(self, event: Configure, at_ms: int) -> Version:
+        """It took effect."""
+        self._given += 1
+        earlier = self.get(event.restores)
+        version = Version(
+            number=self._given,
+            at_ms=at_ms,
+            who=event.who,
+            source=event.source,
+            checksum=event.spec.checksum,
+            origin=earlier.origin if earlier is not None else self._given,
+            text=event.spec.text,
+        )
+        self._versions.append(version)
+        self._drop_oldest()
+        return version
+
+    def _drop_oldest(self) -> None:
+        size = sum(len(version.text) for version in self._versions)
+        while len(self._versions) > 2 and (len(self._versions) > KEEP or size > KEEP_CHARACTERS):
+            size -= len(self._versions.pop(0).text)
+
+    def get(self, number: int) -> Version | None:
+        """The version of this number, if it is kept."""
+        return next((version for version in self._versions if version.number == number), None)
+
+    def before(self) -> Version | None:
+        """What to go back to: the version before the one in force; before its origin, where that was put back.
+
+        So going back twice goes two steps back, and not back and forth.
+        """
+        now = self.current
+        if now is None:
+            return None
+        earlier = [v for v in self._versions if v.number < now.origin and v.text != now.text]
+        return earlier[-1] if earlier else None
+
+    def from_source(self, source: str) -> Version | None:
+        """The newest version that came from there."""
+        return next((version for version in reversed(self._versions) if version.source == source), None)
+
+    def dump(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"given": self._given, "versions": [asdict(version) for version in self._versions]}
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Configurations:
+        """What `dump` described."""
+        found = cls()
+        found._given = state["given"]
+        found._versions = [Version(**version) for version in state["versions"]]
+        return found

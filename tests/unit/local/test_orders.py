@@ -1,0 +1,150 @@
+"""Orders to the machine: in order, tried again, overtaken by a stop."""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from fairlead.local import orders
+from fairlead.local.orders import Orders
+from fairlead.local.runs import RunReport, RunSpec
+
+
+class Bench:
+    """A machine that does what it is told to do, and remembers."""
+
+    def __init__(self, *failures: BaseException) -> None:
+        self.failures = list(failures)
+        self.runs: dict[str, RunReport] = {}
+        self.told: list[str] = []
+
+    def start(self, run: RunSpec) -> RunReport:
+        self.told.append(f"start {run.key}")
+        if self.failures:
+            raise self.failures.pop(0)
+        self.runs[run.key] = RunReport(key=run.key, pid=1, started_at_ms=1)
+        return self.runs[run.key]
+
+    def stop(self, key: str, grace_ms: int | None = None) -> None:
+        self.told.append(f"stop {key} {grace_ms}")
+
+    def report(self, key: str) -> RunReport | None:
+        return self.runs.get(key)
+
+    def forget(self, key: str) -> None:
+        self.told.append(f"forget {key}")
+
+    def purge(self, key: str) -> None:
+        self.told.append(f"purge {key}")
+
+
+@pytest.fixture
+def reports() -> list[RunReport]:
+    return []
+
+
+@pytest.fixture
+def give(reports: list[RunReport], request: pytest.FixtureRequest) -> Callable[[Bench], Orders]:
+    def make(bench: Bench) -> Orders:
+        made = Orders(bench, reports.append)
+        request.addfinalizer(made.close)
+        return made
+
+    return make
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def run(key: str = "1-1") -> RunSpec:
+    return RunSpec(key=key, command=("/bin/true",))
+
+
+def test_orders_are_carried_out_in_order(give: Callable[[Bench], Orders], reports: list[RunReport]) -> None:
+    """One after the other, and what came of a start is told."""
+    bench = Bench()
+    orders = give(bench)
+    orders.start(run("1-1"))
+    orders.start(run("2-1"))
+    orders.stop("1-1", 500)
+    orders.forget("2-1")
+    orders.purge("3-1")
+    wait_for(lambda: len(bench.told) == 5)
+    assert bench.told == ["start 1-1", "start 2-1", "stop 1-1 500", "forget 2-1", "purge 3-1"]
+    assert [report.key for report in reports] == ["1-1", "2-1"]
+
+
+def test_what_may_pass_is_tried_again(
+    give: Callable[[Bench], Orders], reports: list[RunReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk does not fail work; others are not held up meanwhile."""
+    monkeypatch.setattr(orders, "FIRST_PAUSE_S", 0.05)
+    bench = Bench(OSError(errno.ENOSPC, "disk full"), OSError(errno.EAGAIN, "no more processes"))
+    giving = give(bench)
+    giving.start(run("1-1"))
+    wait_for(lambda: len(bench.told) == 2)
+    giving.start(run("2-1"))
+    wait_for(lambda: len(reports) == 2)
+    assert [report.key for report in reports] == ["2-1", "1-1"]
+    assert all(report.pid for report in reports)
+
+
+@pytest.mark.parametrize("failure", [OSError(errno.EACCES, "not allowed"), ValueError("no name of a run")])
+def test_what_will_not_pass_has_failed(
+    give: Callable[[Bench], Orders], reports: list[RunReport], failure: Exception
+) -> None:
+    """With the reason."""
+    give(Bench(failure)).start(run())
+    wait_for(lambda: bool(reports))
+    assert (reports[0].exit_code, reports[0].pid) == (126, None)
+    assert str(failure.args[-1]) in reports[0].error
+    assert reports[0].ended_at_ms is not None
+
+
+def test_a_stop_overtakes_a_start_that_waits_to_be_tried_again(
+    give: Callable[[Bench], Orders], reports: list[RunReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It never starts, and its end is told at once."""
+    monkeypatch.setattr(orders, "FIRST_PAUSE_S", 0.1)
+    bench = Bench(OSError(errno.ENOMEM, "no memory"))
+    giving = give(bench)
+    giving.start(run())
+    wait_for(lambda: bench.told == ["start 1-1"])
+    giving.stop("1-1", 0)
+    wait_for(lambda: bool(reports))
+    assert (reports[0].stopped, reports[0].started_at_ms) == (True, None)
+    time.sleep(0.2)
+    assert bench.told == ["start 1-1"]
+
+
+def test_a_failing_order_does_not_stop_the_others(give: Callable[[Bench], Orders], reports: list[RunReport]) -> None:
+    """The thread goes on."""
+
+    class Stubborn(Bench):
+        def forget(self, key: str) -> None:
+            raise ValueError("it has not ended")
+
+    giving = give(Stubborn())
+    giving.forget("9-1")
+    giving.start(run())
+    wait_for(lambda: bool(reports))
+
+
+def test_closing_carries_out_what_is_due_and_drops_what_waits(reports: list[RunReport]) -> None:
+    """What waits to be tried again is in the journal: the next service starts it."""
+    bench = Bench(OSError(errno.ENOSPC, "disk full"))
+    giving = Orders(bench, reports.append)
+    giving.start(run("1-1"))
+    giving.start(run("2-1"))
+    giving.close()
+    assert bench.told == ["start 1-1", "start 2-1"]
+    assert [report.key for report in reports] == ["2-1"]
+    assert not any(thread.name == "fairlead-orders" for thread in threading.enumerate())
