@@ -15,7 +15,7 @@ from fairlead.core.events import Configure, Event
 from fairlead.core.reasons import Reason
 from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.core.state import dump_cluster, load_cluster
-from fairlead.policy.cycle import run_once
+from fairlead.policy.cycle import Run, run_once
 from fairlead.policy.due import ON_DUE
 from fairlead.policy.intake import HANDLERS, partition_of, refuse_unknown_partition
 from fairlead.policy.line import Lines
@@ -49,23 +49,27 @@ class Scheduler:
             HANDLERS[type(event)](partition, event)
         return self.cluster.drain_out()
 
-    def schedule(self, now_ms: int, limit: int | None = None) -> list[Decision]:
-        """Run scheduling at `now_ms` until nothing more can be placed or `limit` allocations were made.
+    def schedule(self, now_ms: int, limit: int | None = None, *, stop_when_empty: bool = False) -> list[Decision]:
+        """Run scheduling at `now_ms` until nothing more can be done or `limit` allocations were made.
 
         With several partitions each places at most one ask in a round. Two calls with limits m and n decide what one
-        call with m + n would.
+        call with m + n would. `stop_when_empty` ends the call after the first round that places nothing, even when it
+        set a node aside or told victims to stop: a round at a time, as the recorded scenarios were stepped.
         """
         self._bring_forward(now_ms)
         left = limit
         parts = [(p, self._lines.setdefault(name, Lines())) for name, p in self.cluster.partitions.items()]
-        placed = True
-        while placed and (left is None or left > 0):
-            placed = False
+        going = True
+        while going and (left is None or left > 0):
+            going = False
             for partition, lines in parts:
-                if run_once(partition, lines):
-                    placed = True
+                run = run_once(partition, lines)
+                if run is Run.PLACED:
+                    going = True
                     if left is not None:
                         left -= 1
+                elif run is Run.MOVED and not stop_when_empty:
+                    going = True
         return self.cluster.drain_out()
 
     def _configure(self, spec: ClusterSpec) -> None:

@@ -62,6 +62,9 @@ def _leave(partition: Partition, app: Application, old: Queue) -> None:
     if app.state in LIVE:
         old.count_running(-1)
     old.open_gates()
+    if app.touched:
+        old.changed_apps.remove(app)
+        app.touched = False
     app.entry = None
     app.park_stamp += 1
     partition.clean_if_leaving(old)

@@ -9,7 +9,7 @@ not held for a preemptor.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -360,12 +360,15 @@ class NodeTable:
         if self._changed:
             for node in self._changed:
                 node.changed = False
-                if node.schedulable and not node.reservations and node.id in self.nodes:
+                if node.schedulable and not node.reservations and self.nodes.get(node.id) is node:
                     self._pushes += 1
                     node.score = self.score(node)
                     entry = (node.score, node.id, self._pushes, node)
                     node.entry = entry
-                    heappush(heap, entry)
+                    if heap and heap[0][3] is node:
+                        heapreplace(heap, entry)
+                    else:
+                        heappush(heap, entry)
                 else:
                     node.entry = None
             self._changed.clear()
@@ -393,7 +396,7 @@ class NodeTable:
             self._build_rows()
         for node in self._stale_rows:
             node.row_stale = False
-            if node.row >= 0 and node.id in self.nodes:
+            if node.row >= 0 and self.nodes.get(node.id) is node:
                 self._write_row(node)
         self._stale_rows.clear()
 

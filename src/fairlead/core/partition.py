@@ -183,6 +183,7 @@ class Partition:
         placeholders alone do not keep it. The end of the last allocation also ends what waits for it: failing, starting
         over, completing.
         """
+        app.untrack_if_empty()
         if not app.placeholder_count:
             app.placeholder_due_ms = None
             after = self._awaited(app)

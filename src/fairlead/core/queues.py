@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.applications import NO_PRIORITY, Application
 from fairlead.core.demand import Demand
 from fairlead.core.properties import QueueProperties, inherited
-from fairlead.core.resources import Book, Items, Limits, is_pending
+from fairlead.core.resources import Book, Items, Limits
 from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, QueueSpec, TemplateSpec
 
 if TYPE_CHECKING:
@@ -247,8 +247,11 @@ class Queue:
 
     @property
     def has_pending(self) -> bool:
-        """Whether something waits here."""
-        return is_pending(self.pending)
+        """Whether something waits here (amounts that wait are never negative)."""
+        for amount in self.pending.values():
+            if amount > 0:
+                return True
+        return False
 
     # -- usage ----------------------------------------------------------------------------------------------------
 

@@ -275,7 +275,9 @@ def _fates(before: Scheduler, after: Scheduler, both: list[str], now_ms: int) ->
             AskDiff(name, app, key, user=known[app].user) for app, key in new_placed if (app, key) not in old_placed
         ]
         old_gone, new_gone = _named(old, Evict, known), _named(new, Evict, known)
-        evicted += [AskDiff(name, app, key, user=known[app].user) for app, key in new_gone if (app, key) not in old_gone]
+        evicted += [
+            AskDiff(name, app, key, user=known[app].user) for app, key in new_gone if (app, key) not in old_gone
+        ]
     return tuple(waits), tuple(starts), tuple(evicted)
 
 

@@ -1,10 +1,8 @@
 """Event records: events and decisions told in the words of Apache YuniKorn's event system.
 
-Decides which records follow from an event and its decisions, with their numbers (type, change, detail), who and what they
-name, and the amount they carry. Never decides anything about work, and reads the books only where `Scribe` says so.
-Invariant: the scribe's notes are what the events and decisions so far add up to, so the same ones give the same records.
-
-A record is a tuple, made at once and never changed; it becomes JSON only when somebody reads it.
+Decides what a record holds, its numbers (type, change, detail) and its JSON. Never decides which records there are
+(`insight.scribe` does). Invariant: a record is a tuple, made once and never changed; it becomes JSON only when somebody
+reads it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Who asks, and what he may see and do here.
 
-Decides the one rule: a piece of work is the business of its owner and of administrators, and of nobody else. Never
-finds out who somebody is (`fairlead.service.identity` does). Invariant: what a caller may not see does not exist for
-him.
+Decides what somebody may do whatever the queues say: all with his own work, everything as an administrator of the
+service. What the queues' access lists add is in `fairlead.local.access`. Never finds out who somebody is
+(`fairlead.service.identity` does). Invariant: what a caller may not see does not exist for him.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ class Caller:
     is_admin: bool = False
     may_submit: bool = True
     """False where work cannot run as him: a service without root's rights runs work as its own user alone."""
+    groups: tuple[str, ...] = ()
+    """The names of his groups at the moment, as the system has them."""
 
     def may_see(self, work: Work) -> bool:
-        """Whether this work exists for him."""
+        """Whether all of this work, with what it writes, exists for him."""
         return self.is_admin or work.spec.uid == self.uid
 
     def require_admin(self, what: str) -> None:

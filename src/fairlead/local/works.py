@@ -8,6 +8,7 @@ order give the same book (`dump` is equal), so the book is rebuilt from the jour
 from __future__ import annotations
 
 import heapq
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,6 +19,7 @@ import msgspec
 from fairlead.core.decisions import (
     Allocated,
     ApplicationAccepted,
+    ApplicationMoved,
     ApplicationRejected,
     AskRejected,
     Decision,
@@ -26,16 +28,21 @@ from fairlead.core.decisions import (
     Released,
     Reserved,
 )
+from fairlead.core.quantities import format_amounts
 from fairlead.core.resources import Resources
+from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.local.records import (
     WorkCancelRequested,
     WorkEnded,
     WorkRecord,
+    WorkRefused,
     WorkSpec,
     WorkStarted,
     WorkSubmitted,
+    WorkWaits,
 )
 from fairlead.local.runs import RunReport
+from fairlead.runtime.configuring import QueueDifference, QueuesReconfigured
 
 KEEP_ENDED = 100_000
 """So many ended works stay in the book; older ones are found in the journal alone."""
@@ -121,6 +128,13 @@ class Work:
     """The work it had to make room for."""
     request: str = ""
     """The submitter's own name for the submission, so that a repeated one is known."""
+    rule: str = ""
+    """What chose its queue."""
+    refusal_code: str = ""
+    """Why it was not taken in, as a fixed word."""
+    waits_for: str = ""
+    """What was in its way when that was last noted, as code and subject; empty: nothing noted since it waits."""
+    waits_noted_ms: int = 0
     released: bool = False
     """The scheduler has already given its place away: nothing is left to give back."""
     history: list[HistoryEntry] = field(default_factory=list)
@@ -188,17 +202,23 @@ class Works:
 
     # --- records and decisions -----------------------------------------------------------------------------------
 
-    def apply(self, record: WorkRecord, at_ms: int) -> None:
+    def apply(self, record: WorkRecord | QueuesReconfigured, at_ms: int) -> None:
         """Enter one record. Raises `WorksError` if it cannot be."""
         match record:
             case WorkSubmitted():
                 self._submitted(record, at_ms)
+            case WorkRefused():
+                self._explained(record, at_ms)
+            case WorkWaits():
+                self._waits(record, at_ms)
             case WorkStarted():
                 self._started(record, at_ms)
             case WorkCancelRequested():
                 self._cancel(record, at_ms)
             case WorkEnded():
                 self._over(record, at_ms)
+            case QueuesReconfigured():
+                self._reconfigured(record, at_ms)
 
     def follow(self, decisions: Iterable[Decision], at_ms: int) -> None:
         """Enter what the scheduler decided, in its order; what concerns no work here is passed over."""
@@ -212,6 +232,10 @@ class Works:
                     self._released(decision, at_ms)
                 case ApplicationAccepted() if work := self._live.get(decision.id):
                     work.queue = decision.queue
+                    work.remember(at_ms, "placed", f"in {decision.queue}" + (f" by {work.rule}" if work.rule else ""))
+                case ApplicationMoved() if work := self._live.get(decision.id):
+                    work.queue = decision.new
+                    work.remember(at_ms, "moved", f"from {decision.old} to {decision.new} by {decision.who or 'nobody'}")
                 case PriorityChanged() if work := self._live.get(decision.key):
                     work.priority = decision.new
                     work.remember(at_ms, "priority", f"{decision.old} to {decision.new} by {decision.who or 'nobody'}")
@@ -227,6 +251,7 @@ class Works:
         if spec.key in self._works:
             raise WorksError(f"work {spec.key} was submitted before")
         work = Work(spec=spec, submitted_at_ms=at_ms, priority=spec.priority, queue=spec.queue, request=record.request)
+        work.rule = record.rule
         work.remember(at_ms, "submitted", f"by {spec.user}")
         self._works[spec.key] = self._live[spec.key] = work
         self.next_number = max(self.next_number, int(spec.key) + 1)
@@ -239,6 +264,7 @@ class Works:
         work = self._move(decision.key, "allocated")
         work.node, work.allocated_at_ms = decision.node, at_ms
         work.attempt += 1
+        work.waits_for = ""
         work.remember(at_ms, "allocated", f"on {decision.node}")
 
     def _started(self, record: WorkStarted, at_ms: int) -> None:
@@ -261,7 +287,7 @@ class Works:
             return
         work = self._move(decision.key, "evict")
         work.evict_cause, work.evicted_for = str(decision.cause), decision.on_behalf_of
-        makes_room = f" to make room for {decision.on_behalf_of}" if decision.on_behalf_of else ""
+        makes_room = f" to make room for {self._named(decision.on_behalf_of)}" if decision.on_behalf_of else ""
         rule = f" (rule: {decision.rule})" if decision.rule else ""
         work.remember(at_ms, "evicting", f"told to stop{makes_room}{rule}")
 
@@ -273,6 +299,44 @@ class Works:
         work = self._move(decision.key, "evict")
         work.released, work.evict_cause = True, str(decision.cause)
         work.remember(at_ms, "evicting", decision.message or f"its place on {decision.node} is gone")
+
+    def _named(self, key: str) -> str:
+        """A work as others may know it: its key, and whose it is."""
+        work = self._works.get(key)
+        return f"{key} of {work.spec.user} in {work.queue}, priority {work.priority}" if work is not None else key
+
+    def _explained(self, record: WorkRefused, at_ms: int) -> None:
+        """It is not taken in; or it was not, and this is why in words that say what to do."""
+        work = self._known(record.key)
+        work.refusal_code = record.code
+        if work.state is not State.REJECTED:
+            self._refused(record.key, record.sentence, at_ms)
+            return
+        work.error = record.sentence
+        last = work.history[-1]
+        work.history[-1] = HistoryEntry(last.at_ms, last.what, record.sentence)
+
+    def _waits(self, record: WorkWaits, at_ms: int) -> None:
+        work = self._known(record.key)
+        if work.state is not State.WAITING:
+            raise WorksError(f"work {record.key} is {work.state}: it does not wait")
+        work.waits_for, work.waits_noted_ms = f"{record.code} {record.subject}", at_ms
+        work.remember(at_ms, "waits", record.sentence)
+
+    def _reconfigured(self, record: QueuesReconfigured, at_ms: int) -> None:
+        """What changed in the queues of each live work, and above them, becomes part of its story."""
+        by_queue: dict[str, list[str]] = {}
+        for difference in record.differences:
+            if difference.partition == DEFAULT_PARTITION:
+                by_queue.setdefault(difference.queue, []).append(_change(difference))
+        for work in self._live.values():
+            names = work.queue.split(".")
+            paths = [".".join(names[: i + 1]) for i in range(len(names))]
+            found = [sentence for path in paths for sentence in by_queue.get(path, ())]
+            if found:
+                more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+                said = "; ".join(found[:_SHOWN]) + more
+                work.remember(at_ms, "configured", f"version {record.version} by {record.who or 'nobody'}: {said}")
 
     def _refused(self, key: str, text: str, at_ms: int) -> None:
         work = self._move(key, "refused")
@@ -347,6 +411,23 @@ class Works:
         heapq.heapify(book._ended)
         book._requests = {(uid, name): (digest, list(keys)) for uid, name, digest, keys in state["requests"]}
         return book
+
+
+_SHOWN = 4
+"""Changes of one configuration in the story of a work."""
+
+
+def _change(difference: QueueDifference) -> str:
+    old, new = (_setting(value) for value in (difference.old, difference.new))
+    return f"{difference.what} of {difference.queue} from {old} to {new}"
+
+
+def _setting(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict) and all(isinstance(amount, int) for amount in value.values()):
+        return format_amounts(value)
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def state_after(work: Work, report: RunReport) -> State:

@@ -6,6 +6,7 @@ ask; a later step is only tried when the earlier ones found nothing.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from fairlead.policy.allocate import RESERVED, allocate_one
@@ -19,16 +20,26 @@ if TYPE_CHECKING:
     from fairlead.policy.line import Lines
 
 
-def run_once(partition: Partition, lines: Lines) -> bool:
-    """One scheduling run. True when an ask was placed (making room for one does not count)."""
+class Run(Enum):
+    """What came of one scheduling run."""
+
+    PLACED = "placed"
+    """An ask was placed, or began to replace a placeholder."""
+    MOVED = "moved"
+    """A node was set aside or victims were told to stop; the next run may find more to do."""
+    EMPTY = "empty"
+    """Nothing can be done until something happens."""
+
+
+def run_once(partition: Partition, lines: Lines) -> Run:
+    """One scheduling run."""
     if partition.holds and place_nominated(partition):
-        return True
+        return Run.PLACED
     if partition.reservations and place_reserved(partition) is not None:
-        return True
+        return Run.PLACED
     if partition.swappable and replace_one(partition) is not None:
-        return True
+        return Run.PLACED
     outcome = allocate_one(partition, lines)
     if outcome is not None:
-        return outcome is not RESERVED
-    preempt_one(partition)
-    return False
+        return Run.MOVED if outcome is RESERVED else Run.PLACED
+    return Run.MOVED if preempt_one(partition) else Run.EMPTY

@@ -272,6 +272,7 @@ def release(partition: Partition, event: events.Release) -> None:
     for ask in ended:
         _release_one(partition, ask, event.cause)
     if not event.key:
+        app.closing = app.state is State.COMPLETING
         for ask in app.waiting_asks():
             partition.drop_ask(ask)
     partition.complete_if_idle(app, real_gone)

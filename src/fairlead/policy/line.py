@@ -7,7 +7,7 @@ head of a line is what sorting everything afresh would put first among those wor
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
 from fairlead.core.queues import QueueState
@@ -43,7 +43,10 @@ class Lines:
             self._pushes += 1
             entry = (queue_key(child), self._pushes, child)
             child.entry = entry
-            heappush(heap, entry)
+            if heap and heap[0][2] is child:
+                heapreplace(heap, entry)
+            else:
+                heappush(heap, entry)
         changed.clear()
         if len(heap) > 4 * len(queue.children) + 32:
             heap[:] = [e for e in heap if e[-1].entry is e]  # type: ignore[attr-defined]
@@ -95,7 +98,10 @@ class Lines:
             self._pushes += 1
             entry = (key, self._pushes, app)
             app.entry = entry
-            heappush(heap, entry)
+            if heap and heap[0][2] is app:
+                heapreplace(heap, entry)
+            else:
+                heappush(heap, entry)
         changed.clear()
         if len(heap) > 4 * len(leaf.applications) + 32:
             heap[:] = [e for e in heap if e[-1].entry is e]  # type: ignore[attr-defined]

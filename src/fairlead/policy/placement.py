@@ -146,7 +146,7 @@ class Foreseen:
     path: str = ""
     rule: str = ""
     tried: tuple[Attempt, ...] = ()
-    """What was in the way of each rule, when none took it."""
+    """Every rule that was tried, with what was in its way."""
     refused: Reason | None = None
     """Why it is refused in spite of the rules, or because of them all; None: it would be taken in."""
 
@@ -167,7 +167,7 @@ def foresee(partition: Partition, spec: ApplicationSpec) -> Foreseen:
                     check_creatable(partition, attempt.path)
                 queue = partition.root.find(attempt.path)
                 refused = gang_obstacle(queue, spec) if queue is not None else None
-                return Foreseen(attempt.path.lower(), attempt.rule, refused=refused)
+                return Foreseen(attempt.path.lower(), attempt.rule, tuple(tried), refused)
     except (RuleError, CannotCreate) as error:
         return Foreseen(tried=tuple(tried), refused=Refused(str(error)))
     return Foreseen(tried=tuple(tried), refused=Refused(_NO_RULE))

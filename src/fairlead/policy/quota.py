@@ -111,7 +111,7 @@ def _weight(queue: Queue) -> Book:
 def _victims(leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
     """Work of a leaf, taken in order until its share is covered; none of it is by itself larger than the share.
 
-    What only gives what is covered already is passed over.
+    What only gives what is covered already, and what would bring the leaf below its guarantee, is passed over.
     """
     found = [
         a
@@ -123,10 +123,14 @@ def _victims(leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
         and all(v <= share[n] for n, v in a.items if n in share)
     ]
     found.sort(key=reluctance)
+    promised = leaf.guaranteed or {}
+    used = {n: v - leaf.preempting.get(n, 0) for n, v in leaf.allocated.items()}
     short = dict(share)
     taken: list[Ask] = []
     for victim in found:
-        if any(short.get(name, 0) > 0 for name, _ in victim.items):
+        helps = any(short.get(name, 0) > 0 for name, _ in victim.items)
+        if helps and all(used[n] - v >= promised[n] for n, v in victim.items if n in promised):
+            take_from(used, victim.items)
             take_from(short, tuple((n, v) for n, v in victim.items if n in short))
             taken.append(victim)
     return taken

@@ -16,6 +16,7 @@ import msgspec
 
 from fairlead.core.decisions import Configured, Decision
 from fairlead.core.events import Configure, Event
+from fairlead.core.specs import ClusterSpec
 from fairlead.journal import codec
 from fairlead.journal.format import EVENT, NOTE, SCHEDULE
 from fairlead.runtime.configurations import Configurations
@@ -132,8 +133,18 @@ class Books:
         state = msgspec.json.decode(snapshot) if snapshot else None
         self.scheduler = Scheduler.load(state["scheduler"]) if state else Scheduler()
         self.place.load(state["place"] if state else None)
-        self.configurations = Configurations.load(state["configurations"]) if state else Configurations()
+        self.configurations = self._history(state or {})
         self.last_ms = state["at_ms"] if state else 0
+
+    def _history(self, state: Mapping[str, Any]) -> Configurations:
+        if "configurations" in state:
+            return Configurations.load(state["configurations"])
+        history, cluster = Configurations(), self.scheduler.cluster
+        if cluster.checksum:
+            # A snapshot from before there was a history: it begins with what was in force.
+            spec = ClusterSpec(checksum=cluster.checksum, text=cluster.text)
+            history.add(Configure(spec, source="before the history was kept"), state["at_ms"])
+        return history
 
     def replay(self, seq: int, at_ms: int, kind: str, payload: bytes, outcome: bytes) -> None:
         """Enter one record of the journal again. Raises `RecoveryError` if it gives other decisions than then."""

@@ -82,7 +82,8 @@ class Gate:
         """Who this is. Raises `Refusal`: nobody knows (401), or this service is not for him (403)."""
         peer: Peer | None = scope.get(PEER)
         if peer is not None:
-            return self._admit(accounts.by_uid(peer.uid).name, peer.uid)
+            account = accounts.by_uid(peer.uid)
+            return self._admit(account.name, peer.uid, account.groups)
         scheme, _, text = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not text.strip():
             raise Refusal(
@@ -95,16 +96,16 @@ class Gate:
             raise Refusal(
                 "unauthorized", "this token is not known; it may have been revoked: `fairlead token create` makes one"
             )
-        return self._admit(token.user, token.uid)
+        return self._admit(token.user, token.uid, accounts.by_uid(token.uid).groups)
 
-    def _admit(self, user: str, uid: int) -> Caller:
+    def _admit(self, user: str, uid: int, groups: tuple[str, ...]) -> Caller:
         is_admin = uid in (0, self.own_uid) or user in self._admins
         if self.everybody:
-            return Caller(user, uid, is_admin)
+            return Caller(user, uid, is_admin, groups=groups)
         if uid == self.own_uid:
-            return Caller(user, uid, True)
+            return Caller(user, uid, True, groups=groups)
         if is_admin:
-            return Caller(user, uid, True, may_submit=False)
+            return Caller(user, uid, True, may_submit=False, groups=groups)
         raise Refusal(
             "forbidden",
             f"this service serves {self.own_name} alone, and you are {user}; start one of your own with `fairlead up`, "

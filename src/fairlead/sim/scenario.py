@@ -157,7 +157,7 @@ class Course:
     def _timed(self, limit: int) -> tuple[list[Decision], float]:
         with collector_off():
             began = time.perf_counter()
-            decisions = self.scheduler.schedule(self.now_ms, limit=limit)
+            decisions = self.scheduler.schedule(self.now_ms, limit=limit, stop_when_empty=True)
             return decisions, time.perf_counter() - began
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from fairlead.config import load_text
 from fairlead.config.unsupported import not_yet
-from fairlead.core.specs import ClusterSpec, LimitSpec, PartitionSpec, QueueSpec
+from fairlead.core.specs import ClusterSpec, PartitionSpec, QueueSpec
 
 OPEN = "partitions: [{queues: [{name: root, submitacl: '*', queues: [{name: a, %s}]}]}]"
 PARTITION = "partitions: [{queues: [{name: root, submitacl: '*'}], %s}]"
@@ -13,14 +13,8 @@ PARTITION = "partitions: [{queues: [{name: root, submitacl: '*'}], %s}]"
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        (PARTITION % "placementrules: [{name: provided}, {name: user}]", "partitions[0].placementrules[1]"),
-        (PARTITION % "placementrules: [{name: provided, create: true}]", "partitions[0].placementrules[0]"),
-        (PARTITION % "limits: [{users: [u], maxapplications: 1}]", "partitions[0].limits[0]"),
         (PARTITION % "preemption: {quotapreemptionenabled: true}", "partitions[0].preemption.quotapreemptionenabled"),
         (PARTITION % "usergroupresolver: {type: os}", "partitions[0].usergroupresolver"),
-        (OPEN % "adminacl: boss", "partitions[0].queues[0].queues[0].adminacl"),
-        (OPEN % "limits: [{users: [u], maxapplications: 1}]", "partitions[0].queues[0].queues[0].limits[0]"),
-        (OPEN % "childtemplate: {maxapplications: 1}", "partitions[0].queues[0].queues[0].childtemplate"),
         (
             OPEN % "properties: {preemption.policy: fence}",
             'partitions[0].queues[0].queues[0].properties["preemption.policy"]',
@@ -46,6 +40,8 @@ def test_what_would_be_ignored_is_refused_with_its_place(text: str, place: str) 
     "text",
     [
         PARTITION % "placementrules: [{name: Provided}]",
+        PARTITION % "limits: [{users: [u], maxapplications: 1}]",
+        OPEN % "limits: [{users: [u], groups: [g], maxresources: {vcore: 1}}]",
         OPEN % "submitacl: alice",
         OPEN % "properties: {priority.offset: 5, application.sort.policy: fair, preemption.policy: default}",
         OPEN % "resources: {guaranteed: {vcore: 1}, max: {vcore: 2}}, maxapplications: 3",
@@ -53,22 +49,12 @@ def test_what_would_be_ignored_is_refused_with_its_place(text: str, place: str) 
     ],
 )
 def test_what_is_done_passes(text: str) -> None:
-    """An access list below an open queue changes nothing, so it is not ignored."""
+    """Placement, access and templates are followed."""
     assert not_yet(load_text(text)) == []
-
-
-def test_each_leaf_that_is_not_open_to_all_is_named() -> None:
-    """Below a closed root the open child passes."""
-    queues = "{name: a, submitacl: alice}, {name: b}, {name: c, submitacl: '*'}"
-    text = f"partitions: [{{queues: [{{name: root, queues: [{queues}]}}]}}]"
-    assert [p.path for p in not_yet(load_text(text))] == [
-        "partitions[0].queues[0].queues[0].submitacl",
-        "partitions[0].queues[0].queues[1].submitacl",
-    ]
 
 
 def test_a_spec_that_was_not_read_from_text_is_checked_too() -> None:
     """Its places are made up from the structure."""
-    root = QueueSpec(name="root", parent=True, submit_acl="*", limits=(LimitSpec(users=("u",), max_applications=1),))
-    (problem,) = not_yet(ClusterSpec(partitions=(PartitionSpec(root=root),)))
-    assert problem.path == "partitions[0].queues[0].limits[0]"
+    root = QueueSpec(name="root", parent=True, submit_acl="*")
+    (problem,) = not_yet(ClusterSpec(partitions=(PartitionSpec(root=root, user_group_resolver="os"),)))
+    assert problem.path == "partitions[0].usergroupresolver"

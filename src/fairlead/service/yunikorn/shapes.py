@@ -1,4 +1,4 @@
-"""The books in the JSON shapes of Apache YuniKorn's /ws/v1.
+"""Clusters, partitions, queues and placement rules in the JSON shapes of Apache YuniKorn's /ws/v1.
 
 Decides names, units and what is left out when empty, as its REST interface does: times in nanoseconds, percentages as
 whole numbers, the smallest 32-bit integer for "no priority". Never filters by user: the interface has no users.
@@ -11,16 +11,17 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.lifecycle import State
+from fairlead.core.names import EXPRESSION_SIGNS
+from fairlead.core.queues import RECOVERY_QUEUE
 from fairlead.core.resources import pruned
+from fairlead.core.specs import RuleSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fairlead.core.applications import Application, Ask
-    from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
+    from fairlead.core.specs import FilterSpec
 
 Plain = dict[str, Any]
 RM_ID = "fairlead"
@@ -163,98 +164,44 @@ def go_duration(milliseconds: int) -> str:
     return f"{f'{hours}h' if hours else ''}{f'{minutes}m' if hours or minutes else ''}{seconds}s"
 
 
-def application(app: Application, partition_name: str) -> Plain:
-    """An application."""
-    log = [filled({"time": at * MS, "applicationState": state.value}) for at, state in app.state_log]
-    waiting, running = app.waiting_asks(), app.allocated_asks()
-    shown = {
-        "applicationID": app.id,
-        "usedResource": pruned(app.allocated),
-        "pendingResource": pruned(app.pending),
-        "partition": partition_name,
-        "queueName": app.queue.path,
-        "submissionTime": app.submitted_ms * MS,
-        "finishedTime": app.finished_ms * MS if app.finished_ms is not None else None,
-        "requests": [ask(each) for each in waiting],
-        "allocations": [allocation(each) for each in running],
-        "applicationState": app.state.value,
-        "user": app.user,
-        "groups": list(app.spec.groups) or [app.user],
-        "rejectedMessage": app.message if app.state is State.REJECTED else "",
-        "stateLog": log,
-        "hasReserved": any(each.reserved_on is not None for each in waiting),
-        "reservations": [each.key for each in waiting if each.reserved_on is not None],
-        "maxRequestPriority": max((each.priority for each in waiting), default=0),
-        "startTime": app.start_ms if app.start_ms is not None else NEVER_STARTED_MS,
-        "resourceHistory": {},
-    }
-    return filled(shown, "applicationID", "partition", "queueName", "resourceHistory")
+# -- placement rules ----------------------------------------------------------------------------------------------
+
+RECOVERY_RULE: Plain = {"name": "recovery", "parameters": {"queue": RECOVERY_QUEUE}}
 
 
-def ask(one: Ask) -> Plain:
-    """A request that waits."""
-    shown = {
-        "allocationKey": one.key,
-        "allocationTags": dict(one.spec.tags),
-        "requestTime": one.created_ms * MS,
-        "resource": dict(one.items),
-        "priority": str(one.priority),
-        "requiredNodeId": one.required_node,
-        "applicationId": one.app.id,
-        "placeholder": one.spec.placeholder,
-        "taskGroupName": one.spec.task_group,
-        "triggeredPreemption": one.preempt_triggered,
-        "originator": one.spec.originator,
-        "schedulingAttempted": one.attempted,
-        "triggeredScaleUp": one.scale_up_reported,
-    }
-    return filled(shown, "allocationKey")
+def rules(specs: Iterable[RuleSpec]) -> list[Plain]:
+    """The rules of a partition in their order; the last one, for work that is forced in, is always there."""
+    return [*[rule(spec) for spec in specs or (RuleSpec(name="provided"),)], RECOVERY_RULE]
 
 
-def allocation(one: Ask) -> Plain:
-    """An ask that has a node. Its time is when the ask was created, as YuniKorn shows it."""
-    shown = {
-        "allocationKey": one.key,
-        "allocationTags": dict(one.spec.tags),
-        "requestTime": one.created_ms * MS,
-        "allocationTime": one.created_ms * MS,
-        "resource": dict(one.items),
-        "priority": str(one.priority),
-        "nodeId": one.node.id if one.node is not None else "",
-        "applicationId": one.app.id,
-        "placeholder": one.spec.placeholder,
-        "taskGroupName": one.spec.task_group,
-        "preempted": one.evict_cause is not None,
-        "originator": one.spec.originator,
-    }
-    return filled(shown, "allocationKey")
+def rule(spec: RuleSpec) -> Plain:
+    """One rule with its parents."""
+    kind, create = spec.name.lower(), "true" if spec.create else "false"
+    parameters = {"create": create}
+    if kind == "fixed":
+        value = spec.value.lower()
+        qualified = value == "root" or value.startswith("root.")
+        parameters |= {"queue": value, "qualified": "true" if qualified else "false"}
+    elif kind == "tag":
+        parameters |= {"tagName": spec.value.lower()}
+    return filled(
+        {
+            "name": kind,
+            "parameters": parameters,
+            "filter": _filter(spec.filter) if spec.filter is not None else None,
+            "parentRule": rule(spec.parent) if spec.parent is not None else None,
+        },
+        "name",
+    )
 
 
-def node(one: Node, partition_name: str) -> Plain:
-    """A node with what runs on it."""
-    attributes = {**one.attributes, "si/node-partition": f"[{RM_ID}]{partition_name}"}
-    shown = {
-        "nodeID": one.id,
-        "hostName": one.attributes.get("si.io/hostname") or one.attributes.get("hostname", ""),
-        "rackName": one.attributes.get("si.io/rackname", ""),
-        "attributes": attributes,
-        "capacity": pruned(one.total),
-        "allocated": pruned(one.allocated),
-        "occupied": pruned(one.occupied),
-        "available": pruned(one.available),
-        "utilized": percentages(one.allocated, one.total),
-        "allocations": [allocation(each) for each in one.allocations],
-        "foreignAllocations": [
-            filled({"allocationKey": key, "resource": dict(items), "nodeId": one.id}, "allocationKey")
-            for key, items in one.foreign.items()
-        ],
-        "schedulable": one.schedulable,
-        "isReserved": bool(one.reservations),
-        "reservations": [each.key for each in one.reservations],
-    }
-    return filled(shown, "nodeID", "schedulable", "isReserved")
-
-
-def applications(found: Iterable[Application], partition_name: str) -> list[Plain]:
-    """Applications as a list."""
-    return [application(app, partition_name) for app in found]
+def _filter(spec: FilterSpec) -> Plain | None:
+    if not (spec.type or spec.users or spec.groups):
+        return None
+    shown: Plain = {"type": "deny" if spec.type.lower() == "deny" else "allow"}
+    for names, listed, expression in ((spec.users, "userList", "userExp"), (spec.groups, "groupList", "groupExp")):
+        if len(names) == 1 and any(sign in EXPRESSION_SIGNS for sign in names[0]):
+            shown[expression] = names[0]
+        elif names:
+            shown[listed] = sorted(names)
+    return shown

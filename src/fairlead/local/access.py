@@ -1,0 +1,69 @@
+"""What a caller may see and do with single works: the owner, the administrators of the queue, those of the service.
+
+Decides by the access lists as they are now, for the queue that a work is in now. Never looks at who may submit for
+himself (placement does), and never finds out who somebody is. Invariant: what a caller may not see does not exist for
+him; what he may do, he may see.
+
+The owner acts on his own work. Administrators of a queue (on its `adminacl`, or on one above it) see and act on all
+work in it; what work writes is its owner's business and that of the service's administrators alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.policy.acl import groups_of, may_submit, read_access_list
+from fairlead.policy.dynamic import nearest
+
+if TYPE_CHECKING:
+    from fairlead.core.partition import Partition
+    from fairlead.core.queues import Queue
+    from fairlead.local.callers import Caller
+    from fairlead.local.works import Work
+    from fairlead.scheduler import Scheduler
+
+
+def administrators(scheduler: Scheduler, path: str) -> tuple[str, ...]:
+    """The access lists of those who administer a queue, from it up; of a queue that is gone, those above it."""
+    partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
+    if partition is None:
+        return ()
+    queue = _queue(partition, path)
+    return tuple(above.admin_acl for above in queue.lineage if above.admin_acl.strip())
+
+
+def _queue(partition: Partition, path: str) -> Queue:
+    return nearest(partition.root, path)[0] if path.startswith("root.") else partition.root
+
+
+def allows(lists: Sequence[str], caller: Caller) -> bool:
+    """Whether one of these access lists names the caller or one of his groups."""
+    groups = groups_of(caller.user, caller.groups)
+    return any(read_access_list(text).allows(caller.user, groups) for text in lists)
+
+
+class Rights:
+    """What one caller may do, as long as the books stand still."""
+
+    def __init__(self, caller: Caller, scheduler: Scheduler) -> None:
+        self.caller, self._scheduler = caller, scheduler
+        self._administers: dict[str, bool] = {}
+
+    def administers(self, path: str) -> bool:
+        """Whether he is an administrator of this queue (or of the service)."""
+        if self.caller.is_admin:
+            return True
+        found = self._administers.get(path)
+        if found is None:
+            found = self._administers[path] = allows(administrators(self._scheduler, path), self.caller)
+        return found
+
+    def may_act(self, work: Work) -> bool:
+        """Whether he may see it, cancel it, change its priority and move it out of its queue."""
+        return self.caller.may_see(work) or self.administers(work.queue)
+
+    def may_move_to(self, work: Work, target: Queue) -> bool:
+        """Whether he may put this work there: its owner could have submitted it, or he administers that queue too."""
+        return may_submit(target, work.spec.user, work.spec.groups) or self.administers(target.path)

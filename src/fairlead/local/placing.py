@@ -1,0 +1,124 @@
+"""Which queue submitted work will go to, before it is entered: so that a batch is taken in as a whole or not at all.
+
+Decides what a refusal says to the person who submitted. Never places anything: it asks the scheduler's own rules and
+access lists what they will say. Invariant: what it lets pass the scheduler takes, as long as nothing happens between.
+
+It is stricter than the scheduler in one point: who names a queue gets that queue or is refused. The scheduler, as
+YuniKorn does, would put such work into `root.default` instead.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fairlead.core.reasons import SubmitDenied
+from fairlead.core.specs import DEFAULT_PARTITION, ApplicationSpec
+from fairlead.local.records import WorkSpec
+from fairlead.policy.placement import AS_DEFAULT, Foreseen, foresee
+from fairlead.runtime import Refusal
+
+if TYPE_CHECKING:
+    from fairlead.core.partition import Partition
+    from fairlead.scheduler import Scheduler
+
+SUBMIT_DENIED = "submit-denied"
+NO_QUEUE = "no-queue"
+_SUGGESTED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """Why a work is not taken in. `queue`: the one that would have to let him in, if it is about access."""
+
+    code: str
+    sentence: str
+    queue: str = ""
+    by_scheduler: bool = True
+    """The scheduler refuses it too (and keeps it among the rejected applications)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """What will become of one work: `spec` with the full path of its queue where it names one, and what chose it."""
+
+    spec: WorkSpec
+    rule: str = ""
+    denial: Denial | None = None
+
+
+def application_of(spec: WorkSpec) -> ApplicationSpec:
+    """The application that a work is to the scheduler."""
+    return ApplicationSpec(id=spec.key, queue=spec.queue, user=spec.user, groups=spec.groups, tags=spec.tags)
+
+
+def plan(scheduler: Scheduler, specs: Sequence[WorkSpec]) -> list[Placing]:
+    """What will become of each. Raises `Refusal` for a queue that does not exist, with some that do."""
+    partition = scheduler.cluster.partitions[DEFAULT_PARTITION]
+    known: dict[object, tuple[str, str, Denial | None]] = {}
+    placings = []
+    for index, spec in enumerate(specs):
+        alike = (spec.queue, spec.user, spec.groups, tuple(sorted(spec.tags.items())))
+        if alike not in known:
+            known[alike] = _one(partition, spec, index)
+        queue, rule, denial = known[alike]
+        placings.append(Placing(spec if queue == spec.queue else replace(spec, queue=queue), rule, denial))
+    return placings
+
+
+def _one(partition: Partition, spec: WorkSpec, index: int) -> tuple[str, str, Denial | None]:
+    asked = full_path(partition, spec.queue)
+    spec = replace(spec, queue=asked)
+    foreseen = foresee(partition, application_of(spec))
+    elsewhere = bool(asked) and foreseen.rule == AS_DEFAULT and foreseen.path != asked
+    if foreseen.refused is None and not elsewhere:
+        return asked, foreseen.rule, None
+    denied = next((a.obstacle for a in foreseen.tried if isinstance(a.obstacle, SubmitDenied)), None)
+    by_scheduler = foreseen.refused is not None
+    if denied is not None:
+        advice = f"ask an administrator to add you to the submitacl of {denied.queue} in the queue file"
+        denial = Denial(SUBMIT_DENIED, f"{denied.sentence()}; {advice}", denied.queue, by_scheduler)
+        return asked, "", denial
+    if not partition.spec.placement_rules:
+        raise Refusal("invalid", _unknown(partition, spec.queue), field=f"works[{index}].queue")
+    return asked, "", Denial(NO_QUEUE, _no_rule(foreseen), "", by_scheduler)
+
+
+def full_path(partition: Partition, queue: str) -> str:
+    """The whole path of a leaf, in lower case, for a name that may lack `root.`; other texts as they are."""
+    wanted = queue.lower()
+    if wanted and wanted != "root" and not wanted.startswith("root."):
+        wanted = f"root.{wanted}"
+    return wanted if partition.root.find(wanted) is not None else queue
+
+
+def suggestions(partition: Partition, queue: str) -> str:
+    """`, such as A, B`: leaves with a name like this, or some of them all."""
+    known = [each.path for each in partition.root.walk() if each.is_leaf]
+    close = difflib.get_close_matches(queue.lower(), known, 3, 0.6) or sorted(known)[:_SUGGESTED]
+    return f", such as {', '.join(close)}" if close else ""
+
+
+def _unknown(partition: Partition, queue: str) -> str:
+    found = partition.root.find(queue.lower()) if queue else None
+    if not queue:
+        said = "name a queue: this service has no root.default"
+    elif found is not None and not found.is_leaf:
+        said = f"{found.path} has queues below it; name one of them"
+    elif found is not None:
+        said = f"{found.path} is draining and takes nothing new; name another one"
+    else:
+        said = f"there is no queue {queue}"
+    wanted = queue if queue.lower().startswith("root") else f"root.{queue}"
+    return said + suggestions(partition, wanted)
+
+
+def _no_rule(foreseen: Foreseen) -> str:
+    """What each rule said, in one sentence."""
+    said = [each.obstacle.sentence() for each in foreseen.tried if each.obstacle is not None]
+    reason = foreseen.refused.sentence() if foreseen.refused is not None else ""
+    if not said or (reason and "no placement rule matched" not in reason):
+        return f"no queue takes it: {reason}"
+    return f"no queue takes it: {'; '.join(said)}"

@@ -1,0 +1,103 @@
+"""Routes about limits: who may use how much of what, and who uses how much.
+
+Decides what everybody may see: totals of users and groups, since on a shared machine each pays for what the others
+use; never whose single works they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from fairlead.core.partition import Partition
+from fairlead.core.specs import DEFAULT_PARTITION, LimitSpec
+from fairlead.core.trackers import ANYBODY
+from fairlead.insight.usage import usage_groups, usage_users
+from fairlead.scheduler import Scheduler
+from fairlead.service import models
+from fairlead.service.desk import CallerOf, DeskOf, plain
+from fairlead.service.errors import documented
+
+router = APIRouter(prefix="/api/v1", tags=["usage"])
+Plain = dict[str, Any]
+NameQuery = Annotated[str | None, Query(max_length=256, description="Only of this one.")]
+
+
+@router.get("/usage", response_model=models.Usage, responses=documented())
+async def usage(desk: DeskOf, caller: CallerOf, user: NameQuery = None, group: NameQuery = None) -> Response:
+    """What each user and each group with limits uses of every queue, beside what each may use."""
+    del caller
+
+    def ask(scheduler: Scheduler, _: Any) -> list[Plain]:
+        partition = scheduler.cluster.partitions[DEFAULT_PARTITION]
+        found: list[Plain] = []
+        if group is None:
+            found += [row for row in _rows("user", "userName", usage_users(partition)) if user in (None, row["name"])]
+        if user is None:
+            found += [
+                row for row in _rows("group", "groupName", usage_groups(partition)) if group in (None, row["name"])
+            ]
+        return found
+
+    return plain({"usage": await desk.read(ask)})
+
+
+def _rows(kind: str, name: str, trees: list[Plain]) -> Iterator[Plain]:
+    """One row a queue, parents first."""
+    for tree in trees:
+        waiting = [tree["queues"]]
+        while waiting:
+            level = waiting.pop(0)
+            waiting = [*level.get("children", ()), *waiting]
+            yield {
+                "kind": kind,
+                "name": tree[name],
+                "queue": level["queuePath"],
+                "used": level.get("resourceUsage", {}),
+                "running": len(level.get("runningApplications", ())),
+                "max": level.get("maxResources"),
+                "max_running": level.get("maxApplications") or None,
+            }
+
+
+@router.get("/limits", response_model=models.Limits, responses=documented())
+async def limits(desk: DeskOf, caller: CallerOf) -> Response:
+    """Every limit of the queue file on users and groups, with those who use some of it now."""
+    del caller
+    rows = await desk.read(lambda s, _: list(_limit_rows(s.cluster.partitions[DEFAULT_PARTITION])))
+    return plain({"limits": rows})
+
+
+def _limit_rows(partition: Partition) -> Iterator[Plain]:
+    if partition.trackers is None:
+        return
+    for path, own in partition.trackers.limits.items():
+        for kind, named in (("user", own.users), ("group", own.groups)):
+            for name, limit in named.items():
+                yield _limit_row(partition, path, kind, name, limit, frozenset(named))
+
+
+def _limit_row(
+    partition: Partition, path: str, kind: str, name: str, limit: LimitSpec, named: frozenset[str]
+) -> Plain:
+    ceilings = partition.trackers.ceilings if partition.trackers is not None else {}
+    using = [
+        {"name": each.name, "used": {n: v for n, v in sorted(each.used.items()) if v}, "running": len(each.applications)}
+        for (its_kind, its_name, queue), each in sorted(ceilings.items(), key=lambda item: item[0])
+        if its_kind == kind
+        and queue == path
+        and (its_name == name or (kind == "user" and name == ANYBODY and its_name not in named))
+        and each.applications
+    ]
+    most = limit.max_resources
+    return {
+        "queue": path,
+        "kind": kind,
+        "name": name,
+        "limit": limit.limit,
+        "max": most.as_dict() if most is not None and most.is_set else None,
+        "max_running": limit.max_applications or None,
+        "using": using,
+    }

@@ -1,0 +1,83 @@
+"""The chronicle: every durable entry as event records, with counts for the metrics.
+
+Decides nothing; it has the scribe write and keeps the result in a ring. The writer calls it between two turns, so it
+must be quick and never fail. Invariant: a fault in it never stops the writer; it is logged, and telling ends there.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fairlead.core.decisions import ApplicationAccepted, ApplicationChanged, ApplicationRejected, AskRejected, Decision
+from fairlead.core.events import AddApplication
+from fairlead.insight.scribe import Scribe
+from fairlead.journal.format import EVENT, NOTE
+from fairlead.service.yunikorn.ring import Ring
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fairlead.runtime import Entry
+    from fairlead.scheduler import Scheduler
+
+log = logging.getLogger("fairlead.service")
+
+
+class Chronicle:
+    """What happened since the service started."""
+
+    def __init__(self, books: Callable[[], Scheduler], ring: Ring | None = None) -> None:
+        """`books` gives the scheduler as it is; it is asked by the writer only, and once now."""
+        self.instance = str(uuid.uuid4())
+        """Names this run of the service: numbers of records begin anew with each."""
+        self.ring = ring or Ring()
+        self.counts: Counter[str] = Counter()
+        """How often since the start: `submitted`, `accepted`, `rejected`, `ask-rejected`, and `PATH state` of ends."""
+        self.failure = ""
+        self._books = books
+        self._scribe = Scribe(books())
+
+    def offer(self, entries: Sequence[Entry]) -> None:
+        """Tell what became durable; called by the writer."""
+        if self.failure:
+            return
+        try:
+            self._tell(entries)
+        except Exception as fault:
+            self.failure = f"event records ended on a fault in the program: {fault}"
+            log.error("%s", self.failure, exc_info=fault)
+
+    def _tell(self, entries: Sequence[Entry]) -> None:
+        books, scribe = self._books(), self._scribe
+        records = []
+        for entry in entries:
+            if entry.kind == NOTE:
+                continue
+            event = entry.what if entry.kind == EVENT else None
+            self._count(event, entry.decisions)
+            records += scribe.write(entry.at_ms, event, entry.decisions, books)
+        if entries:
+            records += scribe.look_at_new(entries[-1].at_ms, books)
+        if records:
+            self.ring.add(records)
+
+    def _count(self, event: object, decisions: Sequence[Decision]) -> None:
+        counts = self.counts
+        if isinstance(event, AddApplication):
+            counts["submitted"] += 1
+        for decision in decisions:
+            kind = type(decision)
+            if kind is ApplicationChanged and decision.state in ("Completed", "Failed"):  # type: ignore[union-attr]
+                app = self._scribe.apps.get(decision.id)  # type: ignore[union-attr]
+                path = app.queue if app is not None else ""
+                counts[f"{path} {decision.state.lower()}"] += 1  # type: ignore[union-attr]
+            elif kind is ApplicationAccepted:
+                counts["accepted"] += 1
+            elif kind is ApplicationRejected:
+                counts["rejected"] += 1
+            elif kind is AskRejected:
+                counts["ask-rejected"] += 1

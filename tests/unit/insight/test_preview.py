@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fairlead.config import load_text
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure
+from fairlead.core.reasons import QueueFull
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
+from fairlead.insight.preview import Change, ConfigDiff, OverLimit, QueueDiff, preview
+from fairlead.scheduler import Scheduler
+
+
+def spec(*queues: dict[str, Any], name: str = "default", **part: Any) -> ClusterSpec:
+    tree = [{"name": "root", "submitacl": "*", "queues": list(queues)}]
+    return load_text(json.dumps({"partitions": [{"name": name, "queues": tree} | part]}))
+
+
+def busy(*queues: dict[str, Any], run: int = 3, wait: int = 0) -> Scheduler:
+    """Application x in root.a runs `run` asks, `wait` more wait; the node has room for ten."""
+    s = Scheduler(spec(*queues))
+    s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 10}))), 0)
+    s.handle(AddApplication(ApplicationSpec(id="x", queue="root.a", user="u")), 0)
+    for count, prefix in ((run, "r"), (wait, "w")):
+        one = Resources({"vcore": 1})
+        asks = tuple(AskSpec(application="x", key=f"{prefix}{i}", resources=one) for i in range(count))
+        s.handle(AddAsks(asks), 0)
+        if prefix == "r":
+            s.schedule(0)
+    return s
+
+
+def leaf(name: str, most: str = "", **more: Any) -> dict[str, Any]:
+    return {"name": name} | ({"resources": {"max": {"vcore": most}}} if most else {}) | more
+
+
+def test_the_same_file_changes_nothing() -> None:
+    """Whatever runs and waits."""
+    s = busy(leaf("a", "5m"), wait=4)
+    assert preview(s, spec(leaf("a", "5m"))).is_empty
+
+
+def test_it_changes_nothing_itself() -> None:
+    """It works on copies."""
+    s = busy(leaf("a"), leaf("b"), wait=2)
+    before = s.dump()
+    preview(s, spec(leaf("a", "1m"), leaf("c")))
+    assert s.dump() == before
+
+
+def test_queues_that_come_go_and_change() -> None:
+    """One with work drains, one without is removed."""
+    s = busy(leaf("a"), leaf("b"), leaf("c", "5m"))
+    diff = preview(s, spec(leaf("c", "7m", maxapplications=2, properties={"k": "v"}), leaf("d")))
+    assert {(q.queue, q.kind, q.applications) for q in diff.queues} == {
+        ("root.a", "draining", 1),
+        ("root.b", "removed", 0),
+        ("root.c", "changed", 0),
+        ("root.d", "added", 0),
+    }
+    changed = next(q for q in diff.queues if q.queue == "root.c")
+    assert changed == QueueDiff(
+        "default",
+        "root.c",
+        "changed",
+        (
+            Change("max", {"vcore": 5}, {"vcore": 7}),
+            Change("maxapplications", None, 2),
+            Change("properties.k", None, "v"),
+        ),
+    )
+
+
+def test_a_queue_that_would_be_over_its_maximum() -> None:
+    """And what would start now but not then, with the reason."""
+    diff = preview(busy(leaf("a"), wait=1), spec(leaf("a", "2m")))
+    over = OverLimit("default", "root.a", "max", {"vcore": 3}, {"vcore": 2}, applications=(("x", "u"),), count=1)
+    assert diff.over == (over,)
+    (waits,) = diff.would_wait
+    assert (waits.key, waits.reason) == ("w0", QueueFull("root.a", {"vcore": 1}, {"vcore": -1}, {"vcore": 2}))
+
+
+def test_a_queue_that_is_over_already_is_not_named_again() -> None:
+    """It is no consequence of the new file."""
+    s = busy(leaf("a"))
+    s.handle(Configure(spec(leaf("a", "2m"))), 0)
+    assert preview(s, spec(leaf("a", "1m"))).over == ()
+
+
+def test_what_would_start() -> None:
+    """Because of a raised maximum."""
+    diff = preview(busy(leaf("a", "3m"), wait=2), spec(leaf("a", "4m")))
+    assert [(d.application, d.key) for d in diff.would_start] == [("x", "w0")]
+    assert diff.would_wait == ()
+
+
+def test_rules_and_other_settings() -> None:
+    """By partition, each with both values."""
+    diff = preview(busy(leaf("a")), spec(leaf("a"), nodesortpolicy={"type": "binpacking"}))
+    (change,) = diff.settings["default"]
+    assert (change.what, change.old["policy"], change.new["policy"]) == ("node_sort", "fair", "binpacking")
+
+
+def test_partitions() -> None:
+    """With the applications that would fail."""
+    diff = preview(busy(leaf("a")), spec(leaf("a"), name="other"))
+    assert (diff.partitions_added, diff.partitions_removed) == (("other",), ("default",))
+    assert diff.would_fail == (("default", "x"),)
+
+
+def test_a_file_that_would_be_refused() -> None:
+    """Only the reason is said."""
+    diff = preview(busy(leaf("a")), spec(leaf("a", queues=[leaf("b")])))
+    assert diff.refused is not None
+    assert diff == ConfigDiff(refused=diff.refused)
