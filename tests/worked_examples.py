@@ -1,8 +1,9 @@
 """The examples in the documentation, read from the pages and run.
 
 A page under `docs/queues` has queue files (```` ```yaml ````, with a name behind it where another block speaks of it) and
-examples (```` ```example NAME ````). An example uses the queue file above it. Its lines are steps; those that begin with
-`=>` say what must be so at that point. Read here, run by the simulator's scenarios: what the page says is what happens.
+examples (```` ```example NAME ````). An example uses the queue file above it, or the one it names (`queues=NAME`). Its
+lines are steps; those that begin with `=>` say what must be so at that point. They are run as the simulator's scenarios
+are: what the page says is what happens.
 
 Steps:
 
@@ -44,7 +45,9 @@ from fairlead.sim.steps import as_scenario
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "queues"
 RUNS, SETTLING_RUNS = 200, 20
-_BLOCK = re.compile(r"^```(yaml|example)(?: +(\S+))?[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^```(yaml|example)(?: +([^\s=]+))?(?: +queues=(\S+))?[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL
+)
 Plain = dict[str, Any]
 
 
@@ -104,17 +107,23 @@ def read_page(path: Path) -> tuple[list[QueueFile], list[Example]]:
 def read_text(text: str, page: str) -> tuple[list[QueueFile], list[Example]]:
     """The same from a text."""
     files: list[QueueFile] = []
-    found: list[tuple[str, str, int, str]] = []
+    found: list[tuple[str, str, QueueFile, int, str]] = []
     for block in _BLOCK.finditer(text):
-        at = text.count("\n", 0, block.start(3)) + 1
-        if block[1] == "yaml":
-            files.append(QueueFile(page, at, block[2] or "", block[3]))
-        elif not files or not block[2]:
+        kind, name, wanted, body = block.groups(default="")
+        at = text.count("\n", 0, block.start(4)) + 1
+        if kind == "yaml":
+            files.append(QueueFile(page, at, name, body))
+        elif not files or not name:
             raise PageError(f"{page}:{at}: an example has a name, and a queue file above it")
         else:
-            found.append((block[2], files[-1].text, at, block[3]))
+            found.append((name, wanted, files[-1], at, body))
     configs = {f.name: f.text for f in files if f.name}
-    examples = [Example(page, name, config, configs, tuple(lines_of(body, at))) for name, config, at, body in found]
+    examples = []
+    for name, wanted, above, at, body in found:
+        if wanted and wanted not in configs:
+            raise PageError(f"{page}:{at}: there is no queue file {wanted} on this page")
+        config = configs[wanted] if wanted else above.text
+        examples.append(Example(page, name, config, configs, tuple(lines_of(body, at))))
     return files, examples
 
 

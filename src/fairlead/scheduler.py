@@ -22,6 +22,9 @@ from fairlead.policy.line import Lines
 from fairlead.policy.reload import why_not
 from fairlead.policy.waiting import why_waiting
 
+MOVES_MAX = 10_000
+"""Runs of one call that set a node aside or tell victims to stop; what is left to do then waits for the next call."""
+
 
 class Scheduler:
     """One cluster's books and the cycle over them."""
@@ -50,26 +53,29 @@ class Scheduler:
         return self.cluster.drain_out()
 
     def schedule(self, now_ms: int, limit: int | None = None, *, stop_when_empty: bool = False) -> list[Decision]:
-        """Run scheduling at `now_ms` until nothing more can be done or `limit` allocations were made.
+        """Run scheduling at `now_ms` until nothing more can be done or `limit` allocations were made in each partition.
 
         With several partitions each places at most one ask in a round. Two calls with limits m and n decide what one
         call with m + n would. `stop_when_empty` ends the call after the first round that places nothing, even when it
         set a node aside or told victims to stop: a round at a time, as the recorded scenarios were stepped.
         """
         self._bring_forward(now_ms)
-        left = limit
+        left, moves = limit, MOVES_MAX
         parts = [(p, self._lines.setdefault(name, Lines())) for name, p in self.cluster.partitions.items()]
         going = True
         while going and (left is None or left > 0):
-            going = False
+            going = placed = False
             for partition, lines in parts:
                 run = run_once(partition, lines)
                 if run is Run.PLACED:
-                    going = True
-                    if left is not None:
-                        left -= 1
+                    going = placed = True
                 elif run is Run.MOVED and not stop_when_empty:
-                    going = True
+                    going = going or moves > 0
+                    moves -= 1
+            if placed and left is not None:
+                left -= 1
+        if moves < 0:
+            self.cluster.timers.set(now_ms + 1, DEFAULT_PARTITION, "", 0, "again")
         return self.cluster.drain_out()
 
     def _configure(self, spec: ClusterSpec) -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from hypothesis import strategies as st
 
 from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import ClusterSpec, NodeSortSpec, PartitionSpec, PreemptionSpec, QueueSpec
+from fairlead.core.specs import ClusterSpec, LimitSpec, NodeSortSpec, PartitionSpec, PreemptionSpec, QueueSpec
 
 NAMES = ("vcore", "memory", "gpu")
 Tree = dict[str, "Tree"]
@@ -51,17 +51,30 @@ _PROPERTIES: dict[str, tuple[str, ...]] = {
     "priority.offset": ("1", "-1", "5", "1000", "2147483647", "-2147483648", "0"),
     "preemption.policy": ("fence", "disabled", "default"),
 }
-_RULES = (PreemptionSpec(rule="priority"), PreemptionSpec(rule="priority"), PreemptionSpec(rule="guarantee"))
+_RESTLESS: dict[str, tuple[str, ...]] = {
+    **_PROPERTIES,
+    "preemption.delay": ("1ms", "1s", "20s"),
+    "quota.preemption.delay": ("1s", "10s"),
+    "application.unschedasks.backoff": ("1", "2"),
+    "application.unschedasks.backoff.delay": ("1s", "30s"),
+}
+"""What the naive scheduler does not know."""
+_RULES = (
+    PreemptionSpec(rule="priority"),
+    PreemptionSpec(rule="priority", quota_enabled=True),
+    PreemptionSpec(rule="guarantee"),
+    PreemptionSpec(rule="guarantee", quota_enabled=True),
+)
 _WEIGHTS = ({"vcore": 1.0, "memory": 1.0}, {"vcore": 4.0, "memory": 1.0}, {"gpu": 1.0}, {"memory": 0.3, "vcore": 0.1})
 
 
 class _Maker:
     """One queue file, made from its number alone."""
 
-    def __init__(self, number: int, whole_tree: bool) -> None:
+    def __init__(self, number: int, peaceful: bool) -> None:
         self.chance = random.Random(number)
         self.much = min(number / WORLDS, 0.5)
-        self.whole_tree = whole_tree
+        self.peaceful = peaceful
 
     def now_and_then(self) -> bool:
         return self.chance.random() < self.much
@@ -73,7 +86,18 @@ class _Maker:
         return Limits({name: self.chance.choice([low, *range(low, high + 1)]) for name in names})
 
     def properties(self) -> dict[str, str]:
-        return {key: self.chance.choice(texts) for key, texts in _PROPERTIES.items() if self.now_and_then()}
+        known = _PROPERTIES if self.peaceful else _RESTLESS
+        return {key: self.chance.choice(texts) for key, texts in known.items() if self.now_and_then()}
+
+    def limits_of_users(self) -> tuple[LimitSpec, ...]:
+        if self.peaceful or self.chance.random() > self.much / 3:
+            return ()
+        most = Limits({self.chance.choice(NAMES): self.chance.randint(0, 5)})
+        return (
+            LimitSpec(users=("ann",), max_resources=most),
+            LimitSpec(groups=("staff",), max_applications=self.chance.randint(1, 3)),
+            LimitSpec(users=("*",), max_applications=self.chance.randint(1, 4)),
+        )
 
     def queues(self, below: Tree) -> tuple[QueueSpec, ...]:
         return tuple(
@@ -85,9 +109,10 @@ class _Maker:
                 guaranteed=self.limits(0, 6),
                 max_applications=self.chance.randint(1, 3) if self.now_and_then() else 0,
                 properties=self.properties(),
+                limits=self.limits_of_users(),
             )
             for name, inner in below.items()
-            if self.whole_tree or self.chance.random() > self.much / 4
+            if self.peaceful or self.chance.random() > self.much / 4
         )
 
     def cluster(self, preemption: PreemptionSpec | None) -> ClusterSpec:
@@ -98,6 +123,7 @@ class _Maker:
             queues=self.queues(TREE),
             max_applications=4 if self.chance.random() < self.much / 2 else 0,
             properties=self.properties(),
+            limits=self.limits_of_users(),
         )
         part = PartitionSpec(
             root=root,
@@ -111,14 +137,14 @@ class _Maker:
 
 @cache
 def world(number: int) -> ClusterSpec:
-    """A queue file with preemption by some law; queues may be missing in it."""
-    return _Maker(number, whole_tree=False).cluster(None)
+    """A queue file with everything; queues may be missing in it."""
+    return _Maker(number, peaceful=False).cluster(None)
 
 
 @cache
 def peaceful_world(number: int) -> ClusterSpec:
-    """A queue file with all queues and without preemption."""
-    return _Maker(number, whole_tree=True).cluster(PreemptionSpec(enabled=False))
+    """A queue file with all queues, and with nothing that the naive scheduler does not know."""
+    return _Maker(number, peaceful=True).cluster(PreemptionSpec(enabled=False))
 
 
 CLUSTER = st.integers(0, WORLDS - 1).map(world)

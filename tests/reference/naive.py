@@ -337,6 +337,10 @@ class NaiveScheduler:
                 app.state = "running"
 
     def Release(self, event: events.Release) -> None:
+        app = self.applications.get(event.application)
+        if app is not None and not event.key and app.state == "completing":
+            # Emptying one that is about to complete anyway: it completes at once.
+            self.RemoveApplication(events.RemoveApplication(app.id))
         self.drop(lambda app, ask: app.id == event.application and event.key in ("", ask.key))
 
     def SetPriority(self, event: events.SetPriority) -> None:

@@ -6,6 +6,7 @@ and applications that are left alone while something is in their way, and the se
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
@@ -127,7 +128,8 @@ class Both(RuleBasedStateMachine):
     @rule(picks=st.lists(PICK, min_size=1, max_size=3), limit=st.none() | st.integers(1, 6))
     def applications_end_and_others_start(self, picks: list[int], limit: int | None) -> None:
         for pick in picks:
-            self.handle(Release(self.some_app(pick), ""))
+            if self.naive.applications:
+                self.handle(Release(self.some_app(pick), ""))
         self.schedule(limit)
 
     @has_asks
@@ -185,6 +187,7 @@ class Both(RuleBasedStateMachine):
             self.schedule(None)
 
 
+@pytest.mark.timeout(1800)
 def test_the_same_placements_in_the_same_order(step_settings: settings) -> None:
     """Keeping orders and remembering obstacles changes nothing about who is placed where."""
     run_state_machine_as_test(Both, settings=step_settings)

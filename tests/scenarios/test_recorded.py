@@ -1,8 +1,7 @@
 """Recorded scenarios: what Apache YuniKorn's core did, step by step, and whether we do the same.
 
 Each line of `data/*.jsonl` is a test of its own. Deviations that were decided are in `data/decisions.toml` with their
-reason; such a scenario must really differ, so that a decision that is no longer needed does not stay. `data/later` has
-the categories whose features are still to come; only their form is checked.
+reason; such a scenario must really differ, so that a decision that is no longer needed does not stay.
 """
 
 from __future__ import annotations
@@ -83,19 +82,26 @@ def test_there_is_something_to_check() -> None:
         "bad_config": 18,
         "churn": 11,
         "extreme_priorities": 10,
+        "fences": 5,
         "gang": 20,
         "gang_lives": 10,
+        "guarantees": 8,
         "headroom": 18,
         "limits": 13,
         "max_applications": 10,
         "node_sorting": 10,
         "placement": 20,
+        "preemption": 16,
+        "preemption_tree": 18,
+        "preemptors_with_reservations": 4,
         "priorities": 20,
         "queue_fairness": 14,
         "queues": 22,
+        "quota_preemption": 9,
         "reconfigure": 9,
         "regressions": 4,
         "required_node": 6,
+        "required_node_preemption": 4,
         "required_reservations": 10,
         "reservations": 10,
         "reserved": 9,
@@ -106,10 +112,3 @@ def test_there_is_something_to_check() -> None:
     assert len({s.name for s in RECORDED}) == len(RECORDED)
     assert set(DEVIATIONS) <= {s.name for s in RECORDED}
     assert len(DEVIATIONS) <= MOST_DEVIATIONS * len(RECORDED)
-
-
-def test_what_comes_later_is_well_formed() -> None:
-    """The files for later stages can be read, each scenario with what is expected of it."""
-    later = scenarios_of(DATA / "later")
-    assert len({s.name for s in later}) == len(later) > 10
-    assert all(s.expect for s in later)

@@ -1,4 +1,4 @@
-"""Commands about work: ls, show, why, logs, cancel, priority.
+"""Commands about work: ls, show, why, cancel, priority, move.
 
 Decides which rows and fields are shown, and in which words. Never changes anything but through the service. Invariant:
 `--json` prints what the service said, so that scripts do not depend on the layout.
@@ -21,6 +21,7 @@ from fairlead.cli.render import Column, Screen
 LIVE_STATES = ("waiting", "running", "stopping")
 ENDED_STATES = ("succeeded", "failed", "cancelled", "evicted", "lost", "timed_out", "rejected")
 _ENDED_SHOWN = 20
+_HISTORY_SHOWN = 12
 
 _COLUMNS = (
     Column("KEY"),
@@ -41,7 +42,7 @@ _COLUMNS = (
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     client_command(app, "ls", examples=_LS_EXAMPLES)(ls)
-    client_command(app, "show", examples="fairlead show 17\nfairlead show 17 --json")(show)
+    client_command(app, "show", examples="fairlead show 17\nfairlead show 17 --history\nfairlead show 17 --json")(show)
     client_command(app, "why", examples="fairlead why 17\nfairlead why            (everything that waits)")(why)
     client_command(app, "cancel", examples="fairlead cancel 17 18\nfairlead cancel --queue root.batch --state waiting")(
         cancel
@@ -49,6 +50,7 @@ def register(app: typer.Typer) -> None:
     client_command(
         app, "priority", examples="fairlead priority 17 100\nfairlead priority 17 -5", ignore_unknown_options=True
     )(priority)
+    client_command(app, "move", examples="fairlead move 17 root.batch")(move)
 
 
 _LS_EXAMPLES = """
@@ -176,25 +178,44 @@ def elapsed_ms(row: dict[str, Any], now_ms: int) -> int | None:
     return None if begin is None else (row.get("ended_at_ms") or now_ms) - begin
 
 
-def show(client: Client, key: KeyArgument, json: JsonOption = False) -> Status:
+def show(
+    client: Client,
+    key: KeyArgument,
+    history: Annotated[
+        bool,
+        typer.Option("--history", help=f"The whole of its history, instead of the last {_HISTORY_SHOWN} entries."),
+    ] = False,
+    json: JsonOption = False,
+) -> Status:
     """Show everything about one piece of work.
 
-    Command, times, what it used, which limits are really enforced, and its history.
+    Command, times, what it used, which limits are really enforced, and the end of its history. With --history: who put
+    it where by which rule, what it waited for, who changed or stopped it for whom, and which changes of the queues
+    touched it.
     """
     work = client.work(key)
     if json:
         render.write_json(work)
         return None
     screen = Screen.of()
+    if history:
+        screen.title(render.plain(f"{work['key']} {work.get('name') or ''}: {work['state']}"))
+        _print_history(screen, work.get("history") or [])
+        return None
     render.fields(screen, _work_fields(work))
-    if work.get("history"):
+    if entries := work.get("history"):
         screen.line()
-        screen.title("history")
-        for entry in work["history"]:
-            detail = entry.get("detail") or ""
-            what, at = render.plain(entry["what"]), render.moment(entry["at_ms"])
-            screen.line(f"  {at}  {what:<10}  {render.plain(_detail(detail))}".rstrip())
+        hidden = max(0, len(entries) - _HISTORY_SHOWN)
+        screen.title("history" + (f" ({hidden} earlier entries: --history)" if hidden else ""))
+        _print_history(screen, entries[hidden:])
     return None
+
+
+def _print_history(screen: Screen, entries: list[dict[str, Any]]) -> None:
+    for entry in entries:
+        detail = entry.get("detail") or ""
+        what, at = render.plain(entry["what"]), render.moment(entry["at_ms"])
+        screen.line(f"  {at}  {what:<10}  {render.plain(_detail(detail))}".rstrip())
 
 
 def _work_fields(work: dict[str, Any]) -> list[tuple[str, str]]:
@@ -362,4 +383,26 @@ def priority(
         render.write_json(row)
     else:
         print(render.plain(f"{row['key']} priority {row['priority']}"))
+    return None
+
+
+def move(
+    client: Client,
+    key: KeyArgument,
+    queue: Annotated[
+        str, typer.Argument(metavar="QUEUE", help="The queue to put it into.", autocompletion=completion.queues)
+    ],
+    json: JsonOption = False,
+) -> Status:
+    """Put work into another queue.
+
+    What runs goes on running, and counts there. Yours goes where you may submit. Administrators of its queue may move
+    the work of others to where its owner may submit, or to queues that they administer too. No queue is taken over its
+    maximum by it.
+    """
+    row = client.patch(f"/works/{completion.quoted(key)}", {"queue": queue})
+    if json:
+        render.write_json(row)
+    else:
+        print(render.plain(f"{row['key']} is in {row['queue']}"))
     return None

@@ -29,11 +29,17 @@ NOT_YET: tuple[Callable[[PlacedPartition], Iterator[Finding]], ...] = (
 )
 
 
-def not_yet(spec: ClusterSpec, source: str = "<text>") -> list[Problem]:
-    """An error for every place of the configuration that would be ignored, sorted by place; empty when none is."""
+def not_yet(spec: ClusterSpec, source: str = "<text>", *, knows_groups: bool = False) -> list[Problem]:
+    """An error for every place of the configuration that would be ignored, sorted by place; empty when none is.
+
+    `knows_groups`: for a place that takes the groups of its users from the system's group database, which is what
+    `usergroupresolver: {type: os}` asks for.
+    """
     found, partitions = places_of(spec, source)
     for index, partition in enumerate(partitions):
         for feature in NOT_YET:
+            if feature is group_resolver and knows_groups and partition.spec.user_group_resolver == "os":
+                continue
             for path, message in feature(partition):
                 found.add(path, f"not yet: {message}", stage=Stage.BUILD, group=index)
     return in_text_order(found.problems)

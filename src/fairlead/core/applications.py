@@ -15,6 +15,7 @@ from fairlead.core.lifecycle import State, Step, next_state
 from fairlead.core.reasons import Reason
 from fairlead.core.resources import Book, Items, add_to, take_from
 from fairlead.core.specs import TAG_CREATION_TIME, TAG_REQUIRED_NODE, ApplicationSpec, AskSpec
+from fairlead.core.task_groups import TaskGroup
 
 if TYPE_CHECKING:
     from fairlead.core.consumption import Consumption
@@ -142,35 +143,6 @@ class Batch:
 
 def _batch_order(batch: Batch) -> tuple[int, int, int]:
     return batch.line_key
-
-
-class TaskGroup:
-    """The placeholders of one name in an application, and what became of them."""
-
-    __slots__ = ("count", "name", "replaced", "smallest", "standing", "timed_out")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.count = 0
-        """Placeholders that were asked for, ever."""
-        self.smallest: Items = ()
-        """The size of the first one."""
-        self.replaced = 0
-        self.timed_out = 0
-        """Lost in any other way than by being replaced."""
-        self.standing: dict[Ask, None] = {}
-        """Those that have a node and were not told to go."""
-
-    def count_in(self, ask: Ask) -> None:
-        """One more placeholder was asked for."""
-        if not self.count:
-            self.smallest = ask.items
-        self.count += 1
-
-    @property
-    def stands_in(self) -> bool:
-        """Whether some placeholder may still be replaced, so that real asks of the group wait for it."""
-        return self.count > self.replaced + self.timed_out
 
 
 class Application:
@@ -340,6 +312,14 @@ class Application:
         if batch.asks[0] is ask:
             self._refresh_head(batch)
 
+    def may_preempt_again(self, ask: Ask) -> None:
+        """A waiting ask lost what others were stopped for: it may cause that once more."""
+        assert ask.shape is not None
+        ask.preempt_triggered = False
+        batch = self.by_key.get((ask.priority, ask.shape, line_group(ask)))
+        if batch is not None:
+            batch.forget_attempts()
+
     def withdraw(self, ask: Ask) -> None:
         """Take `ask` out of its batch for good (before it changes its place in line, or comes back into it)."""
         assert ask.shape is not None
@@ -411,9 +391,10 @@ class Application:
         self.untrack_if_empty()
 
     def untrack_if_empty(self) -> None:
-        """With nothing that waits and nothing that runs it no longer counts as running for its user and group."""
+        """With nothing that waits and nothing that runs it no longer counts for its user, nor for its group for good."""
         if self.tracked and not self.allocations and not self.pending_count:
             self.tracked = False
+            self.limit_group = None
             if self.allowance is not None:
                 self.allowance.strike_off(self.id)
 

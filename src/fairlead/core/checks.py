@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.applications import NO_PRIORITY, line_group
+from fairlead.core.events import Cause
 from fairlead.core.lifecycle import LIVE
 from fairlead.core.resources import Book, add_to, pruned
 
@@ -185,6 +186,11 @@ def _check_queue(queue: Queue) -> None:
         add_to(pending, tuple(child.pending.items()))
     _same(queue.allocated, allocated, "allocated", queue.path)
     _same(queue.pending, pending, "pending", queue.path)
+    told = Cause.PREEMPTED_BY_SCHEDULER
+    leaving = _sum(a for app in apps if app.allocations for a in app.asks.values() if a.evict_cause is told)
+    for child in children:
+        add_to(leaving, tuple(child.preempting.items()))
+    _same(queue.preempting, leaving, "preempting", queue.path)
     assert all(v >= 0 for v in queue.allocated.values()), f"{queue.path}: allocated below zero {queue.allocated}"
     running = sum(1 for a in apps if a.state in LIVE) + sum(c.running for c in children)
     assert queue.running == running, f"{queue.path}: {queue.running} running counted, {running} there"

@@ -7,10 +7,11 @@ figures change only when an allocation ends or shrinks, so that placing costs no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from fairlead.core.events import Cause
-from fairlead.core.resources import Book, Items
+from fairlead.core.resources import Book
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -30,7 +31,7 @@ class Consumption:
     def __init__(self) -> None:
         self.peak: Book = {}
         """The most of each resource that real allocations had at once, up to the last end."""
-        self.spent: dict[str, dict[str, Book]] = {}
+        self.spent: dict[tuple[str, str], Book] = {}
         """By bucket and instance type: amount times milliseconds."""
 
     def note_peak(self, allocated: Book) -> None:
@@ -45,21 +46,33 @@ class Consumption:
         lasted_ms = now_ms - (ask.allocated_ms or 0)
         if lasted_ms <= 0:
             return
+        bucket = PLACEHOLDER if ask.spec.placeholder else USED
         if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
             bucket = PREEMPTED
-        else:
-            bucket = PLACEHOLDER if ask.spec.placeholder else USED
-        self.spend(bucket, node.attributes.get(INSTANCE_TYPE) or UNKNOWN_INSTANCE, ask.items, lasted_ms)
-
-    def spend(self, bucket: str, instance: str, items: Items, lasted_ms: int) -> None:
-        """Add an amount for a time."""
-        spent = self.spent.setdefault(bucket, {}).setdefault(instance, {})
-        for name, amount in items:
+        key = (bucket, node.attributes.get(INSTANCE_TYPE) or UNKNOWN_INSTANCE)
+        spent = self.spent.get(key)
+        if spent is None:
+            spent = self.spent[key] = {}
+        for name, amount in ask.items:
             spent[name] = spent.get(name, 0) + amount * lasted_ms
 
     def seconds(self, bucket: str) -> dict[str, dict[str, int]]:
         """Amount times whole seconds of a bucket, by instance type."""
-        found = self.spent.get(bucket, {})
         return {
-            instance: {name: spent[name] // 1000 for name in sorted(spent)} for instance, spent in sorted(found.items())
+            instance: {name: spent[name] // 1000 for name in sorted(spent)}
+            for (of, instance), spent in sorted(self.spent.items())
+            if of == bucket
         }
+
+    def as_plain(self) -> dict[str, Any]:
+        """The figures as JSON-ready values, in one order."""
+        spent = [[*key, dict(sorted(book.items()))] for key, book in sorted(self.spent.items())]
+        return {"peak": dict(sorted(self.peak.items())), "spent": spent}
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> Consumption:
+        """What `as_plain` wrote."""
+        consumed = cls()
+        consumed.peak = dict(plain["peak"])
+        consumed.spent = {(bucket, instance): dict(book) for bucket, instance, book in plain["spent"]}
+        return consumed

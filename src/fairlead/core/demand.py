@@ -99,7 +99,8 @@ class Demand:
         heap = self.seekers if self.shape is not None and self.shape.unfit else self.parked
         while heap:
             _, stamp, app = heappop(heap)
-            if app.park_stamp == stamp:
+            # Who is touched goes back into the line by itself, if it still has something to offer.
+            if app.park_stamp == stamp and not app.touched:
                 return app
         return None
 

@@ -90,7 +90,7 @@ def placeholder_ended(partition: Partition, ask: Ask) -> None:
 def look_again(partition: Partition, app: Application) -> None:
     """Something changed on which replacements of this application depend."""
     if app.placeholder_count and app.pending_count and any(batch.task_group for batch in app.batches):
-        partition.swappable[app] = None
+        partition.swappable.setdefault(app.queue, {})[app] = None
 
 
 # -- the swap -----------------------------------------------------------------------------------------------------
@@ -183,6 +183,7 @@ def leave_node(partition: Partition, node: Node) -> None:
             cause = Cause.STOPPED_BY_RM
             text = f"Node {node.id} Removed"
             partition.out.append(Released(placeholder.app.id, placeholder.key, node.id, cause, text))
+            partition.complete_if_idle(placeholder.app)
 
 
 # -- the end of waiting -------------------------------------------------------------------------------------------

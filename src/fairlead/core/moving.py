@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core import gangs
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import LIVE
 from fairlead.core.resources import Book, add_to
@@ -40,6 +41,7 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
         partition.join_accepted(app)
     for ask in waiting:
         partition.enqueue(ask)
+    gangs.look_again(partition, app)
     partition.books_version += 1
 
 

@@ -206,6 +206,8 @@ class NodeTable:
         """Shapes that had room nowhere when last looked."""
         self.reserved_again: dict[Ask, None] = {}
         """Asks with a reserved node for which something changed since they were last tried."""
+        self.gains = 0
+        """How often some node gained room."""
         self._heap: list[tuple[float, str, int, Node]] = []
         self._changed: list[Node] = []
         self._pushes = 0
@@ -271,6 +273,7 @@ class NodeTable:
     def gained(self, node: Node) -> None:
         """The node has more room than before: wake the shapes that fit there now."""
         self.touch(node)
+        self.gains += 1
         for ask in node.reservations:
             self.reserved_again[ask] = None
         if not self.unfit:

@@ -30,7 +30,7 @@ from fairlead.core.nodes import Node, NodeTable
 from fairlead.core.queues import Queue
 from fairlead.core.specs import TAG_STATE_AWARE_DISABLE, AskSpec, PartitionSpec
 from fairlead.core.timers import Timers
-from fairlead.core.trackers import Trackers, decide_group
+from fairlead.core.trackers import Trackers, come_under_limits, decide_group
 
 COMPLETING_MS = 30_000
 RESERVATION_MS = 60 * 60_000
@@ -66,8 +66,12 @@ class Partition:
     reservations: int = 0
     holds: dict[Ask, None] = field(default_factory=dict)
     """Asks for which space is held while their victims leave, in the order of their preemptions."""
-    swappable: dict[Application, None] = field(default_factory=dict)
-    """Applications with placeholders in which some ask may replace one, as far as known."""
+    swappable: dict[Queue, dict[Application, None]] = field(default_factory=dict)
+    """By leaf, applications with placeholders in which some ask may replace one, as far as known."""
+    homeless: dict[Application, None] = field(default_factory=dict)
+    """Applications with an ask that may replace a placeholder only on another node, and found none with room."""
+    homeless_at: int = 0
+    """The count of gains (`NodeTable.gains`) up to which that was so."""
     allocation_count: int = 0
     released_count: int = 0
     books_version: int = 0
@@ -247,6 +251,7 @@ class Partition:
         if ask.in_line:
             app.withdraw(ask)
         if app.limit_group is None:
+            come_under_limits(self, app)
             self.unseen[app] = None
         app.count_pending(ask)
         app.join(ask, self.demand_for(app, shape, group), group)
@@ -335,6 +340,7 @@ class Partition:
     def settle_on(self, ask: Ask, node: Node) -> None:
         """The ask is on this node from now on, in the books of node and application (those of queues: the caller)."""
         if ask.app.limit_group is None:
+            come_under_limits(self, ask.app)
             decide_group(self, ask.app)
         ask.node = node
         ask.allocated_ms = self.now_ms
@@ -406,6 +412,9 @@ class Partition:
             gangs.wait_again(self, ask)
             return
         ask.spec, ask.items = spec, new
+        if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
+            queue.add_preempting(old, -1)
+            queue.add_preempting(new)
         assert ask.node is not None
         ask.node.resize(old, new)
         book = app.placeholders if spec.placeholder else app.allocated
@@ -491,6 +500,10 @@ class Partition:
         self.books_version += 1
         self.nodes.gained(node)
         self.out.append(Unreserved(ask.app.id, ask.key, node.id))
+        if ask.preempt_triggered and ask.pending:
+            # What others were stopped for is lost: without this it could never have room made for it again.
+            ask.app.may_preempt_again(ask)
+            ask.app.queue.touch_app(ask.app)
 
     def watch(self, ask: Ask, demand: Demand) -> None:
         """Try the node that is reserved for `ask` again when `demand` is woken."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead.core import gangs
-from fairlead.core.applications import Application, Ask, TaskGroup, line_group
+from fairlead.core.applications import Application, Ask, line_group
 from fairlead.core.cluster import Cluster
 from fairlead.core.consumption import Consumption
 from fairlead.core.events import Cause
@@ -21,6 +21,7 @@ from fairlead.core.plain import from_plain, to_plain
 from fairlead.core.properties import QueueProperties
 from fairlead.core.queues import Queue, QueueState
 from fairlead.core.reconfigure import recount_priorities
+from fairlead.core.task_groups import TaskGroup
 from fairlead.core.timers import Timer
 
 VERSION = 1
@@ -169,6 +170,8 @@ PARTITION_OTHER = frozenset(
         "unseen",
         "holds",
         "swappable",
+        "homeless",
+        "homeless_at",
         "preempt_tried",
     }
 )
@@ -243,19 +246,8 @@ def _dump_application(app: Application) -> dict[str, Any]:
         **{name: getattr(app, name) for name in APP_STATE},
         "asks": [_dump_ask(a) for a in app.asks.values()],
         "groups": [_dump_group(g) for g in app.groups.values()],
-        "consumed": _dump_consumed(app.consumed),
+        "consumed": app.consumed.as_plain() if app.consumed is not None else None,
     }
-
-
-def _dump_consumed(consumed: Consumption | None) -> dict[str, Any] | None:
-    if consumed is None:
-        return None
-    spent = [
-        [bucket, instance, _book(book)]
-        for bucket, instances in sorted(consumed.spent.items())
-        for instance, book in sorted(instances.items())
-    ]
-    return {"peak": _book(consumed.peak), "spent": spent}
 
 
 def _dump_group(group: TaskGroup) -> dict[str, Any]:
@@ -325,9 +317,9 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
             partition.trackers.join(app)
         asks |= {(app.id, key): ask for key, ask in app.asks.items()}
     for key, row in state["ended"]:
-        partition.ended[key] = _load_application(row, queues.get(row["queue"], root))
+        partition.ended[key] = _load_application(row, queues.get(row["queue"]) or _gone(row["queue"]))
     for row in state["rejected"]:
-        app = _load_application(row, queues.get(row["queue"], root))
+        app = _load_application(row, queues.get(row["queue"]) or _gone(row["queue"]))
         partition.rejected[app.id] = app
     _link(partition, state, asks)
     for name in PARTITION_STATE:
@@ -336,6 +328,13 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     recount_priorities(root)
     partition.reshare()
     partition.wake_all()
+
+
+def _gone(path: str) -> Queue:
+    """The queue that an ended application was in and that is not there any more: all that is left is its path."""
+    queue = Queue(path.rpartition(".")[2], None, 0, leaf=True, managed=False)
+    queue.path = path
+    return queue
 
 
 def _load_queue(row: dict[str, Any], queues: dict[str, Queue]) -> Queue:
@@ -364,16 +363,6 @@ def _load_node(row: dict[str, Any]) -> Node:
     return node
 
 
-def _load_consumed(row: dict[str, Any] | None) -> Consumption | None:
-    if row is None:
-        return None
-    consumed = Consumption()
-    consumed.peak = dict(row["peak"])
-    for bucket, instance, book in row["spent"]:
-        consumed.spent.setdefault(bucket, {})[instance] = dict(book)
-    return consumed
-
-
 def _load_application(row: dict[str, Any], queue: Queue) -> Application:
     app = Application(from_plain(row["spec"]), queue, row["seq"], row["submitted_ms"])
     app.state = State(row["state"])
@@ -381,7 +370,7 @@ def _load_application(row: dict[str, Any], queue: Queue) -> Application:
     app.rejected = from_plain(row["rejected"])
     for name in APP_STATE:
         setattr(app, name, row[name])
-    app.consumed = _load_consumed(row["consumed"])
+    app.consumed = Consumption.of_plain(row["consumed"]) if row["consumed"] is not None else None
     for ask_row in row["asks"]:
         ask = Ask(app, from_plain(ask_row["spec"]), ask_row["seq"], ask_row["created_ms"])
         for name in ASK_STATE:

@@ -288,6 +288,14 @@ def groups_of(app: Application) -> tuple[str, ...]:
 # -- acts on a partition ------------------------------------------------------------------------------------------
 
 
+def come_under_limits(partition: Partition, app: Application) -> None:
+    """An application that has nothing begins to wait or to run: the limits that hold by now are worked out afresh."""
+    trackers = partition.trackers
+    if trackers is not None and not app.tracked and not app.pending_count:
+        trackers.leave(app)
+        trackers.join(app)
+
+
 def decide_groups(partition: Partition) -> None:
     """A scheduling run came to every waiting application: from now on each keeps the group that it counts for."""
     for app in list(partition.unseen):

@@ -235,7 +235,8 @@ class SchedulerService:
     def step(self, runs: int = 1) -> int:
         """By hand: up to so many scheduling runs for each resource manager; returns how many asks were placed.
 
-        Each run places at most one ask. Raises RuntimeError in automatic mode, and whatever a callback raised first.
+        Each run places at most one ask in each partition. Raises RuntimeError in automatic mode, and whatever a
+        callback raised first.
         """
         if self.automatic:
             raise RuntimeError("this service schedules by itself; make it with automatic=False to schedule by hand")

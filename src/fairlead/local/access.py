@@ -11,6 +11,7 @@ work in it; what work writes is its owner's business and that of the service's a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlead.core.specs import DEFAULT_PARTITION
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
     from fairlead.local.callers import Caller
-    from fairlead.local.works import Work
+    from fairlead.local.work import Work
     from fairlead.scheduler import Scheduler
 
 
@@ -32,6 +33,23 @@ def administrators(scheduler: Scheduler, path: str) -> tuple[str, ...]:
         return ()
     queue = _queue(partition, path)
     return tuple(above.admin_acl for above in queue.lineage if above.admin_acl.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Whose business a work is: its owner's, and that of the administrators of its queue."""
+
+    uid: int
+    administrators: tuple[str, ...] = ()
+
+    def is_for(self, caller: Caller) -> bool:
+        """Whether it is the caller's business too."""
+        return caller.is_admin or self.uid == caller.uid or allows(self.administrators, caller)
+
+
+def whose(scheduler: Scheduler, work: Work) -> Whose:
+    """Whose business a work is now."""
+    return Whose(work.spec.uid, administrators(scheduler, work.queue))
 
 
 def _queue(partition: Partition, path: str) -> Queue:

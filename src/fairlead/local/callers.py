@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairlead.local.works import Work
+from fairlead.local.work import Work
 from fairlead.runtime import Refusal
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.reasons import NextInLine, Reason, WaitingForVictims
 from fairlead.local.records import WorkWaits
-from fairlead.local.works import State, Work, Works
+from fairlead.local.work import State, Work
+from fairlead.local.works import Works
 
 if TYPE_CHECKING:
     from fairlead.runtime import Turn

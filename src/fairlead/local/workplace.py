@@ -11,55 +11,40 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from fairlead.core.decisions import (
     Allocated,
-    ApplicationRejected,
     Decision,
     Evict,
-    MoveRejected,
     NodeRejected,
     Released,
 )
 from fairlead.core.events import (
-    AddApplication,
-    AddAsks,
     AddNode,
     Cause,
-    MoveApplication,
     Release,
-    SetPriority,
     UpdateNode,
 )
 from fairlead.core.resources import Resources
-from fairlead.core.specs import DEFAULT_PARTITION, AskSpec, NodeSpec
-from fairlead.local import accounts, orders, placing
-from fairlead.local.access import Rights
-from fairlead.local.callers import Caller
-from fairlead.local.placing import Placing
+from fairlead.core.specs import DEFAULT_PARTITION, NodeSpec
+from fairlead.local import accounts, orders
 from fairlead.local.records import (
     WorkCancelRequested,
     WorkEnded,
-    WorkRefused,
-    WorkSpec,
     WorkStarted,
-    WorkSubmitted,
     ended,
     parse_run_key,
     run_key,
     started,
 )
 from fairlead.local.runs import RunReport, RunSpec
-from fairlead.local.works import ON_THE_MACHINE, State, Work, Works, state_after
-from fairlead.runtime import Entry, Refusal, Runtime, Turn
+from fairlead.local.work import ON_THE_MACHINE, State, Work, state_after
+from fairlead.local.works import Works
+from fairlead.runtime import Entry, Runtime, Turn
 
 log = logging.getLogger("fairlead.local")
-
-MOST_LIVE = 200_000
-"""Works that wait or run, at most."""
 
 DEVICES = "gpu"
 
@@ -285,146 +270,6 @@ class Workplace(Generic[M]):
             decided = turn.event(UpdateNode(known.id, capacity))
         self.node = known.id if known is not None else hostname
         return next((d.reason.sentence() for d in decided if isinstance(d, NodeRejected)), "")
-
-    # --- commands ----------------------------------------------------------------------------------------------------
-
-    def submit(
-        self, turn: Turn, caller: Caller, specs: Sequence[WorkSpec], *, request: str = "", digest: str = ""
-    ) -> Submitted:
-        """Take works in, all or none. `specs` come without keys. A repeated `request` gives the same answer.
-
-        If the queues do not take some of them, these are entered as rejected, with the reason, and nothing else is.
-        """
-        if request and (known := self.works.request(caller.uid, request)) is not None:
-            if known[0] != digest:
-                raise Refusal(
-                    "conflict", f"the idempotency key {request!r} was used for another submission; use a new one"
-                )
-            return self._repeated(known[1])
-        if self.works.live_count + len(specs) > MOST_LIVE:
-            raise Refusal("too-many", f"more than {MOST_LIVE} works would wait; wait until some have run")
-        placings = placing.plan(turn.scheduler, specs)
-        denied = [i for i, each in enumerate(placings) if each.denial is not None]
-        keys, refused = [], []
-        for index in denied or range(len(placings)):
-            keyed = replace(placings[index].spec, key=str(self.works.next_number))
-            keys.append(keyed.key)
-            record = WorkSubmitted(work=keyed, request=request, digest=digest, rule=placings[index].rule)
-            self._enter_submission(turn, record, placings[index])
-            if (denial := placings[index].denial) is not None:
-                refused.append(RefusedWork(keyed.key, denial.code, denial.sentence, denial.queue, index))
-        return Submitted(tuple(keys), tuple(refused))
-
-    def _repeated(self, keys: Sequence[str]) -> Submitted:
-        """What was answered the first time."""
-        found = [work for key in keys if (work := self.works.get(key)) is not None]
-        refused = [
-            RefusedWork(work.key, work.refusal_code, work.error, "", None)
-            for work in found
-            if work.state is State.REJECTED and work.refusal_code
-        ]
-        return Submitted(tuple(keys), tuple(refused))
-
-    @staticmethod
-    def _enter_submission(turn: Turn, record: WorkSubmitted, placed: Placing) -> None:
-        spec, denial = record.work, placed.denial
-        turn.note(record)
-        decided: list[Decision] = []
-        if denial is None or denial.by_scheduler:
-            decided = turn.event(AddApplication(placing.application_of(spec)))
-        if denial is not None:
-            turn.note(WorkRefused(key=spec.key, code=denial.code, sentence=denial.sentence, queue=denial.queue))
-        if denial is not None or any(isinstance(each, ApplicationRejected) for each in decided):
-            return
-        ask = AskSpec(
-            application=spec.key,
-            key=spec.key,
-            resources=spec.resources,
-            priority=spec.priority,
-            grace_ms=spec.grace_ms,
-            time_limit_ms=spec.time_limit_ms,
-        )
-        turn.event(AddAsks((ask,)))
-
-    def visible(self, rights: Rights, key: str) -> Work:
-        """The work, if it exists for the caller; otherwise a `Refusal`. Who may see it may act on it."""
-        work = self.works.get(key)
-        if work is None or not rights.may_act(work):
-            raise Refusal("not-found", f"there is no work {key!r}; `fairlead ls --all` shows yours")
-        return work
-
-    def cancel(self, turn: Turn, caller: Caller, key: str) -> None:
-        """Let a work end: at once while it waits, otherwise it is told to stop."""
-        work = self.visible(Rights(caller, turn.scheduler), key)
-        if work.ended:
-            raise Refusal("conflict", f"work {key} has ended already ({work.state}); there is nothing to cancel")
-        if work.cancelled_by:
-            return
-        waited = work.state is State.WAITING
-        turn.note(WorkCancelRequested(key=key, who=caller.user))
-        if waited:
-            turn.event(Release(application=key, key=key, cause=Cause.STOPPED_BY_RM))
-
-    def change(
-        self, turn: Turn, caller: Caller, key: str, *, priority: int | None = None, queue: str | None = None
-    ) -> str:
-        """Change the priority of a work that waits, its queue, or both; why it cannot be moved, or nothing.
-
-        The queue first: where that is refused, the priority stays as it is.
-        """
-        rights = Rights(caller, turn.scheduler)
-        work = self.visible(rights, key)
-        if priority is not None and work.state is not State.WAITING:
-            raise Refusal("conflict", f"work {key} is {work.state}; only the priority of waiting work can be changed")
-        if queue is not None and (refused := self._move(turn, rights, work, queue)):
-            return refused
-        if priority is not None and work.priority != priority:
-            turn.event(SetPriority(application=key, key=key, priority=priority, who=caller.user))
-        return ""
-
-    @staticmethod
-    def _move(turn: Turn, rights: Rights, work: Work, queue: str) -> str:
-        """Put a work into another queue; why the scheduler leaves it where it is, or nothing."""
-        if work.state not in (State.WAITING, State.RUNNING):
-            raise Refusal("conflict", f"work {work.key} is {work.state}; only waiting and running work can be moved")
-        partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
-        path = placing.full_path(partition, queue)
-        target = partition.root.find(path)
-        if target is None:
-            said = f"there is no queue {queue}{placing.suggestions(partition, path)}"
-            raise Refusal("invalid", said, field="queue")
-        if target.path == work.queue:
-            return ""
-        if not rights.may_move_to(work, target):
-            raise Refusal(
-                "forbidden",
-                f"{work.spec.user} may not submit to {target.path}, and {rights.caller.user} does not administer it; "
-                f"ask an administrator of that queue to move work {work.key}",
-                field="queue",
-            )
-        for decision in turn.event(MoveApplication(work.key, target.path, rights.caller.user)):
-            if isinstance(decision, MoveRejected):
-                return f"work {work.key} stays in {work.queue}: {decision.reason.sentence()}"
-        return ""
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedWork:
-    """A work that was not taken in, and is in the book as rejected. `index`: its place in the submission, if known."""
-
-    key: str
-    code: str
-    sentence: str
-    queue: str
-    index: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """What came of a submission: all works, or those for which none of it was taken in."""
-
-    keys: tuple[str, ...]
-    refused: tuple[RefusedWork, ...] = ()
 
 
 def _touched(entry: Entry) -> list[str]:

@@ -8,10 +8,7 @@ order give the same book (`dump` is equal), so the book is rebuilt from the jour
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -28,7 +25,6 @@ from fairlead.core.decisions import (
     Released,
     Reserved,
 )
-from fairlead.core.quantities import format_amounts
 from fairlead.core.resources import Resources
 from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.local.records import (
@@ -36,124 +32,25 @@ from fairlead.local.records import (
     WorkEnded,
     WorkRecord,
     WorkRefused,
-    WorkSpec,
     WorkStarted,
     WorkSubmitted,
     WorkWaits,
 )
-from fairlead.local.runs import RunReport
-from fairlead.runtime.configuring import QueueDifference, QueuesReconfigured
+from fairlead.local.work import (
+    ON_THE_MACHINE,
+    SHOWN,
+    TRANSITIONS,
+    HistoryEntry,
+    State,
+    Work,
+    WorksError,
+    ending,
+    setting_changed,
+)
+from fairlead.runtime.configuring import QueuesReconfigured
 
 KEEP_ENDED = 100_000
 """So many ended works stay in the book; older ones are found in the journal alone."""
-KEEP_HISTORY = 64
-"""So many entries of a work's history: the first half and the newest."""
-
-
-class State(StrEnum):
-    """Where a piece of work is in its life."""
-
-    WAITING = "waiting"
-    RUNNING = "running"
-    STOPPING = "stopping"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    EVICTED = "evicted"
-    LOST = "lost"
-    TIMED_OUT = "timed_out"
-    REJECTED = "rejected"
-
-
-LIVE = frozenset({State.WAITING, State.RUNNING, State.STOPPING})
-ENDED = frozenset(State) - LIVE
-ON_THE_MACHINE = frozenset({State.RUNNING, State.STOPPING})
-
-TRANSITIONS: dict[tuple[State, str], State] = {
-    (State.WAITING, "allocated"): State.RUNNING,
-    (State.WAITING, "cancel"): State.CANCELLED,
-    (State.WAITING, "refused"): State.REJECTED,
-    (State.RUNNING, "started"): State.RUNNING,
-    (State.RUNNING, "cancel"): State.STOPPING,
-    (State.RUNNING, "evict"): State.STOPPING,
-    (State.STOPPING, "started"): State.STOPPING,
-    (State.STOPPING, "cancel"): State.STOPPING,
-    (State.STOPPING, "evict"): State.STOPPING,
-} | {(state, f"ended:{end}"): end for state in ON_THE_MACHINE for end in ENDED - {State.REJECTED}}
-
-
-class WorksError(RuntimeError):
-    """A record or decision that makes no sense for the state the work is in: a fault in the program."""
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    """One thing that happened to a piece of work."""
-
-    at_ms: int
-    what: str
-    detail: str = ""
-
-
-@dataclass(slots=True)
-class Work:
-    """The running record of one piece of work."""
-
-    spec: WorkSpec
-    submitted_at_ms: int
-    priority: int
-    queue: str = ""
-    """Where it was placed; until then, what was asked for."""
-    state: State = State.WAITING
-    node: str = ""
-    attempt: int = 0
-    """How often it got a place; also the number of its newest run."""
-    allocated_at_ms: int | None = None
-    started_at_ms: int | None = None
-    ended_at_ms: int | None = None
-    pid: int | None = None
-    exit_code: int | None = None
-    signal: int | None = None
-    cpu_ms: int = 0
-    peak_memory_bytes: int = 0
-    gpus: tuple[int, ...] = ()
-    error: str = ""
-    """Why it could not be started or taken in, as a sentence."""
-    note: str = ""
-    """What else there is to say about its end, as a sentence."""
-    cancelled_by: str = ""
-    evict_cause: str = ""
-    """The cause of the scheduler's order to stop it, or empty."""
-    evicted_for: str = ""
-    """The work it had to make room for."""
-    request: str = ""
-    """The submitter's own name for the submission, so that a repeated one is known."""
-    rule: str = ""
-    """What chose its queue."""
-    refusal_code: str = ""
-    """Why it was not taken in, as a fixed word."""
-    waits_for: str = ""
-    """What was in its way when that was last noted, as code and subject; empty: nothing noted since it waits."""
-    waits_noted_ms: int = 0
-    released: bool = False
-    """The scheduler has already given its place away: nothing is left to give back."""
-    history: list[HistoryEntry] = field(default_factory=list)
-
-    @property
-    def key(self) -> str:
-        """The name of the work for ever."""
-        return self.spec.key
-
-    @property
-    def ended(self) -> bool:
-        """Whether its life is over."""
-        return self.state in ENDED
-
-    def remember(self, at_ms: int, what: str, detail: str = "") -> None:
-        """Add to its history; the middle of a very long one is dropped."""
-        if len(self.history) >= KEEP_HISTORY:
-            del self.history[KEEP_HISTORY // 2]
-        self.history.append(HistoryEntry(at_ms, what, detail))
 
 
 class Works:
@@ -235,7 +132,9 @@ class Works:
                     work.remember(at_ms, "placed", f"in {decision.queue}" + (f" by {work.rule}" if work.rule else ""))
                 case ApplicationMoved() if work := self._live.get(decision.id):
                     work.queue = decision.new
-                    work.remember(at_ms, "moved", f"from {decision.old} to {decision.new} by {decision.who or 'nobody'}")
+                    work.remember(
+                        at_ms, "moved", f"from {decision.old} to {decision.new} by {decision.who or 'nobody'}"
+                    )
                 case PriorityChanged() if work := self._live.get(decision.key):
                     work.priority = decision.new
                     work.remember(at_ms, "priority", f"{decision.old} to {decision.new} by {decision.who or 'nobody'}")
@@ -328,14 +227,14 @@ class Works:
         by_queue: dict[str, list[str]] = {}
         for difference in record.differences:
             if difference.partition == DEFAULT_PARTITION:
-                by_queue.setdefault(difference.queue, []).append(_change(difference))
+                by_queue.setdefault(difference.queue, []).append(setting_changed(difference))
         for work in self._live.values():
             names = work.queue.split(".")
             paths = [".".join(names[: i + 1]) for i in range(len(names))]
             found = [sentence for path in paths for sentence in by_queue.get(path, ())]
             if found:
-                more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-                said = "; ".join(found[:_SHOWN]) + more
+                more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+                said = "; ".join(found[:SHOWN]) + more
                 work.remember(at_ms, "configured", f"version {record.version} by {record.who or 'nobody'}: {said}")
 
     def _refused(self, key: str, text: str, at_ms: int) -> None:
@@ -349,9 +248,7 @@ class Works:
             setattr(work, name, getattr(record, name))
         if record.started_at_ms is not None:
             work.started_at_ms = record.started_at_ms
-        self._close(
-            work, record.ended_at_ms if record.ended_at_ms is not None else at_ms, record.state, _ending(record)
-        )
+        self._close(work, record.ended_at_ms if record.ended_at_ms is not None else at_ms, record.state, ending(record))
 
     # --- small parts -----------------------------------------------------------------------------------------------
 
@@ -411,47 +308,6 @@ class Works:
         heapq.heapify(book._ended)
         book._requests = {(uid, name): (digest, list(keys)) for uid, name, digest, keys in state["requests"]}
         return book
-
-
-_SHOWN = 4
-"""Changes of one configuration in the story of a work."""
-
-
-def _change(difference: QueueDifference) -> str:
-    old, new = (_setting(value) for value in (difference.old, difference.new))
-    return f"{difference.what} of {difference.queue} from {old} to {new}"
-
-
-def _setting(value: object) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, dict) and all(isinstance(amount, int) for amount in value.values()):
-        return format_amounts(value)
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-
-
-def state_after(work: Work, report: RunReport) -> State:
-    """The state of a work whose run ended like this. Its own end counts, unless it was told to stop before."""
-    if report.lost:
-        return State.LOST
-    if report.timed_out:
-        return State.TIMED_OUT
-    if report.stopped and work.cancelled_by:
-        return State.CANCELLED
-    if report.stopped and work.evict_cause:
-        return State.EVICTED
-    return State.SUCCEEDED if report.exit_code == 0 and not report.error else State.FAILED
-
-
-def _ending(record: WorkEnded) -> str:
-    if record.error:
-        return record.error
-    if record.lost:
-        return "how it ended could not be observed"
-    if record.started_at_ms is None and record.exit_code is None:
-        return "before it had begun"
-    how = f"by signal {record.signal}" if record.signal is not None else f"exit status {record.exit_code}"
-    return f"{how}; {record.note}" if record.note else how
 
 
 def _plain(value: Any) -> Any:

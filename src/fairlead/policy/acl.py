@@ -27,12 +27,12 @@ class AccessList:
     """An access list, read."""
 
     everybody: bool = False
-    users: frozenset[str] = frozenset()
-    groups: frozenset[str] = frozenset()
+    named_users: frozenset[str] = frozenset()
+    named_groups: frozenset[str] = frozenset()
 
     def allows(self, user: str, groups: tuple[str, ...]) -> bool:
         """Whether the user, or one of the groups, is on it."""
-        return self.everybody or user in self.users or any(group in self.groups for group in groups)
+        return self.everybody or user in self.named_users or any(group in self.named_groups for group in groups)
 
 
 NOBODY = AccessList()
@@ -56,8 +56,8 @@ def read_access_list(text: str) -> AccessList:
     if EVERYBODY in (users, groups):
         return AccessList(everybody=True)
     return AccessList(
-        users=frozenset(name for name in users.split(",") if ACL_USER.fullmatch(name)),
-        groups=frozenset(name for name in groups.split(",") if ACL_GROUP.fullmatch(name)),
+        named_users=frozenset(name for name in users.split(",") if ACL_USER.fullmatch(name)),
+        named_groups=frozenset(name for name in groups.split(",") if ACL_GROUP.fullmatch(name)),
     )
 
 

@@ -162,7 +162,8 @@ def _first_node(partition: Partition, shape: Shape) -> Node | None:
     if shape.required_node:
         node = partition.nodes.nodes.get(shape.required_node)
         if node is not None:
-            clear_for(partition, node)
+            if node.reservations and node.fits_total(shape.items):
+                clear_for(partition, node)
             if node.reservations or not fits_in(shape.items, node.free):
                 node = None
     else:

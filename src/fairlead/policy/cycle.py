@@ -37,7 +37,7 @@ def run_once(partition: Partition, lines: Lines) -> Run:
         return Run.PLACED
     if partition.reservations and place_reserved(partition) is not None:
         return Run.PLACED
-    if partition.swappable and replace_one(partition) is not None:
+    if (partition.swappable or partition.homeless) and replace_one(partition, lines) is not None:
         return Run.PLACED
     outcome = allocate_one(partition, lines)
     if outcome is not None:

@@ -53,6 +53,8 @@ def check_creatable(partition: Partition, path: str) -> tuple[Queue, list[str]]:
     if queue.state is QueueState.DRAINING:
         text = f"cannot add a child queue when queue is marked for deletion: {queue.path}"
         raise CannotCreate(f"dynamic queue creation failed: \n{text}")
+    if f"{path.lower()}.".startswith(f"{RECOVERY_QUEUE}."):
+        raise CannotCreate(f"dynamic queue creation failed: \ndynamic queue cannot be {RECOVERY_QUEUE}")
     if len(queue.lineage) + len(missing) > DEPTH_MAX:
         raise CannotCreate(f"queue {path[:200]} would be more than {DEPTH_MAX} levels deep; use a shorter path")
     return queue, missing

@@ -14,30 +14,54 @@ from fairlead.core import gangs
 from fairlead.core.events import Cause
 from fairlead.core.queues import QueueState
 from fairlead.core.resources import fits_in
-from fairlead.policy.ordering import walk_key
+from fairlead.policy.ordering import queue_key
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application, Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
+    from fairlead.core.queues import Queue
+    from fairlead.core.task_groups import TaskGroup
+    from fairlead.policy.line import Lines
 
 
-def replace_one(partition: Partition) -> Ask | None:
+def replace_one(partition: Partition, lines: Lines) -> Ask | None:
     """Begin the next replacement in walk order; None when there is none. Headroom and limits are not looked at."""
-    waiting = partition.swappable
+    if partition.homeless and partition.homeless_at != partition.nodes.gains:
+        for app in partition.homeless:
+            gangs.look_again(partition, app)
+        partition.homeless.clear()
+    leaves = partition.swappable
+    while leaves:
+        leaf = next(iter(leaves)) if len(leaves) == 1 else min(leaves, key=_path_key)
+        ask = _replace_in_leaf(partition, lines, leaf, leaves[leaf])
+        if ask is not None:
+            return ask
+        del leaves[leaf]
+    return None
+
+
+def _path_key(leaf: Queue) -> tuple[object, ...]:
+    """Order in which the walk comes to leaves."""
+    return tuple(queue_key(queue) for queue in reversed(leaf.lineage[:-1]))
+
+
+def _replace_in_leaf(partition: Partition, lines: Lines, leaf: Queue, waiting: dict[Application, None]) -> Ask | None:
+    if any(queue.state is QueueState.STOPPED for queue in leaf.lineage):
+        return None
+    lines.applications(leaf)  # brings the places in line of all that changed up to date
     while waiting:
-        app = next(iter(waiting)) if len(waiting) == 1 else min(waiting, key=walk_key)
-        ask = _replace_in(partition, app) if _takes_part(partition, app) else None
+        app = min(waiting, key=_place_in_line)
+        is_there = partition.applications.get(app.id) is app and app.queue is leaf
+        ask = _replace_in(partition, app) if is_there else None
         if ask is not None:
             return ask
         del waiting[app]
     return None
 
 
-def _takes_part(partition: Partition, app: Application) -> bool:
-    if partition.applications.get(app.id) is not app or not app.placeholder_count:
-        return False
-    return all(queue.state is not QueueState.STOPPED for queue in app.queue.lineage)
+def _place_in_line(app: Application) -> tuple[object, ...]:
+    return app.order_key
 
 
 def _replace_in(partition: Partition, app: Application) -> Ask | None:
@@ -48,18 +72,14 @@ def _replace_in(partition: Partition, app: Application) -> Ask | None:
         if group is None or not group.standing:
             continue
         ask = batch.asks[0]
-        for placeholder in list(group.standing):
-            if not _covers(placeholder, ask):
-                message = "cancel placeholder: resource incompatible"
-                partition.evict(placeholder, Cause.TIMEOUT, ask.key, "placeholder", message)
-                continue
-            node = placeholder.node
-            assert node is not None
-            if suits(ask, node):
-                gangs.begin_swap(partition, ask, placeholder, node)
-                return ask
-            if elsewhere is None:
-                elsewhere = (ask, placeholder)
+        found = _placeholder_for(partition, ask, group)
+        if found is None:
+            continue
+        if found.node is not None and suits(ask, found.node):
+            gangs.begin_swap(partition, ask, found, found.node)
+            return ask
+        if elsewhere is None:
+            elsewhere = (ask, found)
     if elsewhere is None:
         return None
     ask, placeholder = elsewhere
@@ -67,7 +87,30 @@ def _replace_in(partition: Partition, app: Application) -> Ask | None:
         if suits(ask, node) and fits_in(ask.items, node.free):
             gangs.begin_swap(partition, ask, placeholder, node)
             return ask
+    partition.homeless[app] = None
+    partition.homeless_at = partition.nodes.gains
     return None
+
+
+def _placeholder_for(partition: Partition, ask: Ask, group: TaskGroup) -> Ask | None:
+    """The first placeholder that the ask can replace in place, else the first that is large enough.
+
+    Those that are too small and come before it in the group are told to go.
+    """
+    too_small, large_enough, in_place = [], None, None
+    for placeholder in group.standing:
+        if not _covers(placeholder, ask):
+            too_small.append(placeholder)
+            continue
+        if large_enough is None:
+            large_enough = placeholder
+        if placeholder.node is not None and suits(ask, placeholder.node):
+            in_place = placeholder
+            break
+    for placeholder in too_small:
+        message = "cancel placeholder: resource incompatible"
+        partition.evict(placeholder, Cause.TIMEOUT, ask.key, "placeholder", message)
+    return in_place or large_enough
 
 
 def _covers(placeholder: Ask, ask: Ask) -> bool:

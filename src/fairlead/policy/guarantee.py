@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from fairlead.core.partition import RESERVATION_MS
 from fairlead.core.resources import add_to, fits_in
 from fairlead.policy.queue_snapshot import QueueSnapshots
 from fairlead.policy.victims import candidates, preference, taint
@@ -26,11 +27,8 @@ if TYPE_CHECKING:
     from fairlead.core.applications import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
-    from fairlead.core.resources import Book, Items
+    from fairlead.core.resources import Items
     from fairlead.policy.queue_snapshot import Remaining
-
-CANCEL_AFTER_MS = 2 * 60 * 60_000 + 2_000
-"""How long after its creation an ask of lower priority may lose its reservation to a preemptor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +79,10 @@ def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
     if choice is None:
         return None
     chosen = list(choice.victims[: choice.needed])
-    more = _more_victims(snapshots, ask, found, chosen)
-    if more is None:
-        return None
-    victims = _as_many_as_needed(ask, choice.node, chosen + more)
+    victims = _as_many_as_needed(ask, choice.node, chosen)
+    if not victims:
+        more = _more_victims(snapshots, ask, found, chosen)
+        victims = _as_many_as_needed(ask, choice.node, chosen + more)
     if not victims:
         return None
     cancelled = tuple(holder for holder in choice.node.reservations if holder is not ask)
@@ -130,9 +128,9 @@ def _guarantee_leaves_room(snapshots: QueueSnapshots, ask: Ask, found: Iterable[
 def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
     """Take a victim tentatively, if the queues allow it.
 
-    Its queue must be above its guarantee in something that the ask needs, or have none. What is taken must itself fit
-    into what the ask's queue has left of its guarantee, and is charged to it; where it does not, there is no use in
-    looking further.
+    Its queue must be above its guarantee in something that the ask needs, or have none, and must not fall below it.
+    What is taken must itself fit into what the ask's queue has left of its guarantee, and is charged to it; where it
+    does not, there is no use in looking further.
     """
     theirs, mine = snapshots.of(victim.app.queue), snapshots.ask_queue
     left = theirs.remaining()
@@ -140,6 +138,10 @@ def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
         return Verdict.SPARED
     mark = snapshots.mark()
     snapshots.remove(theirs, victim.items)
+    left = theirs.remaining()
+    if left is not None and any(left.get(n, 0) > 0 for n, _ in victim.items):
+        snapshots.undo(mark)
+        return Verdict.SPARED
     entitled = mine.remaining()
     if entitled is None or not _fits_actual(victim.items, entitled):
         snapshots.undo(mark)
@@ -158,22 +160,48 @@ def _choose_node(
     for victim in found:
         assert victim.node is not None
         by_node.setdefault(victim.node, []).append(victim)
-    choices: list[NodeChoice] = []
-    for node in partition.nodes.nodes.values() if not nodes_tried else by_node:
-        if not _is_usable(partition, node, ask):
+    if not nodes_tried:
+        nodes = partition.nodes.nodes.values()
+        with_room = [n for n in nodes if fits_in(ask.items, n.free) and _is_usable(partition, n, ask)]
+        if with_room:
+            return NodeChoice(min(with_room, key=lambda n: n.id), 0, ())
+    worth_a_look = [
+        (fewest, node.id, node)
+        for node, on_node in by_node.items()
+        if _is_usable(partition, node, ask) and (fewest := _fewest(node, ask, on_node))
+    ]
+    best: NodeChoice | None = None
+    for fewest, node_id, node in sorted(worth_a_look):
+        if best is not None and best.rank < (0, fewest, node_id):
+            break
+        choice = _victims_on(node, ask, sorted(by_node[node], key=preference), snapshots)
+        if choice is not None and (best is None or choice.rank < best.rank):
+            best = choice
+    return best
+
+
+def _fewest(node: Node, ask: Ask, on_node: list[Ask]) -> int:
+    """No fewer victims than this make the ask fit on the node; 0 when not even all of them do."""
+    fewest = 1
+    for name, amount in ask.items:
+        missing = amount - node.free.get(name, 0)
+        if missing <= 0:
             continue
-        if fits_in(ask.items, node.free):
-            choices.append(NodeChoice(node, 0, ()))
-            continue
-        on_node = sorted(by_node.get(node, ()), key=preference)
-        choice = _victims_on(node, ask, on_node, snapshots) if on_node else None
-        if choice is not None:
-            choices.append(choice)
-    return min(choices, key=lambda choice: choice.rank, default=None)
+        for count, size in enumerate(sorted((_amount(v, name) for v in on_node), reverse=True), 1):
+            missing -= size
+            if missing <= 0:
+                fewest = max(fewest, count)
+                break
+        else:
+            return 0
+    return fewest
 
 
 def _is_usable(partition: Partition, node: Node, ask: Ask) -> bool:
-    """Whether the ask could ever run there: open, large enough, and not reserved for another that keeps it."""
+    """Whether the ask could ever run there: open, large enough, and not reserved for another that keeps it.
+
+    An ask of lower priority that has had the node for an hour and did not cause anything to stop for it does not.
+    """
     if not node.schedulable or not node.fits_total(ask.items):
         return False
     return all(
@@ -182,9 +210,9 @@ def _is_usable(partition: Partition, node: Node, ask: Ask) -> bool:
             not holder.required_node
             and not holder.preempt_triggered
             and holder.priority < ask.priority
-            and partition.now_ms - holder.created_ms > CANCEL_AFTER_MS
+            and since_ms + RESERVATION_MS <= partition.now_ms
         )
-        for holder in node.reservations
+        for holder, since_ms in node.reservations.items()
     )
 
 
@@ -234,10 +262,8 @@ def _amount(victim: Ask, name: str) -> int:
 # -- the queue ----------------------------------------------------------------------------------------------------
 
 
-def _more_victims(
-    snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask], chosen: list[Ask]
-) -> list[Ask] | None:
-    """Victims anywhere else, for a queue that is still short; None when even these would not be enough."""
+def _more_victims(snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask], chosen: list[Ask]) -> list[Ask]:
+    """Victims anywhere else, for a queue whose maximum still has no room."""
     mine = snapshots.ask_queue
     for victim in chosen:
         snapshots.remove(snapshots.of(victim.app.queue), victim.items)
@@ -250,28 +276,36 @@ def _more_victims(
             break
         if verdict is Verdict.TAKEN and mine.remaining() != before:
             more.append(victim)
-    short = bool(more) and _is_short(mine.remaining(), ask.items)
     snapshots.undo()
-    return None if short else more
+    return more
 
 
 def _as_many_as_needed(ask: Ask, node: Node, victims: list[Ask]) -> tuple[Ask, ...]:
-    """The first victims that together are as large as the ask; nothing when all of them are not."""
-    if not fits_in(ask.items, node.free):
-        victims = [v for v in victims if v.node is node]
-    total: Book = {}
+    """The first victims after which the ask can be placed; nothing when it cannot be after all of them."""
     taken: list[Ask] = []
     for victim in victims:
-        if not _larger(ask.items, total):
-            break
-        add_to(total, victim.items)
-        taken.append(victim)
-    return () if _larger(ask.items, total) else tuple(taken)
+        if victim.node is node or fits_in(ask.items, node.free):
+            taken.append(victim)
+            if _can_be_placed_without(ask, node, taken):
+                return tuple(taken)
+    return ()
 
 
-def _larger(items: Items, total: Book) -> bool:
-    """Whether the ask is still larger than what was taken: in some resource that both know, and smaller in none."""
-    common = [(v, total[n]) for n, v in items if n in total]
-    if not common:
-        return True
-    return all(v >= t for v, t in common) and any(v != t for v, t in common)
+def _can_be_placed_without(ask: Ask, node: Node, gone: list[Ask]) -> bool:
+    """Whether the ask fits on the node and under every maximum, counting what leaves or is about to as gone."""
+    free = dict(node.free)
+    for victim in gone:
+        if victim.node is node:
+            add_to(free, victim.items)
+    if not fits_in(ask.items, free):
+        return False
+    for queue in ask.app.queue.lineage:
+        if queue.max is None:
+            continue
+        used = {n: v - queue.preempting.get(n, 0) for n, v in queue.allocated.items()}
+        for victim in gone:
+            if queue in victim.app.queue.lineage:
+                add_to(used, tuple((n, -v) for n, v in victim.items))
+        if any(used.get(n, 0) + v > queue.max[n] for n, v in ask.items if n in queue.max):
+            return False
+    return True

@@ -69,6 +69,8 @@ def place_application(partition: Partition, spec: ApplicationSpec) -> Queue | Re
             queue = create_recovery_queue(partition) if path == RECOVERY_QUEUE else create_path(partition, path)
         except CannotCreate as error:
             return Refused(f"failed to create rule based queue {path} for application {spec.id}\n{error}")
+    if not queue.is_leaf:
+        return Refused(f"failed to find queue {path} for application {spec.id}")
     apply_namespace_tags(partition, queue, tags)
     refused = gang_obstacle(queue, spec)
     if refused is None:

@@ -122,10 +122,10 @@ def carry_out(partition: Partition, plan: Plan) -> None:
             rule="guarantee",
             message=f"preempted by {ask.key} from application {ask.app.id} in {queue}",
         )
-    ask.preempt_triggered = True
     if ask.reserved_on is not node:
         partition.unreserve(ask)
         partition.reserve(ask, node)
+    ask.preempt_triggered = True
 
 
 def on_behalf_of(ask: Ask) -> str:
@@ -155,4 +155,3 @@ def on_timer(partition: Partition, app_id: str) -> None:
         app.attempt_timer_ms = None
         if app.pending_count:
             app.queue.touch_app(app)
-

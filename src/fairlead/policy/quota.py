@@ -77,7 +77,9 @@ def excess(queue: Queue) -> Book:
 
 
 def _shares(queue: Queue, amount: Mapping[str, int]) -> Iterator[tuple[Queue, Mapping[str, int]]]:
-    """The leaves below a queue, each with its part of the amount: in proportion to what each uses above its guarantee.
+    """The leaves below a queue, each with its part of the amount, rounded at every level.
+
+    The parts are in proportion to what each child uses above its guarantee.
     """
     if not amount:
         return
@@ -89,7 +91,7 @@ def _shares(queue: Queue, amount: Mapping[str, int]) -> Iterator[tuple[Queue, Ma
         part = {}
         for name, whole in amount.items():
             total = sum(w.get(name, 0) for w in weights.values())
-            part[name] = weight.get(name, 0) * whole // total if total else 0
+            part[name] = (2 * weight.get(name, 0) * whole + total) // (2 * total) if total else 0
         yield from _shares(child, {n: v for n, v in part.items() if v})
 
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 
 def preference(victim: Ask) -> tuple[bool, bool, int, int]:
-    """Order of victims: 1. those that agreed to be preempted, 2. not the originator of its application, 3. the newest.
-    """
+    """Order of victims: 1. agreed to be preempted, 2. not the originator of its application, 3. the newest."""
     spec = victim.spec
     return (not spec.allow_preempt_self, spec.originator, -victim.created_ms, -victim.seq)
 
@@ -41,27 +40,32 @@ def search_root(ask: Ask) -> Queue:
     """The queue below which victims are looked for.
 
     Going up from the ask's leaf: the first with `preemption.policy: fence`, or whose own use together with the ask is
-    more than its tightest maximum up to the root (stopping work elsewhere would not help there), else the root.
+    more than its maximum or one above (stopping work elsewhere would not help there), else the root.
     """
     for queue in ask.app.queue.lineage:
         if queue.parent is None or queue.properties.preemption_policy == "fence":
             return queue
-        limit, used = queue.effective_max(), queue.allocated
-        if limit and any(used.get(n, 0) + v > limit[n] for n, v in ask.items if n in limit):
-            return queue
+        used = queue.allocated
+        for above in queue.lineage[:-1]:
+            limit = above.max or {}
+            if any(used.get(n, 0) + v > limit[n] for n, v in ask.items if n in limit):
+                return queue
     raise AssertionError("a lineage ends with the root")
 
 
 def standing_at(ask: Ask, top: Queue) -> dict[Queue, int]:
-    """The ask's priority as each queue from its leaf to `top` lets it count, after that queue's offset or fence."""
+    """The ask's priority as it counts inside each queue from its leaf to `top`: before that queue's own offset.
+
+    An offset or fence holds for comparisons with work outside of its queue; inside, all carry it alike.
+    """
     seen: dict[Queue, int] = {}
     standing = ask.priority
     for queue in ask.app.queue.lineage:
-        rules = queue.properties
-        standing = rules.priority_offset if rules.priority_fence else standing + rules.priority_offset
         seen[queue] = standing
         if queue is top:
             break
+        rules = queue.properties
+        standing = rules.priority_offset if rules.priority_fence else standing + rules.priority_offset
     return seen
 
 

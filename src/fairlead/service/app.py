@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Response
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlead.local.callers import Caller
-from fairlead.service import cluster, errors, logs, metrics, models, settings, works
+from fairlead.service import cluster, configuration, errors, logs, models, settings, usage, works
 from fairlead.service.cluster import problems
 from fairlead.service.desk import Desk, DeskOf, plain, reader_of
 from fairlead.service.models import MOST_BYTES
-from fairlead.service.yunikorn import routes as yunikorn
+from fairlead.service.scrape import CONTENT_TYPE, scrape
+from fairlead.service.yunikorn import table as yunikorn
+from fairlead.service.yunikorn.transport import Front
 
 TOO_LARGE = f"the body is larger than {MOST_BYTES} bytes; send the works in several requests"
 
@@ -47,17 +48,7 @@ async def healthz(desk: DeskOf) -> Response:
 async def figures(desk: DeskOf, reader: Annotated[Caller | None, Depends(reader_of)]) -> Response:
     """Figures for Prometheus."""
     del reader
-    runtime = desk.runtime
-    books, measures, seq = await desk.read(
-        lambda s, w: (metrics.gather(s, w), runtime.measures.copy(), runtime.journal.committed_seq)
-    )
-    healthy = not (runtime.sick or runtime.halted)
-
-    def text() -> bytes:
-        return metrics.render(books, measures, journal_seq=seq, readers=desk.hub.readers, healthy=healthy)
-
-    content = await run_in_threadpool(text)
-    return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(await scrape(desk), media_type=CONTENT_TYPE)
 
 
 def make_app(desk: Desk) -> FastAPI:
@@ -77,9 +68,19 @@ def make_app(desk: Desk) -> FastAPI:
     )
     app.state.desk = desk
     errors.install(app)
-    for router in (works.router, logs.router, cluster.router, settings.router, outside, yunikorn.router):
+    for router in (
+        works.router,
+        logs.router,
+        cluster.router,
+        usage.router,
+        configuration.router,
+        settings.router,
+        outside,
+        *yunikorn.ROUTERS,
+    ):
         app.include_router(router)
     app.add_middleware(Bounded)
+    app.add_middleware(Front, known=tuple(yunikorn.known()))
     _declare_tokens(app)
     return app
 

@@ -16,6 +16,7 @@ from fairlead.core.events import DrainNode, UndrainNode
 from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.runtime import Refusal, Turn
 from fairlead.service import models, views
+from fairlead.service.configuration import status_of
 from fairlead.service.desk import CallerOf, Desk, DeskOf, plain
 from fairlead.service.errors import documented
 from fairlead.service.story import parse_id
@@ -94,6 +95,7 @@ async def info(desk: DeskOf, caller: CallerOf) -> Response:
             "notes": list(recovered.notes),
         },
         "partition_total": total,
+        "config": await status_of(desk),
         "problems": problems(desk),
     }
     return plain(shown)
@@ -108,6 +110,8 @@ def problems(desk: Desk) -> list[str]:
     """What is wrong at the moment, as sentences."""
     runtime = desk.runtime
     found = [runtime.sick, runtime.halted, f"the writer has ended: {runtime.failure}" if runtime.failure else ""]
+    if desk.config_file is not None:
+        found.append(desk.config_file.problem())
     if desk.workplace.strange:
         runs = ", ".join(desk.workplace.strange[:5])
         found.append(f"runs that the journal does not know were found at the start, and stopped: {runs}")

@@ -93,7 +93,23 @@ class ConfigFile:
         for problem in reading.problems:
             log.log(logging.ERROR if problem.severity == "error" else logging.WARNING, "%s", problem)
         if errors or refused:
-            log.error("%s is refused as a whole%s; what is in force stays", self.path, f": {refused}" if refused else "")
+            log.error(
+                "%s is refused as a whole%s; what is in force stays", self.path, f": {refused}" if refused else ""
+            )
+
+    def begin(self, turn: Turn, reading: Reading) -> str:
+        """What the file says when the service starts, in the first turn; why it cannot start like this, or nothing.
+
+        A text that was put in force before is left alone: what was put in force since, in another way, stays. A file
+        that cannot be used stops the start only where nothing else has ever been in force.
+        """
+        history = turn.books.configurations
+        last = history.from_source(self.source)
+        refused, first = "", history.current is None
+        if reading.spec is not None and (last is None or last.checksum != reading.spec.checksum):
+            refused = configure(turn, reading.spec, who=reading.owner, source=self.source).refused
+        self.note(reading, refused)
+        return refused if first else ""
 
     # --- watching ----------------------------------------------------------------------------------------------
 

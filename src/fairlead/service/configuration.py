@@ -40,7 +40,7 @@ def usable(text: str, source: str = "<text>") -> ClusterSpec:
         message = "the text is empty; a queue file needs at least one partition"
         raise ConfigurationError([Problem(source=source, line=1, column=1, path="", message=message)])
     spec = load_text(text, source)
-    if missing := not_yet(spec, source):
+    if missing := not_yet(spec, source, knows_groups=True):
         raise ConfigurationError(missing)
     if all(partition.name != DEFAULT_PARTITION for partition in spec.partitions):
         message = f"this machine belongs to the partition {DEFAULT_PARTITION}, and the file has none of that name"

@@ -10,11 +10,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import msgspec
 from fastapi import Depends, Request, Response
 
+from fairlead.local.access import Whose, whose
 from fairlead.local.callers import Caller
 from fairlead.local.machine import Machine
 from fairlead.local.runs import Capability
@@ -25,6 +26,12 @@ from fairlead.scheduler import Scheduler
 from fairlead.service.identity import Gate
 from fairlead.service.streams import Hub
 from fairlead.service.tokens import Tokens
+from fairlead.service.yunikorn.chronicle import Chronicle
+from fairlead.service.yunikorn.history import History
+from fairlead.service.yunikorn.tail import Streams
+
+if TYPE_CHECKING:
+    from fairlead.service.configfile import ConfigFile
 
 T = TypeVar("T")
 
@@ -39,12 +46,17 @@ class Desk:
     gate: Gate
     tokens: Tokens
     hub: Hub
+    chronicle: Chronicle
     state_dir: Path
     version: str
     pid: int
     started_at_ms: int
     capabilities: Sequence[Capability] = ()
     open_reads: bool = False
+    config_file: ConfigFile | None = None
+    """The watched queue file; None: there is none."""
+    streams: Streams = field(default_factory=Streams)
+    history: History = field(default_factory=History)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def read(self, ask: Callable[[Scheduler, Works], T]) -> T:
@@ -56,9 +68,9 @@ class Desk:
         """Have `act` done in turn; returns when it is durable. Raises `Refusal`."""
         return cast(T, await asyncio.wrap_future(self.runtime.do(act)))
 
-    async def owners(self, keys: Sequence[str]) -> dict[str, int | None]:
-        """The user ids of the owners of some works."""
-        return await self.read(lambda _, works: {key: work.spec.uid for key in keys if (work := works.get(key))})
+    async def owners(self, keys: Sequence[str]) -> dict[str, Whose]:
+        """Whose business some works are."""
+        return await self.read(lambda s, works: {key: whose(s, work) for key in keys if (work := works.get(key))})
 
 
 def desk_of(request: Request) -> Desk:

@@ -85,12 +85,12 @@ def answer(
 
 
 def from_refusal(refusal: Refusal, path: str = "") -> Response:
-    """The response to a refused request; below /ws/ in the shape of Apache YuniKorn."""
+    """The response to a refused request; below /ws/ and /debug/ in the shape of Apache YuniKorn."""
     headers = {"WWW-Authenticate": 'Bearer realm="fairlead"'} if refusal.code == "unauthorized" else {}
     if refusal.code in ("unavailable", "too-many"):
         headers["Retry-After"] = "1"
     status = STATUS.get(refusal.code, 400)
-    if path.startswith("/ws/"):
+    if path.startswith(("/ws/", "/debug/")):
         return as_yunikorn(status, refusal.message, headers)
     return answer(status, refusal.code, refusal.message, refusal.field, refusal.details, headers)
 
@@ -119,7 +119,8 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def fault(request: Request, error: Exception) -> Response:
         log.error("a fault while answering %s %s", request.method, request.url.path, exc_info=error)
-        return answer(500, "internal", f"a fault in the service: {type(error).__name__}; its log says more")
+        message = f"a fault in the service: {type(error).__name__}; its log says more"
+        return from_refusal(Refusal("internal", message), request.url.path)
 
 
 def _from_http(request: Request, error: HTTPException) -> Response:

@@ -1,7 +1,8 @@
 """Routes about the output of work.
 
 Decides which file is read and how far. Never follows a link that a user may have put where the output was: the service
-may have more rights than he. Invariant: what is sent is the output of a work that the caller may see.
+may have more rights than he. Invariant: what is sent is the output of the caller's own work, unless he is an
+administrator of the service; queues have no say in it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from fairlead.local import requests
+from fairlead.local.access import Rights
 from fairlead.local.records import run_key
+from fairlead.local.works import Works
 from fairlead.runtime import Refusal
+from fairlead.scheduler import Scheduler
 from fairlead.service.desk import CallerOf, Desk, DeskOf
 from fairlead.service.errors import documented
 
@@ -56,11 +61,15 @@ async def logs(
 ) -> Response:
     """What a work has written."""
 
-    def look() -> tuple[int, int, bool]:
-        work = desk.workplace.visible(caller, key)
-        return work.attempt, work.spec.uid, work.ended
+    def look(scheduler: Scheduler, works: Works) -> tuple[int, int]:
+        work = requests.visible(works, Rights(caller, scheduler), key)
+        if not caller.may_see(work):
+            raise Refusal(
+                "forbidden", f"what work {key} writes is the business of {work.spec.user}; ask him to show it to you"
+            )
+        return work.attempt, work.spec.uid
 
-    attempt, uid, _ = await desk.read(lambda *_: look())
+    attempt, uid = await desk.read(look)
     if follow:
         following = _follow(desk, key, uid, stream, offset, limit)
         return StreamingResponse(following, media_type="text/plain; charset=utf-8", headers=_HEADERS)

@@ -14,7 +14,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from fairlead.local.works import State, Works
+from fairlead.local.work import State
+from fairlead.local.works import Works
 from fairlead.runtime.measures import BOUNDS, Latency, Measures
 from fairlead.service import views
 

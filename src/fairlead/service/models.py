@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from fairlead.core.resources import INT64_MAX
 from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, TAG_APP_CREATION_TIME, TAG_CREATION_TIME, TAG_FORCE_CREATE
@@ -109,7 +109,7 @@ class WorkDraft(Strict):
         description="The program and its arguments; no shell is involved."
     )
     name: Line = Field("", description="What people call it.")
-    queue: Line = Field("", description="The full path of a leaf queue; empty: the default one, if there is one.")
+    queue: Line = Field("", description="A leaf queue; empty: the placement rules choose, else root.default.")
     priority: Priority = 0
     resources: Annotated[dict[Text, Amount], Field(max_length=64), AfterValidator(_amounts)] = Field(
         default_factory=lambda: {"vcore": 1000},
@@ -140,16 +140,59 @@ class Nothing(Strict):
     """An empty object."""
 
 
-class PriorityChange(Strict):
-    """A new priority for a work that waits."""
+class WorkChange(Strict):
+    """A new priority for a work that waits, or another queue for one that waits or runs."""
 
-    priority: Priority
+    priority: Priority | None = None
+    queue: Annotated[str, Field(min_length=1, max_length=1024), AfterValidator(_one_line)] | None = Field(
+        None, description="The full path of a leaf queue."
+    )
+
+    @model_validator(mode="after")
+    def says_something(self) -> Self:  # noqa: N804 - a model that is there, no class
+        """An empty change is a mistake."""
+        if self.priority is None and self.queue is None:
+            raise ValueError("says nothing; give a priority, a queue, or both")
+        return self
 
 
 class ConfigText(Strict):
     """A queue file."""
 
     text: Annotated[str, Field(max_length=4 * 2**20), AfterValidator(_clean)]
+
+
+Base = Annotated[str, Field(max_length=64)] | None
+_BASE = Field(None, description="The checksum that must be in force, such as `base` of a difference; else 409.")
+
+
+class ConfigReplacement(ConfigText):
+    """A queue file to put in force."""
+
+    base: Base = _BASE
+
+
+class ConfigProposal(Strict):
+    """A queue file, or the number of an earlier version, to compare with what is in force."""
+
+    text: Annotated[str, Field(max_length=4 * 2**20), AfterValidator(_clean)] | None = None
+    version: Annotated[int, Field(ge=1, le=2**31)] | None = None
+
+    @model_validator(mode="after")
+    def names_one(self) -> Self:  # noqa: N804 - a model that is there, no class
+        """Either of the two."""
+        if (self.text is None) == (self.version is None):
+            raise ValueError("give either a text or a version")
+        return self
+
+
+class ConfigRollback(Strict):
+    """Which version to put in force again."""
+
+    version: Annotated[int, Field(ge=1, le=2**31)] | None = Field(
+        None, description="Absent: the one before the one in force."
+    )
+    base: Base = _BASE
 
 
 class TokenRequest(Strict):
@@ -289,11 +332,28 @@ class Nodes(BaseModel):
     nodes: list[NodeView]
 
 
-class ConfigAnswer(BaseModel):
-    """The queue file in force."""
+class ConfigVersion(BaseModel):
+    """A queue file that was put in force."""
+
+    version: int
+    at_ms: int
+    who: str
+    source: str = Field(description="`file PATH`, `api`, `rollback` or `built-in`.")
+    checksum: str
+    origin: int = Field(description="The version whose text it is: itself, or the one that was put back.")
+    in_force: bool
+
+
+class ConfigAnswer(ConfigVersion):
+    """A queue file with its text."""
 
     text: str
-    checksum: str
+
+
+class ConfigHistory(BaseModel):
+    """All versions that are kept, the newest first."""
+
+    versions: list[ConfigVersion]
 
 
 class ConfigProblem(BaseModel):
@@ -305,6 +365,88 @@ class ConfigProblem(BaseModel):
     value: str
     message: str
     severity: str
+
+
+class ConfigFileStatus(BaseModel):
+    """How the watched file stands to what is in force."""
+
+    path: str
+    state: str = Field(description="`in-force`, `differs` (something else was applied since), `refused` or `missing`.")
+    checksum: str | None
+    checked_at_ms: int
+    refused: str = Field(description="Why the scheduler refused it, or empty.")
+    problems: list[ConfigProblem]
+
+
+class ConfigStatus(ConfigVersion):
+    """What is in force, and the file."""
+
+    file: ConfigFileStatus | None
+
+
+class ConfigDifference(BaseModel):
+    """What a queue file would change."""
+
+    model_config = ConfigDict(extra="allow")
+    base: str = Field(description="The checksum of what it was compared with.")
+    base_version: int
+    checksum: str
+    refused: Reason | None = Field(description="Why the scheduler would refuse it; null: it would be applied.")
+    empty: bool = Field(description="Nothing at all would change.")
+    partitions_added: list[str]
+    partitions_removed: list[str]
+    settings: list[dict[str, Any]]
+    queues: list[dict[str, Any]]
+    over: list[dict[str, Any]]
+    would_wait: dict[str, Any]
+    would_wait_for_else: dict[str, Any]
+    would_start: dict[str, Any]
+    would_be_stopped: dict[str, Any]
+    would_fail: dict[str, Any]
+
+
+class UsageRow(BaseModel):
+    """What one user or group uses of one queue and those below it."""
+
+    kind: str
+    name: str
+    queue: str
+    used: dict[str, int]
+    running: int
+    max: dict[str, int] | None = Field(description="What he may use there; null: no limit of his.")
+    max_running: int | None
+
+
+class Usage(BaseModel):
+    """Who uses what."""
+
+    usage: list[UsageRow]
+
+
+class LimitUse(BaseModel):
+    """Somebody to whom a limit applies."""
+
+    name: str
+    used: dict[str, int]
+    running: int
+
+
+class LimitRow(BaseModel):
+    """A limit on a user or a group in one queue and those below it; `*`: each user, or all other groups together."""
+
+    queue: str
+    kind: str
+    name: str
+    limit: str
+    max: dict[str, int] | None
+    max_running: int | None
+    using: list[LimitUse]
+
+
+class Limits(BaseModel):
+    """All limits of the queue file."""
+
+    limits: list[LimitRow]
 
 
 class ConfigVerdict(BaseModel):
@@ -359,6 +501,7 @@ class ServiceView(BaseModel):
     journal: dict[str, Any]
     recovery: dict[str, Any]
     partition_total: dict[str, int]
+    config: ConfigStatus
     problems: list[str] = Field(description="What is wrong at the moment, as sentences; empty when all is well.")
 
 

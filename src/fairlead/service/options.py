@@ -36,7 +36,9 @@ class ServeOptions:
     """How to serve."""
 
     config: Path | None = None
-    """The queue file; None: the one in the journal, or the built-in one the first time."""
+    """The queue file, watched for changes; None: what is in the journal, or the built-in one the first time."""
+    config_poll_s: float = 1.0
+    """Between two looks at it. A change counts when two looks find the same."""
     state_dir: Path = field(default_factory=default_state_dir)
     host: str = "127.0.0.1"
     port: int | None = DEFAULT_PORT

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.metadata
-import importlib.resources
 import logging
 import os
 import signal
@@ -23,26 +22,32 @@ from typing import Any
 
 import uvicorn
 
-from fairlead.config import ConfigurationError, file_text
+from fairlead.config import ConfigurationError, default_text
 from fairlead.core.resources import Resources
-from fairlead.core.specs import ClusterSpec
 from fairlead.journal.format import JournalError
+from fairlead.local.access import Whose, whose
 from fairlead.local.machine import Machine
+from fairlead.local.waits import WaitNotes
 from fairlead.local.workplace import Workplace
-from fairlead.runtime import RecoveryError, Runtime, Turn
+from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
+from fairlead.runtime.configuring import configure
 from fairlead.service import listen
 from fairlead.service.app import make_app
+from fairlead.service.configfile import ConfigFile
+from fairlead.service.configuration import BUILT_IN, usable
 from fairlead.service.desk import Desk
 from fairlead.service.identity import Gate, PeerProtocol
 from fairlead.service.options import Listening, ServeOptions
-from fairlead.service.settings import configure, usable
 from fairlead.service.streams import Hub
 from fairlead.service.tokens import Tokens, TokensError
+from fairlead.service.yunikorn import history
+from fairlead.service.yunikorn.chronicle import Chronicle
 
 log = logging.getLogger("fairlead.service")
 
 STOP_WITHIN_S = 5
 START_WITHIN_S = 300
+WAIT_NOTES_S = 1.0
 
 
 class StartError(Exception):
@@ -85,7 +90,6 @@ def _loop_factory() -> Any:
 
 def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket.socket]]:
     """Everything but the answering of requests; `stack` takes it down again. Raises what `serve` turns into words."""
-    given = _read_config(options)
     state_dir = _state_dir(options)
     version = importlib.metadata.version("fairlead") if _installed() else "0+source"
     as_root = os.geteuid() == 0
@@ -106,8 +110,14 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
     sockets = _listen(options, stack)
     tokens = Tokens(state_dir / "tokens.json")
     gate = Gate(tokens, admins=options.admins, own_uid=os.geteuid(), everybody=as_root)
-    hub = Hub(runtime.journal.path, lambda key: work.spec.uid if (work := place.works.get(key)) else None)
+
+    def whose_key(key: str) -> Whose | None:
+        return whose(runtime.books.scheduler, work) if (work := place.works.get(key)) is not None else None
+
+    hub = Hub(runtime.journal.path, whose_key)
     runtime.subscribe(hub)
+    chronicle = Chronicle(lambda: runtime.books.scheduler)
+    runtime.subscribe(chronicle)
     desk = Desk(
         runtime=runtime,
         workplace=place,
@@ -115,14 +125,16 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
         gate=gate,
         tokens=tokens,
         hub=hub,
+        chronicle=chronicle,
         state_dir=state_dir,
         version=version,
         pid=os.getpid(),
         started_at_ms=time.time_ns() // 1_000_000,
         capabilities=place.machine.capabilities(),
         open_reads=options.open_reads,
+        config_file=ConfigFile(options.config) if options.config is not None else None,
     )
-    _begin(runtime, place, given)
+    _begin(runtime, place, desk.config_file)
     return desk, sockets
 
 
@@ -132,15 +144,6 @@ def _installed() -> bool:
     except importlib.metadata.PackageNotFoundError:
         return False
     return True
-
-
-def _read_config(options: ServeOptions) -> ClusterSpec | None:
-    return usable(file_text(options.config), str(options.config)) if options.config is not None else None
-
-
-def _built_in() -> ClusterSpec:
-    text = importlib.resources.files("fairlead.config").joinpath("default.yaml").read_text("utf-8")
-    return usable(text, "default.yaml")
 
 
 def _state_dir(options: ServeOptions) -> Path:
@@ -182,16 +185,20 @@ def _listen(options: ServeOptions, stack: ExitStack) -> list[socket.socket]:
     return sockets
 
 
-def _begin(runtime: Runtime, place: Workplace[Machine], given: ClusterSpec | None) -> None:
+def _begin(runtime: Runtime, place: Workplace[Machine], file: ConfigFile | None) -> None:
     """Queues, this machine as a node, and what was running: as one turn before all others."""
+    reading = file.read() if file is not None else None
+    if reading is not None and reading.spec is None and runtime.books.configurations.current is None:
+        raise ConfigurationError(list(reading.problems))
     capacity = Resources(place.machine.capacity())
     hostname = socket.gethostname() or "localhost"
 
     def prepare(turn: Turn) -> str:
-        spec = given
-        if spec is None and not turn.scheduler.cluster.checksum:
-            spec = _built_in()
-        refused = configure(turn, spec, "start") if spec is not None else ""
+        refused = ""
+        if file is not None and reading is not None:
+            refused = file.begin(turn, reading)
+        elif turn.books.configurations.current is None:
+            refused = configure(turn, usable(default_text(), "default.yaml"), who="", source=BUILT_IN).refused
         return refused or place.register_node(turn, hostname, capacity)
 
     first = place.open(runtime, prepare)
@@ -237,6 +244,7 @@ class _Server(uvicorn.Server):
         """End the endless streams first, or nobody would ever be done."""
         self._desk.stopping.set()
         self._desk.hub.close()
+        self._desk.streams.close()
         await super().shutdown(sockets)
 
 
@@ -255,9 +263,14 @@ async def answer(options: ServeOptions, desk: Desk, sockets: list[socket.socket]
         timeout_graceful_shutdown=STOP_WITHIN_S,
     )
     server = _Server(config, desk, options.handle_signals)
-    watching = asyncio.create_task(_watch(server, desk, options, sockets))
+    duties = [_watch(server, desk, options, sockets), _note_waits(desk)]
+    if desk.config_file is not None:
+        duties.append(desk.config_file.watch(desk.runtime, options.config_poll_s))
+    duties.append(history.keep(desk.history, lambda: desk.read(lambda s, _: history.count(s, time.time_ns()))))
+    watching = [asyncio.create_task(duty) for duty in duties]
     await server.serve(sockets=sockets)
-    watching.cancel()
+    for task in watching:
+        task.cancel()
     if desk.runtime.failure is not None:
         sys.stderr.write(f"fairlead: the service had to stop: {desk.runtime.failure}\n")
         return 1
@@ -278,6 +291,18 @@ async def _watch(server: _Server, desk: Desk, options: ServeOptions, sockets: li
     while not desk.runtime.ended.is_set():
         await asyncio.sleep(0.5)
     server.should_exit = True
+
+
+async def _note_waits(desk: Desk) -> None:
+    """Have noted, some at a time, what waiting work waits for."""
+    notes = WaitNotes()
+    while True:
+        await asyncio.sleep(WAIT_NOTES_S)
+        works = desk.workplace.works
+        if works.live_count:
+            # While nothing can be recorded there is nothing to note either; the next look does it.
+            with contextlib.suppress(Refusal):
+                await desk.do(lambda turn: notes.look(turn, desk.workplace.works))
 
 
 def _ready(desk: Desk, listening: Listening) -> str:

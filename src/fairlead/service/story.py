@@ -15,9 +15,17 @@ from fairlead.core import decisions as d
 from fairlead.core import events as e
 from fairlead.journal import codec
 from fairlead.journal.format import EVENT, NOTE, SCHEDULE, Record
-from fairlead.local.records import WorkCancelRequested, WorkEnded, WorkStarted, WorkSubmitted
+from fairlead.local.records import (
+    WorkCancelRequested,
+    WorkEnded,
+    WorkRefused,
+    WorkStarted,
+    WorkSubmitted,
+    WorkWaits,
+)
 from fairlead.runtime import Entry
 from fairlead.runtime.books import JournalResumed, ServiceStarted, ServiceStopped
+from fairlead.runtime.configuring import QueuesReconfigured
 
 Told = tuple[str, str, dict[str, Any]]
 """Name of the event, the work it is about (or empty: everybody's business), its fields."""
@@ -91,6 +99,17 @@ def _note(note: Any) -> Iterator[Told]:
                 "resources": work.resources.as_dict(),
             }
             yield "work.submitted", work.key, fields
+        case WorkRefused(key=key):
+            yield "work.refused", key, {"reason": {"code": note.code, "sentence": note.sentence, "queue": note.queue}}
+        case WorkWaits(key=key):
+            yield "work.waits", key, {"reason": {"code": note.code, "sentence": note.sentence}}
+        case QueuesReconfigured():
+            queues = sorted({each.queue for each in note.differences})
+            yield (
+                "config.changed",
+                "",
+                {"version": note.version, "who": note.who, "source": note.source, "queues": queues},
+            )
         case WorkStarted(key=key):
             yield "work.started", key, {"pid": note.pid, "attempt": note.attempt, "gpus": list(note.gpus)}
         case WorkCancelRequested(key=key):
@@ -117,7 +136,7 @@ def _event(event: Any) -> Iterator[Told]:
         case e.RemoveNode():
             yield "node.removed", "", {"node": event.id}
         case e.Configure() if event.who:
-            yield "config.given", "", {"checksum": event.spec.checksum, "who": event.who}
+            yield "config.given", "", {"checksum": event.spec.checksum, "who": event.who, "source": event.source}
 
 
 def _decision(decision: d.Decision) -> Iterator[Told]:
@@ -138,6 +157,9 @@ _DECISIONS: dict[type, Callable[[Any], Told]] = {
     d.Reserved: lambda x: ("work.reserved", x.key, {"node": x.node}),
     d.Unreserved: lambda x: ("work.unreserved", x.key, {"node": x.node}),
     d.PriorityChanged: lambda x: ("work.priority", x.key, {"old": x.old, "new": x.new, "who": x.who}),
+    d.ApplicationAccepted: lambda x: ("work.placed", x.id, {"queue": x.queue}),
+    d.ApplicationMoved: lambda x: ("work.moved", x.id, {"old": x.old, "new": x.new, "who": x.who}),
+    d.QueueChanged: lambda x: (f"queue.{x.change}", "", {"queue": x.queue}),
     d.AskRejected: lambda x: ("work.rejected", x.key, {"reason": x.reason.as_dict()}),
     d.ApplicationRejected: lambda x: ("work.rejected", x.id, {"reason": x.reason.as_dict()}),
     d.NodeAccepted: lambda x: ("node.added", "", {"node": x.id}),

@@ -18,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from fairlead.journal.codec import CodecError
 from fairlead.journal.reader import Reader as JournalReader
+from fairlead.local.access import Whose
 from fairlead.runtime import Entry, Refusal
 from fairlead.service.story import StoryEvent, of_record, tell
 
@@ -33,8 +34,8 @@ HEARTBEAT_S = 15.0
 PAGE = 500
 """Records of history read at once."""
 
-Owner = Callable[[str], int | None]
-"""The user id of a work's owner; None: nobody knows any longer (then only administrators may see it)."""
+Owner = Callable[[str], Whose | None]
+"""Whose business a work is; None: nobody knows any longer (then only administrators may see it)."""
 
 
 class Reader:
@@ -42,12 +43,12 @@ class Reader:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waiting: deque[tuple[StoryEvent, int | None]] = deque()
+        self._waiting: deque[tuple[StoryEvent, Whose | None]] = deque()
         self._wake = asyncio.Event()
         self.overflowed = False
         self.closed = False
 
-    def offer(self, events: Sequence[tuple[StoryEvent, int | None]]) -> None:
+    def offer(self, events: Sequence[tuple[StoryEvent, Whose | None]]) -> None:
         """More events, each with its owner; called by the writer."""
         if self.overflowed or self.closed:
             return
@@ -64,7 +65,7 @@ class Reader:
         except RuntimeError:
             self.closed = True
 
-    async def next(self, timeout_s: float) -> list[tuple[StoryEvent, int | None]]:
+    async def next(self, timeout_s: float) -> list[tuple[StoryEvent, Whose | None]]:
         """What waits; empty after `timeout_s` without anything."""
         if not self._waiting and not self.overflowed and not self.closed:
             try:
@@ -127,8 +128,8 @@ class Hub:
                 reader.nudge()
 
 
-AskOwners = Callable[[Sequence[str]], "asyncio.Future[dict[str, int | None]]"]
-"""Asks the writer for the owners of some works."""
+AskOwners = Callable[[Sequence[str]], "asyncio.Future[dict[str, Whose]]"]
+"""Asks the writer whose business some works are."""
 
 
 async def stream(
@@ -170,7 +171,7 @@ async def _live(reader: Reader, caller: Caller, last: tuple[int, int]) -> AsyncI
 
 async def _history(
     journal: Path, after: tuple[int, int], ask_owners: AskOwners
-) -> AsyncIterator[tuple[StoryEvent, int | None]]:
+) -> AsyncIterator[tuple[StoryEvent, Whose | None]]:
     seq, index = after
     first, last = await run_in_threadpool(_bounds, journal)
     if seq < first - 1 or seq > last:
@@ -207,8 +208,8 @@ def _page(journal: Path, seq: int) -> list[Entry]:
     return found
 
 
-def _visible(event: StoryEvent, owner: int | None, caller: Caller) -> bool:
-    return not event.key or caller.is_admin or owner == caller.uid
+def _visible(event: StoryEvent, owner: Whose | None, caller: Caller) -> bool:
+    return not event.key or caller.is_admin or (owner is not None and owner.is_for(caller))
 
 
 def _frame(event: StoryEvent) -> bytes:

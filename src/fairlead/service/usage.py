@@ -79,12 +79,14 @@ def _limit_rows(partition: Partition) -> Iterator[Plain]:
                 yield _limit_row(partition, path, kind, name, limit, frozenset(named))
 
 
-def _limit_row(
-    partition: Partition, path: str, kind: str, name: str, limit: LimitSpec, named: frozenset[str]
-) -> Plain:
+def _limit_row(partition: Partition, path: str, kind: str, name: str, limit: LimitSpec, named: frozenset[str]) -> Plain:
     ceilings = partition.trackers.ceilings if partition.trackers is not None else {}
     using = [
-        {"name": each.name, "used": {n: v for n, v in sorted(each.used.items()) if v}, "running": len(each.applications)}
+        {
+            "name": each.name,
+            "used": {n: v for n, v in sorted(each.used.items()) if v},
+            "running": len(each.applications),
+        }
         for (its_kind, its_name, queue), each in sorted(ceilings.items(), key=lambda item: item[0])
         if its_kind == kind
         and queue == path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.core.applications import NO_PRIORITY
 from fairlead.core.resources import pruned
 from fairlead.core.specs import DEFAULT_PARTITION
-from fairlead.local.works import State, Work
+from fairlead.local.work import State, Work
 
 if TYPE_CHECKING:
     from fairlead.core.nodes import Node
@@ -78,7 +78,7 @@ def work_reason(work: Work, scheduler: Scheduler) -> Plain | None:
     if work.cancelled_by and work.state in (State.STOPPING, State.CANCELLED):
         return {"code": "cancelled", "sentence": f"cancelled by {work.cancelled_by}", "who": work.cancelled_by}
     if work.state is State.REJECTED:
-        return {"code": "refused", "sentence": work.error, "text": work.error}
+        return {"code": work.refusal_code or "refused", "sentence": work.error, "text": work.error}
     if work.state is State.TIMED_OUT:
         limit = work.spec.time_limit_ms
         return {"code": "timed-out", "sentence": f"stopped after its time limit of {limit} ms", "time_limit_ms": limit}

@@ -1,23 +1,27 @@
 """Routes about work: submit, list, show, cancel, change priority, why.
 
-Decides how requests become works and how works are listed. Never decides who may see what (`callers` does) nor who
-runs. Invariant: an answer to a submission is given once it is durable.
+Decides how requests become works and how works are listed. Never decides who may see what (`local.access` does), where
+work is placed, nor who runs. Invariant: an answer to a submission is given once it is durable.
 """
 
 from __future__ import annotations
 
-import difflib
 import hashlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.core.resources import Resources
-from fairlead.local import accounts
+from fairlead.local import accounts, requests
+from fairlead.local.access import Rights
 from fairlead.local.callers import Caller
+from fairlead.local.placing import SUBMIT_DENIED
 from fairlead.local.records import WorkSpec, run_key
-from fairlead.local.works import ON_THE_MACHINE, State, Work, Works
+from fairlead.local.requests import RefusedWork, Submitted
+from fairlead.local.work import ON_THE_MACHINE, State, Work
+from fairlead.local.works import Works
 from fairlead.runtime import Refusal, Turn
 from fairlead.service import models, views
 from fairlead.service.desk import CallerOf, Desk, DeskOf, plain
@@ -29,7 +33,6 @@ if TYPE_CHECKING:
 router = APIRouter(prefix="/api/v1", tags=["works"])
 LIST_AT_MOST = 1000
 LIST_USUALLY = 100
-DEFAULT_QUEUE = "root.default"
 
 
 @router.post("/works", status_code=201, response_model=models.WorkRows, responses=documented(409, 413, 429))
@@ -45,13 +48,37 @@ async def submit(
     specs = [_spec(draft, caller, account) for draft in body.works]
     digest = hashlib.blake2b(body.model_dump_json().encode(), digest_size=16).hexdigest() if idempotency_key else ""
 
-    def take_in(turn: Turn) -> list[str]:
-        placed = [_with_queue(turn.scheduler, spec, i) for i, spec in enumerate(specs)]
-        return desk.workplace.submit(turn, caller, placed, request=idempotency_key or "", digest=digest)
+    def take_in(turn: Turn) -> Submitted:
+        return requests.submit(desk.workplace.works, turn, caller, specs, request=idempotency_key or "", digest=digest)
 
-    keys = await desk.do(take_in)
-    rows = await desk.read(lambda scheduler, works: [_row_of(works, scheduler, key) for key in keys])
+    submitted = await desk.do(take_in)
+    if submitted.refused:
+        raise _refusal(submitted.refused)
+    rows = await desk.read(lambda scheduler, works: [_row_of(works, scheduler, key) for key in submitted.keys])
     return plain({"works": rows}, 201)
+
+
+def _refusal(refused: Sequence[RefusedWork]) -> Refusal:
+    """What a submission is answered of which some works were refused by the queues: 403 where it is about access."""
+    details = [
+        {
+            "field": _field(each),
+            "code": each.code,
+            "message": each.sentence,
+            "queue": each.queue or None,
+            "key": each.key,
+        }
+        for each in refused
+    ]
+    first = refused[0]
+    more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+    code = "forbidden" if first.code == SUBMIT_DENIED else "invalid"
+    said = f"{first.sentence}{more}; nothing was taken in, the refusal is recorded as work {first.key}"
+    return Refusal(code, said, field=_field(first), details=details)
+
+
+def _field(refused: RefusedWork) -> str:
+    return f"works[{refused.index}].queue" if refused.index is not None else "works"
 
 
 def _spec(draft: models.WorkDraft, caller: Caller, account: accounts.Account) -> WorkSpec:
@@ -73,30 +100,6 @@ def _spec(draft: models.WorkDraft, caller: Caller, account: accounts.Account) ->
     )
 
 
-def _with_queue(scheduler: Scheduler, spec: WorkSpec, index: int) -> WorkSpec:
-    """The same with the full path of an existing leaf. Raises `Refusal` if there is none of that name."""
-    wanted = spec.queue.lower() or DEFAULT_QUEUE
-    if wanted != "root" and not wanted.startswith("root."):
-        wanted = f"root.{wanted}"
-    known = views.leaves(scheduler)
-    if wanted in known:
-        return spec if spec.queue == wanted else _replaced(spec, wanted)
-    if not spec.queue:
-        said = "name a queue: this service has no root.default"
-    elif any(path.startswith(f"{wanted}.") for path in known):
-        said = f"{wanted} has queues below it; name one of them"
-    else:
-        said = f"there is no queue {spec.queue}"
-    close = difflib.get_close_matches(wanted, known, 3, 0.6) or sorted(known)[:8]
-    raise Refusal("invalid", f"{said}, such as {', '.join(close)}", field=f"works[{index}].queue")
-
-
-def _replaced(spec: WorkSpec, queue: str) -> WorkSpec:
-    from dataclasses import replace
-
-    return replace(spec, queue=queue)
-
-
 def _row_of(works: Works, scheduler: Scheduler, key: str) -> dict[str, Any]:
     work = works.get(key)
     if work is None:
@@ -115,12 +118,15 @@ async def list_works(
     limit: Annotated[int, Query(ge=1, le=LIST_AT_MOST)] = LIST_USUALLY,
     after: Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$", description="Only after this key.")] = None,
 ) -> Response:
-    """The caller's works in the order of submission (those of all users, for administrators), page by page."""
+    """The works that the caller may see, in the order of submission, page by page.
+
+    They are his own, those in queues that he administers, and all of them for administrators of the service.
+    """
     wanted = frozenset(state or ())
 
-    def passes(work: Work) -> bool:
+    def passes(work: Work, rights: Rights) -> bool:
         return (
-            caller.may_see(work)
+            rights.may_act(work)
             and (not wanted or work.state in wanted)
             and (user is None or work.spec.user == user)
             and (name is None or work.spec.name == name)
@@ -129,7 +135,8 @@ async def list_works(
 
     def ask(scheduler: Scheduler, works: Works) -> dict[str, Any]:
         source = works.live() if wanted and wanted <= {State.WAITING, *ON_THE_MACHINE} else works
-        found = [work for work in source if passes(work)]
+        rights = Rights(caller, scheduler)
+        found = [work for work in source if passes(work, rights)]
         start = int(after) if after is not None else 0
         page = [work for work in found if int(work.key) > start][: limit + 1]
         more = len(page) > limit
@@ -147,7 +154,7 @@ async def show(key: str, desk: DeskOf, caller: CallerOf) -> Response:
 
 async def full(desk: Desk, caller: Caller, key: str) -> dict[str, Any]:
     """Everything about a piece of work, with what the machine knows."""
-    shown = await desk.read(lambda s, _: views.work_full(desk.workplace.visible(caller, key), s))
+    shown = await desk.read(lambda s, works: views.work_full(requests.visible(works, Rights(caller, s), key), s))
     running = shown["state"] in {s.value for s in ON_THE_MACHINE}
     shown |= await run_in_threadpool(_of_the_machine, desk, key, shown["attempts"], running)
     return shown
@@ -169,21 +176,23 @@ def _of_the_machine(desk: Desk, key: str, attempt: int, running: bool) -> dict[s
 async def cancel(key: str, desk: DeskOf, caller: CallerOf, body: models.Nothing | None = None) -> Response:
     """Let a work end: at once while it waits; otherwise it is told to stop, and killed after its grace."""
     del body
-    return await _change(desk, key, lambda turn: desk.workplace.cancel(turn, caller, key))
+    await desk.do(lambda turn: requests.cancel(desk.workplace.works, turn, caller, key))
+    return plain(await desk.read(lambda scheduler, works: _row_of(works, scheduler, key)))
 
 
 @router.patch("/works/{key}", response_model=models.WorkRow, responses=documented(404, 409))
-async def change(key: str, body: models.PriorityChange, desk: DeskOf, caller: CallerOf) -> Response:
-    """Change the priority of a work that waits."""
-    return await _change(desk, key, lambda turn: desk.workplace.set_priority(turn, caller, key, body.priority))
+async def change(key: str, body: models.WorkChange, desk: DeskOf, caller: CallerOf) -> Response:
+    """Change the priority of a work that waits, or put a work that waits or runs into another queue, or both."""
 
+    def act(turn: Turn) -> str:
+        return requests.change(desk.workplace.works, turn, caller, key, priority=body.priority, queue=body.queue)
 
-async def _change(desk: Desk, key: str, act: Any) -> Response:
-    await desk.do(act)
+    if refused := await desk.do(act):
+        raise Refusal("conflict", refused, field="queue")
     return plain(await desk.read(lambda scheduler, works: _row_of(works, scheduler, key)))
 
 
 @router.get("/works/{key}/why", response_model=models.Why, responses=documented(404))
 async def why(key: str, desk: DeskOf, caller: CallerOf) -> Response:
     """Why a work waits (or why it stopped), with the numbers."""
-    return plain(await desk.read(lambda s, _: views.work_why(desk.workplace.visible(caller, key), s)))
+    return plain(await desk.read(lambda s, works: views.work_why(requests.visible(works, Rights(caller, s), key), s)))

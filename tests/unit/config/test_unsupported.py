@@ -13,20 +13,7 @@ PARTITION = "partitions: [{queues: [{name: root, submitacl: '*'}], %s}]"
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        (PARTITION % "preemption: {quotapreemptionenabled: true}", "partitions[0].preemption.quotapreemptionenabled"),
         (PARTITION % "usergroupresolver: {type: os}", "partitions[0].usergroupresolver"),
-        (
-            OPEN % "properties: {preemption.policy: fence}",
-            'partitions[0].queues[0].queues[0].properties["preemption.policy"]',
-        ),
-        (
-            OPEN % "properties: {preemption.delay: 5s}",
-            'partitions[0].queues[0].queues[0].properties["preemption.delay"]',
-        ),
-        (
-            OPEN % "properties: {quota.preemption.delay: 5s}",
-            'partitions[0].queues[0].queues[0].properties["quota.preemption.delay"]',
-        ),
     ],
 )
 def test_what_would_be_ignored_is_refused_with_its_place(text: str, place: str) -> None:
@@ -58,3 +45,10 @@ def test_a_spec_that_was_not_read_from_text_is_checked_too() -> None:
     root = QueueSpec(name="root", parent=True, submit_acl="*")
     (problem,) = not_yet(ClusterSpec(partitions=(PartitionSpec(root=root, user_group_resolver="os"),)))
     assert problem.path == "partitions[0].usergroupresolver"
+
+
+def test_groups_of_the_system_are_for_places_that_know_its_users() -> None:
+    """There `os` is what is done; another resolver is refused there too."""
+    system, ldap = (load_text(PARTITION % f"usergroupresolver: {{type: {kind}}}") for kind in ("os", "ldap"))
+    assert not_yet(system, knows_groups=True) == []
+    assert len(not_yet(ldap, knows_groups=True)) == 1

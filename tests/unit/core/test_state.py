@@ -10,7 +10,7 @@ import pytest
 
 from fairlead.core import state
 from fairlead.core.applications import Application, Ask
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, DrainNode, Release
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, DrainNode, Release
 from fairlead.core.nodes import Node
 from fairlead.core.partition import Partition
 from fairlead.core.queues import Queue
@@ -112,3 +112,41 @@ def test_a_state_of_another_version_is_refused() -> None:
     """With both versions in the message."""
     with pytest.raises(ValueError, match="version 99"):
         Scheduler.load(_busy().dump() | {"version": 99})
+
+
+def _again(s: Scheduler) -> dict[str, Any]:
+    return Scheduler.load(json.loads(json.dumps(s.dump()))).dump()
+
+
+def test_an_ended_application_keeps_the_name_of_a_queue_that_is_gone() -> None:
+    """What ended in a queue is still shown there after the queue was removed and the state was loaded."""
+    s = _one_queue(PreemptionSpec(enabled=False))
+    s.handle(Release("low", "l", Cause.FINISHED), 2)
+    s.schedule(60_000, 0)
+    s.handle(Configure(ClusterSpec(partitions=(PartitionSpec(root=QueueSpec(name="root", parent=True)),))), 60_001)
+    s.schedule(100_000, 0)
+    (_, ended), *_ = s.dump()["partitions"][0]["ended"]
+    assert ended["queue"] == "root.a"
+    assert "root.a" not in [q.path for q in s.cluster.partitions["default"].root.walk()]
+    assert _again(s) == s.dump()
+
+
+def test_victims_that_have_left_are_not_written() -> None:
+    """A preemptor waits only for those who are still there."""
+    s = _one_queue(PreemptionSpec(rule="priority"))
+    s.handle(AddApplication(ApplicationSpec(id="high", queue="root.a")), 2)
+    s.handle(AddAsks((AskSpec(application="high", key="h", resources=Resources({"vcore": 2}), priority=9),)), 2)
+    s.schedule(3)
+    assert s.cluster.partitions["default"].applications["high"].asks["h"].victims
+    s.handle(Release("low", "l", Cause.PREEMPTED_BY_SCHEDULER), 4)
+    assert _again(s) == s.dump()
+
+
+def _one_queue(preemption: PreemptionSpec) -> Scheduler:
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=preemption),)))
+    s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 2}))), 0)
+    s.handle(AddApplication(ApplicationSpec(id="low", queue="root.a")), 0)
+    s.handle(AddAsks((AskSpec(application="low", key="l", resources=Resources({"vcore": 2})),)), 0)
+    s.schedule(1)
+    return s

@@ -1,4 +1,4 @@
-"""Usage of users and groups as the REST reads show it: the figures of a run of Apache YuniKorn's core, in order of name."""
+"""Usage of users and groups as the REST reads show it: figures of a run of Apache YuniKorn, in order of name."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def books(s: Scheduler) -> Partition:
     return s.cluster.partitions["default"]
 
 
-def level(path: str, used: int = 0, apps: tuple[str, ...] = (), children: tuple[Any, ...] = (), **limit: Any) -> dict[str, Any]:
+def level(
+    path: str, used: int = 0, apps: tuple[str, ...] = (), children: tuple[Any, ...] = (), **limit: Any
+) -> dict[str, Any]:
     """One row of a tree."""
     row: dict[str, Any] = {"queuePath": path}
     if used:
@@ -77,7 +79,10 @@ ALICE_A = {"maxApplications": 2}
 def test_users_with_limits_are_shown_before_they_have_anything() -> None:
     """With the wildcard where it holds for them; nobody else is known yet."""
     assert usage_users(books(cluster(True))) == [
-        {"userName": "alice", "queues": level("root", children=(level("root.p", children=(level("root.p.a", **ALICE_A),)),), **NINE)},
+        {
+            "userName": "alice",
+            "queues": level("root", children=(level("root.p", children=(level("root.p.a", **ALICE_A),)),), **NINE),
+        },
         {"userName": "bob", "queues": level("root", children=(level("root.p", **BOB_P),), **NINE)},
     ]
 

@@ -21,7 +21,8 @@ from fairlead.local.records import (
     run_key,
 )
 from fairlead.local.runs import RunReport
-from fairlead.local.works import ENDED, LIVE, TRANSITIONS, State, Works, WorksError, state_after
+from fairlead.local.work import ENDED, LIVE, TRANSITIONS, State, WorksError, state_after
+from fairlead.local.works import Works
 
 
 def spec(key: str = "1", **changes: Any) -> WorkSpec:
@@ -72,6 +73,7 @@ def test_work_waits_runs_and_succeeds() -> None:
     assert (work.state, work.exit_code, work.cpu_ms, work.node, work.pid) == (State.SUCCEEDED, 0, 12, "n1", 77)
     assert [(h.at_ms, h.what) for h in work.history] == [
         (100, "submitted"),
+        (200, "placed"),
         (200, "allocated"),
         (206, "started"),
         (300, "succeeded"),

@@ -60,7 +60,14 @@ def cluster(spec: ClusterSpec, cores: int = 100) -> Scheduler:
     return s
 
 
-def submit(s: Scheduler, app: str, count: int, user: str = "alice", groups: tuple[str, ...] = ("devs",), queue: str = "root.p.a") -> None:
+def submit(
+    s: Scheduler,
+    app: str,
+    count: int,
+    user: str = "alice",
+    groups: tuple[str, ...] = ("devs",),
+    queue: str = "root.p.a",
+) -> None:
     """An application with so many asks of one core."""
     s.handle(AddApplication(ApplicationSpec(id=app, queue=queue, user=user, groups=groups)), 0)
     ask(s, app, count)
@@ -182,7 +189,9 @@ def test_limits_of_queues_written_in_capitals_hold() -> None:
 
 def test_partitions_do_not_share_limits() -> None:
     """What a user has in one says nothing about the other."""
-    root = QueueSpec(name="root", parent=True, submit_acl="*", limits=(limit("alice", 2),), queues=(QueueSpec(name="q"),))
+    root = QueueSpec(
+        name="root", parent=True, submit_acl="*", limits=(limit("alice", 2),), queues=(QueueSpec(name="q"),)
+    )
     s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root), PartitionSpec(name="other", root=root))))
     for part in ("default", "other"):
         s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 9000}), partition=part)), 0)
@@ -364,7 +373,9 @@ def test_a_raised_limit_lets_more_start_and_a_lowered_one_stops_nobody() -> None
     ],
     ids=["new", "new wildcard", "gone", "wildcard gone", "wildcard instead", "another stays", "named instead"],
 )
-def test_other_user_limits_hold_at_once_for_what_runs(before: list[LimitSpec], after: list[LimitSpec], more: int) -> None:
+def test_other_user_limits_hold_at_once_for_what_runs(
+    before: list[LimitSpec], after: list[LimitSpec], more: int
+) -> None:
     """Two run; how many more start."""
     s = cluster(tree(p=before))
     submit(s, "x", 2)
@@ -411,6 +422,17 @@ def test_an_application_that_nobody_looked_at_yet_comes_under_the_new_limits() -
     submit(s, "x", 9)
     reload(s, tree(p=[limit("%devs", 3)]))
     assert started(s) == {"x": 3}
+
+
+def test_an_application_that_ran_empty_is_taken_for_a_new_one() -> None:
+    """When it comes back, it counts for the group that comes first by then."""
+    s = cluster(tree(root=[limit("%devs", 3)]))
+    submit(s, "x", 1)
+    started(s)
+    reload(s, tree(root=[limit("%devs", 3)], a=[limit("%ops", 1), limit("%*", 2)]))
+    release(s, "x-0")
+    ask(s, "x", 9, "x-more")
+    assert started(s) == {"x": 2}
 
 
 def test_a_dropped_group_limit_takes_what_runs_along_to_the_next_group() -> None:

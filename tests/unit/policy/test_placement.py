@@ -59,6 +59,7 @@ BAD_NAME = "! failed to place application app: invalid queue name"
         (True, "x" * 65, BAD_NAME),
         (True, "root.@recovery@", NO_RULE),
         (True, "@recovery@", NO_RULE),
+        (True, "root.@Recovery@.x", "! failed to create rule based queue root.@Recovery@.x for application app"),
         (True, "root.leaf.x", "! failed to create rule based queue root.leaf.x for application app\ncreation of queue"),
         (True, "root." + ".".join(["q"] * 64), "! failed to create rule based queue"),
     ],
@@ -168,6 +169,12 @@ def test_the_recovery_queue_takes_nobody_else() -> None:
     assert place(s, "x", tags=FORCE) == "root.@recovery@"
     assert place(s, "root.@recovery@", id="app2").endswith("no placement rule matched")
     assert place(s, "root.@recovery@", id="app3", tags=FORCE) == "root.@recovery@"
+
+
+def test_a_recovery_queue_of_the_file_that_is_a_parent_takes_nobody() -> None:
+    """Applications are in leaves, forced or not."""
+    s = scheduler(None, [{"name": "@recovery@", "parent": True}])
+    assert place(s, "x", tags=FORCE) == "! failed to find queue root.@recovery@ for application app"
 
 
 def test_without_a_user_only_forced_ones_are_taken() -> None:

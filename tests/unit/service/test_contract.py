@@ -11,7 +11,7 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 pytestmark = pytest.mark.real
-ENDLESS = {"/api/v1/events"}
+ENDLESS = {"/api/v1/events", "/ws/v1/events/stream"}
 EXAMPLES = 12
 # What a schema cannot say (a queue that exists, a text that is a queue file) may be refused: `positive_data_acceptance`
 # is left out, all other checks are made.

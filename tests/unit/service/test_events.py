@@ -69,7 +69,13 @@ def test_what_happens_is_told_as_it_happens(served: Any) -> None:
     with listening(served) as events:
         key = served.submit("/bin/true", name="told")
         told = [e for e in events.until("work.ended", key) if e["data"].get("key") == key]
-    assert [e["event"] for e in told] == ["work.submitted", "work.allocated", "work.started", "work.ended"]
+    assert [e["event"] for e in told] == [
+        "work.submitted",
+        "work.placed",
+        "work.allocated",
+        "work.started",
+        "work.ended",
+    ]
     assert [e["id"] for e in told] == sorted((e["id"] for e in told), key=lambda i: tuple(map(int, i.split("."))))
     assert (told[0]["data"]["name"], told[-1]["data"]["state"]) == ("told", "succeeded")
     assert all(e["data"]["seq"] == int(e["id"].split(".")[0]) for e in told)

@@ -44,7 +44,7 @@ def test_work_runs_and_its_story_can_be_read(served: Any) -> None:
     shown = served.wait(key)
     assert (shown["state"], shown["exit_code"], shown["name"], shown["tags"]) == ("failed", 3, "story", {"a": "b"})
     assert shown["env"] == ["COLOUR"], "names only, never values"
-    assert [entry["what"] for entry in shown["history"]] == ["submitted", "allocated", "started", "failed"]
+    assert [entry["what"] for entry in shown["history"]] == ["submitted", "placed", "allocated", "started", "failed"]
     assert shown["enforcement"]
     out = served.call("GET", f"/api/v1/works/{key}/logs")
     assert out.body == f"out {key} blue\n".encode()

@@ -133,8 +133,7 @@ def test_a_refused_configuration_is_the_result(where: str) -> None:
 
 def test_a_configuration_that_would_be_ignored_is_refused() -> None:
     """What the scheduler does not act on yet is said, not passed over."""
-    rule = {"name": "tag", "value": "namespace", "create": True}
-    answer = run(config=CONFIG.replace("  queues:", f"  placementrules: {json.dumps([rule])}\n  queues:", 1))
+    answer = run(config=CONFIG.replace("  queues:", "  usergroupresolver: {type: os}\n  queues:", 1))
     assert "not yet" in answer["result"]["rejected"]
 
 

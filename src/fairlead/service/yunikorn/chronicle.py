@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.decisions import ApplicationAccepted, ApplicationChanged, ApplicationRejected, AskRejected, Decision
 from fairlead.core.events import AddApplication
+from fairlead.insight.records import Change, Detail, Record
 from fairlead.insight.scribe import Scribe
 from fairlead.journal.format import EVENT, NOTE
 from fairlead.service.yunikorn.ring import Ring
@@ -36,7 +37,9 @@ class Chronicle:
         """Names this run of the service: numbers of records begin anew with each."""
         self.ring = ring or Ring()
         self.counts: Counter[str] = Counter()
-        """How often since the start: `submitted`, `accepted`, `rejected`, `ask-rejected`, and `PATH state` of ends."""
+        """How often since the start: `submitted`, `accepted`, `rejected`, `ask-rejected`."""
+        self.by_queue: Counter[tuple[str, str]] = Counter()
+        """How often since the start, by path: `completed`, `failed` applications, `allocated`, `released` ones."""
         self.failure = ""
         self._books = books
         self._scribe = Scribe(books())
@@ -53,31 +56,39 @@ class Chronicle:
 
     def _tell(self, entries: Sequence[Entry]) -> None:
         books, scribe = self._books(), self._scribe
-        records = []
+        records: list[Record] = []
         for entry in entries:
             if entry.kind == NOTE:
                 continue
             event = entry.what if entry.kind == EVENT else None
-            self._count(event, entry.decisions)
+            self._count_event(event, entry.decisions)
             records += scribe.write(entry.at_ms, event, entry.decisions, books)
         if entries:
             records += scribe.look_at_new(entries[-1].at_ms, books)
         if records:
+            self._count_allocations(records)
             self.ring.add(records)
 
-    def _count(self, event: object, decisions: Sequence[Decision]) -> None:
-        counts = self.counts
-        if isinstance(event, AddApplication):
-            counts["submitted"] += 1
+    def _count_event(self, event: object, decisions: Sequence[Decision]) -> None:
+        self.counts["submitted"] += isinstance(event, AddApplication)
         for decision in decisions:
-            kind = type(decision)
-            if kind is ApplicationChanged and decision.state in ("Completed", "Failed"):  # type: ignore[union-attr]
-                app = self._scribe.apps.get(decision.id)  # type: ignore[union-attr]
-                path = app.queue if app is not None else ""
-                counts[f"{path} {decision.state.lower()}"] += 1  # type: ignore[union-attr]
-            elif kind is ApplicationAccepted:
-                counts["accepted"] += 1
-            elif kind is ApplicationRejected:
-                counts["rejected"] += 1
-            elif kind is AskRejected:
-                counts["ask-rejected"] += 1
+            what = _COUNTED.get(type(decision))
+            if what is not None:
+                self.counts[what] += 1
+            elif type(decision) is ApplicationChanged and decision.state in ("Completed", "Failed"):
+                app = self._scribe.apps.get(decision.id)
+                if app is not None:
+                    self.by_queue[app.queue, decision.state.lower()] += 1
+
+    def _count_allocations(self, records: Sequence[Record]) -> None:
+        """The use of users is told with the queue, once for each allocation that begins or ends."""
+        for record in records:
+            if record.detail == Detail.UG_USER_RESOURCE:
+                self.by_queue[record.reference, "allocated" if record.change == Change.ADD else "released"] += 1
+
+
+_COUNTED = {
+    ApplicationAccepted: "accepted",
+    ApplicationRejected: "rejected",
+    AskRejected: "ask-rejected",
+}

@@ -63,6 +63,7 @@ def gather(scheduler: Scheduler, chronicle: Chronicle) -> dict[str, Any]:
         "allocated": sum(part.allocation_count for part in partitions),
         "released": sum(part.released_count for part in partitions),
         "counts": Counter(chronicle.counts),
+        "by_queue": Counter(chronicle.by_queue),
         "events": (chronicle.ring.told, chronicle.ring.kept),
     }
 
@@ -119,9 +120,8 @@ def _queues(books: Mapping[str, Any]) -> Iterable[Family]:
     amounts: Samples = []
     for path, counted in books["states"].items():
         apps += [("", (("queue", path), ("state", state)), counted[state]) for state in STATES]
-    for key, value in sorted(books["counts"].items()):
-        path, _, state = key.rpartition(" ")
-        if path:
+    for (path, state), value in sorted(books["by_queue"].items()):
+        if state in ("completed", "failed"):
             ended.append(("", (("queue", path), ("state", state)), value))
     for path, figures in books["queues"].items():
         for (kind, resource), value in sorted(figures.items()):
@@ -130,7 +130,7 @@ def _queues(books: Mapping[str, Any]) -> Iterable[Family]:
     yield "yunikorn_queue_app_total", "counter", "Applications of a queue that ended since the service started.", ended
     yield "yunikorn_queue_resource", "gauge", "vcore in thousandths, memory in bytes.", amounts
     for path in books["queues"]:
-        counts = {state: books["counts"][f"{path} {state}"] for state in ("allocated", "released")}
+        counts = {state: books["by_queue"][path, state] for state in ("allocated", "released")}
         name = f"yunikorn_{formatted(path)}_queue_container"
         yield name, "counter", "Allocations of a queue since the service started.", _by("state", counts)
 

@@ -22,76 +22,52 @@ Check = dict[str, Any]
 def health(scheduler: Scheduler, *, faults: int, problems: Iterable[str]) -> dict[str, Any]:
     """All checks. `faults`: faults in the program so far; `problems`: what is wrong with the service now."""
     partitions = list(scheduler.cluster.partitions.values())
-    nodes = [node for part in partitions for node in part.nodes.nodes.values()]
-    wrong = list(problems)
+    wrong = "; ".join(problems)
     checks = [
         _check("Scheduling errors", "no fault stopped a request or a run", f"{faults} faults so far", not faults),
-        _check("Service", "records can be written and scheduling runs", _listed("problems", wrong), not wrong),
-        _names(
-            "Negative resources",
-            "nothing in use in a queue is below zero",
-            "queues",
-            [q.path for part in partitions for q in part.root.walk() if any(v < 0 for v in q.allocated.values())],
-        ),
-        _names(
-            "Negative resources",
-            "nothing in use on a node is below zero",
-            "nodes",
-            [node.id for node in nodes if any(v < 0 for v in node.allocated.values())],
-        ),
-        _names(
-            "Consistency of data",
-            "no more is in use on a node than it has",
-            "nodes",
-            [node.id for node in nodes if any(v > node.total.get(n, 0) for n, v in node.allocated.items())],
-        ),
-        _names(
-            "Consistency of data",
-            "a partition has what its nodes have together",
-            "partitions",
-            [part.name for part in partitions if pruned(part.nodes.total) != _sum(n.total for n in _nodes(part))],
-        ),
-        _names(
-            "Consistency of data",
-            "what a node has is in use, used by others, or available",
-            "nodes",
-            [node.id for node in nodes if _unbalanced(node)],
-        ),
-        _names(
-            "Consistency of data",
-            "what is in use on a node is the sum of its allocations",
-            "nodes",
-            [node.id for node in nodes if pruned(node.allocated) != _sum(dict(a.items) for a in node.allocations)],
-        ),
+        _check("Service", "records can be written and scheduling runs", f"problems: [{wrong}]", not wrong),
+        *_amounts(partitions),
         _reservations(partitions),
-        _names(
-            "Orphan allocation on node check",
-            "every allocation on a node belongs to an application that lives",
-            "allocations",
-            [
-                f"{node.id}: {ask.key}"
-                for part in partitions
-                for node in _nodes(part)
-                for ask in node.allocations
-                if part.applications.get(ask.app.id) is not ask.app or ask.app.asks.get(ask.key) is not ask
-            ],
-        ),
-        _names(
-            "Orphan allocation on app check",
-            "every allocation of an application is on a node that is there",
-            "allocations",
-            [
-                f"{app.id}: {ask.key}"
-                for part in partitions
-                for app in part.applications.values()
-                for ask in app.allocated_asks()
-                if ask.node is None
-                or ask not in ask.node.allocations
-                or part.nodes.nodes.get(ask.node.id) is not ask.node
-            ],
-        ),
+        *_orphans(partitions),
     ]
     return {"Healthy": all(check["Succeeded"] for check in checks), "HealthChecks": checks}
+
+
+def _amounts(partitions: list[Partition]) -> Iterable[Check]:
+    """Whether amounts are possible, and the sums of their parts."""
+    nodes = [node for part in partitions for node in _nodes(part)]
+    queues = [queue for part in partitions for queue in part.root.walk()]
+    negative, consistent = "Negative resources", "Consistency of data"
+    below = [queue.path for queue in queues if any(v < 0 for v in queue.allocated.values())]
+    yield _names(negative, "nothing in use in a queue is below zero", "queues", below)
+    below = [node.id for node in nodes if any(v < 0 for v in node.allocated.values())]
+    yield _names(negative, "nothing in use on a node is below zero", "nodes", below)
+    over = [node.id for node in nodes if any(v > node.total.get(n, 0) for n, v in node.allocated.items())]
+    yield _names(consistent, "no more is in use on a node than it has", "nodes", over)
+    off = [part.name for part in partitions if pruned(part.nodes.total) != _sum(n.total for n in _nodes(part))]
+    yield _names(consistent, "a partition has what its nodes have together", "partitions", off)
+    off = [n.id for n in nodes if pruned(n.total) != _sum((n.allocated, n.occupied, n.available))]
+    yield _names(consistent, "what a node has is in use, used by others, or available", "nodes", off)
+    off = [n.id for n in nodes if pruned(n.allocated) != _sum(dict(a.items) for a in n.allocations)]
+    yield _names(consistent, "what is in use on a node is the sum of its allocations", "nodes", off)
+
+
+def _orphans(partitions: list[Partition]) -> Iterable[Check]:
+    """Whether nodes and applications agree on what runs."""
+    on_nodes, of_apps = [], []
+    for part in partitions:
+        for node in _nodes(part):
+            lost = [ask for ask in node.allocations if part.applications.get(ask.app.id) is not ask.app]
+            on_nodes += [f"{node.id}: {ask.key}" for ask in lost]
+        for app in part.applications.values():
+            for ask in app.allocated_asks():
+                home = part.nodes.nodes.get(ask.node.id) if ask.node is not None else None
+                if home is not ask.node or home is None or ask not in home.allocations:
+                    of_apps.append(f"{app.id}: {ask.key}")
+    text = "every allocation on a node belongs to an application that lives"
+    yield _names("Orphan allocation on node check", text, "allocations", on_nodes)
+    text = "every allocation of an application is on a node that is there"
+    yield _names("Orphan allocation on app check", text, "allocations", of_apps)
 
 
 def _check(name: str, description: str, diagnosis: str, succeeded: bool) -> Check:
@@ -115,10 +91,6 @@ def _sum(books: Iterable[Book]) -> Book:
     for book in books:
         add_to(total, tuple(book.items()))
     return pruned(total)
-
-
-def _unbalanced(node: Node) -> bool:
-    return pruned(node.total) != _sum((node.allocated, node.occupied, node.available))
 
 
 def _reservations(partitions: list[Partition]) -> Check:

@@ -1,212 +1,240 @@
-"""Routes of /ws/v1: clusters, partitions, queues, nodes, applications of a partition.
+"""Routes of /ws/v1 about clusters, partitions, queues, nodes and the configuration.
 
-Decides statuses, error texts and headers as Apache YuniKorn's REST interface does. Never changes anything. Over TCP it
-wants a token like everything else, unless the service was told to let everybody read.
-
-Users see no one else's work through it: who is no administrator gets his own applications, and nodes without the works
-of others.
+Decides statuses and error texts as Apache YuniKorn's REST interface does. Never changes anything. Over TCP it wants a
+token like everything else, unless the service was told to let everybody read.
 """
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable
 from typing import Annotated, Any
 
-import msgspec
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
 
-from fairlead.core.lifecycle import State
-from fairlead.core.partition import Partition
-from fairlead.local.callers import Caller
-from fairlead.runtime import Refusal
+from fairlead.config import ConfigurationError, Problem, check_text, load_text
+from fairlead.config.show import as_tree, as_yaml
+from fairlead.core.names import QUEUE_NAME_RULE, is_queue_name
+from fairlead.core.queues import Queue
+from fairlead.core.specs import ClusterSpec
 from fairlead.scheduler import Scheduler
-from fairlead.service.desk import Desk, DeskOf, reader_of
-from fairlead.service.errors import ErrorAnswer
-from fairlead.service.yunikorn import shapes
-
-HEADERS = {
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Allow-Methods": "GET, OPTIONS",
-    "Access-Control-Allow-Headers": "X-Requested-With,Content-Type,Accept,Origin",
-}
-CONTENT_TYPE = "application/json; charset=UTF-8"
-GZIP_FROM = 1400
-ACTIVE = (State.NEW, State.ACCEPTED, State.STARTING, State.RUNNING, State.COMPLETING, State.FAILING, State.RESUMING)
-
-ERROR_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "status_code": {"type": "integer"},
-        "message": {"type": "string"},
-        "description": {"type": "string"},
-    },
-    "required": ["status_code", "message", "description"],
-}
-
-
-def _described(what: str, many: bool = True) -> dict[int | str, dict[str, Any]]:
-    shape: dict[str, Any] = {"type": "object"}
-    error = {"content": {"application/json": {"schema": ERROR_SCHEMA}}}
-    body = {"type": "array", "items": shape} if many else shape
-    return {
-        200: {"description": what, "content": {"application/json": {"schema": body}}},
-        400: {"description": "A parameter has no meaning.", **error},
-        401: {"description": "Over TCP a token is needed.", **error},
-        403: {"description": "This service is not for the caller.", **error},
-        404: {"description": "There is no such partition.", **error},
-        422: {"description": "A parameter has no meaning here.", "model": ErrorAnswer},
-        503: {"description": "The service is stopping.", **error},
-    }
-
-
-class _Plainly(Exception):
-    """An error in YuniKorn's shape."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status, self.message = status, message
-
-
-def reader(request: Request) -> Caller | None:
-    """Who reads; None: everybody may."""
-    return reader_of(request)
-
+from fairlead.service.configuration import usable
+from fairlead.service.desk import Desk, DeskOf
+from fairlead.service.yunikorn import node_shapes, shapes, transport
+from fairlead.service.yunikorn.describe import described, text
+from fairlead.service.yunikorn.readers import Reader, Sees, partition_of, read, sees
+from fairlead.service.yunikorn.transport import Plainly
 
 router = APIRouter(prefix="/ws/v1", tags=["yunikorn"])
-Reader = Annotated["Caller | None", Depends(reader)]
 
 
-def _answer(request: Request, status: int, content: Any) -> Response:
-    body = msgspec.json.encode(content, order="sorted") + b"\n"
-    headers = dict(HEADERS)
-    if len(body) >= GZIP_FROM and _wants_gzip(request.headers.get("accept-encoding", "")):
-        body = gzip.compress(body, 5)
-        headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-    headers["Content-Type"] = CONTENT_TYPE
-    return Response(body, status, headers)
+def build_of(desk: Desk) -> dict[str, str]:
+    """What this program is."""
+    return {"buildVersion": desk.version, "buildDate": "", "isPluginVersion": "false"}
 
 
-def _wants_gzip(accepted: str) -> bool:
-    for part in accepted.split(","):
-        name, _, quality = part.strip().partition(";")
-        if name.strip().lower() == "gzip":
-            return quality.replace(" ", "") != "q=0"
-    return False
+def cluster_list(desk: Desk, scheduler: Scheduler) -> list[dict[str, Any]]:
+    """One entry a partition."""
+    parts = scheduler.cluster.partitions.values()
+    return [shapes.cluster(part, desk.started_at_ms, build_of(desk)) for part in parts]
 
 
-async def _ask(desk: Desk, request: Request, ask: Callable[[Scheduler], Any]) -> Response:
-    try:
-        return _answer(request, 200, await desk.read(lambda scheduler, _: ask(scheduler)))
-    except _Plainly as error:
-        status, message = error.status, error.message
-    except Refusal as refusal:
-        status, message = 503, refusal.message
-    return _answer(request, status, {"status_code": status, "message": message, "description": message})
+def partition_list(desk: Desk, scheduler: Scheduler) -> list[dict[str, Any]]:
+    """All partitions."""
+    return [shapes.partition(part, desk.started_at_ms) for part in scheduler.cluster.partitions.values()]
 
 
-def _partition(scheduler: Scheduler, name: str) -> Partition:
-    found = scheduler.cluster.partitions.get(name)
-    if found is None:
-        raise _Plainly(404, "Partition not found")
-    return found
-
-
-def _sees(desk: Desk, who: Caller | None) -> Callable[[str], bool]:
-    """Whether the reader may see the application of this id."""
-    if who is None or who.is_admin:
-        return lambda _: True
-
-    def may_see(key: str) -> bool:
-        work = desk.workplace.works.get(key)
-        return work is not None and who.may_see(work)
-
-    return may_see
-
-
-def _without_others(node: dict[str, Any], may_see: Callable[[str], bool]) -> dict[str, Any]:
-    """A node without the works that the reader may not see."""
-    running = [each for each in node.pop("allocations", ()) if may_see(each["applicationId"])]
-    reserved = [key for key in node.pop("reservations", ()) if may_see(key)]
-    return node | ({"allocations": running} if running else {}) | ({"reservations": reserved} if reserved else {})
-
-
-@router.get("/clusters", response_class=Response, responses=_described("One entry a partition."))
+@router.get("/clusters", response_class=Response, responses=described("One entry a partition."))
 async def clusters(request: Request, desk: DeskOf, who: Reader) -> Response:
     """The clusters."""
     del who
-    build = {"buildVersion": desk.version, "buildDate": "", "isPluginVersion": "false"}
-
-    def ask(scheduler: Scheduler) -> list[dict[str, Any]]:
-        return [shapes.cluster(p, desk.started_at_ms, build) for p in scheduler.cluster.partitions.values()]
-
-    return await _ask(desk, request, ask)
+    return await read(request, desk, lambda scheduler: cluster_list(desk, scheduler))
 
 
-@router.get("/partitions", response_class=Response, responses=_described("All partitions."))
+@router.get("/partitions", response_class=Response, responses=described("All partitions."))
 async def partitions(request: Request, desk: DeskOf, who: Reader) -> Response:
     """The partitions with their totals."""
     del who
-
-    def ask(scheduler: Scheduler) -> list[dict[str, Any]]:
-        return [shapes.partition(p, desk.started_at_ms) for p in scheduler.cluster.partitions.values()]
-
-    return await _ask(desk, request, ask)
+    return await read(request, desk, lambda scheduler: partition_list(desk, scheduler))
 
 
-@router.get("/partition/{partition}/queues", response_class=Response, responses=_described("The whole tree.", False))
+@router.get(
+    "/partition/{partition}/placementrules", response_class=Response, responses=described("Its rules, in order.")
+)
+async def placement_rules(partition: str, request: Request, desk: DeskOf, who: Reader) -> Response:
+    """The placement rules of a partition."""
+    del who
+    return await read(
+        request, desk, lambda scheduler: shapes.rules(partition_of(scheduler, partition).spec.placement_rules)
+    )
+
+
+# -- queues -------------------------------------------------------------------------------------------------------
+
+
+def queue_path(given: str) -> str:
+    """The path of a queue as it stands in a URL. Raises `Plainly` when it cannot be one."""
+    path = transport.unescaped(given)
+    if not all(is_queue_name(part) for part in path.split(".")):
+        raise Plainly(400, QUEUE_NAME_RULE)
+    return path
+
+
+def queue_of(scheduler: Scheduler, partition: str, given: str) -> Queue:
+    """A queue. Raises `Plainly`: no such partition, no name, no such queue."""
+    part = partition_of(scheduler, partition)
+    queue = part.root.find(queue_path(given))
+    if queue is None:
+        raise Plainly(404, "Queue not found")
+    return queue
+
+
+@router.get("/partition/{partition}/queues", response_class=Response, responses=described("The whole tree.", False))
 async def queues(partition: str, request: Request, desk: DeskOf, who: Reader) -> Response:
     """The queue tree of a partition."""
     del who
 
     def ask(scheduler: Scheduler) -> dict[str, Any]:
-        part = _partition(scheduler, partition)
+        part = partition_of(scheduler, partition)
         return shapes.queue(part.root, subtree=True, partition_name=part.name)
 
-    return await _ask(desk, request, ask)
+    return await read(request, desk, ask)
 
 
-@router.get("/partition/{partition}/nodes", response_class=Response, responses=_described("Its nodes."))
-async def nodes(partition: str, request: Request, desk: DeskOf, who: Reader) -> Response:
-    """The nodes of a partition with what runs on them."""
-    may_see = _sees(desk, who)
-
-    def ask(scheduler: Scheduler) -> list[dict[str, Any]]:
-        part = _partition(scheduler, partition)
-        shown = [shapes.node(node, part.name) for node in part.nodes.nodes.values()]
-        return [_without_others(node, may_see) for node in shown]
-
-    return await _ask(desk, request, ask)
-
-
-@router.get(
-    "/partition/{partition}/applications/{state}", response_class=Response, responses=_described("Its applications.")
-)
-async def applications(
+@router.get("/partition/{partition}/queue/{queue}", response_class=Response, responses=described("A queue.", False))
+async def queue(
     partition: str,
-    state: str,
+    queue: str,
     request: Request,
     desk: DeskOf,
     who: Reader,
-    status: Annotated[str | None, Query(description="Only active ones in this state.")] = None,
+    subtree: Annotated[str | None, Query(description="If it is there, whatever its value: with all below.")] = None,
 ) -> Response:
-    """The applications of a partition: active (all, or of one status), rejected, completed."""
-    may_see = _sees(desk, who)
+    """One queue; `?subtree` shows those below it too."""
+    del who
+
+    def ask(scheduler: Scheduler) -> dict[str, Any]:
+        return shapes.queue(queue_of(scheduler, partition, queue), subtree=subtree is not None)
+
+    return await read(request, desk, ask)
+
+
+# -- nodes --------------------------------------------------------------------------------------------------------
+
+
+def without_others(node: dict[str, Any], may_see: Sees) -> dict[str, Any]:
+    """A node without the applications that the reader may not see."""
+    running = [each for each in node.pop("allocations", ()) if may_see(each["applicationId"])]
+    reserved = [key for key in node.pop("reservations", ()) if may_see(key)]
+    return node | ({"allocations": running} if running else {}) | ({"reservations": reserved} if reserved else {})
+
+
+@router.get("/partition/{partition}/nodes", response_class=Response, responses=described("Its nodes."))
+async def nodes(partition: str, request: Request, desk: DeskOf, who: Reader) -> Response:
+    """The nodes of a partition with what runs on them."""
 
     def ask(scheduler: Scheduler) -> list[dict[str, Any]]:
-        part = _partition(scheduler, partition)
-        kept = {"active": part.applications, "rejected": part.rejected, "completed": part.ended}.get(state.lower())
-        if kept is None:
-            raise _Plainly(400, "Only following application states are allowed: active, rejected, completed")
-        wanted = _status(status) if state.lower() == "active" and status is not None else None
-        found = [a for a in kept.values() if may_see(a.id) and (wanted is None or a.state.value.lower() == wanted)]
-        return shapes.applications(found, part.name)
+        may_see = sees(desk, who, scheduler)
+        part = partition_of(scheduler, partition)
+        shown = [node_shapes.node(node, part.name) for node in part.nodes.nodes.values()]
+        return [without_others(node, may_see) for node in shown]
 
-    return await _ask(desk, request, ask)
+    return await read(request, desk, ask)
 
 
-def _status(status: str) -> str:
-    known = [state.value.lower() for state in ACTIVE]
-    if status.lower() not in known:
-        raise _Plainly(400, f"Only following active statuses are allowed: {', '.join(known)}")
-    return status.lower()
+@router.get("/partition/{partition}/node/{node}", response_class=Response, responses=described("A node.", False))
+async def node(partition: str, node: str, request: Request, desk: DeskOf, who: Reader) -> Response:
+    """One node with what runs on it."""
+
+    def ask(scheduler: Scheduler) -> dict[str, Any]:
+        may_see = sees(desk, who, scheduler)
+        part = partition_of(scheduler, partition)
+        found = part.nodes.nodes.get(transport.whole(node))
+        if found is None:
+            raise Plainly(404, "Node not found")
+        return without_others(node_shapes.node(found, part.name), may_see)
+
+    return await read(request, desk, ask)
+
+
+# -- configuration ------------------------------------------------------------------------------------------------
+
+
+def spec_in_force(given: tuple[str, ClusterSpec]) -> ClusterSpec:
+    """The declared configuration with the places of its text, as far as there is a text."""
+    written, declared = given
+    return load_text(written, keep_broken_rules=True) if written else declared
+
+
+def declared(scheduler: Scheduler) -> tuple[str, ClusterSpec]:
+    """Text and specs of what is in force."""
+    cluster = scheduler.cluster
+    parts = tuple(part.spec for part in cluster.partitions.values())
+    return cluster.text, ClusterSpec(partitions=parts, checksum=cluster.checksum)
+
+
+@router.get(
+    "/config",
+    response_class=Response,
+    responses=text(
+        "The queue file in force: YAML, or JSON when exactly that is accepted.", transport.YAML, "application/json"
+    ),
+)
+async def config(request: Request, desk: DeskOf, who: Reader) -> Response:
+    """The configuration as it was validated: with the root queue, limits of the partition at the root."""
+    del who
+    given = await desk.read(lambda scheduler, _: declared(scheduler))
+    spec = await run_in_threadpool(spec_in_force, given)
+    if request.headers.get("accept") == "application/json":
+        return transport.answer(request, as_tree(spec))
+    return transport.packed(request, as_yaml(spec).encode(), transport.YAML)
+
+
+@router.post(
+    "/validate-conf",
+    response_class=Response,
+    responses=described("Whether it could be used, and if not, why.", False),
+    openapi_extra={"requestBody": {"content": {"application/x-yaml": {"schema": {"type": "string"}}}}},
+)
+async def validate(request: Request, who: Reader) -> Response:
+    """Whether a queue file could be used here; the body is its text."""
+    del who
+    body = await request.body()
+    reason = await run_in_threadpool(why_refused, body)
+    return transport.answer(request, {"allowed": not reason} | ({"reason": reason} if reason else {}))
+
+
+def why_refused(body: bytes) -> str:
+    """The first thing that is wrong with a queue file and how many more there are, or nothing."""
+    try:
+        written = body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return f"no valid UTF-8 at byte {error.start}"
+    found = [problem for problem in check_text(written) if problem.severity == "error"]
+    if not found:
+        try:
+            usable(written)
+        except ConfigurationError as error:
+            found = list(error.errors)
+    return _sentence(found[0], len(found) - 1) if found else ""
+
+
+def _sentence(problem: Problem, more: int) -> str:
+    path = f" {problem.path}:" if problem.path else ""
+    return f"line {problem.line}:{path} {problem.message}" + (f" (and {more} more)" if more else "")
+
+
+# -- history ------------------------------------------------------------------------------------------------------
+
+
+@router.get("/history/apps", response_class=Response, responses=described("One sample a minute, oldest first."))
+async def history_apps(request: Request, desk: DeskOf, who: Reader) -> Response:
+    """How many applications were running."""
+    del who
+    return transport.answer(request, desk.history.applications())
+
+
+@router.get("/history/containers", response_class=Response, responses=described("One sample a minute, oldest first."))
+async def history_containers(request: Request, desk: DeskOf, who: Reader) -> Response:
+    """How many allocations there were."""
+    del who
+    return transport.answer(request, desk.history.containers())

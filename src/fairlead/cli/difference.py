@@ -1,0 +1,110 @@
+"""What a new queue file would change, in lines for people.
+
+Decides the order (what is lost first, then what is new) and the words. Never asks the service. Invariant: where not all
+works are listed, their number is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from fairlead.cli import render
+from fairlead.cli.render import Screen
+
+_SIGNS = {"added": "+", "restarted": "+", "removed": "-", "draining": "-", "changed": "~"}
+_STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "red"}
+_WORKS = (
+    ("would_be_stopped", "!", "would be stopped at once"),
+    ("would_fail", "!", "would fail: its partition is removed"),
+    ("would_wait", "!", "would start now, and would wait"),
+    ("would_wait_for_else", "~", "would wait for something else"),
+    ("would_start", "+", "would start"),
+)
+_SHOWN = 20
+
+
+def write(screen: Screen, diff: dict[str, Any]) -> None:
+    """Write the difference, or one line where there is none."""
+    if diff["refused"]:
+        screen.line(screen.styled(render.plain(f"it would be refused: {diff['refused']['sentence']}"), "red"))
+        return
+    empty = True
+    for sign, text in lines(diff):
+        empty = False
+        screen.line(screen.styled(f"{sign} {render.plain(text)}", _STYLES.get(sign, "")))
+    if empty:
+        screen.line("no queue, limit, rule or work would change")
+
+
+def lines(diff: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each line with its sign: `+` new, `-` gone, `~` otherwise, `!` somebody's work suffers."""
+    for name in diff["partitions_removed"]:
+        yield "-", f"partition {name} is removed, with all that is in it"
+    for name in diff["partitions_added"]:
+        yield "+", f"partition {name} is added"
+    for setting in diff["settings"]:
+        yield "~", f"{setting['what']}: {_value(setting['old'])} -> {_value(setting['new'])}"
+    for queue in diff["queues"]:
+        yield from _queue(queue)
+    for over in diff["over"]:
+        yield from _over(over)
+    for part, sign, what in _WORKS:
+        yield from _works(diff[part], sign, what)
+
+
+def _queue(queue: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    sign = _SIGNS.get(queue["kind"], "~")
+    works = f", with {queue['works']} works in it" if queue["works"] and sign != "~" else ""
+    yield sign, f"{queue['queue']} {_KINDS.get(queue['kind'], queue['kind'])}{works}"
+    for change in queue["changes"]:
+        old, new = _value(change["old"]), _value(change["new"])
+        shown = f"{change['what']}: {new}" if queue["kind"] == "added" else f"{change['what']}: {old} -> {new}"
+        yield " ", f"    {shown}"
+
+
+_KINDS = {
+    "added": "is added",
+    "changed": "changes",
+    "restarted": "takes work again",
+    "draining": "takes nothing new, and leaves when it is empty",
+    "removed": "is removed",
+}
+
+
+def _over(over: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    whose = f"{over['who']} in {over['queue']}" if over["who"] else over["queue"]
+    yield (
+        "!",
+        f"{whose} would be over its {_value_of(over['what'])}: {_value(over['used'])} in use of "
+        f"{_value(over['limit'])} ({over['count']} works)",
+    )
+    yield from _listed(over["works"], over["count"])
+
+
+def _value_of(what: str) -> str:
+    return "number of running works" if what == "maxapplications" else "maximum"
+
+
+def _works(part: dict[str, Any], sign: str, what: str) -> Iterator[tuple[str, str]]:
+    if part["count"]:
+        yield sign, f"{part['count']} works: {what}"
+        yield from _listed(part["works"], part["count"])
+
+
+def _listed(works: list[dict[str, Any]], count: int) -> Iterator[tuple[str, str]]:
+    for work in works[:_SHOWN]:
+        name = f" {work['name']}" if work["name"] else ""
+        reason = f": {work['reason']['sentence']}" if work.get("reason") else ""
+        yield " ", f"    {work['key']}{name} of {work['user']} in {work['queue']}{reason}"
+    if count > _SHOWN:
+        yield " ", f"    and {count - min(len(works), _SHOWN)} more"
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, dict) and value and all(isinstance(amount, int) for amount in value.values()):
+        return render.amounts(value)
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -1,0 +1,225 @@
+"""Kept orders and remembered obstacles: nobody who fits is left waiting, and nobody is passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from fairlead.core.decisions import Allocated
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
+from fairlead.core.resources import Resources
+from fairlead.core.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+)
+from fairlead.scheduler import Scheduler
+
+
+def cluster(*queues: QueueSpec, rule: str = "guarantee", enabled: bool = False) -> ClusterSpec:
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues)
+    return ClusterSpec(partitions=(PartitionSpec(root=root, preemption=PreemptionSpec(rule=rule, enabled=enabled)),))
+
+
+class Course:
+    """A scheduler under way; every call is a millisecond later."""
+
+    def __init__(self, spec: ClusterSpec) -> None:
+        self.now_ms = 0
+        self.scheduler = Scheduler(spec)
+
+    def handle(self, *events: object) -> None:
+        for event in events:
+            self.now_ms += 1
+            self.scheduler.handle(event, self.now_ms)  # type: ignore[arg-type]
+            self.scheduler.check()
+
+    def node(self, name: str, **amounts: int) -> None:
+        self.handle(AddNode(NodeSpec(id=name, capacity=Resources(amounts))))
+
+    def app(self, name: str, queue: str = "root.a") -> None:
+        self.handle(AddApplication(ApplicationSpec(id=name, queue=queue, user="ann")))
+
+    def ask(self, app: str, key: str, priority: int = 0, **amounts: int) -> None:
+        self.handle(AddAsks((AskSpec(application=app, key=key, resources=Resources(amounts), priority=priority),)))
+
+    def end(self, app: str, key: str = "") -> None:
+        self.handle(Release(app, key, Cause.FINISHED))
+
+    def placed(self, limit: int | None = None) -> list[str]:
+        decisions = self.scheduler.schedule(self.now_ms, limit)
+        self.scheduler.check()
+        return [d.key for d in decisions if isinstance(d, Allocated)]
+
+
+def leaves(*names: str) -> Iterable[QueueSpec]:
+    return [QueueSpec(name=name) for name in names]
+
+
+def test_work_for_a_queue_that_slept_is_found() -> None:
+    """The whole way up is woken, also where the queues above slept before the leaf was ever looked at."""
+    course = Course(cluster(QueueSpec(name="a", parent=True, queues=tuple(leaves("x", "y")))))
+    course.node("n", vcore=2)
+    assert course.placed() == []
+    course.app("one", "root.a.x")
+    course.ask("one", "k1", vcore=1)
+    assert course.placed() == ["k1"]
+    course.ask("one", "k2", vcore=1)
+    assert course.placed() == ["k2"]
+
+
+def test_a_queue_whose_work_was_withdrawn_is_found_again() -> None:
+    """Ask, withdraw, ask: an inner queue without work sleeps together with all below it."""
+    course = Course(cluster(QueueSpec(name="a", parent=True, queues=tuple(leaves("x", "y")))))
+    course.app("one", "root.a.x")
+    course.ask("one", "k1", vcore=1)
+    course.end("one", "k1")
+    course.node("n", vcore=2)
+    assert course.placed() == []
+    course.ask("one", "k2", vcore=1)
+    assert course.placed() == ["k2"]
+
+
+@pytest.mark.parametrize("names", [("memory", "vcore"), ("vcore", "memory")])
+def test_of_equal_siblings_the_one_that_waits_for_more_comes_first(names: tuple[str, str]) -> None:
+    """Waiting for more of one resource and not for less of any other, whatever the resources are called."""
+    course = Course(cluster(*leaves("a", "b")))
+    course.app("less", "root.a")
+    course.app("more", "root.b")
+    course.ask("less", "small", **{names[1]: 1})
+    course.ask("more", "large", **{names[0]: 1, names[1]: 1})
+    course.ask("more", "small-too", **{names[1]: 1})
+    course.node("n", **{names[0]: 1, names[1]: 1})
+    assert course.placed() == ["large"]
+
+
+def test_what_once_waited_does_not_count_any_more() -> None:
+    """An amount that went back to zero leaves no trace in the order of siblings."""
+    course = Course(cluster(*leaves("a", "b")))
+    course.app("once", "root.b")
+    course.ask("once", "gone", gpu=1)
+    course.end("once", "gone")
+    course.app("less", "root.a")
+    course.app("more", "root.b")
+    course.ask("less", "l1", vcore=1)
+    for key in ("m1", "m2"):
+        course.ask("more", key, vcore=1)
+    course.node("n", vcore=1)
+    assert course.placed() == ["m1"]
+
+
+@pytest.mark.parametrize("parked", [False, True])
+def test_the_order_of_a_leaf_may_change_while_it_waits(parked: bool) -> None:
+    """A reload from fifo by priority to fair without it reorders all who wait, in line or set aside."""
+    sort = {"application.sort.policy": "fair", "application.sort.priority": "disabled"}
+    course = Course(cluster(*leaves("a")))
+    course.node("n", vcore=2)
+    for app in ("one", "two"):
+        course.app(app)
+        course.ask(app, f"{app}-1", vcore=1)
+    assert course.placed() == ["one-1", "two-1"]
+    for app, priority in (("one", 0), ("two", 5), ("three", 1)):
+        if app == "three":
+            course.app(app)
+        course.ask(app, f"{app}-2", priority=priority, vcore=1)
+    if parked:
+        assert course.placed() == []
+    course.handle(Configure(cluster(QueueSpec(name="a", properties=sort))))
+    assert course.placed() == []
+    for app, priority in (("one", 9), ("three", 9)):
+        course.ask(app, f"{app}-3", priority=priority, vcore=1)
+    course.node("m", vcore=1)
+    assert course.placed() == ["three-3"]
+
+
+def test_who_is_withdrawn_passes_the_turn_on() -> None:
+    """The next in order was let out and then withdrawn: its turn goes to the one after it, not to a newcomer."""
+    course = Course(cluster(*leaves("a")))
+    course.node("n", vcore=1)
+    for number in range(4):
+        course.app(f"app{number}")
+        course.ask(f"app{number}", f"k{number}", vcore=1)
+    assert course.placed() == ["k0"]
+    course.node("m", vcore=2)
+    course.app("late")
+    course.ask("late", "k-late", vcore=1)
+    assert course.placed(1) == ["k1"]
+    course.end("app2", "k2")
+    assert course.placed() == ["k3"]
+
+
+def test_a_reported_placeholder_lets_its_application_run() -> None:
+    """An application that is counted as running already does not wait behind `maxapplications` any longer."""
+    course = Course(cluster(QueueSpec(name="a", max_applications=1)))
+    course.node("n", vcore=3)
+    for app in ("one", "two"):
+        course.app(app)
+        course.ask(app, f"{app}-1", vcore=1)
+    assert course.placed() == ["one-1"]
+    spec = AskSpec(
+        application="two", key="p", resources=Resources({"vcore": 1}), node="n", placeholder=True, task_group="g"
+    )
+    course.handle(AddAsks((spec,)))
+    assert course.placed() == ["two-1"]
+
+
+def test_a_new_size_changes_nothing_but_the_size() -> None:
+    """A report of another size without the other fields leaves them as they were submitted."""
+    course = Course(cluster(*leaves("a")))
+    course.node("n", vcore=3)
+    course.app("one")
+    placeholder = AskSpec(
+        application="one", key="p", resources=Resources({"vcore": 1}), node="n", placeholder=True, task_group="g"
+    )
+    course.handle(AddAsks((placeholder,)))
+    course.ask("one", "p", vcore=2)
+    app = course.scheduler.cluster.partitions["default"].applications["one"]
+    assert app.placeholders == {"vcore": 2}
+    assert app.asks["p"].spec.task_group == "g"
+
+
+def test_held_space_is_not_used_beyond_what_all_nodes_have() -> None:
+    """A preemptor whose space became free still waits while another node is over-committed."""
+    course = Course(cluster(*leaves("a"), rule="priority", enabled=True))
+    course.node("n", vcore=2)
+    course.node("m", vcore=2)
+    course.app("low")
+    for key in ("l1", "l2"):
+        course.ask("low", key, vcore=2)
+    assert sorted(course.placed()) == ["l1", "l2"]
+    course.app("high")
+    course.ask("high", "h", priority=9, vcore=2)
+    course.scheduler.schedule(course.now_ms)
+    high = course.scheduler.cluster.partitions["default"].applications["high"].asks["h"]
+    assert high.held_on is not None
+    other = next(name for name in ("n", "m") if name != high.held_on.id)
+    forced = AskSpec(application="low", key="forced", resources=Resources({"vcore": 1}), node=other)
+    course.handle(AddAsks((forced,)))
+    course.handle(Release("low", high.victims[0].key, Cause.PREEMPTED_BY_SCHEDULER))
+    course.placed()
+    root = course.scheduler.cluster.partitions["default"].root
+    assert root.max == {"vcore": 4}
+    assert root.allocated["vcore"] <= 4
+
+
+def test_limits_of_calls_add_up_with_several_partitions() -> None:
+    """Each partition places at most one ask in a round, and a limit counts rounds: 1 and 1 decide what 2 does."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=tuple(leaves("a")))
+    spec = ClusterSpec(partitions=tuple(PartitionSpec(name=name, root=root) for name in ("default", "other")))
+    placed = []
+    for limits in ([2], [1, 1]):
+        course = Course(spec)
+        for part, count in (("default", 4), ("other", 3)):
+            node = NodeSpec(id="n", capacity=Resources({"vcore": 9}), partition=part)
+            app = ApplicationSpec(id="one", queue="root.a", partition=part)
+            asks = [
+                AskSpec(application="one", key=f"{part}-{i}", resources=Resources({"vcore": 1})) for i in range(count)
+            ]
+            course.handle(AddNode(node), AddApplication(app), AddAsks(tuple(asks), part))
+        placed.append([key for limit in limits for key in course.placed(limit)])
+    assert placed[0] == placed[1] == ["default-0", "other-0", "default-1", "other-1"]

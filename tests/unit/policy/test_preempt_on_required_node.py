@@ -1,0 +1,128 @@
+"""Preemption for asks that may run on one node only: room is made there, whatever queues are entitled to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead.core.decisions import Allocated, Evict
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Release
+from fairlead.core.resources import Resources
+from fairlead.core.specs import (
+    TAG_REQUIRED_NODE,
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+)
+from fairlead.scheduler import Scheduler
+
+
+def cluster(*cores: int, enabled: bool = True) -> Scheduler:
+    """Nodes n1, n2, … with so many cores, a large one that nobody uses, and the leaves a and b."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"), QueueSpec(name="b")))
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=PreemptionSpec(enabled=enabled)),)))
+    sizes = {f"n{i}": n for i, n in enumerate(cores, 1)} | {"spare": 100}
+    for name, n in sizes.items():
+        s.handle(AddNode(NodeSpec(id=name, capacity=Resources({"vcore": n * 1000}))), 0)
+    return s
+
+
+def running(s: Scheduler, key: str, **more: Any) -> None:
+    """Work of one core that runs on n1."""
+    submit(s, key, node="n1", **more)
+
+
+def submit(s: Scheduler, key: str, cores: float = 1, queue: str = "b", **more: Any) -> None:
+    """One application with one ask of the same name."""
+    s.handle(AddApplication(ApplicationSpec(id=key, queue=f"root.{queue}")), 0)
+    s.handle(
+        AddAsks((AskSpec(application=key, key=key, resources=Resources({"vcore": int(cores * 1000)}), **more),)), 0
+    )
+
+
+def daemon(s: Scheduler, cores: float = 1, node: str = "n1", priority: int = 0) -> None:
+    """An ask for one node that may not cause preemption elsewhere."""
+    tags = {TAG_REQUIRED_NODE: node}
+    submit(s, "daemon", cores, "a", tags=tags, priority=priority, allow_preempt_other=False)
+
+
+def run(s: Scheduler, calls: int = 2) -> tuple[list[str], list[str]]:
+    """Schedule some times (a reservation ends a run): who starts, and who is told to stop."""
+    decided = [d for _ in range(calls) for d in s.schedule(0)]
+    s.check()
+    return [d.key for d in decided if isinstance(d, Allocated)], [d.key for d in decided if isinstance(d, Evict)]
+
+
+def test_room_is_made_on_the_node_and_used() -> None:
+    """The newest goes at once, without guarantees and without a delay; then the ask starts."""
+    s = cluster(2)
+    running(s, "v1")
+    running(s, "v2")
+    daemon(s)
+    assert run(s) == ([], ["v2"])
+    s.handle(Release("v2", "v2", Cause.PREEMPTED_BY_SCHEDULER), 0)
+    assert run(s) == (["daemon"], [])
+
+
+def test_it_works_with_preemption_switched_off() -> None:
+    """The switch of the partition is for preemption by guarantee."""
+    s = cluster(1, enabled=False)
+    running(s, "v1")
+    daemon(s)
+    assert run(s) == ([], ["v1"])
+
+
+def test_no_more_goes_than_the_free_space_leaves_missing() -> None:
+    """One core is free already: one victim is enough for an ask of two."""
+    s = cluster(3)
+    running(s, "v1")
+    running(s, "v2")
+    daemon(s, 2)
+    assert run(s) == ([], ["v2"])
+
+
+def test_higher_priority_stays() -> None:
+    """Equal priority goes, higher does not; too little left to stop means that nothing is stopped."""
+    s = cluster(2)
+    running(s, "high", priority=1)
+    running(s, "same", priority=0)
+    daemon(s, 2)
+    assert run(s) == ([], [])
+    s = cluster(2)
+    running(s, "high", priority=1)
+    running(s, "same", priority=0)
+    daemon(s, 1)
+    assert run(s) == ([], ["same"])
+
+
+def test_other_work_of_that_node_stays() -> None:
+    """What may run nowhere else is no victim."""
+    s = cluster(1)
+    running(s, "other", tags={TAG_REQUIRED_NODE: "n1"})
+    daemon(s, priority=100)
+    assert run(s) == ([], [])
+
+
+def test_the_order_of_victims() -> None:
+    """1. agreed, 2. did not agree, 3. originators; within each the lowest priority, then the newest."""
+    s = cluster(5)
+    running(s, "originator", originator=True, priority=-5)
+    running(s, "unwilling", allow_preempt_self=False, priority=-5)
+    running(s, "old", priority=-1)
+    running(s, "new", priority=-1)
+    running(s, "higher")
+    daemon(s, 5)
+    assert run(s)[1] == ["new", "old", "higher", "unwilling", "originator"]
+
+
+def test_victims_are_told_once() -> None:
+    """While they take their time nobody else is stopped."""
+    s = cluster(2)
+    running(s, "v1")
+    running(s, "v2")
+    daemon(s)
+    assert run(s) == ([], ["v2"])
+    assert run(s, 4) == ([], [])

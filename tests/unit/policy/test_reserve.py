@@ -1,0 +1,314 @@
+"""Reservations: who gets a node set aside, when, which one, what that keeps from others, and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairlead.core.decisions import Allocated, Decision, Evict, Reserved, Unreserved
+from fairlead.core.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Configure,
+    DrainNode,
+    Event,
+    Release,
+    RemoveNode,
+    SetPriority,
+)
+from fairlead.core.reasons import NodeReserved, ReservedNodeTooFull
+from fairlead.core.resources import Limits, Resources
+from fairlead.core.specs import (
+    TAG_REQUIRED_NODE,
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+)
+from fairlead.policy.reserve import DELAY_MS
+from fairlead.scheduler import Scheduler
+
+HOUR = 3_600_000
+
+
+def spec(rule: str = "guarantee", most: int = 0) -> ClusterSpec:
+    """Leaves a and b below root; `most` is the maximum of b."""
+    b = QueueSpec(name="b", max=Limits({"vcore": most}) if most else None)
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"), b))
+    preemption = PreemptionSpec(enabled=False, rule=rule)
+    return ClusterSpec(partitions=(PartitionSpec(root=root, preemption=preemption),))
+
+
+class Cluster:
+    """A scheduler with nodes `n0`, `n1`, … of the given sizes; every ask is an application's only one.
+
+    A drained node makes up for what is missing in the sum of all nodes, so that only single nodes are ever full.
+    """
+
+    def __init__(self, *sizes: int, **more: Any) -> None:
+        self.s = Scheduler(spec(**more))
+        self.now = 0
+        for i, size in enumerate(sizes):
+            self.node(f"n{i}", size)
+        self.node("spare", 100)
+        self.do(DrainNode("spare"))
+
+    def node(self, name: str, size: int) -> None:
+        self.do(AddNode(NodeSpec(id=name, capacity=Resources({"vcore": size}))))
+
+    def do(self, event: Event) -> list[Decision]:
+        decided = self.s.handle(event, self.now)
+        self.s.check()
+        return decided
+
+    def ask(self, key: str, cores: int, queue: str = "a", on: str = "", **more: Any) -> None:
+        """Application and ask of the same name; `on` is the only node it may run on."""
+        if key not in self.s.cluster.partitions["default"].applications:
+            self.do(AddApplication(ApplicationSpec(id=key, queue=f"root.{queue}")))
+        tags = {TAG_REQUIRED_NODE: on} if on else {}
+        amount = Resources({"vcore": cores})
+        self.do(AddAsks((AskSpec(application=key, key=key, resources=amount, tags=tags, **more),)))
+
+    def end(self, key: str) -> None:
+        self.do(Release(key, key))
+
+    def run(self, after_ms: int = 0) -> list[Decision]:
+        self.now += after_ms
+        decided = self.s.schedule(self.now)
+        self.s.check()
+        return [d for d in decided if isinstance(d, Allocated | Reserved | Unreserved | Evict)]
+
+
+def busy(*sizes: int, **more: Any) -> Cluster:
+    """Every node has one core in use, by `r0` on `n0`, `r1` on `n1`, …"""
+    c = Cluster(*sizes, **more)
+    for i in range(len(sizes)):
+        c.ask(f"r{i}", 1, on=f"n{i}")
+    c.run()
+    return c
+
+
+def test_an_ask_gets_a_node_after_the_delay_and_not_before() -> None:
+    """Two seconds after it was made."""
+    c = busy(4)
+    c.ask("big", 4)
+    assert c.run() == []
+    assert c.run(DELAY_MS - 1) == []
+    assert c.run(1) == [Reserved("big", "big", "n0")]
+
+
+def test_the_delay_has_a_timer() -> None:
+    """Nobody has to look in between."""
+    c = busy(4)
+    c.ask("big", 4)
+    c.run()
+    assert c.s.next_wakeup_ms() == DELAY_MS
+
+
+def test_the_node_that_it_would_fill_most_is_taken() -> None:
+    """Measured by what is free there: both lack cores, and it would use more of the memory of n1."""
+    c = Cluster()
+    for name, memory in (("n0", 10), ("n1", 5)):
+        c.do(AddNode(NodeSpec(id=name, capacity=Resources({"vcore": 4, "memory": memory}))))
+        c.ask(f"r-{name}", 1, on=name)
+    c.run()
+    c.do(AddApplication(ApplicationSpec(id="big", queue="root.a")))
+    c.do(AddAsks((AskSpec(application="big", key="big", resources=Resources({"vcore": 4, "memory": 4})),)))
+    assert c.run(DELAY_MS) == [Reserved("big", "big", "n1")]
+
+
+def test_others_do_not_get_the_room_on_it() -> None:
+    """A small ask that would fit waits, and is told for whom."""
+    c = busy(4)
+    c.ask("big", 4)
+    c.run()
+    c.run(DELAY_MS)
+    c.ask("small", 1)
+    assert c.run() == []
+    assert c.s.why("small", "small") == NodeReserved("n0", ("big/big",))
+    assert c.s.why("big", "big") == ReservedNodeTooFull("n0", {"vcore": 4}, {"vcore": 3})
+
+
+def test_it_is_placed_there_before_anybody_else() -> None:
+    """As soon as there is room, whatever has a higher priority."""
+    c = busy(4)
+    c.ask("big", 4)
+    c.run()
+    c.run(DELAY_MS)
+    c.ask("urgent", 1, priority=100)
+    c.end("r0")
+    assert c.run() == [Allocated("big", "big", "n0"), Unreserved("big", "big", "n0")]
+
+
+def test_it_takes_another_node_that_has_room_first() -> None:
+    """Then the reserved one is free for all."""
+    c = busy(4)
+    c.ask("big", 4)
+    c.run()
+    c.run(DELAY_MS)
+    c.ask("small", 1)
+    c.node("n1", 4)
+    assert c.run() == [
+        Allocated("big", "big", "n1"),
+        Unreserved("big", "big", "n0"),
+        Allocated("small", "small", "n0"),
+    ]
+
+
+def test_each_ask_reserves_one_node_and_each_node_is_reserved_once() -> None:
+    """Three asks, two nodes."""
+    c = busy(4, 4)
+    for name in ("x", "y", "z"):
+        c.ask(name, 4)
+    c.run()
+    made = c.run(DELAY_MS)
+    assert made == [Reserved("x", "x", "n0"), Reserved("y", "y", "n1")]
+
+
+def test_the_next_in_line_gets_a_node_that_is_set_free() -> None:
+    """It waited for one."""
+    c = busy(4)
+    c.ask("x", 4)
+    c.ask("y", 4)
+    c.run()
+    c.run(DELAY_MS)
+    c.end("x")
+    assert c.run() == [Reserved("y", "y", "n0")]
+
+
+def test_an_ask_that_its_queue_holds_back_gets_no_node() -> None:
+    """It could not use it; when the queue has room it gets one."""
+    c = busy(4, 4, most=4)
+    c.ask("other", 2, queue="b", on="n0")
+    c.run()
+    c.ask("big", 4, queue="b")
+    assert c.run(DELAY_MS) == []
+    c.end("other")
+    assert c.run() == [Reserved("big", "big", "n0")]
+
+
+def test_a_batch_does_not_jump_the_line_of_its_application() -> None:
+    """Of three asks the middle one fits; it is placed before the last one reserves."""
+    c = busy(4, 8)
+    c.do(AddApplication(ApplicationSpec(id="m", queue="root.a")))
+    amounts = {"m0": 8, "m1": 3, "m2": 8}
+    c.do(AddAsks(tuple(AskSpec(application="m", key=k, resources=Resources({"vcore": v})) for k, v in amounts.items())))
+    c.now += DELAY_MS
+    assert c.run() == [Reserved("m", "m0", "n1"), Allocated("m", "m1", "n0")]
+
+
+def test_a_node_that_is_drained_goes_back() -> None:
+    """Ordinary new work is not placed there any longer, so it is not kept for any."""
+    c = busy(4, 4)
+    c.ask("big", 4)
+    c.run()
+    c.run(DELAY_MS)
+    assert Unreserved("big", "big", "n0") in c.do(DrainNode("n0"))
+    assert c.run() == [Reserved("big", "big", "n1")]
+
+
+def test_a_node_that_is_removed_is_replaced() -> None:
+    """By the next best."""
+    c = busy(4, 4)
+    c.ask("big", 4)
+    c.run()
+    c.run(DELAY_MS)
+    c.do(RemoveNode("n0"))
+    assert c.run() == [Reserved("big", "big", "n1")]
+
+
+def test_a_node_that_cannot_be_used_for_an_hour_goes_back() -> None:
+    """Its queue was filled by work that was reported as running already."""
+    c = busy(4, 8, most=4)
+    c.ask("filler", 7, on="n1")
+    c.run()
+    c.ask("big", 4, queue="b")
+    c.run()
+    assert c.run(DELAY_MS) == [Reserved("big", "big", "n0")]
+    c.do(AddApplication(ApplicationSpec(id="old", queue="root.b")))
+    c.do(AddAsks((AskSpec(application="old", key="old", resources=Resources({"vcore": 2}), node="n1"),)))
+    assert c.run(HOUR - 1) == []
+    assert c.run(1) == [Unreserved("big", "big", "n0")]
+
+
+def test_no_node_is_set_aside_where_preemption_goes_by_priority() -> None:
+    """There, space is held for preemptors only."""
+    c = busy(4, rule="priority")
+    c.ask("big", 4)
+    c.run()
+    assert c.run(10 * DELAY_MS) == []
+
+
+# -- required nodes -----------------------------------------------------------------------------------------------
+
+
+def test_an_ask_with_a_required_node_reserves_it_at_once() -> None:
+    """And is placed there when there is room."""
+    c = Cluster(4)
+    c.ask("r", 1, originator=True)
+    c.run()
+    c.ask("daemon", 4, on="n0", priority=-1)
+    assert c.run() == [Reserved("daemon", "daemon", "n0")]
+    c.end("r")
+    assert c.run() == [Allocated("daemon", "daemon", "n0"), Unreserved("daemon", "daemon", "n0")]
+
+
+def test_it_takes_the_node_from_an_ordinary_ask() -> None:
+    """It has nowhere else to go."""
+    c = busy(4, 4)
+    c.ask("big", 4)
+    c.run()
+    c.run(DELAY_MS)
+    c.ask("daemon", 4, on="n0", priority=-1)
+    assert c.run() == [
+        Unreserved("big", "big", "n0"),
+        Reserved("daemon", "daemon", "n0"),
+        Reserved("big", "big", "n1"),
+    ]
+
+
+def test_one_that_is_too_large_for_its_node_takes_it_from_nobody() -> None:
+    """It could never use it."""
+    c = busy(4)
+    c.ask("big", 4)
+    c.run()
+    c.run(DELAY_MS)
+    c.ask("daemon", 5, on="n0")
+    assert c.run() == []
+
+
+def test_several_may_reserve_the_same_node() -> None:
+    """Each is placed as the room comes."""
+    c = busy(2)
+    for name in ("d0", "d1"):
+        c.ask(name, 2, on="n0", priority=-1)
+    assert c.run() == [Reserved("d0", "d0", "n0"), Reserved("d1", "d1", "n0")]
+    c.end("r0")
+    c.run()
+    c.end("d0")
+    assert Allocated("d1", "d1", "n0") in c.run()
+
+
+def test_a_drained_node_takes_it() -> None:
+    """What must run on every node runs on drained ones too."""
+    c = Cluster(4)
+    c.do(DrainNode("n0"))
+    c.ask("daemon", 1, on="n0")
+    assert c.run() == [Allocated("daemon", "daemon", "n0")]
+
+
+@pytest.mark.parametrize("change", ["reload", "priority"])
+def test_what_changes_the_order_keeps_a_reservation(change: str) -> None:
+    """It is used as before."""
+    c = busy(4)
+    c.ask("big", 4)
+    c.run()
+    c.run(DELAY_MS)
+    c.do(Configure(spec()) if change == "reload" else SetPriority("big", "big", 3))
+    c.end("r0")
+    assert Allocated("big", "big", "n0") in c.run()
