@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import shlex
 import signal
@@ -198,6 +199,36 @@ def test_a_bad_file_does_not_keep_a_service_from_coming_back(service: Service) -
     assert service.run("config", "status").returncode == 1
     service.replace(GROWN)
     service.until(lambda: "root.extra" in service.queues())
+
+
+def test_on_a_terminal_a_change_is_shown_and_asked_for(service: Service) -> None:
+    """No is nothing; yes is what was shown; a rollback asks too."""
+    service.start()
+    (service.directory / "second.yaml").write_text(GROWN)
+
+    def typed(answer: str, *arguments: str) -> tuple[int, str]:
+        own, its = pty.openpty()
+        process = subprocess.Popen(
+            [*FAIRLEAD, *arguments],
+            cwd=service.directory,
+            env=service.environment,
+            stdin=its,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        os.write(own, f"{answer}\n".encode())
+        said = process.communicate(timeout=30)[0]
+        os.close(own)
+        os.close(its)
+        return process.returncode, said
+
+    status, said = typed("n", "config", "apply", "second.yaml")
+    assert (status, "+ root.extra is added" in said, service.status()["version"]) == (1, True, 1)
+    status, said = typed("y", "config", "apply", "second.yaml")
+    assert (status, service.status()["version"]) == (0, 2), said
+    status, said = typed("y", "config", "rollback")
+    assert (status, "- root.extra is removed" in said, service.status()["origin"]) == (0, True, 1), said
 
 
 # --- the page ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""The example of the queue priorities with real processes: eleven works for one place run in exactly the stated order."""
+"""The example of the queue priorities with real processes: eleven works for one place run in exactly the stated order.
+"""
 
 from __future__ import annotations
 

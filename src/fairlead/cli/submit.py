@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fairlead.cli import completion, render
-from fairlead.cli.app import JsonOption, Status, client_command
+from fairlead.cli.app import JsonOption, Status, client_command, complain
 from fairlead.cli.client import Client
 from fairlead.cli.failures import Failure, wrong_usage
 from fairlead.cli.values import parse_pairs
@@ -183,11 +184,22 @@ def submit(
         render.write_json(rows)
     elif not quiet and not wait:
         print("\n".join(keys), flush=True)
+        _say_where(works, rows)
     if not wait:
         return None
     from fairlead.cli.follow import wait_for
 
     return wait_for(client, keys, output=not quiet and not json, as_json=json)
+
+
+def _say_where(works: list[Described], rows: list[dict[str, Any]]) -> None:
+    """On standard error, the queue of each work that names none or was placed elsewhere; to a person only."""
+    if not sys.stderr.isatty():
+        return
+    for work, row in zip(works, rows, strict=True):
+        asked = work.body.get("queue") or ""
+        if row["queue"] not in (asked, f"root.{asked}"):
+            complain(f"{row['key']} is in {row['queue']}")
 
 
 def _from_options(entry: dict[str, Any]) -> Described:

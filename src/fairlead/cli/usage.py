@@ -29,7 +29,8 @@ def usage(
 ) -> Status:
     """Show who uses what, beside what each may use.
 
-    Queue by queue: users who have work or limits, and groups that have limits. A dash under MAX: no limit of theirs in that queue.
+    Queue by queue: users who have work or limits, and groups that have limits. A dash under MAX: no limit of theirs in
+    that queue.
     """
     rows = client.get("/usage", user=user, group=group)["usage"]
     if json:
@@ -63,8 +64,8 @@ def _of(running: int, most: int | None) -> str:
 def limits(client: Client, json: JsonOption = False) -> Status:
     """Show the limits of users and groups.
 
-    All that the queue file sets, and who uses some of each now. `user *` is a limit that each user without one of his own has for himself; `group *` is one that all other groups
-    share.
+    All that the queue file sets, and who uses some of each now. `user *` is a limit that each user without one of his
+    own has for himself; `group *` is one that all other groups share.
     """
     rows = client.get("/limits")["limits"]
     if json:

@@ -24,9 +24,7 @@ def group_resolver(partition: PlacedPartition) -> Iterator[Finding]:
         )
 
 
-NOT_YET: tuple[Callable[[PlacedPartition], Iterator[Finding]], ...] = (
-    group_resolver,
-)
+NOT_YET: tuple[Callable[[PlacedPartition], Iterator[Finding]], ...] = (group_resolver,)
 
 
 def not_yet(spec: ClusterSpec, source: str = "<text>", *, knows_groups: bool = False) -> list[Problem]:

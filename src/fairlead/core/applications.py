@@ -391,7 +391,7 @@ class Application:
         self.untrack_if_empty()
 
     def untrack_if_empty(self) -> None:
-        """With nothing that waits and nothing that runs it no longer counts for its user, nor for its group for good."""
+        """With nothing that waits and nothing that runs it no longer counts for its user, nor for its group."""
         if self.tracked and not self.allocations and not self.pending_count:
             self.tracked = False
             self.limit_group = None

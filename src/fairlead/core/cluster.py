@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fairlead.core import gangs
+from fairlead.core import gangs, lives
 from fairlead.core.decisions import ApplicationChanged, Decision
 from fairlead.core.lifecycle import State, Step
-from fairlead.core.partition import ENDED_KEPT_MS, Partition
+from fairlead.core.lives import ENDED_KEPT_MS
+from fairlead.core.partition import Partition
 from fairlead.core.reconfigure import clean_queues, configure
 from fairlead.core.specs import ClusterSpec
 from fairlead.core.timers import Timer, Timers
@@ -114,6 +115,6 @@ def _fire(partition: Partition, timer: Timer) -> None:
         app.closing = True
         gangs.release_placeholders(partition, app)
     elif app.state is State.COMPLETING:
-        partition.advance(app, Step.COMPLETE)
+        lives.advance(partition, app, Step.COMPLETE)
     elif app.state is State.STARTING:
-        partition.advance(app, Step.RUN)
+        lives.advance(partition, app, Step.RUN)

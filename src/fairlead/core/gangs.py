@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core import claims, lives
 from fairlead.core.applications import Application, Ask
 from fairlead.core.decisions import Allocated, Released
 from fairlead.core.events import Cause
@@ -65,9 +66,9 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
         partition.timers.set(app.placeholder_due_ms, partition.name, app.id, app.seq, "placeholders")
     if app.state is State.ACCEPTED:
         if app.spec.placeholder_ask and app.spec.placeholder_ask.as_dict() == _without_zeros(app.placeholders):
-            partition.advance(app, Step.START if partition.is_state_aware(app) else Step.RUN)
+            lives.advance(partition, app, Step.START if lives.is_state_aware(partition, app) else Step.RUN)
         else:
-            partition.join_accepted(app)
+            lives.join_accepted(app)
 
 
 def _without_zeros(book: dict[str, int]) -> dict[str, int]:
@@ -102,10 +103,10 @@ def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> 
     It waits no longer. The placeholder is told to go; only when that is confirmed does the ask run (`end_swap`).
     """
     app = ask.app
-    partition.unhold(ask)
+    claims.unhold(partition, ask)
     partition.dequeue(ask)
     app.queue.take_pending(ask.items)
-    partition.unreserve(ask)
+    claims.unreserve(partition, ask)
     ask.replaces, placeholder.replaces = placeholder, ask
     app.swapping += 1
     if node is not placeholder.node:
@@ -138,7 +139,7 @@ def end_swap(partition: Partition, placeholder: Ask) -> None:
     partition.out.append(Allocated(app.id, ask.key, node.id))
     alone = not app.placeholder_count and not app.pending_count
     if app.state in (State.COMPLETING, State.STARTING) or (app.state is State.ACCEPTED and (alone or not first)):
-        partition.advance(app, Step.RUN)
+        lives.advance(partition, app, Step.RUN)
     if app.pending_count:
         app.queue.touch_app(app)
 
@@ -183,7 +184,7 @@ def leave_node(partition: Partition, node: Node) -> None:
             cause = Cause.STOPPED_BY_RM
             text = f"Node {node.id} Removed"
             partition.out.append(Released(placeholder.app.id, placeholder.key, node.id, cause, text))
-            partition.complete_if_idle(placeholder.app)
+            lives.complete_if_idle(partition, placeholder.app)
 
 
 # -- the end of waiting -------------------------------------------------------------------------------------------
@@ -201,7 +202,7 @@ def time_out(partition: Partition, app: Application) -> None:
         return
     if app.state is not State.ACCEPTED:
         return
-    partition.advance(app, Step.FAIL if app.spec.gang_style == "Hard" else Step.RESUME, TIMED_OUT)
+    lives.advance(partition, app, Step.FAIL if app.spec.gang_style == "Hard" else Step.RESUME, TIMED_OUT)
     for ask in [a for a in app.asks.values() if a.replaces is not None and not a.spec.placeholder]:
         _drop(partition, ask, under_way=True)
     for ask in app.allocated_asks():

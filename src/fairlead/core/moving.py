@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import gangs
+from fairlead.core import claims, gangs, lives
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import LIVE
 from fairlead.core.resources import Book, add_to
@@ -24,8 +24,8 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     old = app.queue
     waiting = app.waiting_asks()
     for ask in waiting:
-        partition.unhold(ask)
-        partition.unreserve(ask)
+        claims.unhold(partition, ask)
+        claims.unreserve(partition, ask)
         partition.dequeue(ask, withdraw=True)
         old.take_pending(ask.items)
     was_allocating = app.id in old.allocating_accepted
@@ -38,7 +38,7 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     if partition.trackers is not None:
         partition.trackers.join(app)
     if was_allocating:
-        partition.join_accepted(app)
+        lives.join_accepted(app)
     for ask in waiting:
         partition.enqueue(ask)
     gangs.look_again(partition, app)

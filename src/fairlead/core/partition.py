@@ -10,37 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from fairlead.core import gangs, quotas
+from fairlead.core import claims, gangs, lives, quotas
 from fairlead.core.applications import NO_PRIORITY, Application, Ask, line_group
 from fairlead.core.consumption import Consumption
 from fairlead.core.decisions import (
     Allocated,
-    ApplicationChanged,
     Decision,
     Evict,
     QueueChanged,
     Released,
-    Reserved,
-    Unreserved,
 )
 from fairlead.core.demand import Demand, Shape, ShapeKey
 from fairlead.core.events import Cause
-from fairlead.core.lifecycle import ENDED, LIVE, State, Step
+from fairlead.core.lifecycle import State, Step
 from fairlead.core.nodes import Node, NodeTable
 from fairlead.core.queues import Queue
-from fairlead.core.specs import TAG_STATE_AWARE_DISABLE, AskSpec, PartitionSpec
+from fairlead.core.specs import AskSpec, PartitionSpec
 from fairlead.core.timers import Timers
 from fairlead.core.trackers import Trackers, come_under_limits, decide_group
 
-COMPLETING_MS = 30_000
-RESERVATION_MS = 60 * 60_000
-"""A reserved node that its ask has had no use for since then (its queue or user is full) is given up."""
-STARTING_MS = 5 * 60_000
-ENDED_KEPT_MS = 72 * 3_600_000
 CLEAN_QUEUES_MS = 10_000
 """Queues that leave are removed at whole multiples of this, once they are empty."""
-ENDED_KEPT_MAX = 10_000
-"""How many ended applications are kept at most, however young (the journal has them all)."""
 
 
 @dataclass(slots=True)
@@ -98,117 +88,6 @@ class Partition:
     def change_stamp(self) -> tuple[int, int]:
         """Two numbers that stay the same exactly while nothing changes that preemption depends on."""
         return (self.books_version, self.ask_version)
-
-    # -- applications ---------------------------------------------------------------------------------------------
-
-    def admit(self, app: Application) -> None:
-        """Take an application into its queue."""
-        app.placeholder_timeout_ms = gangs.timeout_ms(app.spec, self.now_ms)
-        self.applications[app.id] = app
-        app.queue.applications[app.id] = app
-        if self.trackers is not None:
-            self.trackers.join(app)
-
-    def advance(self, app: Application, step: Step, cause: str = "") -> None:
-        """Take one step of an application's life, with what it means for counters and timers."""
-        before = app.advance(step, self.now_ms)
-        after = app.state
-        if after is before:
-            return
-        queue = app.queue
-        if before in LIVE and after not in LIVE:
-            queue.count_running(-1)
-        elif after in LIVE and before not in LIVE:
-            queue.count_running(1)
-        if after in LIVE:
-            self._leave_accepted(app)
-        if after is State.COMPLETING:
-            app.untrack_if_empty()
-            self.timers.set(self.now_ms + COMPLETING_MS, self.name, app.id, app.timer_epoch)
-        elif after is State.STARTING:
-            self.timers.set(self.now_ms + STARTING_MS, self.name, app.id, app.timer_epoch)
-        self.out.append(ApplicationChanged(app.id, str(after), cause or str(step)))
-        if after in ENDED:
-            self._end(app)
-        elif app.pending_count:
-            queue.touch_app(app)
-
-    def join_accepted(self, app: Application) -> None:
-        """An accepted application got its first (placeholder) allocation: it counts against `maxapplications`."""
-        for queue in app.queue.lineage:
-            queue.allocating_accepted[app.id] = None
-        if app.pending_count:
-            # Its own place is counted now: the gate is open for it, whatever it was waiting for.
-            app.queue.touch_app(app)
-
-    def _leave_accepted(self, app: Application) -> None:
-        for queue in app.queue.lineage:
-            queue.allocating_accepted.pop(app.id, None)
-
-    def _end(self, app: Application) -> None:
-        for ask in app.waiting_asks():
-            self.drop_ask(ask)
-        self.forget(app)
-        app.finished_ms = self.now_ms
-        self.ended[f"{app.id}-{self.now_ms // 1000}"] = app
-        self.keep_ended(app)
-
-    def keep_ended(self, app: Application) -> None:
-        """Keep an ended application for a while, and not too many of them."""
-        for kept in (self.ended, self.rejected):
-            while len(kept) > ENDED_KEPT_MAX:
-                del kept[next(iter(kept))]
-        self.timers.set(self.now_ms + ENDED_KEPT_MS, self.name, app.id, app.timer_epoch, "ended")
-
-    def forget(self, app: Application) -> None:
-        """Take an application out of its queue and of the list; its asks and allocations are gone already."""
-        del self.applications[app.id]
-        del app.queue.applications[app.id]
-        self.clean_if_leaving(app.queue)
-        self._leave_accepted(app)
-        self.unseen.pop(app, None)
-        if self.trackers is not None:
-            self.trackers.leave(app)
-        if app.state in LIVE:
-            app.queue.count_running(-1)
-        app.queue.open_gates()
-        app.entry = None
-        app.park_stamp += 1
-
-    def is_state_aware(self, app: Application) -> bool:
-        """Whether the application takes the older step `Starting`: its tag decides, else the partition."""
-        tag = app.spec.tags.get(TAG_STATE_AWARE_DISABLE)
-        return self.spec.state_aware if tag is None else tag.lower() == "false"
-
-    def complete_if_idle(self, app: Application, real_gone: bool = False) -> None:
-        """Something of the application ended: take the step of its life that follows from what is left.
-
-        Nothing waits and nothing runs: it is about to complete. `real_gone` says that a real allocation ended; then
-        placeholders alone do not keep it. The end of the last allocation also ends what waits for it: failing, starting
-        over, completing.
-        """
-        app.untrack_if_empty()
-        if not app.placeholder_count:
-            app.placeholder_due_ms = None
-            after = self._awaited(app)
-            if after is not None:
-                self.advance(app, after)
-                return
-        if app.pending_count or app.swapping:
-            return
-        idle = not app.allocations or (real_gone and app.allocations == app.placeholder_count)
-        if idle and app.state in (State.ACCEPTED, State.STARTING, State.RUNNING):
-            self.advance(app, Step.COMPLETE)
-
-    def _awaited(self, app: Application) -> Step | None:
-        """The step that was waiting for the last allocation to go, if it is gone."""
-        if app.allocations:
-            return None
-        if app.state is State.FAILING:
-            return Step.FAIL
-        if app.state is State.RESUMING:
-            return Step.RUN
-        return Step.COMPLETE if app.closing else None
 
     # -- asks -----------------------------------------------------------------------------------------------------
 
@@ -301,8 +180,8 @@ class Partition:
         """A waiting ask is withdrawn by its owner (or its application ended)."""
         self.dequeue(ask, withdraw=True)
         ask.app.queue.take_pending(ask.items)
-        self.unhold(ask)
-        self.unreserve(ask)
+        claims.unhold(self, ask)
+        claims.unreserve(self, ask)
         del ask.app.asks[ask.key]
         if ask.spec.placeholder:
             gangs.placeholder_withdrawn(ask)
@@ -311,13 +190,13 @@ class Partition:
 
     def place(self, ask: Ask, node: Node) -> None:
         """A waiting ask gets this node."""
-        self.unhold(ask)
+        claims.unhold(self, ask)
         self.dequeue(ask)
         ask.app.queue.start(ask.items)
         self.settle_on(ask, node)
         self.out.append(Allocated(ask.app.id, ask.key, node.id))
         if ask.reserved_on is not None:
-            self.unreserve(ask)
+            claims.unreserve(self, ask)
         self.after_allocation(ask)
 
     def restore(self, ask: Ask, node: Node) -> None:
@@ -327,8 +206,8 @@ class Partition:
             gangs.placeholder_asked(ask)
         app.asks[ask.key] = ask
         if ask.pending:
-            self.unhold(ask)
-            self.unreserve(ask)
+            claims.unhold(self, ask)
+            claims.unreserve(self, ask)
             self.dequeue(ask, withdraw=True)
             app.queue.take_pending(ask.items)
         app.queue.add_allocated(ask.items)
@@ -358,9 +237,9 @@ class Partition:
             return
         state = app.state
         if state is State.ACCEPTED:
-            self.advance(app, Step.START if self.is_state_aware(app) else Step.RUN)
+            lives.advance(self, app, Step.START if lives.is_state_aware(self, app) else Step.RUN)
         elif state is State.STARTING or state is State.COMPLETING:
-            self.advance(app, Step.RUN)
+            lives.advance(self, app, Step.RUN)
 
     def end_allocation(self, ask: Ask, replaced: bool = False) -> None:
         """An allocation is gone: every book gives it back, and whoever waits for the room is woken.
@@ -398,7 +277,7 @@ class Partition:
         # Only the amount can change: what else the report says is not what it was submitted with.
         spec = replace(ask.spec, resources=spec.resources)
         if ask.pending:
-            self.unreserve(ask)
+            claims.unreserve(self, ask)
             self.dequeue(ask, withdraw=True)
             queue.take_pending(old)
             ask.spec, ask.items = spec, new
@@ -451,65 +330,6 @@ class Partition:
         self.end_allocation(ask)
         if echo:
             self.out.append(Released(ask.app.id, ask.key, node, cause, message))
-
-    # -- holds and reservations -----------------------------------------------------------------------------------
-
-    def hold(self, ask: Ask, node: Node, victims: tuple[Ask, ...]) -> None:
-        """Keep the space that `victims` leave on `node` for `ask`."""
-        node.hold(ask)
-        ask.held_on, ask.victims = node, victims
-        self.holds[ask] = None
-        self.nodes.touch(node)
-        self.out.append(Reserved(ask.app.id, ask.key, node.id))
-
-    def unhold(self, ask: Ask) -> None:
-        """Keep space for `ask` no longer (it runs, is gone, or somebody more important took the space)."""
-        node = ask.held_on
-        if node is None:
-            return
-        node.unhold(ask)
-        ask.held_on, ask.victims = None, ()
-        del self.holds[ask]
-        self.nodes.gained(node)
-        self.books_version += 1
-        self.out.append(Unreserved(ask.app.id, ask.key, node.id))
-
-    def reserve(self, ask: Ask, node: Node) -> None:
-        """Take the node out of the ordinary order for this ask (YuniKorn's reservation)."""
-        node.reservations[ask] = self.now_ms
-        ask.reserved_on = node
-        self.nodes.reserved_again[ask] = None
-        self.timers.set(self.now_ms + RESERVATION_MS, self.name, ask.app.id, 0, "reservation")
-        self.reservations += 1
-        self.books_version += 1
-        self.nodes.touch(node)
-        self.out.append(Reserved(ask.app.id, ask.key, node.id))
-
-    def unreserve(self, ask: Ask) -> None:
-        """The node goes back into the ordinary order."""
-        node = ask.reserved_on
-        if node is None:
-            return
-        del node.reservations[ask]
-        ask.reserved_on = None
-        self.nodes.reserved_again.pop(ask, None)
-        for demand in ask.watches:
-            demand.reserved.pop(ask, None)
-        ask.watches = ()
-        self.reservations -= 1
-        self.books_version += 1
-        self.nodes.gained(node)
-        self.out.append(Unreserved(ask.app.id, ask.key, node.id))
-        if ask.preempt_triggered and ask.pending:
-            # What others were stopped for is lost: without this it could never have room made for it again.
-            ask.app.may_preempt_again(ask)
-            ask.app.queue.touch_app(ask.app)
-
-    def watch(self, ask: Ask, demand: Demand) -> None:
-        """Try the node that is reserved for `ask` again when `demand` is woken."""
-        if ask not in demand.reserved:
-            demand.reserved[ask] = self.nodes.reserved_again
-            ask.watches += (demand,)
 
     # -- queues ---------------------------------------------------------------------------------------------------
 

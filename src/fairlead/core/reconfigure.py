@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core import quotas
+from fairlead.core import lives, quotas
 from fairlead.core.applications import NO_PRIORITY
 from fairlead.core.decisions import AskRejected, Configured
 from fairlead.core.events import Cause
@@ -118,9 +118,9 @@ def _fail(partition: Partition, app: Application) -> None:
     while app.state not in ENDED:
         step = Step.FAIL if (app.state, Step.FAIL) in TRANSITIONS else Step.COMPLETE
         if (app.state, step) not in TRANSITIONS:
-            partition.forget(app)
+            lives.forget(partition, app)
             return
-        partition.advance(app, step, PARTITION_REMOVED)
+        lives.advance(partition, app, step, PARTITION_REMOVED)
 
 
 # -- queues -------------------------------------------------------------------------------------------------------

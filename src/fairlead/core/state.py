@@ -40,8 +40,22 @@ ASK_STATE = (
     "stood_in_ms",
 )
 ASK_OTHER = frozenset(
-    {"app", "spec", "key", "items", "shape", "in_line", "node", "evict_cause", "held_on", "victims", "reserved_on",
-    "replaces", "bound_for", "watches"}
+    {
+        "app",
+        "spec",
+        "key",
+        "items",
+        "shape",
+        "in_line",
+        "node",
+        "evict_cause",
+        "held_on",
+        "victims",
+        "reserved_on",
+        "replaces",
+        "bound_for",
+        "watches",
+    }
 )
 APP_STATE = (
     "seq",

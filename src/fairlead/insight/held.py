@@ -1,8 +1,8 @@
 """Held back: what above the nodes keeps an ask from being placed, in the words of event records.
 
-Decides nothing about work: it asks the rules of `policy` and answers in texts and numbers. Never looks at nodes, so that
-an answer costs no more than the depth of the queue. Invariant: the first obstacle that the walk would meet is the one
-that is named.
+Decides nothing about work: it asks the rules of `policy` and answers in texts and numbers. Never looks at nodes, so
+that an answer costs no more than the depth of the queue. Invariant: the first obstacle that the walk would meet is the
+one that is named.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from fairlead.core.partition import RESERVATION_MS
+from fairlead.core.claims import RESERVATION_MS
 from fairlead.core.resources import add_to, fits_in
 from fairlead.policy.queue_snapshot import QueueSnapshots
 from fairlead.policy.victims import candidates, preference, taint

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core import events, gangs
+from fairlead.core import claims, events, gangs, lives
 from fairlead.core.applications import Application, Ask
 from fairlead.core.decisions import (
     ApplicationAccepted,
@@ -79,9 +79,9 @@ def drain_node(partition: Partition, event: events.DrainNode) -> None:
         partition.nodes.touch(node)
         partition.books_version += 1
         for ask in list(node.held):
-            partition.unhold(ask)
+            claims.unhold(partition, ask)
         for ask in [a for a in node.reservations if not a.required_node]:
-            partition.unreserve(ask)
+            claims.unreserve(partition, ask)
             ask.app.queue.touch_app(ask.app)
 
 
@@ -100,13 +100,13 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
     if node is None:
         return
     for ask in [*node.held, *node.reservations]:
-        partition.unhold(ask)
-        partition.unreserve(ask)
+        claims.unhold(partition, ask)
+        claims.unreserve(partition, ask)
     gangs.leave_node(partition, node)
     for ask in list(node.allocations):
         app, real = ask.app, not ask.spec.placeholder
         partition.release(ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
-        partition.complete_if_idle(app, real)
+        lives.complete_if_idle(partition, app, real)
     partition.nodes.remove(node)
     partition.nodes_changed()
     partition.books_version += 1
@@ -139,7 +139,7 @@ def add_application(partition: Partition, event: events.AddApplication) -> None:
         _reject(partition, spec, queue)
         return
     app = Application(spec, queue, partition.next_seq(), partition.now_ms)
-    partition.admit(app)
+    lives.admit(partition, app)
     partition.out.append(ApplicationAccepted(spec.id, queue.path))
 
 
@@ -150,7 +150,7 @@ def _reject(partition: Partition, spec: ApplicationSpec, reason: Refused) -> Non
     app.advance(Step.REJECT, partition.now_ms)
     app.finished_ms = partition.now_ms
     partition.rejected[spec.id] = app
-    partition.keep_ended(app)
+    lives.keep_ended(partition, app)
     partition.out.append(ApplicationRejected(spec.id, reason))
 
 
@@ -163,7 +163,7 @@ def remove_application(partition: Partition, event: events.RemoveApplication) ->
         partition.release(ask, Cause.STOPPED_BY_RM, f"Application {app.id} Removed")
     for ask in app.waiting_asks():
         partition.drop_ask(ask)
-    partition.forget(app)
+    lives.forget(partition, app)
     partition.out.append(ApplicationChanged(app.id, "Removed", "removed"))
 
 
@@ -199,7 +199,7 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
 
 def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
     if app.state is State.NEW or app.state is State.COMPLETING:
-        partition.advance(app, Step.RUN)
+        lives.advance(partition, app, Step.RUN)
     if spec.node:
         ask = Ask(app, spec, partition.next_seq(), partition.now_ms)
         ask.shape = None
@@ -275,7 +275,7 @@ def release(partition: Partition, event: events.Release) -> None:
         app.closing = app.state is State.COMPLETING
         for ask in app.waiting_asks():
             partition.drop_ask(ask)
-    partition.complete_if_idle(app, real_gone)
+    lives.complete_if_idle(partition, app, real_gone)
 
 
 def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core import claims
 from fairlead.policy.allocate import root_has_room
 from fairlead.policy.limits import full_ceiling, may_run
 
@@ -26,7 +27,7 @@ def place_nominated(partition: Partition) -> Ask | None:
             return ask
         if not any(victim.evict_cause for victim in ask.victims):
             # The victims are gone and it still cannot run (its queue filled up, the node shrank): start over.
-            partition.unhold(ask)
+            claims.unhold(partition, ask)
     return None
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core import claims
 from fairlead.core.events import Cause
 from fairlead.core.queues import Queue
 from fairlead.policy.guarantee import Plan, find_plan
@@ -112,7 +113,7 @@ def carry_out(partition: Partition, plan: Plan) -> None:
     """Tell the victims to stop and reserve the node for the ask."""
     ask, node = plan.ask, plan.node
     for holder in plan.cancelled:
-        partition.unreserve(holder)
+        claims.unreserve(partition, holder)
     queue = ask.app.queue.path
     for victim in plan.victims:
         partition.evict(
@@ -123,8 +124,8 @@ def carry_out(partition: Partition, plan: Plan) -> None:
             message=f"preempted by {ask.key} from application {ask.app.id} in {queue}",
         )
     if ask.reserved_on is not node:
-        partition.unreserve(ask)
-        partition.reserve(ask, node)
+        claims.unreserve(partition, ask)
+        claims.reserve(partition, ask, node)
     ask.preempt_triggered = True
 
 

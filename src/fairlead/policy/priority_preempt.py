@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fairlead.core import claims
 from fairlead.core.events import Cause
 from fairlead.core.resources import fits_in
 from fairlead.policy.limits import full_ceiling, may_run
@@ -19,12 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairlead.core.applications import Ask
+    from fairlead.core.demand import Shape
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
-
-ATTEMPTS_MAX = 10
-"""Asks for which a plan is searched in one run; the others have their turn in later runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +43,27 @@ class Plan:
 
 
 def preempt_one(partition: Partition) -> Plan | None:
-    """Carry out the plan for the first waiting ask in order for which there is one; None when there is none."""
+    """Carry out the plan for the first waiting ask in order for which there is one; None when there is none.
+
+    Equal asks of one leaf stand for each other, and nobody searches who stands above nothing that runs: so many asks
+    that cannot be helped cost little and keep nobody else from being looked at.
+    """
     rules = partition.spec.preemption
     if rules.rule != "priority" or not rules.enabled or not partition.allocation_count:
         return None
     if partition.preempt_tried == partition.change_stamp():
         return None
-    attempts = 0
+    weakest = weakest_by_leaf(partition)
+    looked_at: dict[tuple[Queue, int, Shape | None], None] = {}
     for ask in preemptors(partition):
-        if attempts >= ATTEMPTS_MAX:
-            return None
-        attempts += 1
-        plan = cheapest_plan(partition, ask)
+        equals = (ask.app.queue, ask.priority, ask.shape)
+        if equals in looked_at:
+            continue
+        looked_at[equals] = None
+        seen = standing_by_queue(ask)
+        if not any(outranks(seen, victim) for victim in weakest):
+            continue
+        plan = cheapest_plan(partition, ask, seen)
         if plan is not None:
             carry_out(partition, plan)
             return plan
@@ -63,11 +71,19 @@ def preempt_one(partition: Partition) -> Plan | None:
     return None
 
 
+def weakest_by_leaf(partition: Partition) -> list[Ask]:
+    """Of each leaf the running work of the lowest priority: who does not stand above one of these stands above none."""
+    weakest: dict[Queue, Ask] = {}
+    for node in partition.nodes.nodes.values():
+        for ask in node.allocations:
+            known = weakest.get(ask.app.queue)
+            if known is None or ask.priority < known.priority:
+                weakest[ask.app.queue] = ask
+    return list(weakest.values())
+
+
 def preemptors(partition: Partition) -> Iterator[Ask]:
     """Waiting asks that may preempt, in scheduling order; of equal asks of one application only the first."""
-    floor = min((a.priority for node in partition.nodes.nodes.values() for a in node.allocations), default=None)
-    if floor is None:
-        return
     for leaf in leaves_in_order(partition.root):
         for app in sorted((a for a in leaf.applications.values() if a.pending_count), key=application_key):
             if not may_run(app):
@@ -119,9 +135,9 @@ def search_root(ask: Ask) -> Queue:
     raise AssertionError("a lineage ends with the root")
 
 
-def cheapest_plan(partition: Partition, ask: Ask) -> Plan | None:
-    """The plan with the least harm over all nodes, or None."""
-    seen, fence = standing_by_queue(ask), search_root(ask)
+def cheapest_plan(partition: Partition, ask: Ask, seen: dict[Queue, int]) -> Plan | None:
+    """The plan with the least harm over all nodes, or None; `seen` is the ask's `standing_by_queue`."""
+    fence = search_root(ask)
     plans = []
     for node in partition.nodes.nodes.values():
         if not node.is_open or not node.fits_total(ask.items):
@@ -188,4 +204,4 @@ def carry_out(partition: Partition, plan: Plan) -> None:
             message=f"makes room on {plan.node.id} for {ask.key} (priority {ask.priority} over {victim.priority})",
         )
     ask.preempt_triggered = True
-    partition.hold(ask, plan.node, plan.victims)
+    claims.hold(partition, ask, plan.node, plan.victims)

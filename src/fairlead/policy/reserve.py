@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core import claims
+from fairlead.core.claims import RESERVATION_MS
 from fairlead.core.lifecycle import State
-from fairlead.core.partition import RESERVATION_MS
 from fairlead.core.resources import fits_in
 from fairlead.policy.headroom import is_held_back
 from fairlead.policy.limits import closed_gate
@@ -97,7 +98,7 @@ def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
             shape.may_reserve = False
             return False
     ask.attempted = True
-    partition.reserve(ask, node)
+    claims.reserve(partition, ask, node)
     return True
 
 
@@ -146,7 +147,7 @@ def slack(items: Items, node: Node) -> float:
 def clear_for(partition: Partition, node: Node) -> None:
     """An ask that requires this node has its turn: ordinary asks for which it was set aside lose it."""
     for ask in [a for a in node.reservations if not a.required_node]:
-        partition.unreserve(ask)
+        claims.unreserve(partition, ask)
         ask.app.queue.touch_app(ask.app)
 
 
@@ -226,14 +227,14 @@ def _place_one_of(partition: Partition, app: Application, asks: list[Ask]) -> As
     gate = closed_gate(app) if app.state is State.ACCEPTED else None
     if gate is not None:
         for ask in asks:
-            partition.watch(ask, gate)
+            claims.watch(partition, ask, gate)
             _give_up_if_old(partition, ask)
         return None
     free_to_go = []
     for ask in asks:
         node, demand = ask.reserved_on, app.demand_of(ask)
         assert node is not None
-        partition.watch(ask, demand)
+        claims.watch(partition, ask, demand)
         if is_held_back(partition, demand):
             _give_up_if_old(partition, ask)
             continue
@@ -263,4 +264,4 @@ def _give_up_if_old(partition: Partition, ask: Ask) -> None:
     """A node that was set aside an hour ago and cannot be used because of what is above it goes back."""
     node = ask.reserved_on
     if node is not None and node.reservations[ask] + RESERVATION_MS <= partition.now_ms:
-        partition.unreserve(ask)
+        claims.unreserve(partition, ask)

@@ -22,7 +22,7 @@ from fairlead.runtime import Refusal, Turn
 from fairlead.runtime.configurations import Version
 from fairlead.runtime.configuring import Applied, configure
 from fairlead.scheduler import Scheduler
-from fairlead.service import diffs, models
+from fairlead.service import diffs, models, proposals
 from fairlead.service.desk import CallerOf, Desk, DeskOf, plain
 from fairlead.service.errors import documented
 
@@ -135,8 +135,8 @@ async def check(body: models.ConfigText, caller: CallerOf) -> Response:
     return plain({"ok": not errors, "errors": errors, "warnings": warnings})
 
 
-@router.post("/diff", response_model=models.ConfigDifference, responses=documented(404, 413))
-async def diff(body: models.ConfigProposal, desk: DeskOf, caller: CallerOf) -> Response:
+@router.post("/diff", response_model=proposals.ConfigDifference, responses=documented(404, 413))
+async def diff(body: proposals.ConfigProposal, desk: DeskOf, caller: CallerOf) -> Response:
     """What a queue file, or an earlier version, would change now: queues, limits, rules, and work (administrators)."""
     caller.require_admin("see what a change of the queues would do to everybody's work")
 
@@ -174,7 +174,7 @@ def _usable(text: str) -> ClusterSpec:
 
 
 @router.put("", response_model=models.ConfigAnswer, responses=documented(409, 413))
-async def apply(body: models.ConfigReplacement, desk: DeskOf, caller: CallerOf) -> Response:
+async def apply(body: proposals.ConfigReplacement, desk: DeskOf, caller: CallerOf) -> Response:
     """Put a queue file in force, as one step (administrators)."""
     caller.require_admin("change the queues")
     spec = await run_in_threadpool(_usable, body.text)
@@ -187,7 +187,7 @@ async def apply(body: models.ConfigReplacement, desk: DeskOf, caller: CallerOf) 
 
 
 @router.post("/rollback", response_model=models.ConfigAnswer, responses=documented(404, 409))
-async def rollback(body: models.ConfigRollback, desk: DeskOf, caller: CallerOf) -> Response:
+async def rollback(body: proposals.ConfigRollback, desk: DeskOf, caller: CallerOf) -> Response:
     """Put an earlier version in force again (administrators). It becomes a new version; nothing of history is lost."""
     caller.require_admin("change the queues")
 

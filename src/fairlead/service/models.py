@@ -31,7 +31,8 @@ _HINTS = {
 }
 
 
-def _clean(text: str) -> str:
+def clean_text(text: str) -> str:
+    """A text that can be written down and read back. Raises `ValueError`."""
     if "\0" in text:
         raise ValueError("must not contain a NUL character")
     try:
@@ -44,13 +45,13 @@ def _clean(text: str) -> str:
 def _one_line(text: str) -> str:
     if any(ord(c) < 32 or ord(c) == 127 for c in text):
         raise ValueError("must not contain control characters")
-    return _clean(text)
+    return clean_text(text)
 
 
 def _absolute(path: str) -> str:
     if not posixpath.isabs(path):
         raise ValueError("must be an absolute path, such as /home/ada/project")
-    return _clean(path)
+    return clean_text(path)
 
 
 def _environment(env: dict[str, str]) -> dict[str, str]:
@@ -90,7 +91,7 @@ def _command(command: list[str]) -> list[str]:
     return command
 
 
-Text = Annotated[str, AfterValidator(_clean)]
+Text = Annotated[str, AfterValidator(clean_text)]
 Line = Annotated[str, Field(max_length=256), AfterValidator(_one_line)]
 Amount = Annotated[int, Field(ge=0, le=INT64_MAX)]
 Priority = Annotated[int, Field(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Any 32-bit integer; higher wins.")]
@@ -159,40 +160,7 @@ class WorkChange(Strict):
 class ConfigText(Strict):
     """A queue file."""
 
-    text: Annotated[str, Field(max_length=4 * 2**20), AfterValidator(_clean)]
-
-
-Base = Annotated[str, Field(max_length=64)] | None
-_BASE = Field(None, description="The checksum that must be in force, such as `base` of a difference; else 409.")
-
-
-class ConfigReplacement(ConfigText):
-    """A queue file to put in force."""
-
-    base: Base = _BASE
-
-
-class ConfigProposal(Strict):
-    """A queue file, or the number of an earlier version, to compare with what is in force."""
-
-    text: Annotated[str, Field(max_length=4 * 2**20), AfterValidator(_clean)] | None = None
-    version: Annotated[int, Field(ge=1, le=2**31)] | None = None
-
-    @model_validator(mode="after")
-    def names_one(self) -> Self:  # noqa: N804 - a model that is there, no class
-        """Either of the two."""
-        if (self.text is None) == (self.version is None):
-            raise ValueError("give either a text or a version")
-        return self
-
-
-class ConfigRollback(Strict):
-    """Which version to put in force again."""
-
-    version: Annotated[int, Field(ge=1, le=2**31)] | None = Field(
-        None, description="Absent: the one before the one in force."
-    )
-    base: Base = _BASE
+    text: Annotated[str, Field(max_length=4 * 2**20), AfterValidator(clean_text)]
 
 
 class TokenRequest(Strict):
@@ -382,71 +350,6 @@ class ConfigStatus(ConfigVersion):
     """What is in force, and the file."""
 
     file: ConfigFileStatus | None
-
-
-class ConfigDifference(BaseModel):
-    """What a queue file would change."""
-
-    model_config = ConfigDict(extra="allow")
-    base: str = Field(description="The checksum of what it was compared with.")
-    base_version: int
-    checksum: str
-    refused: Reason | None = Field(description="Why the scheduler would refuse it; null: it would be applied.")
-    empty: bool = Field(description="Nothing at all would change.")
-    partitions_added: list[str]
-    partitions_removed: list[str]
-    settings: list[dict[str, Any]]
-    queues: list[dict[str, Any]]
-    over: list[dict[str, Any]]
-    would_wait: dict[str, Any]
-    would_wait_for_else: dict[str, Any]
-    would_start: dict[str, Any]
-    would_be_stopped: dict[str, Any]
-    would_fail: dict[str, Any]
-
-
-class UsageRow(BaseModel):
-    """What one user or group uses of one queue and those below it."""
-
-    kind: str
-    name: str
-    queue: str
-    used: dict[str, int]
-    running: int
-    max: dict[str, int] | None = Field(description="What he may use there; null: no limit of his.")
-    max_running: int | None
-
-
-class Usage(BaseModel):
-    """Who uses what."""
-
-    usage: list[UsageRow]
-
-
-class LimitUse(BaseModel):
-    """Somebody to whom a limit applies."""
-
-    name: str
-    used: dict[str, int]
-    running: int
-
-
-class LimitRow(BaseModel):
-    """A limit on a user or a group in one queue and those below it; `*`: each user, or all other groups together."""
-
-    queue: str
-    kind: str
-    name: str
-    limit: str
-    max: dict[str, int] | None
-    max_running: int | None
-    using: list[LimitUse]
-
-
-class Limits(BaseModel):
-    """All limits of the queue file."""
-
-    limits: list[LimitRow]
 
 
 class ConfigVerdict(BaseModel):

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field
 
 from fairlead.core.partition import Partition
 from fairlead.core.specs import DEFAULT_PARTITION, LimitSpec
 from fairlead.core.trackers import ANYBODY
 from fairlead.insight.usage import usage_groups, usage_users
 from fairlead.scheduler import Scheduler
-from fairlead.service import models
 from fairlead.service.desk import CallerOf, DeskOf, plain
 from fairlead.service.errors import documented
 
@@ -25,7 +25,51 @@ Plain = dict[str, Any]
 NameQuery = Annotated[str | None, Query(max_length=256, description="Only of this one.")]
 
 
-@router.get("/usage", response_model=models.Usage, responses=documented())
+class UsageRow(BaseModel):
+    """What one user or group uses of one queue and those below it."""
+
+    kind: str
+    name: str
+    queue: str
+    used: dict[str, int]
+    running: int
+    max: dict[str, int] | None = Field(description="What he may use there; null: no limit of his.")
+    max_running: int | None
+
+
+class Usage(BaseModel):
+    """Who uses what."""
+
+    usage: list[UsageRow]
+
+
+class LimitUse(BaseModel):
+    """Somebody to whom a limit applies."""
+
+    name: str
+    used: dict[str, int]
+    running: int
+
+
+class LimitRow(BaseModel):
+    """A limit on a user or a group in one queue and those below it; `*`: each user, or all other groups together."""
+
+    queue: str
+    kind: str
+    name: str
+    limit: str
+    max: dict[str, int] | None
+    max_running: int | None
+    using: list[LimitUse]
+
+
+class Limits(BaseModel):
+    """All limits of the queue file."""
+
+    limits: list[LimitRow]
+
+
+@router.get("/usage", response_model=Usage, responses=documented())
 async def usage(desk: DeskOf, caller: CallerOf, user: NameQuery = None, group: NameQuery = None) -> Response:
     """What each user and each group with limits uses of every queue, beside what each may use."""
     del caller
@@ -62,7 +106,7 @@ def _rows(kind: str, name: str, trees: list[Plain]) -> Iterator[Plain]:
             }
 
 
-@router.get("/limits", response_model=models.Limits, responses=documented())
+@router.get("/limits", response_model=Limits, responses=documented())
 async def limits(desk: DeskOf, caller: CallerOf) -> Response:
     """Every limit of the queue file on users and groups, with those who use some of it now."""
     del caller

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 BAD = "partitions:\n  - name: default\n    queues:\n      - name: root\n        wieght: 3\n"
 
 
@@ -56,3 +58,135 @@ def test_a_refused_configuration_lists_all_errors_with_the_file(
     result = run("config", "apply", str(file))
     assert result.exit_code == 1
     assert f"  {file}:5:9: partitions[0]: unknown key" in result.stderr
+
+
+def version(number: int, **fields: Any) -> dict[str, Any]:
+    shown = {"version": number, "at_ms": 0, "who": "ann", "source": "api", "checksum": f"C{number}", "origin": number}
+    return shown | {"in_force": False} | fields
+
+
+def test_the_history_says_who_and_which_was_put_back(service: Any, run: Callable[..., Any]) -> None:
+    """The one in force is marked."""
+    versions = [version(3, origin=1, source="rollback", in_force=True), version(2), version(1, who="")]
+    service.on("GET", "/config/history", {"versions": versions})
+    title, newest, *_, oldest = run("config", "history").stdout.splitlines()
+    assert title.split() == ["VERSION", "SINCE", "BY", "FROM", "CHECKSUM"]
+    assert newest.startswith("3 (= 1)")
+    assert newest.endswith("in force")
+    assert " - " in oldest, "nobody is a dash"
+
+
+def test_an_earlier_version_is_shown(service: Any, run: Callable[..., Any]) -> None:
+    """By its number."""
+    service.on("GET", "/config", lambda request: version(2, text=f"# version {request.query['version']}\n"))
+    assert run("config", "show", "--version", "2").stdout == "# version 2\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "status", "said"),
+    [
+        (None, 0, "none is watched"),
+        ({"state": "in-force"}, 0, "is what is in force"),
+        ({"state": "differs"}, 0, "fairlead config apply FILE"),
+        ({"state": "missing"}, 1, "is gone"),
+        (
+            {"state": "refused", "refused": "queue root.a would become a parent"},
+            1,
+            "queue root.a would become a parent",
+        ),
+    ],
+)
+def test_the_status_says_how_the_file_stands(
+    service: Any, run: Callable[..., Any], file: dict[str, Any] | None, status: int, said: str
+) -> None:
+    """A file that was refused, or is gone, is exit status 1."""
+    full = None if file is None else {"path": "/etc/q.yaml", "refused": "", "problems": []} | file
+    service.on("GET", "/config/status", version(1) | {"file": full})
+    result = run("config", "status")
+    assert result.exit_code == status
+    assert said in result.stdout
+
+
+def test_errors_of_the_watched_file_are_listed(service: Any, run: Callable[..., Any]) -> None:
+    """With path, line and column, as a compiler does."""
+    problem = {"line": 5, "column": 9, "path": "partitions[0]", "message": "unknown key", "severity": "error"}
+    file = {"path": "/etc/q.yaml", "state": "refused", "refused": "", "problems": [problem]}
+    service.on("GET", "/config/status", version(1) | {"file": file})
+    assert "/etc/q.yaml:5:9: error: partitions[0]: unknown key" in run("config", "status").stdout
+
+
+def test_a_rollback_names_the_version(service: Any, run: Callable[..., Any]) -> None:
+    """Without one the service chooses the one before."""
+    service.on("POST", "/config/rollback", version(4, origin=2))
+    assert run("config", "rollback").exit_code == 0
+    result = run("config", "rollback", "2", "--yes")
+    assert "version 2 is in force again as version 4" in result.stderr
+    assert service.sent("POST", "/config/rollback") == [{}, {"version": 2}]
+
+
+def nothing(**fields: Any) -> dict[str, Any]:
+    works = {name: {"count": 0, "works": []} for name in PARTS}
+    lists = {name: [] for name in ("partitions_added", "partitions_removed", "settings", "queues", "over")}
+    return {"base": "C1", "base_version": 1, "refused": None, "empty": True} | works | lists | fields
+
+
+PARTS = ("would_wait", "would_wait_for_else", "would_start", "would_be_stopped", "would_fail")
+WORK = {"key": "7", "user": "ann", "name": "train", "queue": "root.a", "reason": {"sentence": "no room"}}
+
+
+def test_a_difference_is_told_line_by_line(service: Any, run: Callable[..., Any], tmp_path: Path) -> None:
+    """Queues, settings and work, each with its sign; long lists are counted."""
+    changes = [{"what": "max", "old": {"vcore": 2000}, "new": None}]
+    found = nothing(
+        empty=False,
+        partitions_removed=["gpu"],
+        partitions_added=["cpu"],
+        settings=[{"partition": "default", "what": "placement_rules", "old": [], "new": [{"name": "user"}]}],
+        queues=[
+            {"partition": "default", "queue": "root.a", "kind": "changed", "works": 3, "changes": changes},
+            {"partition": "default", "queue": "root.b", "kind": "draining", "works": 2, "changes": []},
+            {"partition": "default", "queue": "root.c", "kind": "added", "works": 0, "changes": []},
+        ],
+        over=[
+            {
+                "partition": "default",
+                "queue": "root.a",
+                "who": "user ann",
+                "what": "maxapplications",
+                "used": {"applications": 30},
+                "limit": {"applications": 1},
+                "count": 30,
+                "works": [WORK] * 25,
+            }
+        ],
+        would_wait={"count": 1, "works": [WORK]},
+    )
+    service.on("POST", "/config/diff", found)
+    file = tmp_path / "q.yaml"
+    file.write_text("x")
+    lines = run("config", "diff", str(file)).stdout.splitlines()
+    assert lines[:8] == [
+        "- partition gpu is removed, with all that is in it",
+        "+ partition cpu is added",
+        '~ placement_rules: [] -> [{"name": "user"}]',
+        "~ root.a changes",
+        "      max: cpu 2 -> not set",
+        "- root.b takes nothing new, and leaves when it is empty, with 2 works in it",
+        "+ root.c is added",
+        "! user ann in root.a would be over its number of running works: applications 30 in use of applications 1 "
+        "(30 works)",
+    ]
+    assert lines[8] == "      7 train of ann in root.a: no room"
+    assert lines[28] == "      and 10 more"
+    assert lines[29] == "! 1 works: would start now, and would wait"
+
+
+def test_no_difference_and_a_refusal_are_said(service: Any, run: Callable[..., Any]) -> None:
+    """The refusal is exit status 1."""
+    service.on("POST", "/config/diff", nothing())
+    result = run("config", "diff", "--version", "1")
+    assert (result.exit_code, result.stdout) == (0, "no queue, limit, rule or work would change\n")
+    service.on("POST", "/config/diff", nothing(empty=False, refused={"sentence": "work is in the way"}))
+    result = run("config", "diff", "--version", "1")
+    assert (result.exit_code, result.stdout) == (1, "it would be refused: work is in the way\n")
+    assert run("config", "diff").exit_code == 2

@@ -212,3 +212,15 @@ def test_without_a_service_the_status_is_3(run: Callable[..., Any]) -> None:
     result = run("ls")
     assert (result.exit_code, result.stdout) == (3, "")
     assert result.stderr.endswith("Start it with `fairlead up`, or set FAIRLEAD_SOCKET.\n")
+
+
+def test_a_long_history_is_cut_unless_all_of_it_is_wanted(service: Any, run: Callable[..., Any]) -> None:
+    """The newest entries, and how many came before."""
+    entries = [{"at_ms": 1000 * n, "what": "waits", "detail": f"reason {n}"} for n in range(30)]
+    service.add("1", history=entries)
+    shown = run("show", "1").stdout
+    assert "history (18 earlier entries: --history)" in shown
+    assert ("reason 17" in shown, "reason 18" in shown) == (False, True)
+    whole = run("show", "1", "--history").stdout.splitlines()
+    assert len(whole) == 31
+    assert whole[0] == "1 job: waiting"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from fairlead.core.decisions import Allocated
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release, RemoveNode
 from fairlead.core.resources import Resources
 from fairlead.core.specs import (
     ApplicationSpec,
@@ -223,3 +223,26 @@ def test_limits_of_calls_add_up_with_several_partitions() -> None:
             course.handle(AddNode(node), AddApplication(app), AddAsks(tuple(asks), part))
         placed.append([key for limit in limits for key in course.placed(limit)])
     assert placed[0] == placed[1] == ["default-0", "other-0", "default-1", "other-1"]
+
+
+def test_who_loses_a_reserved_node_gets_another() -> None:
+    """The reserved node is removed; the ask is old enough, and at the next call another node is set aside for it."""
+    course = Course(cluster(*leaves("a")))
+    for name, vcore in (("n1", 2), ("n2", 2), ("n3", 1)):
+        course.node(name, vcore=vcore)
+    course.app("running")
+    for key in ("r1", "r2"):
+        course.ask("running", key, vcore=1)
+    assert course.placed() == ["r1", "r2"]
+    course.app("waiting")
+    course.ask("waiting", "w", vcore=2)
+    course.now_ms += 5_000
+    assert course.placed() == []
+    ask = course.scheduler.cluster.partitions["default"].applications["waiting"].asks["w"]
+    first = ask.reserved_on
+    assert first is not None
+    course.handle(RemoveNode(first.id))
+    assert ask.reserved_on is None
+    course.placed()
+    assert ask.reserved_on is not None
+    assert {first.id, ask.reserved_on.id} == {"n1", "n2"}

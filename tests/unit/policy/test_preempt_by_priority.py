@@ -218,3 +218,15 @@ def test_without_the_rule_nobody_is_stopped() -> None:
     run(s)
     submit(s, "urgent", 4, 9, now=1)
     assert run(s, 1) == ([], [])
+
+
+def test_many_that_cannot_be_helped_do_not_use_up_the_turn_of_one_that_can() -> None:
+    """Twenty asks of different sizes, each too large for what may be stopped, stand before a small one."""
+    s = cluster(nodes={"n1": 64})
+    submit(s, "safe", 60, 100)
+    submit(s, "low", 4, 1)
+    run(s)
+    for i in range(20):
+        submit(s, f"large{i}", 10 + i, 50, now=1)
+    submit(s, "small", 2, 40, now=2)
+    assert run(s, 2) == ([], ["low"])

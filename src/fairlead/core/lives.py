@@ -1,0 +1,144 @@
+"""Lives: what each step of an application's life means in the books of its partition.
+
+Decides counters, timers and lists that follow from a step, and which step follows when something of an application
+ends. Never places, stops or orders anything. Invariant: a queue counts as running exactly its applications that are
+running.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core import gangs
+from fairlead.core.decisions import ApplicationChanged
+from fairlead.core.lifecycle import ENDED, LIVE, State, Step
+from fairlead.core.specs import TAG_STATE_AWARE_DISABLE
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Application
+    from fairlead.core.partition import Partition
+
+COMPLETING_MS = 30_000
+STARTING_MS = 5 * 60_000
+ENDED_KEPT_MS = 72 * 3_600_000
+ENDED_KEPT_MAX = 10_000
+"""How many ended applications are kept at most, however young (the journal has them all)."""
+
+
+def admit(partition: Partition, app: Application) -> None:
+    """Take an application into its queue."""
+    app.placeholder_timeout_ms = gangs.timeout_ms(app.spec, partition.now_ms)
+    partition.applications[app.id] = app
+    app.queue.applications[app.id] = app
+    if partition.trackers is not None:
+        partition.trackers.join(app)
+
+
+def advance(partition: Partition, app: Application, step: Step, cause: str = "") -> None:
+    """Take one step of an application's life, with what it means for counters and timers."""
+    before = app.advance(step, partition.now_ms)
+    after = app.state
+    if after is before:
+        return
+    queue = app.queue
+    if before in LIVE and after not in LIVE:
+        queue.count_running(-1)
+    elif after in LIVE and before not in LIVE:
+        queue.count_running(1)
+    if after in LIVE:
+        _leave_accepted(app)
+    if after is State.COMPLETING:
+        app.untrack_if_empty()
+        partition.timers.set(partition.now_ms + COMPLETING_MS, partition.name, app.id, app.timer_epoch)
+    elif after is State.STARTING:
+        partition.timers.set(partition.now_ms + STARTING_MS, partition.name, app.id, app.timer_epoch)
+    partition.out.append(ApplicationChanged(app.id, str(after), cause or str(step)))
+    if after in ENDED:
+        _end(partition, app)
+    elif app.pending_count:
+        queue.touch_app(app)
+
+
+def join_accepted(app: Application) -> None:
+    """An accepted application got its first (placeholder) allocation: it counts against `maxapplications`."""
+    for queue in app.queue.lineage:
+        queue.allocating_accepted[app.id] = None
+    if app.pending_count:
+        # Its own place is counted now: the gate is open for it, whatever it was waiting for.
+        app.queue.touch_app(app)
+
+
+def _leave_accepted(app: Application) -> None:
+    for queue in app.queue.lineage:
+        queue.allocating_accepted.pop(app.id, None)
+
+
+def _end(partition: Partition, app: Application) -> None:
+    for ask in app.waiting_asks():
+        partition.drop_ask(ask)
+    forget(partition, app)
+    app.finished_ms = partition.now_ms
+    partition.ended[f"{app.id}-{partition.now_ms // 1000}"] = app
+    keep_ended(partition, app)
+
+
+def keep_ended(partition: Partition, app: Application) -> None:
+    """Keep an ended application for a while, and not too many of them."""
+    for kept in (partition.ended, partition.rejected):
+        while len(kept) > ENDED_KEPT_MAX:
+            del kept[next(iter(kept))]
+    partition.timers.set(partition.now_ms + ENDED_KEPT_MS, partition.name, app.id, app.timer_epoch, "ended")
+
+
+def forget(partition: Partition, app: Application) -> None:
+    """Take an application out of its queue and of the list; its asks and allocations are gone already."""
+    del partition.applications[app.id]
+    del app.queue.applications[app.id]
+    partition.clean_if_leaving(app.queue)
+    _leave_accepted(app)
+    partition.unseen.pop(app, None)
+    if partition.trackers is not None:
+        partition.trackers.leave(app)
+    if app.state in LIVE:
+        app.queue.count_running(-1)
+    app.queue.open_gates()
+    app.entry = None
+    app.park_stamp += 1
+
+
+def is_state_aware(partition: Partition, app: Application) -> bool:
+    """Whether the application takes the older step `Starting`: its tag decides, else the partition."""
+    tag = app.spec.tags.get(TAG_STATE_AWARE_DISABLE)
+    return partition.spec.state_aware if tag is None else tag.lower() == "false"
+
+
+def complete_if_idle(partition: Partition, app: Application, real_gone: bool = False) -> None:
+    """Something of the application ended: take the step of its life that follows from what is left.
+
+    Nothing waits and nothing runs: it is about to complete. `real_gone` says that a real allocation ended; then
+    placeholders alone do not keep it. The end of the last allocation also ends what waits for it: failing, starting
+    over, completing.
+    """
+    app.untrack_if_empty()
+    if not app.placeholder_count:
+        app.placeholder_due_ms = None
+        after = _awaited(app)
+        if after is not None:
+            advance(partition, app, after)
+            return
+    if app.pending_count or app.swapping:
+        return
+    idle = not app.allocations or (real_gone and app.allocations == app.placeholder_count)
+    if idle and app.state in (State.ACCEPTED, State.STARTING, State.RUNNING):
+        advance(partition, app, Step.COMPLETE)
+
+
+def _awaited(app: Application) -> Step | None:
+    """The step that was waiting for the last allocation to go, if it is gone."""
+    if app.allocations:
+        return None
+    if app.state is State.FAILING:
+        return Step.FAIL
+    if app.state is State.RESUMING:
+        return Step.RUN
+    return Step.COMPLETE if app.closing else None
