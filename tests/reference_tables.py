@@ -1,8 +1,8 @@
 """The tables of docs/reference.md, made from the code.
 
-A table stands between `<!-- table NAME -->` and `<!-- end -->`. Which rows it has, and what the code itself says of each
-(defaults, what may be written, docstrings, fields), comes from the code. The columns that only a person can fill are kept
-by row; a new row gets `TO DO` there, which the tests do not accept.
+A table stands between `<!-- table NAME -->` and `<!-- end -->`. Which rows it has, and what the code itself says of
+each (defaults, what may be written, docstrings, fields), comes from the code. The columns that only a person can fill
+are kept by row; a new row gets `TO DO` there, which the tests do not accept.
 
 `PYTHONPATH=src python tests/reference_tables.py` brings the page up to date.
 """
@@ -59,7 +59,7 @@ def first_sentence(thing: type) -> str:
 
 
 def field_names(thing: type) -> str:
-    return ", ".join(code(field.name) for field in fields(thing)) or "-"  # type: ignore[arg-type]
+    return ", ".join(code(field.name) for field in fields(thing)) or "-"
 
 
 # --- the tables ---

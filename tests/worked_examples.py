@@ -1,9 +1,9 @@
 """The examples in the documentation, read from the pages and run.
 
-A page under `docs/queues` has queue files (```` ```yaml ````, with a name behind it where another block speaks of it) and
-examples (```` ```example NAME ````). An example uses the queue file above it, or the one it names (`queues=NAME`). Its
-lines are steps; those that begin with `=>` say what must be so at that point. They are run as the simulator's scenarios
-are: what the page says is what happens.
+A page under `docs/queues` has queue files (```` ```yaml ````, with a name behind it where another block speaks of it)
+and examples (```` ```example NAME ````). An example uses the queue file above it, or the one it names (`queues=NAME`).
+Its lines are steps; those that begin with `=>` say what must be so at that point. They are run as the simulator's
+scenarios are: what the page says is what happens.
 
 Steps:
 
@@ -13,12 +13,13 @@ Steps:
     end APP/KEY                end APP                    withdraw APP              sleep 10s
     config NAME                run                        run N                     settle
 
-`run` makes scheduling runs until one starts nothing (at most N of them); `settle` makes twenty, and what is told to stop
-has stopped before the next. `meek` asks make nobody stop.
+An ask's key is written with its application before it, so that no two are equal. `run` makes scheduling runs until one
+starts nothing (at most N of them); `settle` makes twenty, and what is told to stop has stopped before the next. `meek`
+asks make nobody stop.
 
 What must be so:
 
-    => starts APP/KEY@NODE ...     in this order, and nothing else, since the last such line; `nothing`; `3 of APP, 2 of B`
+    => starts APP/KEY@NODE ...     this and nothing else since the last such line, in this order; `nothing`; `3 of APP`
     => stops APP/KEY ...           likewise, in any order: what was told to stop or was ended
     => running APP=N ...           how many allocations each has now
     => waits APP/KEY CODE [WORD]   the reason's code, and a word that its sentence has
@@ -207,8 +208,8 @@ _ASK_FLAGS: dict[str, Plain] = {
 
 def _ask(words: tuple[str, ...], configs: Mapping[str, str]) -> Plain:
     pairs, [name, *flags] = split_pairs(words)
-    app, key = name.split("/")
-    step: Plain = {"op": "ask", "app": app, "key": key}
+    app, _ = name.split("/")
+    step: Plain = {"op": "ask", "app": app, "key": name}
     for word in list(pairs):
         if word in _ASK_TEXTS:
             step[_ASK_TEXTS[word]] = pairs.pop(word)
@@ -222,8 +223,8 @@ def _ask(words: tuple[str, ...], configs: Mapping[str, str]) -> Plain:
 
 
 def _end(words: tuple[str, ...], configs: Mapping[str, str]) -> Plain:
-    app, _, key = words[0].partition("/")
-    return {"op": "release", "app": app} | ({"key": key} if key else {})
+    app, slash, _ = words[0].partition("/")
+    return {"op": "release", "app": app} | ({"key": words[0]} if slash else {})
 
 
 def _run(words: tuple[str, ...], configs: Mapping[str, str]) -> Plain:
@@ -260,42 +261,53 @@ class Performance:
     def __init__(self, example: Example) -> None:
         self.example = example
         self.started = self.stopped = 0
-        self.refusal: str | None = None
-        self.refusal_expected = False
-        self.course: Course | None = None
-        self._attempt(lambda: setattr(self, "course", Course(example.config)))
+        self.refusal = ""
+        """Why a queue file was refused, until a line has said that it must be, and another step follows."""
+        self.expected = False
+        self._course: Course | None = None
 
-    def _attempt(self, act: Callable[[], None]) -> None:
-        try:
-            act()
-        except ConfigurationRefused as refusal:
-            self.refusal = str(refusal)
+    @property
+    def course(self) -> Course:
+        assert self._course is not None, "there is no scheduler, because the queue file was refused"
+        return self._course
 
     def go(self) -> None:
         """Every line in turn; raises `AssertionError` with the page and the line of what is not so."""
+        try:
+            self._course = Course(self.example.config)
+        except ConfigurationRefused as refusal:
+            self.refusal = str(refusal)
         for line in self.example.lines:
             place = f"{self.example.page}:{line.number}: {line}"
             if line.expected:
                 self.expect(line, place)
-                continue
-            assert self.refusal is None or self.refusal_expected, f"{place}: the queue file was refused: {self.refusal}"
-            self.refusal = None
-            step = as_scenario({"config": "", "steps": [step_of(line, self.example.configs)]}).steps[0]
-            assert self.course is not None, f"{place}: there is no scheduler, its queue file was refused"
-            course = self.course
-            self._attempt(lambda: course.advance(step))
-            course.scheduler.check()
-        assert self.refusal is None or self.refusal_expected, f"{self.example.page}: refused: {self.refusal}"
+            else:
+                self.no_surprise(place)
+                self.do(line)
+        self.no_surprise(self.example.page)
+
+    def no_surprise(self, place: str) -> None:
+        """A refusal that no line speaks of is a failure."""
+        assert not self.refusal or self.expected, f"{place}: the queue file was refused: {self.refusal}"
+        self.refusal, self.expected = "", False
+
+    def do(self, line: Line) -> None:
+        """One step; the books must be whole after it."""
+        step = as_scenario({"config": "", "steps": [step_of(line, self.example.configs)]}).steps[0]
+        try:
+            self.course.advance(step)
+        except ConfigurationRefused as refusal:
+            self.refusal = str(refusal)
+        self.course.scheduler.check()
 
     def expect(self, line: Line, place: str) -> None:
         """Check one line."""
         kind, *words = line.words
         if kind == "refused":
-            assert self.refusal is not None, f"{place}: it was accepted"
+            assert self.refusal, f"{place}: it was accepted"
             assert " ".join(words) in self.refusal, f"{place}: the refusal says: {self.refusal}"
-            self.refusal_expected = True
+            self.expected = True
             return
-        assert self.course is not None, f"{place}: the queue file was refused: {self.refusal}"
         want, got = _EXPECTED[kind](self, words)
         assert want == got, f"{place}: it is {got!r}"
 
@@ -321,8 +333,7 @@ class Performance:
         )
 
     def waits(self, words: list[str]) -> tuple[object, object]:
-        app, key = words[0].split("/")
-        reason = self.course.scheduler.why(app, key)
+        reason = self.course.scheduler.why(words[0].split("/")[0], words[0])
         if reason is None:
             return words[1:], "no waiting ask"
         text = f"{reason.code}: {reason.sentence()}"
@@ -333,9 +344,9 @@ class Performance:
         return words[2], app.queue.path if app else self.course.record.apps_rejected.get(words[0], "unknown")
 
     def rejects(self, words: list[str]) -> tuple[object, object]:
-        sentence = self.course.record.apps_rejected.get(words[0], "not rejected")
+        sentence = self.course.record.apps_rejected.get(words[0])
         text = " ".join(words[1:])
-        return text, text if text in sentence else sentence
+        return text, text if sentence is not None and text in sentence else sentence
 
     def app(self, words: list[str]) -> tuple[object, object]:
         row = final_state(self.course.scheduler)["apps"].get(words[0])
@@ -359,12 +370,12 @@ _EXPECTED: dict[str, Callable[[Performance, list[str]], tuple[object, object]]] 
 def told(words: list[str], rows: list[tuple[str, str, str]]) -> tuple[object, object]:
     """What a line says of rows `(app, key, node)`, and what they are in the same form: names, or how many of each."""
     if words == ["nothing"]:
-        return [], [f"{app}/{key}" for app, key, _ in rows]
+        return [], [key for _, key, _ in rows]
     if "of" in words:
         counts = re.findall(r"(\d+) of ([^\s,]+)", " ".join(words))
         return Counter({app: int(n) for n, app in counts}), Counter(app for app, _, _ in rows)
     with_node = any("@" in word for word in words)
-    return words, [f"{app}/{key}@{node}" if with_node else f"{app}/{key}" for app, key, node in rows]
+    return words, [f"{key}@{node}" if with_node else key for _, key, node in rows]
 
 
 _FIGURES = {
@@ -374,7 +385,13 @@ _FIGURES = {
     "guaranteed": "guaranteedResource",
     "left": "headroom",
 }
-_WORDS = {"state": "status", "dynamic": "isManaged", "leaf": "isLeaf", "apps": "runningApps", "priority": "currentPriority"}
+_WORDS = {
+    "state": "status",
+    "dynamic": "isManaged",
+    "leaf": "isLeaf",
+    "apps": "runningApps",
+    "priority": "currentPriority",
+}
 
 
 def queue_value(name: str, text: str) -> object:

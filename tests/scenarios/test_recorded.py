@@ -81,6 +81,7 @@ def test_there_is_something_to_check() -> None:
         "backoff": 10,
         "bad_config": 18,
         "churn": 11,
+        "documented": 80,
         "extreme_priorities": 10,
         "fences": 5,
         "gang": 20,

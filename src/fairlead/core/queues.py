@@ -51,7 +51,6 @@ class Queue:
         "guaranteed",
         "heap",
         "is_leaf",
-        "limits",
         "managed",
         "max",
         "max_applications",
@@ -96,7 +95,6 @@ class Queue:
         self.template: TemplateSpec | None = None
         self.admin_acl = ""
         self.submit_acl = ""
-        self.limits: tuple[object, ...] = ()
         # What it uses.
         self.allocated: Book = {}
         self.pending: Book = {}
@@ -165,7 +163,6 @@ class Queue:
         self._apply(raw, spec.guaranteed, spec.max, spec.max_applications, is_root=self.parent is None)
         self.template = spec.child_template
         self.admin_acl, self.submit_acl = spec.admin_acl, spec.submit_acl
-        self.limits = spec.limits
 
     def configure_dynamic(self, template: TemplateSpec | None) -> None:
         """Set up a queue that a placement rule made: a leaf takes the template whole, a parent only passes it on."""
@@ -201,14 +198,6 @@ class Queue:
             own = {n: v - queue.allocated.get(n, 0) for n, v in queue.max.items()}
             room = own if room is None else _component_min(room, own)
         return room
-
-    def effective_max(self) -> dict[str, int] | None:
-        """The tightest maximum from here to the root for each resource; None: none is set."""
-        tightest: dict[str, int] | None = None
-        for queue in self.lineage:
-            if queue.max is not None:
-                tightest = dict(queue.max) if tightest is None else _component_min(tightest, queue.max)
-        return tightest
 
     def short_of_room(self, items: Items) -> Queue | None:
         """The first queue from here up to (not including) the root whose maximum has no room for this amount."""

@@ -116,7 +116,6 @@ QUEUE_OTHER = frozenset(
         "_lineage",
         "properties",
         "template",
-        "limits",
         "allocating_accepted",
         "priority_counts",
         "raw_priority",
@@ -231,7 +230,6 @@ def _dump_queue(queue: Queue) -> dict[str, Any]:
         **{name: _book(getattr(queue, name)) for name in QUEUE_BOOKS},
         "properties": dict(queue.properties.raw),
         "template": to_plain(queue.template),
-        "limits": to_plain(queue.limits),
         "allocating_accepted": list(queue.allocating_accepted),
     }
 
@@ -361,7 +359,6 @@ def _load_queue(row: dict[str, Any], queues: dict[str, Queue]) -> Queue:
         setattr(queue, name, None if row[name] is None else dict(row[name]))
     queue.properties = QueueProperties.of(row["properties"], queue.is_leaf)
     queue.template = from_plain(row["template"])
-    queue.limits = from_plain(row["limits"])
     queue.allocating_accepted = dict.fromkeys(row["allocating_accepted"])
     return queue
 

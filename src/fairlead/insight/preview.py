@@ -159,7 +159,7 @@ def _queue_diffs(old: Partition, new: Partition, decisions: Iterable[Decision]) 
         kind = said.get(queue.path, "changed")
         if kind == "draining" and not _keeps(queue):
             kind = "removed"
-        changes = tuple(_changes(was, queue)) if was is not None else ()
+        changes = tuple(_changes(old, was, new, queue))
         if kind != "changed" or changes:
             yield QueueDiff(new.name, queue.path, kind, changes, count)
 
@@ -169,14 +169,17 @@ def _keeps(queue: Queue) -> bool:
     return any(below.applications or not below.is_leaving for below in queue.walk())
 
 
-def _changes(was: Queue, queue: Queue) -> Iterator[Change]:
-    old, new = queue_settings(was), queue_settings(queue)
+def _changes(before: Partition, was: Queue | None, after: Partition, queue: Queue) -> Iterator[Change]:
+    """What is set otherwise; of a new queue everything that is set."""
+    old = queue_settings(before, was) if was is not None else {}
+    new = queue_settings(after, queue)
+    told_by_kind = {"state"} if was is not None else {"state", "leaf", "managed"}
     for what in dict.fromkeys([*new, *old]):
-        if what not in ("state",) and old.get(what) != new.get(what):
+        if what not in told_by_kind and old.get(what) != new.get(what):
             yield Change(what, old.get(what), new.get(what))
 
 
-def queue_settings(queue: Queue) -> dict[str, Any]:
+def queue_settings(partition: Partition, queue: Queue) -> dict[str, Any]:
     """Everything that is set for one queue, as plain values in one order; what is not set is left out."""
     settings = {
         "max": queue.max if queue.parent is not None else None,
@@ -184,7 +187,7 @@ def queue_settings(queue: Queue) -> dict[str, Any]:
         "maxapplications": queue.max_applications or None,
         "submitacl": queue.submit_acl or None,
         "adminacl": queue.admin_acl or None,
-        "limits": without_tags(to_plain(queue.limits)) or None,
+        "limits": _limits_of(partition, queue.path),
         "childtemplate": without_tags(to_plain(queue.template)),
         "leaf": queue.is_leaf,
         "managed": queue.managed,
@@ -192,6 +195,20 @@ def queue_settings(queue: Queue) -> dict[str, Any]:
     }
     settings |= {f"properties.{key}": value for key, value in sorted(queue.properties.raw.items())}
     return {what: dict(v) if isinstance(v, Mapping) else v for what, v in settings.items() if v is not None}
+
+
+def _limits_of(partition: Partition, path: str) -> dict[str, Any] | None:
+    """Each user and group with a limit of his own in a queue, and what it is."""
+    own = partition.trackers.limits.get(path) if partition.trackers is not None else None
+    if own is None:
+        return None
+    named = [(f"user {name}", limit) for name, limit in own.users.items()]
+    named += [(f"group {name}", limit) for name, limit in own.groups.items()]
+    shown = {name: without_tags(to_plain(limit)) for name, limit in named}
+    return {
+        name: {what: limit[what] for what in ("max_resources", "max_applications") if what in limit}
+        for name, limit in shown.items()
+    }
 
 
 def without_tags(plain: Any) -> Any:

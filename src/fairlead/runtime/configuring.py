@@ -77,7 +77,7 @@ Settings = dict[tuple[str, str], dict[str, object]]
 
 def _settings(scheduler: Scheduler) -> Settings:
     return {
-        (name, queue.path): queue_settings(queue)
+        (name, queue.path): queue_settings(partition, queue)
         for name, partition in scheduler.cluster.partitions.items()
         for queue in partition.root.walk()
     }

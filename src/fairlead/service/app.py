@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlead.local.callers import Caller
+from fairlead.runtime import Refusal
 from fairlead.service import cluster, configuration, errors, logs, models, settings, usage, works
 from fairlead.service.cluster import problems
 from fairlead.service.desk import Desk, DeskOf, plain, reader_of
@@ -51,6 +52,18 @@ async def figures(desk: DeskOf, reader: Annotated[Caller | None, Depends(reader_
     return Response(await scrape(desk), media_type=CONTENT_TYPE)
 
 
+MAY_REPEAT = frozenset({"state"})
+"""Parameters of a query of which several values make sense."""
+
+
+async def given_once(request: Request) -> None:
+    """Refuse a parameter that is given twice: only one of the two would count, and nobody knows which."""
+    given = request.query_params
+    for name in given:
+        if name not in MAY_REPEAT and len(given.getlist(name)) > 1:
+            raise Refusal("invalid", f"{name} is given more than once; give one value", field=name)
+
+
 def make_app(desk: Desk) -> FastAPI:
     """The application of one service."""
     app = FastAPI(
@@ -76,8 +89,9 @@ def make_app(desk: Desk) -> FastAPI:
         configuration.router,
         settings.router,
         outside,
-        *yunikorn.ROUTERS,
     ):
+        app.include_router(router, dependencies=[Depends(given_once)])
+    for router in yunikorn.ROUTERS:
         app.include_router(router)
     app.add_middleware(Bounded)
     app.add_middleware(Front, known=tuple(yunikorn.known()))

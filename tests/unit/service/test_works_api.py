@@ -292,3 +292,10 @@ def test_a_link_in_the_place_of_the_output_is_not_followed(served: Any) -> None:
     path.unlink()
     os.mkfifo(path)
     assert served.call("GET", f"/api/v1/works/{key}/logs").status == 404
+
+
+def test_a_parameter_that_is_given_twice_is_refused(served: Any) -> None:
+    """Save where several values make sense."""
+    answer = served.call("GET", "/api/v1/works?queue=root.a&queue=root.b")
+    assert (answer.status, answer.error["field"]) == (422, "queue")
+    assert served.call("GET", "/api/v1/works?state=running&state=waiting").status == 200

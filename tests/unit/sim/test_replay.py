@@ -47,7 +47,7 @@ def test_the_report_adds_up(files: tuple[str, str]) -> None:
     assert (status, err) == (0, "")
     assert "submitted 5 = completed 4 + running 0 + waiting 1 + refused 0\n" in text
     assert "still waiting: 1" in text
-    assert "big: needs memory 1Gi, vcore 9 on one node" in text
+    assert "big: needs vcore 9 on one node; the largest of" in text
     assert "1 tasks name GPU models" in text
     report = json.loads(ran(files, as_json=True)[1])
     assert report["totals"] == {"submitted": 5, "completed": 4, "running": 0, "waiting": 1, "refused": 0}
