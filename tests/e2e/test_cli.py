@@ -343,7 +343,11 @@ def test_the_demo_shows_real_work_and_leaves_nothing_behind(tmp_path: Path, how:
     for wanted in (("mail-digest", "waiting"), ("nightly-report", "running")):
         with started_demo(tmp_path / "demo", port) as demo:
             read_until(demo.stdout, lambda line, wanted=wanted: all(word in line for word in wanted))
-            assert len(processes_that_write_below(tmp_path)) >= 2
+            # A work runs for the scheduler a moment before its process is there.
+            end = time.monotonic() + 20
+            while len(processes_that_write_below(tmp_path)) < 2:
+                assert time.monotonic() < end
+                time.sleep(0.05)
             demo.send_signal(how)
             _, said = demo.communicate(timeout=30)
         assert demo.returncode == 0, said

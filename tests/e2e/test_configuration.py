@@ -117,6 +117,8 @@ def service(tmp_path: Path) -> Iterator[Service]:
     found = Service(short)
     yield found
     if found.process is not None and found.process.poll() is None:
+        found.run("cancel", "--queue", "root")
+        found.until(lambda: not found.json("ls", "--state", "running", "--state", "stopping", "--state", "waiting"))
         found.process.kill()
         found.process.wait()
     subprocess.run(["rm", "-rf", str(short)], check=True)
