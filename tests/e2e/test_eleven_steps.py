@@ -1,5 +1,4 @@
-"""The example of the queue priorities with real processes: eleven works for one place run in exactly the stated order.
-"""
+"""The example of the queue priorities with real processes: eleven works for one place run in the stated order."""
 
 from __future__ import annotations
 

@@ -8,10 +8,12 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
-from schemathesis.specs.openapi.checks import positive_data_acceptance
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 pytestmark = pytest.mark.real
 ENDLESS = {"/api/v1/events", "/ws/v1/events/stream"}
+JUDGES = {"/ws/v1/validate-conf"}
+"""Its answer to a bad body is 200 with what is wrong, as YuniKorn's."""
 EXAMPLES = 12
 # What a schema cannot say (a queue that exists, a text that is a queue file) may be refused: `positive_data_acceptance`
 # is left out, all other checks are made.
@@ -58,7 +60,12 @@ def test_every_answer_is_one_that_the_description_has(served: Any, schema: Any, 
             assert response.status_code < 500, (case.method, case.formatted_path, response.text)
             nonlocal checked
             checked += 1
-            case.validate_response(response, excluded_checks=[positive_data_acceptance])
+            excluded = [positive_data_acceptance]
+            # A list of one and its only value are the same text in a query: what was made wrong may arrive as right.
+            # Wrong queries have tests of their own.
+            if case.path in JUDGES or case.query:
+                excluded.append(negative_data_rejection)
+            case.validate_response(response, excluded_checks=excluded)
 
         if mode is GenerationMode.NEGATIVE and not (operation.body or operation.query or operation.path_parameters):
             continue
