@@ -62,6 +62,9 @@ class Scheduler:
         self._bring_forward(now_ms)
         left, moves = limit, MOVES_MAX
         parts = [(p, self._lines.setdefault(name, Lines())) for name, p in self.cluster.partitions.items()]
+        for partition, _ in parts:
+            if partition.shares_stale:
+                partition.reshare()
         going = True
         while going and (left is None or left > 0):
             going = placed = False

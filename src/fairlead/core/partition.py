@@ -68,6 +68,8 @@ class Partition:
     """Grows with every change of what runs or is held."""
     preempt_tried: tuple[int, int] | None = None
     """The state of things (`change_stamp`) in which preemption last found nothing."""
+    shares_stale: bool = False
+    """Nodes came, went or changed since shares were measured: one look at the tree serves all of them."""
     ask_version: int = 0
     """Grows with every ask that starts to wait or changes its priority."""
 
@@ -351,13 +353,14 @@ class Partition:
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def nodes_changed(self) -> None:
-        """The sum of the nodes is the root's maximum; every share is measured anew."""
+        """The sum of the nodes is the root's maximum; every share is measured anew before it is next compared."""
         self.root.max = dict(self.nodes.total) if self.nodes.nodes else None
-        self.reshare()
+        self.shares_stale = True
         self.root.loosened()
 
     def reshare(self) -> None:
         """What shares are measured against has changed: every queue finds its place again."""
+        self.shares_stale = False
         for queue in self.root.walk():
             queue.share_terms = None
             queue.touch()

@@ -186,6 +186,7 @@ PARTITION_OTHER = frozenset(
         "homeless",
         "homeless_at",
         "preempt_tried",
+        "shares_stale",
     }
 )
 
@@ -403,10 +404,10 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
     named = {}
     for app_row in state["applications"]:
         for row in app_row["asks"]:
-            ask = asks[from_plain(app_row["spec"]).id, from_plain(row["spec"]).key]
+            ask = asks[app_row["spec"]["id"], row["spec"]["key"]]
             named[ask] = row
     for row in state["nodes"]:
-        node = nodes[from_plain(row["spec"]).id]
+        node = nodes[row["spec"]["id"]]
         node.allocations = {asks[app, key]: None for app, key in row["allocations"]}
         node.held = {asks[app, key]: asks[app, key].items for app, key in row["held"]}
         node.reservations = {asks[app, key]: since_ms for app, key, since_ms in row["reservations"]}
