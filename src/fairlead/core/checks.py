@@ -26,6 +26,7 @@ def check_partition(partition: Partition) -> None:
     """Assert every invariant of one partition."""
     for node in partition.nodes.nodes.values():
         _check_node(node)
+    assert partition.nodes.in_use is partition.root.allocated, "the nodes look at another book than the root's"
     total: Book = {}
     for node in partition.nodes.nodes.values():
         add_to(total, tuple(node.total.items()))

@@ -202,6 +202,8 @@ class NodeTable:
         self.nodes: dict[str, Node] = {}
         self.sort = sort
         self.total: Book = {}
+        self.in_use: Book = {}
+        """What the root queue uses: the very book of the root, not a copy (set by the partition)."""
         self.unfit: dict[Shape, None] = {}
         """Shapes that had room nowhere when last looked."""
         self.reserved_again: dict[Ask, None] = {}
@@ -279,7 +281,10 @@ class NodeTable:
         if not self.unfit:
             return
         for shape in list(self.unfit):
-            if shape.blocked_by_root or (
+            if shape.blocked_by_root:
+                if self.sum_has_room(shape.items):
+                    self.clear_unfit(shape)
+            elif (
                 shape.required_node == node.id
                 if shape.required_node
                 else node.is_open and fits_in(shape.items, node.free)
@@ -287,6 +292,13 @@ class NodeTable:
                 self.clear_unfit(shape)
             elif not shape.may_reserve and not shape.required_node and node.is_open and node.fits_total(shape.items):
                 self._let_reserve(shape)
+
+    def sum_has_room(self, items: Items) -> bool:
+        """Whether all nodes together have this much that no queue uses; a name that no node has is 0."""
+        for name, amount in items:
+            if self.in_use.get(name, 0) + amount > self.total.get(name, 0):
+                return False
+        return True
 
     def _let_reserve(self, shape: Shape) -> None:
         """A node could be set aside for `shape` now: whoever seeks one is looked at."""

@@ -80,6 +80,7 @@ class Partition:
 
     def __post_init__(self) -> None:
         self.nodes = NodeTable(self.spec.node_sort)
+        self.nodes.in_use = self.root.allocated
         self.trackers = Trackers.of(self.spec.root)
 
     @property
