@@ -147,6 +147,7 @@ class Orders:
             return
         self._machine.stop(key, grace_ms)
         now = self._machine.report(key)
-        if now is not None and now.ended_at_ms is not None:
-            # It was stopped before it was ever executed; the machine tells that to nobody else.
+        if now is not None and now.ended_at_ms is not None and now.started_at_ms is None:
+            # It was stopped before it was ever executed; the machine tells that to nobody else. The end of what was
+            # executed it tells itself, when nothing of it is left.
             self._on_report(now)

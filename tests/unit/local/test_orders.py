@@ -148,3 +148,18 @@ def test_closing_carries_out_what_is_due_and_drops_what_waits(reports: list[RunR
     assert bench.told == ["start 1-1", "start 2-1"]
     assert [report.key for report in reports] == ["2-1"]
     assert not any(thread.name == "fairlead-orders" for thread in threading.enumerate())
+
+
+def test_the_end_of_what_was_executed_is_told_by_the_machine_alone(
+    give: Callable[[Bench], Orders], reports: list[RunReport]
+) -> None:
+    """A stop that meets a run at its very end must not report it before the machine does."""
+    bench = Bench()
+    orders = give(bench)
+    bench.runs["1-1"] = RunReport(key="1-1", pid=1, started_at_ms=1, ended_at_ms=2, exit_code=0)
+    bench.runs["2-1"] = RunReport(key="2-1", ended_at_ms=2, stopped=True)
+    orders.stop("1-1", 0)
+    orders.stop("2-1", 0)
+    wait_for(lambda: bool(reports))
+    orders.close()
+    assert [report.key for report in reports] == ["2-1"]
