@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
-    from fairlead.core.resources import Items
     from fairlead.policy.line import Lines
 
 
@@ -156,7 +155,7 @@ def node_for(partition: Partition, batch: Batch) -> Node | None:
 
 def _first_node(partition: Partition, shape: Shape) -> Node | None:
     """The first node in order with room for the shape; None marks the shape as unfit until a node gains."""
-    if not root_has_room(partition.root, shape.items):
+    if not partition.nodes.sum_has_room(shape.items):
         partition.nodes.mark_unfit(shape, by_root=True)
         return None
     if shape.required_node:
@@ -171,12 +170,3 @@ def _first_node(partition: Partition, shape: Shape) -> Node | None:
     if node is None:
         partition.nodes.mark_unfit(shape)
     return node
-
-
-def root_has_room(root: Queue, items: Items) -> bool:
-    """Whether all nodes together have this much unused; a name that no node has is 0."""
-    limit, used = root.max or {}, root.allocated
-    for name, amount in items:
-        if used.get(name, 0) + amount > limit.get(name, 0):
-            return False
-    return True

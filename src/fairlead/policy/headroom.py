@@ -25,9 +25,7 @@ def is_held_back(partition: Partition, demand: Demand) -> bool:
         demand.obstacle = full
         full.waiting[demand] = None
         return True
-    root = partition.root
-    most = root.max or {}
-    if all(root.allocated.get(name, 0) + amount <= most.get(name, 0) for name, amount in shape.items):
+    if partition.nodes.sum_has_room(shape.items):
         return False
     partition.nodes.mark_unfit(shape, by_root=True)
     partition.nodes.wait_for(shape, demand)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core import claims
-from fairlead.policy.allocate import root_has_room
 from fairlead.policy.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def place_nominated(partition: Partition) -> Ask | None:
     for ask in list(partition.holds):
         node = ask.held_on
         assert node is not None
-        if node.schedulable and node.room_for(ask) and _may_run(ask):
+        if node.schedulable and node.room_for(ask) and _may_run(partition, ask):
             partition.place(ask, node)
             return ask
         if not any(victim.evict_cause for victim in ask.victims):
@@ -31,8 +30,8 @@ def place_nominated(partition: Partition) -> Ask | None:
     return None
 
 
-def _may_run(ask: Ask) -> bool:
+def _may_run(partition: Partition, ask: Ask) -> bool:
     app = ask.app
     if not may_run(app) or full_ceiling(app, ask.items) is not None:
         return False
-    return app.queue.short_of_room(ask.items) is None and root_has_room(app.queue.lineage[-1], ask.items)
+    return app.queue.short_of_room(ask.items) is None and partition.nodes.sum_has_room(ask.items)

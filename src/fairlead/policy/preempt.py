@@ -105,8 +105,7 @@ def _has_headroom(partition: Partition, batch: Batch) -> bool:
     assert shape is not None
     if batch.demand.leaf.short_of_room(shape.items) is not None:
         return False
-    limit, used = partition.root.max or {}, partition.root.allocated
-    return all(used.get(n, 0) + v <= limit.get(n, 0) for n, v in shape.items)
+    return partition.nodes.sum_has_room(shape.items)
 
 
 def carry_out(partition: Partition, plan: Plan) -> None:
