@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fairlead.core.constraints import ANYWHERE, Constraints, Requirement, Taint
 from fairlead.core.resources import NOTHING, Limits, Resources
 
 DEFAULT_PARTITION = "default"
@@ -118,10 +119,50 @@ class PartitionSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PriorityClassSpec:
+    """A name for a priority, resolved when work is admitted (Kubernetes' PriorityClass)."""
+
+    name: str
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = "PreemptLowerPriority"
+    """Or `Never`: goes ahead of lower priorities but causes nobody to stop."""
+    description: str = ""
+    limited: bool = False
+    """Nobody may use it where no quota names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetSpec:
+    """A disruption budget: how much of the work with these labels must stay. Exactly one of the two bounds is set."""
+
+    name: str
+    selector: tuple[Requirement, ...] = ()
+    min_available: int | str | None = None
+    """A number of works, or a part of them such as `50%`."""
+    max_unavailable: int | str | None = None
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaSpec:
+    """A quota by priority class: what all admitted work of a queue and below that matches the scopes may ask for."""
+
+    name: str
+    queue: str
+    resources: Limits
+    scopes: tuple[Requirement, ...] = ()
+    """On the name of the priority class (`Requirement.key` is `PriorityClass`); all must hold. None: all work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """A whole queue file, validated. `text` and `checksum` are what it was read from."""
 
     partitions: tuple[PartitionSpec, ...] = (PartitionSpec(),)
+    priority_classes: tuple[PriorityClassSpec, ...] = ()
+    budgets: tuple[BudgetSpec, ...] = ()
+    quotas: tuple[QuotaSpec, ...] = ()
     checksum: str = ""
     text: str = ""
 
@@ -144,6 +185,18 @@ class ApplicationSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetrySpec:
+    """What happens when work is broken off or fails: it enters again as a new attempt, linked to the first."""
+
+    limit: int
+    """Further attempts at most, after the first."""
+    backoff_ms: int = 0
+    """The new attempt waits so long before it enters; doubled for each further one, at most an hour."""
+    never_on: tuple[int, ...] = ()
+    """Exit codes after which there is no further attempt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AskSpec:
     """One request for resources of an application. `key` is unique in its application; `node` set: already placed."""
 
@@ -163,6 +216,17 @@ class AskSpec:
     grace_ms: int | None = None
     """Time between being asked to stop and being killed; None: the default of the place it runs in."""
     time_limit_ms: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What budgets, affinity and spread select by."""
+    where: Constraints = ANYWHERE
+    priority_class: str = ""
+    """Its name; admission puts the class's value in the place of `priority`."""
+    idle: bool = False
+    """Runs on what others leave over, beyond its queue's maximum, and gives it back."""
+    retry: RetrySpec | None = None
+    attempt: int = 1
+    first_key: str = ""
+    """The key of the first attempt when this is a further one; else nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,3 +238,4 @@ class NodeSpec:
     attributes: Mapping[str, str] = field(default_factory=dict)
     partition: str = DEFAULT_PARTITION
     schedulable: bool = True
+    taints: tuple[Taint, ...] = ()
