@@ -1,0 +1,95 @@
+"""Connections to a real API server over HTTP/1.1.
+
+Decides how bytes are carried: kept connections, TLS, tokens, time limits. Never looks into them. Every failure to get
+an answer is `Unreachable` with the address and the cause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlencode
+
+import aiohttp
+
+from fairlead.kubernetes.access import Access
+from fairlead.kubernetes.client import Answer, Request, Unreachable, refusal
+from fairlead.kubernetes.reflector import lines_of
+
+CONNECT_S = 10.0
+AGENT = "fairlead"
+"""How the server's audit log names us."""
+AT_ONCE = 64
+"""Requests in flight; watches have connections of their own."""
+
+
+class Connection:
+    """The transport to one server."""
+
+    def __init__(self, access: Access, at_once: int = AT_ONCE) -> None:
+        """Must be made inside a running event loop."""
+        self._access = access
+        tls = access.tls if access.tls is not None else False
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=at_once, ssl=tls, keepalive_timeout=60),
+            auto_decompress=True,
+        )
+        self._watching = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=tls, force_close=True), read_bufsize=2**20
+        )
+
+    async def send(self, request: Request, timeout_s: float) -> Answer:
+        """One request and its whole answer."""
+        limits = aiohttp.ClientTimeout(total=timeout_s, connect=CONNECT_S)
+        try:
+            async with self._session.request(
+                request.method,
+                self._url(request),
+                data=request.body or None,
+                headers=self._headers(request),
+                timeout=limits,
+            ) as response:
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                return Answer(response.status, headers, await response.read())
+        except (aiohttp.ClientError, TimeoutError, OSError) as e:
+            raise self._unreachable(request, e) from e
+
+    @asynccontextmanager
+    async def stream(self, request: Request, idle_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The lines of a watch."""
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=idle_s)
+        try:
+            async with self._watching.request(
+                request.method, self._url(request), headers=self._headers(request), timeout=limits
+            ) as response:
+                if response.status >= 300:
+                    headers = {name.lower(): value for name, value in response.headers.items()}
+                    raise refusal(response.status, await response.read(), headers)
+                yield lines_of(response.content.iter_any())
+        except (aiohttp.ClientError, TimeoutError, OSError) as e:
+            raise self._unreachable(request, e) from e
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+        await self._watching.close()
+        # TLS connections close behind the scenes; the loop must turn once more for that.
+        await asyncio.sleep(0)
+
+    def _url(self, request: Request) -> str:
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        return f"{self._access.server}{request.path}{query}"
+
+    def _headers(self, request: Request) -> dict[str, str]:
+        headers = {"Accept": "application/json", "User-Agent": AGENT}
+        if request.body:
+            headers["Content-Type"] = request.content_type
+        token = self._access.token()
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        return headers
+
+    def _unreachable(self, request: Request, cause: BaseException) -> Unreachable:
+        said = str(cause) or type(cause).__name__
+        return Unreachable(f"no answer from {self._access.server} to {request.method} {request.path}: {said}")

@@ -1,0 +1,383 @@
+"""What the API server says: its objects as typed values, with the fields that a scheduler needs and no others.
+
+Decides how an object of the API is read and what is left out. Never interprets a field. Invariant: every field that the
+server may leave out, or may send as `null`, is optional here, so that no object of a real cluster is refused.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+Text = str | None
+Amounts = dict[str, str | int | float] | None
+Labels = dict[str, str] | None
+
+
+class Part(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
+    """A part of an object; unknown fields are passed over."""
+
+
+# -- what all objects have ----------------------------------------------------------------------------------------
+
+
+class OwnerReference(Part, frozen=True):
+    """Who made the object."""
+
+    kind: Text = None
+    name: Text = None
+    uid: Text = None
+    controller: bool | None = None
+
+
+class Metadata(Part, frozen=True):
+    """Name, identity and version of an object."""
+
+    name: str = ""
+    namespace: Text = None
+    uid: Text = None
+    resource_version: Text = None
+    generation: int | None = None
+    generate_name: Text = None
+    labels: Labels = None
+    annotations: Labels = None
+    creation_timestamp: Text = None
+    deletion_timestamp: Text = None
+    deletion_grace_period_seconds: int | None = None
+    owner_references: list[OwnerReference] | None = None
+
+
+class Thing(Part, frozen=True):
+    """An object of which nothing but its metadata is wanted."""
+
+    metadata: Metadata = Metadata()
+
+
+# -- pods ---------------------------------------------------------------------------------------------------------
+
+
+class Needs(Part, frozen=True):
+    """What a container or a pod requests and is limited to."""
+
+    requests: Amounts = None
+    limits: Amounts = None
+
+
+class Port(Part, frozen=True):
+    """A port of a container."""
+
+    container_port: int | None = None
+    host_port: int | None = None
+    host_ip: Text = msgspec.field(default=None, name="hostIP")
+    protocol: Text = None
+
+
+class Container(Part, frozen=True):
+    """A container of a pod."""
+
+    name: str = ""
+    resources: Needs | None = None
+    ports: list[Port] | None = None
+    restart_policy: Text = None
+    """`Always` on an init container: it stays, a sidecar."""
+
+
+class Expression(Part, frozen=True):
+    """One condition of a selector."""
+
+    key: str
+    operator: str
+    values: list[str] | None = None
+
+
+class LabelSelector(Part, frozen=True):
+    """A condition on labels; both parts must hold. Empty selects everything, absent nothing."""
+
+    match_labels: Labels = None
+    match_expressions: list[Expression] | None = None
+
+
+class NodeTerm(Part, frozen=True):
+    """Conditions on a node, all of which must hold."""
+
+    match_expressions: list[Expression] | None = None
+    match_fields: list[Expression] | None = None
+
+
+class NodeSelector(Part, frozen=True):
+    """At least one of the terms must hold."""
+
+    node_selector_terms: list[NodeTerm] | None = None
+
+
+class NodeAffinity(Part, frozen=True):
+    """Where a pod must run; what it would merely prefer is not read."""
+
+    required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class PodTerm(Part, frozen=True):
+    """Pods with these labels in these namespaces, in one domain of the topology."""
+
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
+class PodAffinity(Part, frozen=True):
+    """With which pods a pod must run, or must not."""
+
+    required: list[PodTerm] | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class Affinity(Part, frozen=True):
+    """All affinities of a pod."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Toleration(Part, frozen=True):
+    """A taint that a pod puts up with."""
+
+    key: Text = None
+    operator: Text = None
+    value: Text = None
+    effect: Text = None
+    toleration_seconds: int | None = None
+
+
+class Spread(Part, frozen=True):
+    """How evenly pods are to be spread over a topology."""
+
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: Text = None
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: Text = None
+    node_taints_policy: Text = None
+    match_label_keys: list[str] | None = None
+
+
+class Gate(Part, frozen=True):
+    """While a pod has one it is not to be scheduled."""
+
+    name: str = ""
+
+
+class PodSpec(Part, frozen=True):
+    """What a pod asks for."""
+
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    overhead: Amounts = None
+    resources: Needs | None = None
+    """Of the pod as a whole; they stand in for the sum of its containers."""
+    node_name: Text = None
+    node_selector: Labels = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    topology_spread_constraints: list[Spread] | None = None
+    priority: int | None = None
+    priority_class_name: Text = None
+    preemption_policy: Text = None
+    scheduler_name: Text = None
+    scheduling_gates: list[Gate] | None = None
+    termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+    host_network: bool | None = None
+    restart_policy: Text = None
+
+
+class Condition(Part, frozen=True):
+    """One thing that is so, or not, about an object."""
+
+    type: str = ""
+    status: str = ""
+    reason: Text = None
+    message: Text = None
+    last_transition_time: Text = None
+
+
+class ExitState(Part, frozen=True):
+    """How a container ended."""
+
+    exit_code: int | None = None
+    reason: Text = None
+
+
+class ContainerState(Part, frozen=True):
+    """Where a container is in its life."""
+
+    terminated: ExitState | None = None
+
+
+class ContainerStatus(Part, frozen=True):
+    """What became of a container."""
+
+    name: str = ""
+    state: ContainerState | None = None
+
+
+class PodStatus(Part, frozen=True):
+    """Where a pod is in its life."""
+
+    phase: Text = None
+    reason: Text = None
+    conditions: list[Condition] | None = None
+    nominated_node_name: Text = None
+    start_time: Text = None
+    container_statuses: list[ContainerStatus] | None = None
+
+
+class Pod(Part, frozen=True):
+    """A pod."""
+
+    metadata: Metadata = Metadata()
+    spec: PodSpec | None = None
+    status: PodStatus | None = None
+
+
+# -- nodes --------------------------------------------------------------------------------------------------------
+
+
+class Taint(Part, frozen=True):
+    """What keeps pods away from a node."""
+
+    key: str
+    value: Text = None
+    effect: Text = None
+
+
+class NodeSpec(Part, frozen=True):
+    """What is set on a node."""
+
+    unschedulable: bool | None = None
+    taints: list[Taint] | None = None
+
+
+class NodeStatus(Part, frozen=True):
+    """What a node has."""
+
+    allocatable: Amounts = None
+    capacity: Amounts = None
+    conditions: list[Condition] | None = None
+
+
+class Node(Part, frozen=True):
+    """A node."""
+
+    metadata: Metadata = Metadata()
+    spec: NodeSpec | None = None
+    status: NodeStatus | None = None
+
+
+# -- policies -----------------------------------------------------------------------------------------------------
+
+
+class PriorityClass(Part, frozen=True):
+    """A name for a priority."""
+
+    metadata: Metadata = Metadata()
+    value: int = 0
+    global_default: bool | None = None
+    description: Text = None
+    preemption_policy: Text = None
+
+
+class BudgetSpec(Part, frozen=True):
+    """How much of the selected work must stay."""
+
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class BudgetStatus(Part, frozen=True):
+    """How much may be disrupted now, as the controller counts."""
+
+    disruptions_allowed: int | None = None
+    current_healthy: int | None = None
+    desired_healthy: int | None = None
+    expected_pods: int | None = None
+    observed_generation: int | None = None
+    disrupted_pods: dict[str, str] | None = None
+
+
+class PodDisruptionBudget(Part, frozen=True):
+    """A disruption budget."""
+
+    metadata: Metadata = Metadata()
+    spec: BudgetSpec | None = None
+    status: BudgetStatus | None = None
+
+
+class ScopeExpression(Part, frozen=True):
+    """One condition of a quota's scope."""
+
+    scope_name: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class ScopeSelector(Part, frozen=True):
+    """What a quota holds for."""
+
+    match_expressions: list[ScopeExpression] | None = None
+
+
+class QuotaSpec(Part, frozen=True):
+    """What a namespace may use."""
+
+    hard: Amounts = None
+    scopes: list[str] | None = None
+    scope_selector: ScopeSelector | None = None
+
+
+class QuotaStatus(Part, frozen=True):
+    """What a namespace uses."""
+
+    hard: Amounts = None
+    used: Amounts = None
+
+
+class ResourceQuota(Part, frozen=True):
+    """A quota; the API server itself enforces it."""
+
+    metadata: Metadata = Metadata()
+    spec: QuotaSpec | None = None
+    status: QuotaStatus | None = None
+
+
+class Namespace(Part, frozen=True):
+    """A namespace; its labels are what selectors of namespaces look at."""
+
+    metadata: Metadata = Metadata()
+
+
+class ConfigMap(Part, frozen=True):
+    """Named texts."""
+
+    metadata: Metadata = Metadata()
+    data: Labels = None
+
+
+class LeaseSpec(Part, frozen=True):
+    """Who holds a lease, and until when."""
+
+    holder_identity: Text = None
+    lease_duration_seconds: int | None = None
+    acquire_time: Text = None
+    renew_time: Text = None
+    lease_transitions: int | None = None
+
+
+class Lease(Part, frozen=True):
+    """A lease."""
+
+    metadata: Metadata = Metadata()
+    spec: LeaseSpec | None = None

@@ -1,0 +1,316 @@
+"""The reflector: what the API server has of one kind, told as changes, whatever happens to lists and watches.
+
+Decides when to list, to watch, to resume and to list again, and which changes follow from it. Never keeps objects: only
+name, identity and version of each. Invariant: after `Synced` everything told so far, taken together, is a state that
+the server had; nothing that was deleted while nobody watched is forgotten.
+
+The rules it follows: 1. the first state comes by a watch with initial events where the server can, else by pages;
+2. a line is decoded by its type first; 3. nothing of a line is kept; 4. a version that is too old, said by status or in
+a line, and a watch that closes at once without a word, mean: list again, compare, and tell what is missing; 5. a watch
+is given up when the server was silent for longer than it said it would be; 6. after every failure it waits, longer each
+time and never in step with others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from fairlead.kubernetes.answers import Bookmark, Status, WatchLine
+from fairlead.kubernetes.client import ApiError, Client, Gone, Invalid, ServerFault, Unreachable, refusal
+from fairlead.kubernetes.kinds import Kind
+
+log = logging.getLogger("fairlead.kubernetes")
+
+PAGE = 500
+WATCH_S = (300, 600)
+"""A watch lasts between these, drawn anew each time, so that not all end together."""
+IDLE_MARGIN_S = 30
+QUICK_S = 2.0
+"""A watch that is closed within this time and brought nothing is suspected to stand on a version that is gone."""
+WAIT_S = (0.2, 30.0)
+"""The first and the longest wait after failures."""
+GRAVES = 1_000
+"""So many deleted objects are remembered, to tell a late word about one from a new object of its name."""
+INITIAL_END = "k8s.io/initial-events-end"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """An object is there, new or with another version."""
+
+    kind: Kind
+    object: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """An object is no more."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """All that was there when it was listed has been told; said after the first list and after every further one."""
+
+    kind: Kind
+
+
+Change = Changed | Deleted | Synced
+Seen = tuple[str, str]
+"""Identity and version of an object."""
+
+
+class Stale(Exception):
+    """The version that was watched from is of no use any more."""
+
+
+class Reflector:
+    """One kind of object on one server. `run` goes on until it is cancelled."""
+
+    def __init__(
+        self,
+        client: Client,
+        kind: Kind,
+        sink: Callable[[Change], None],
+        *,
+        namespace: str = "",
+        fields: str = "",
+        labels: str = "",
+        chance: random.Random | None = None,
+    ) -> None:
+        """`sink` takes every change, in the loop's thread; `fields` and `labels` are selectors of the API."""
+        self.kind = kind
+        self.namespace = namespace
+        self.lists = 0
+        """How often everything was listed."""
+        self.failures = 0
+        """Failures since the last success."""
+        self.last_error = ""
+        self._client = client
+        self._sink = sink
+        self._filter = {k: v for k, v in (("fieldSelector", fields), ("labelSelector", labels)) if v}
+        self._chance = chance or random.Random()
+        self._known: dict[tuple[str, str], Seen] = {}
+        self._graves: dict[str, None] = {}
+        """Identities of objects that were deleted; the oldest are forgotten first."""
+        self._version: str | None = None
+        self._by_watch = True
+        self._line = msgspec.json.Decoder(WatchLine)
+        self._object = msgspec.json.Decoder(kind.type)
+        self._bookmark = msgspec.json.Decoder(Bookmark)
+
+    async def run(self) -> None:
+        """List and watch for ever. Only a watch that went well ends a row of failures: a list alone can be had from a
+        server that calls its own version too old.
+        """
+        while True:
+            try:
+                if self._version is None:
+                    await self._list()
+                else:
+                    await self._follow()
+                    self.failures = 0
+            except (Stale, Gone) as e:
+                log.info("%s: listing again: %s", self.kind.plural, e)
+                # It may be too old again at once: a server that says so for ever is asked ever more rarely.
+                self._version = None
+                await self._wait(str(e))
+            except (ApiError, Unreachable, msgspec.MsgspecError) as e:
+                await self._wait(str(e) or type(e).__name__)
+
+    async def _wait(self, why: str) -> None:
+        self.failures += 1
+        self.last_error = why
+        first, longest = WAIT_S
+        most = min(longest, first * 2 ** min(self.failures - 1, 10))
+        if self.failures in (1, 5) or self.failures % 20 == 0:
+            log.warning("%s: %s (failure %d)", self.kind.plural, why, self.failures)
+        await asyncio.sleep(most * self._chance.uniform(0.5, 1.0))
+
+    # -- the whole state ------------------------------------------------------------------------------------------
+
+    async def _list(self) -> None:
+        if self._by_watch:
+            try:
+                await self._list_by_watch()
+            except (Invalid, ServerFault) as e:
+                # An old server does not know the question; one with an old etcd answers it with 500.
+                log.info("%s: the server sends no initial events (%s); pages instead", self.kind.plural, e)
+                self._by_watch = False
+            else:
+                return
+        await self._list_by_pages()
+
+    async def _list_by_watch(self) -> None:
+        """The first state as the beginning of a watch, which then goes on as one."""
+        query = {
+            **self._filter,
+            "sendInitialEvents": "true",
+            "resourceVersionMatch": "NotOlderThan",
+            "allowWatchBookmarks": "true",
+        }
+        found: dict[tuple[str, str], Seen] = {}
+        lasts = self._chance.randint(*WATCH_S)
+        query["timeoutSeconds"] = str(lasts)
+        async with self._client.watch(self.kind, self.namespace, query, lasts + IDLE_MARGIN_S) as lines:
+            async for line in lines:
+                if self._version is None:
+                    if self._take_initial(line, found):
+                        self._finish_list(found)
+                else:
+                    self._take(line)
+        if self._version is None:
+            raise Unreachable("the server closed the list before its end")
+        self.failures = 0
+
+    def _take_initial(self, line: bytes, found: dict[tuple[str, str], Seen]) -> bool:
+        """One line before the end of the list; True when it is that end."""
+        said = self._line.decode(line)
+        if said.type == "BOOKMARK":
+            mark = self._bookmark.decode(said.object).metadata
+            if (mark.annotations or {}).get(INITIAL_END) != "true":
+                return False
+            self._version = mark.resource_version
+            return True
+        if said.type == "ERROR":
+            raise _spoken(said.object)
+        thing = self._object.decode(said.object)
+        key = _key(thing)
+        if said.type == "DELETED":
+            found.pop(key, None)
+            self._gone(key)
+        else:
+            found[key] = self._there(thing)
+        return False
+
+    async def _list_by_pages(self) -> None:
+        found: dict[tuple[str, str], Seen] = {}
+        query = {**self._filter, "limit": str(PAGE)}
+        while True:
+            page = await self._client.page(self.kind, self.namespace, query)
+            for raw in page.items or ():
+                thing = self._object.decode(raw)
+                found[_key(thing)] = self._there(thing)
+            if not page.metadata.continue_:
+                break
+            query = {**query, "continue": page.metadata.continue_}
+        self._version = page.metadata.resource_version or "0"
+        self._finish_list(found)
+
+    def _finish_list(self, found: dict[tuple[str, str], Seen]) -> None:
+        for key in [key for key in self._known if key not in found]:
+            self._gone(key)
+        self.lists += 1
+        self._sink(Synced(self.kind))
+
+    # -- what changes ---------------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        assert self._version is not None
+        lasts = self._chance.randint(*WATCH_S)
+        query = {
+            **self._filter,
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(lasts),
+        }
+        loop = asyncio.get_running_loop()
+        began, lines_seen = loop.time(), 0
+        async with self._client.watch(self.kind, self.namespace, query, lasts + IDLE_MARGIN_S) as lines:
+            async for line in lines:
+                lines_seen += 1
+                self._take(line)
+        if not lines_seen and loop.time() - began < QUICK_S:
+            raise Stale("the watch was closed at once without a word")
+
+    def _take(self, line: bytes) -> None:
+        said = self._line.decode(line)
+        if said.type == "BOOKMARK":
+            self._version = self._bookmark.decode(said.object).metadata.resource_version or self._version
+            return
+        if said.type == "ERROR":
+            raise _spoken(said.object)
+        thing = self._object.decode(said.object)
+        if said.type == "DELETED":
+            key, known = _key(thing), self._known.get(_key(thing))
+            # A late word about an earlier object of that name says nothing about the one that is there now.
+            if known is not None and known[0] == (thing.metadata.uid or ""):
+                self._gone(key)
+            self._bury(thing)
+        elif (thing.metadata.uid or "") not in self._graves:
+            self._there(thing, listed=False)
+        version = thing.metadata.resource_version
+        if version and not _is_older(version, self._version or ""):
+            self._version = version
+
+    def _bury(self, thing: Any) -> None:
+        if thing.metadata.uid:
+            self._graves[thing.metadata.uid] = None
+            if len(self._graves) > GRAVES:
+                del self._graves[next(iter(self._graves))]
+
+    def _there(self, thing: Any, *, listed: bool = True) -> Seen:
+        """An object is there: told unless this very version was told before.
+
+        A list is the truth, also when its versions are older (a server that was set back); in a watch an older version
+        is a late word and is passed over.
+        """
+        key, meta = _key(thing), thing.metadata
+        seen = (meta.uid or "", meta.resource_version or "")
+        known = self._known.get(key)
+        if known is not None:
+            if not listed and _is_older(seen[1], known[1]):
+                return known
+            if known[0] != seen[0]:
+                self._gone(key)
+            elif known[1] == seen[1]:
+                return known
+        self._known[key] = seen
+        self._sink(Changed(self.kind, thing))
+        return seen
+
+    def _gone(self, key: tuple[str, str]) -> None:
+        known = self._known.pop(key, None)
+        if known is not None:
+            self._sink(Deleted(self.kind, key[0], key[1], known[0]))
+
+
+def _key(thing: Any) -> tuple[str, str]:
+    return thing.metadata.namespace or "", thing.metadata.name
+
+
+def _is_older(version: str, than: str) -> bool:
+    """Versions of one kind grow; what is no number is never taken for older."""
+    return version.isdigit() and than.isdigit() and int(version) < int(than)
+
+
+def _spoken(raw: msgspec.Raw) -> ApiError:
+    """The refusal in a line of a watch."""
+    data = bytes(raw)
+    said = msgspec.json.decode(data, type=Status)
+    return refusal(said.code or 500, data)
+
+
+async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The lines in a stream of bytes, however it is cut up; empty ones and an unfinished last one are left out."""
+    rest = bytearray()
+    async for chunk in chunks:
+        rest += chunk
+        if b"\n" not in chunk:
+            continue
+        *whole, last = rest.split(b"\n")
+        rest = bytearray(last)
+        for line in whole:
+            if line.strip():
+                yield bytes(line)
