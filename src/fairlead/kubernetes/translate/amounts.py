@@ -1,0 +1,125 @@
+"""Amounts: what the quantities of Kubernetes mean, and what a pod needs on a node.
+
+Decides that a pod needs the sum of its containers, or what its largest step of starting up needs if that is more, plus
+its overhead, plus one `pods`. Never rounds down: a fraction of a unit counts as a whole one. Names are YuniKorn's:
+`cpu` is `vcore` in thousandths, `memory` is in bytes, all others are what they are called, in units.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+from fairlead.core.resources import INT64_MAX, Book, Resources
+from fairlead.kubernetes.objects import Amounts, Container, PodSpec
+
+PODS = "pods"
+_NAMES = {"cpu": "vcore"}
+_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E))?", re.ASCII)
+_SUFFIXES: Mapping[str | None, Fraction] = {
+    None: Fraction(1),
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
+    "k": Fraction(10**3),
+    "M": Fraction(10**6),
+    "G": Fraction(10**9),
+    "T": Fraction(10**12),
+    "P": Fraction(10**15),
+    "E": Fraction(10**18),
+    "Ki": Fraction(2**10),
+    "Mi": Fraction(2**20),
+    "Gi": Fraction(2**30),
+    "Ti": Fraction(2**40),
+    "Pi": Fraction(2**50),
+    "Ei": Fraction(2**60),
+}
+LONGEST = 64
+
+
+class AmountError(ValueError):
+    """A text that is no quantity; the sentence names the resource and the text."""
+
+
+def quantity(name: str, value: str | float) -> int:
+    """A quantity of Kubernetes as a whole number of the core's unit, rounded up, at most 2^63 - 1.
+
+    `name` is Kubernetes' name: `cpu` comes out in thousandths, all others in units. Raises `AmountError`.
+    """
+    text = str(value).strip()
+    found = _QUANTITY.fullmatch(text) if len(text) <= LONGEST else None
+    if found is None:
+        raise AmountError(f"{text!r} is no quantity of {name}: write a number with a suffix such as 500m, 2 or 10Gi")
+    number, exponent, suffix = found.groups()
+    if exponent is not None and abs(int(exponent[1:])) > LONGEST:
+        raise AmountError(f"{text!r} is no quantity of {name}: its exponent is out of range")
+    amount = Fraction(number + (exponent or "")) * _SUFFIXES[suffix]
+    if name == "cpu":
+        amount *= 1000
+    whole = -(-amount.numerator // amount.denominator)
+    return min(whole, INT64_MAX)
+
+
+def amounts(given: Amounts) -> Book:
+    """A map of quantities under the core's names; what cannot be negative, is not. Raises `AmountError`."""
+    return {_NAMES.get(name, name): max(quantity(name, value), 0) for name, value in (given or {}).items()}
+
+
+def resources(given: Amounts) -> Resources:
+    """A map of quantities as an amount. Raises `AmountError`."""
+    return Resources(amounts(given))
+
+
+def pod_needs(spec: PodSpec) -> Resources:
+    """What a pod needs on a node while it starts and runs. Raises `AmountError`.
+
+    Containers that stay (also those started before the others and kept, the sidecars) add up. An init container needs
+    its own amount beside the sidecars that were started before it. The larger of both counts, for each resource.
+    Requests of the pod as a whole stand in for that sum. A request that is missing is the limit, as the API server
+    fills in itself.
+    """
+    running = _sum(_needs(c) for c in spec.containers or ())
+    sidecars: Book = {}
+    largest: Book = {}
+    for container in spec.init_containers or ():
+        needs = _needs(container)
+        if container.restart_policy == "Always":
+            _add(running, needs)
+            _add(sidecars, needs)
+            step = sidecars
+        else:
+            step = _sum((sidecars, needs))
+        _raise_to(largest, step)
+    _raise_to(running, largest)
+    whole = spec.resources
+    if whole is not None:
+        running.update(amounts(whole.limits if whole.requests is None else whole.requests))
+    _add(running, amounts(spec.overhead))
+    running[PODS] = running.get(PODS, 0) + 1
+    return Resources(running)
+
+
+def _needs(container: Container) -> Book:
+    given = container.resources
+    if given is None:
+        return {}
+    return {**amounts(given.limits), **amounts(given.requests)}
+
+
+def _sum(parts: Iterable[Mapping[str, int]]) -> Book:
+    total: Book = {}
+    for part in parts:
+        _add(total, part)
+    return total
+
+
+def _add(book: Book, more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        book[name] = book.get(name, 0) + amount
+
+
+def _raise_to(book: Book, least: Mapping[str, int]) -> None:
+    for name, amount in least.items():
+        if amount > book.get(name, 0):
+            book[name] = amount

@@ -1,0 +1,137 @@
+"""Constraints: where a pod may run, in the core's words.
+
+Decides how selectors, affinities, tolerations, spreads and ports of a pod are said as `core.constraints`. What a pod
+would merely prefer is left out: it filters nothing. Namespaces become a label of each ask (`NAMESPACE`), and a
+condition on it in each term, so that the core needs no notion of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from fairlead.core.constraints import (
+    ANYWHERE,
+    DOES_NOT_EXIST,
+    EXISTS,
+    IN,
+    NOT_IN,
+    AffinityTerm,
+    Constraints,
+    Requirement,
+    SpreadTerm,
+    Toleration,
+)
+from fairlead.kubernetes import objects
+
+NAMESPACE = "fairlead.io/namespace"
+"""A label that every ask of a pod has: its namespace."""
+NODE_NAME = "metadata.name"
+"""An attribute that every node has: its name, for selectors by field. No label can be called so by chance: it is set
+last.
+"""
+NOTHING = (Requirement("fairlead.io/nothing", EXISTS),)
+"""Selects nothing."""
+KNOWN = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST, "Gt", "Lt")
+
+NamespacesOf = Callable[[objects.LabelSelector], tuple[str, ...]]
+"""The names of the namespaces whose labels a selector selects."""
+
+
+class ConstraintError(ValueError):
+    """Something about where a pod may run makes no sense; the sentence says what."""
+
+
+def pod_constraints(pod: objects.Pod, namespaces_of: NamespacesOf) -> Constraints:
+    """All filters of a pod. Raises `ConstraintError`."""
+    spec = pod.spec
+    if spec is None:
+        return ANYWHERE
+    affinity = spec.affinity or objects.Affinity()
+    found = Constraints(
+        selector=tuple(Requirement(k, IN, (v,)) for k, v in sorted((spec.node_selector or {}).items())),
+        node_terms=tuple(_node_terms(affinity.node_affinity)),
+        tolerations=tuple(_toleration(t) for t in spec.tolerations or ()),
+        affinity=tuple(_pod_terms(affinity.pod_affinity, pod, namespaces_of)),
+        anti_affinity=tuple(_pod_terms(affinity.pod_anti_affinity, pod, namespaces_of)),
+        spread=tuple(_spread(spec, pod)),
+        ports=tuple(_ports(spec)),
+    )
+    return ANYWHERE if found == ANYWHERE else found
+
+
+def selects(selector: objects.LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Whether a selector selects these labels; without a selector nothing is, by an empty one everything."""
+    from fairlead.core.suitability import matches
+
+    return selector is not None and matches(label_conditions(selector), labels)
+
+
+def label_conditions(selector: objects.LabelSelector) -> tuple[Requirement, ...]:
+    """The conditions of a label selector, all of which must hold. Raises `ConstraintError`."""
+    named = [Requirement(k, IN, (v,)) for k, v in sorted((selector.match_labels or {}).items())]
+    return (*named, *(_requirement(e) for e in selector.match_expressions or ()))
+
+
+def _requirement(expression: objects.Expression, key: str | None = None) -> Requirement:
+    if expression.operator not in KNOWN:
+        raise ConstraintError(f"{expression.operator!r} is not an operator of a selector; known: {', '.join(KNOWN)}")
+    return Requirement(key or expression.key, expression.operator, tuple(expression.values or ()))
+
+
+def _node_terms(affinity: objects.NodeAffinity | None) -> Iterator[tuple[Requirement, ...]]:
+    """A term without a condition selects no node, as in Kubernetes."""
+    if affinity is None or affinity.required is None:
+        return
+    for term in affinity.required.node_selector_terms or ():
+        labels = [_requirement(e) for e in term.match_expressions or ()]
+        by_name = [_requirement(e, NODE_NAME) for e in term.match_fields or () if e.key == "metadata.name"]
+        yield (*labels, *by_name) or NOTHING
+
+
+def _toleration(given: objects.Toleration) -> Toleration:
+    return Toleration(given.key or "", given.operator or "Equal", given.value or "", given.effect or "")
+
+
+def _pod_terms(
+    affinity: objects.PodAffinity | None, pod: objects.Pod, namespaces_of: NamespacesOf
+) -> Iterator[AffinityTerm]:
+    for term in (affinity.required if affinity is not None else None) or ():
+        if term.label_selector is None:
+            yield AffinityTerm(NOTHING, term.topology_key)
+            continue
+        conditions = [*label_conditions(term.label_selector), *_namespaces(term, pod, namespaces_of)]
+        yield AffinityTerm(tuple(conditions), term.topology_key)
+
+
+def _namespaces(term: objects.PodTerm, pod: objects.Pod, namespaces_of: NamespacesOf) -> Iterator[Requirement]:
+    """In which namespaces the term looks: those it names and selects, its own where it says neither."""
+    selector = term.namespace_selector
+    if selector is not None and not selector.match_labels and not selector.match_expressions:
+        return
+    names = dict.fromkeys(term.namespaces or ())
+    if selector is not None:
+        names |= dict.fromkeys(namespaces_of(selector))
+    elif not names:
+        names = {pod.metadata.namespace or "default": None}
+    yield Requirement(NAMESPACE, IN, tuple(sorted(names)))
+
+
+def _spread(spec: objects.PodSpec, pod: objects.Pod) -> Iterator[SpreadTerm]:
+    """Only what must hold; by `matchLabelKeys` only pods that have the same value as this one are counted."""
+    labels = pod.metadata.labels or {}
+    for given in spec.topology_spread_constraints or ():
+        if given.when_unsatisfiable == "ScheduleAnyway":
+            continue
+        conditions = NOTHING if given.label_selector is None else label_conditions(given.label_selector)
+        same = [Requirement(k, IN, (labels[k],)) for k in given.match_label_keys or () if k in labels]
+        own = Requirement(NAMESPACE, IN, (pod.metadata.namespace or "default",))
+        yield SpreadTerm((*conditions, *same, own), given.topology_key, given.max_skew, given.min_domains or 1)
+
+
+def _ports(spec: objects.PodSpec) -> Iterator[str]:
+    sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
+    for container in (*(spec.containers or ()), *sidecars):
+        for port in container.ports or ():
+            number = port.host_port or (port.container_port if spec.host_network else None)
+            if number:
+                yield f"{port.protocol or 'TCP'}/{port.host_ip or '0.0.0.0'}/{number}"

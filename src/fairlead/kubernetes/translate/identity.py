@@ -1,0 +1,183 @@
+"""Identity: to which application, queue, user and gang a pod says it belongs.
+
+Decides how YuniKorn's labels and annotations are read, so that its manifests run unchanged. Never checks whether a
+queue is there. A label comes before an annotation, and YuniKorn's prefixed name before the old short one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from fairlead.core.resources import NOTHING, Resources
+from fairlead.kubernetes.objects import Affinity, Amounts, Pod, Spread, Toleration
+from fairlead.kubernetes.translate.amounts import PODS, AmountError, amounts
+
+T = TypeVar("T")
+
+DOMAIN = "yunikorn.apache.org/"
+APP_ID = f"{DOMAIN}app-id"
+QUEUE = f"{DOMAIN}queue"
+USER_INFO = f"{DOMAIN}user.info"
+USER_NAME = f"{DOMAIN}username"
+TASK_GROUP_NAME = f"{DOMAIN}task-group-name"
+TASK_GROUPS = f"{DOMAIN}task-groups"
+PARAMETERS = f"{DOMAIN}schedulingPolicyParameters"
+PLACEHOLDER = f"{DOMAIN}placeholder"
+ALLOW_PREEMPTION = f"{DOMAIN}allow-preemption"
+ORIGINATOR = f"{DOMAIN}originator"
+PARENT_QUEUE = f"{DOMAIN}parentqueue"
+IDLE = "fairlead.io/idle"
+"""Addition: `true` marks idle work."""
+NOBODY = "nobody"
+
+APP_ID_LABELS = (APP_ID, "applicationId", "spark-app-selector")
+QUEUE_LABELS = (QUEUE, "queue")
+LONGEST = 64 * 1024
+"""Characters of an annotation that are read."""
+
+
+class IdentityError(ValueError):
+    """A label or annotation that cannot be read; the sentence names it."""
+
+
+class UserInfo(msgspec.Struct):
+    """Who submitted the pod, as the admission webhook writes it."""
+
+    user: str = ""
+    groups: list[str] = []
+
+
+class TaskGroup(msgspec.Struct, rename="camel", frozen=True):
+    """One group of a gang: how many equal pods must start together, and what each needs."""
+
+    name: str
+    min_member: int
+    min_resource: Amounts = None
+    node_selector: dict[str, str] | None = None
+    tolerations: list[Toleration] | None = None
+    affinity: Affinity | None = None
+    topology_spread_constraints: list[Spread] | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+    @property
+    def needs(self) -> Resources:
+        """What one of its pods needs. Raises `AmountError`."""
+        book = amounts(self.min_resource)
+        book[PODS] = book.get(PODS, 0) + 1
+        return Resources(book)
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """What a pod declares about the gang of its application."""
+
+    groups: tuple[TaskGroup, ...]
+    hard: bool
+    timeout_ms: int
+    """0: not given."""
+
+    @property
+    def size(self) -> Resources:
+        """What all members need together. Raises `AmountError`."""
+        total = NOTHING
+        for group in self.groups:
+            total += group.needs * group.min_member
+        return total
+
+
+def application_id(pod: Pod) -> str:
+    """The application that the pod names; without a name one for all such pods of its namespace."""
+    named = _label(pod, APP_ID_LABELS) or (pod.metadata.annotations or {}).get(APP_ID, "")
+    return named or f"yunikorn-{pod.metadata.namespace or 'default'}-autogen"
+
+
+def queue_of(pod: Pod) -> str:
+    """The queue that the pod asks for; may be nothing: placement rules decide then."""
+    return _label(pod, QUEUE_LABELS) or (pod.metadata.annotations or {}).get(QUEUE, "")
+
+
+def user_of(pod: Pod) -> tuple[str, tuple[str, ...]]:
+    """User and groups, as the webhook wrote them, or the user by label. Raises `IdentityError`."""
+    text = (pod.metadata.annotations or {}).get(USER_INFO)
+    if text:
+        said = _json(text, UserInfo, USER_INFO)
+        return said.user or NOBODY, tuple(said.groups)
+    return _label(pod, (USER_NAME,)) or NOBODY, ()
+
+
+def task_group_name(pod: Pod) -> str:
+    """The task group that the pod belongs to; may be nothing."""
+    return (pod.metadata.annotations or {}).get(TASK_GROUP_NAME, "")
+
+
+def is_placeholder(pod: Pod) -> bool:
+    """Whether the pod only keeps room for a member of a gang."""
+    return (pod.metadata.annotations or {}).get(PLACEHOLDER) == "true"
+
+
+def is_originator(pod: Pod) -> bool:
+    """Whether the pod is the one that its application began with (a driver), by its own word."""
+    return (pod.metadata.annotations or {}).get(ORIGINATOR) == "true"
+
+
+def is_idle(pod: Pod) -> bool:
+    """Whether the pod is idle work, which gives back what it borrowed."""
+    return ((pod.metadata.labels or {}) | (pod.metadata.annotations or {})).get(IDLE) == "true"
+
+
+def gang_of(pod: Pod) -> Gang | None:
+    """What the pod declares about its application's gang; None when it declares none. Raises `IdentityError`."""
+    notes = pod.metadata.annotations or {}
+    text = notes.get(TASK_GROUPS)
+    if not text:
+        return None
+    groups = _json(text, tuple[TaskGroup, ...], TASK_GROUPS)
+    names = [group.name for group in groups]
+    for group in groups:
+        if not group.name or group.min_member < 1:
+            raise IdentityError(f"{TASK_GROUPS}: each group needs a name and a minMember of at least 1")
+        try:
+            if not amounts(group.min_resource):
+                raise IdentityError(f"{TASK_GROUPS}: group {group.name!r} has no minResource")
+        except AmountError as e:
+            raise IdentityError(f"{TASK_GROUPS}: group {group.name!r}: {e}") from e
+    if len(dict.fromkeys(names)) < len(names):
+        raise IdentityError(f"{TASK_GROUPS}: the names of the groups must differ")
+    words = parameters(notes.get(PARAMETERS, ""))
+    return Gang(groups, words.get("gangSchedulingStyle") == "Hard", _timeout_ms(words))
+
+
+def parameters(text: str) -> Mapping[str, str]:
+    """`key=value` pairs with blanks between them; others are passed over."""
+    pairs = (word.partition("=") for word in text.split())
+    return {key: value for key, sign, value in pairs if sign}
+
+
+def preempt_self(pod: Pod, class_annotations: Mapping[str, str] | None) -> bool:
+    """Whether the pod may be taken as a victim: by its own word, else by that of its priority class."""
+    for notes in (pod.metadata.annotations or {}, class_annotations or {}):
+        if ALLOW_PREEMPTION in notes:
+            return notes[ALLOW_PREEMPTION] != "false"
+    return True
+
+
+def _timeout_ms(words: Mapping[str, str]) -> int:
+    text = words.get("placeholderTimeoutInSeconds", "")
+    return int(text) * 1000 if text.isdigit() and len(text) < 10 else 0
+
+
+def _label(pod: Pod, names: tuple[str, ...]) -> str:
+    labels = pod.metadata.labels or {}
+    return next((labels[name] for name in names if labels.get(name)), "")
+
+
+def _json(text: str, kind: type[T], name: str) -> T:
+    try:
+        return msgspec.json.decode(text[:LONGEST], type=kind)
+    except msgspec.MsgspecError as e:
+        raise IdentityError(f"annotation {name} cannot be read: {e}") from e

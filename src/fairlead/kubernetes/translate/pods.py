@@ -1,0 +1,192 @@
+"""Pods: what a pod is to the scheduler.
+
+Decides whether a pod is ours to place, somebody else's, or over; and what application and ask it means. Never decides
+where it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from fairlead.core.constraints import ANYWHERE, Constraints
+from fairlead.core.resources import NOTHING, Resources
+from fairlead.core.specs import (
+    TAG_CREATION_TIME,
+    TAG_FOREIGN,
+    TAG_REQUIRED_NODE,
+    ApplicationSpec,
+    AskSpec,
+)
+from fairlead.kubernetes.objects import Pod, PriorityClass
+from fairlead.kubernetes.translate import identity
+from fairlead.kubernetes.translate.amounts import pod_needs
+from fairlead.kubernetes.translate.constraints import NAMESPACE, NamespacesOf, pod_constraints
+
+GRACE_S = 30
+"""What a pod that names no grace has, in seconds."""
+TAG_NAMESPACE = "namespace"
+TAG_POD = "kubernetes.io/meta/podName"
+TAG_POD_NAMESPACE = "kubernetes.io/meta/namespace"
+FOREIGN_STATIC = "static"
+FOREIGN = "default"
+
+
+class Standing(Enum):
+    """What a pod is to us."""
+
+    OURS = "ours"
+    """Ours to place, or placed by us."""
+    FOREIGN = "foreign"
+    """Placed by somebody else: it uses room."""
+    ELSEWHERE = "elsewhere"
+    """Somebody else's to place."""
+    GATED = "gated"
+    """Ours, but not to be placed yet."""
+    OVER = "over"
+    """It uses nothing any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodContext:
+    """What else must be known to read a pod."""
+
+    scheduler_name: str
+    namespaces_of: NamespacesOf
+    class_of: Mapping[str, PriorityClass]
+    """Priority classes by name."""
+
+
+def standing(pod: Pod, scheduler_name: str) -> Standing:
+    """What a pod is to the scheduler of this name."""
+    spec, status = pod.spec, pod.status
+    if spec is None or (status is not None and status.phase in ("Succeeded", "Failed")):
+        return Standing.OVER
+    if (spec.scheduler_name or "default-scheduler") != scheduler_name:
+        return Standing.FOREIGN if spec.node_name else Standing.ELSEWHERE
+    if spec.scheduling_gates and not spec.node_name:
+        return Standing.GATED
+    if pod.metadata.deletion_timestamp and not spec.node_name:
+        return Standing.OVER
+    return Standing.OURS
+
+
+def application_of(pod: Pod, namespace_notes: Mapping[str, str]) -> ApplicationSpec:
+    """The application that a pod belongs to, as its first pod declares it. Raises `IdentityError`, `AmountError`."""
+    user, groups = identity.user_of(pod)
+    gang = identity.gang_of(pod)
+    tags = {TAG_NAMESPACE: pod.metadata.namespace or "default"}
+    parent = namespace_notes.get(identity.PARENT_QUEUE)
+    if parent:
+        tags["namespace.parentqueue"] = parent
+    return ApplicationSpec(
+        id=identity.application_id(pod),
+        queue=identity.queue_of(pod) or namespace_notes.get(identity.QUEUE, ""),
+        user=user,
+        groups=groups,
+        tags=tags,
+        placeholder_ask=gang.size if gang is not None else NOTHING,
+        gang_style="Hard" if gang is not None and gang.hard else "Soft",
+        placeholder_timeout_ms=gang.timeout_ms if gang is not None else 0,
+    )
+
+
+def ask_of(pod: Pod, context: PodContext) -> AskSpec:
+    """The ask of one of our pods; with its node if it is bound.
+
+    Raises `IdentityError`, `AmountError`, `ConstraintError`. The key is the pod's identity. The priority is what the
+    API server resolved.
+    """
+    spec, meta = pod.spec, pod.metadata
+    assert spec is not None
+    group = identity.task_group_name(pod)
+    tags = {TAG_POD: meta.name, TAG_POD_NAMESPACE: meta.namespace or "default"}
+    created = seconds(meta.creation_timestamp)
+    if created is not None:
+        tags[TAG_CREATION_TIME] = str(created)
+    required = required_node(pod)
+    if required:
+        tags[TAG_REQUIRED_NODE] = required
+    grace = spec.termination_grace_period_seconds
+    named = context.class_of.get(spec.priority_class_name or "")
+    return AskSpec(
+        application=identity.application_id(pod),
+        key=meta.uid or "",
+        resources=pod_needs(spec),
+        priority=spec.priority or 0,
+        tags=tags,
+        node=spec.node_name or "",
+        task_group=group,
+        placeholder=identity.is_placeholder(pod) and bool(group),
+        originator=identity.is_originator(pod),
+        allow_preempt_self=identity.preempt_self(pod, named.metadata.annotations if named is not None else None),
+        allow_preempt_other=spec.preemption_policy != "Never",
+        grace_ms=(GRACE_S if grace is None else grace) * 1000,
+        time_limit_ms=spec.active_deadline_seconds * 1000 if spec.active_deadline_seconds else None,
+        labels=pod_labels(pod),
+        where=pod_constraints(pod, context.namespaces_of),
+        idle=identity.is_idle(pod),
+    )
+
+
+def foreign_ask(pod: Pod, where: Constraints = ANYWHERE) -> AskSpec:
+    """The room that somebody else's pod uses. Raises `AmountError`."""
+    spec, meta = pod.spec, pod.metadata
+    assert spec is not None
+    owners = meta.owner_references or ()
+    static = any(owner.kind == "Node" for owner in owners)
+    return AskSpec(
+        application="",
+        key=meta.uid or "",
+        resources=pod_needs(spec),
+        priority=spec.priority or 0,
+        tags={TAG_FOREIGN: FOREIGN_STATIC if static else FOREIGN},
+        node=spec.node_name or "",
+        labels=pod_labels(pod),
+        where=where,
+    )
+
+
+def pod_labels(pod: Pod) -> dict[str, str]:
+    """The labels that selectors look at, the namespace among them."""
+    return {**(pod.metadata.labels or {}), NAMESPACE: pod.metadata.namespace or "default"}
+
+
+def required_node(pod: Pod) -> str:
+    """The one node that a daemon's pod is made for; nothing for all other pods."""
+    spec = pod.spec
+    if spec is None or not any(o.kind == "DaemonSet" for o in pod.metadata.owner_references or ()):
+        return ""
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    required = affinity.required if affinity is not None else None
+    terms = (required.node_selector_terms if required is not None else None) or []
+    names = [
+        e.values[0]
+        for term in terms
+        for e in term.match_fields or ()
+        if e.key == "metadata.name" and e.operator == "In" and e.values and len(e.values) == 1
+    ]
+    return names[0] if len(names) == 1 and len(terms) == 1 else ""
+
+
+def seconds(stamp: str | None) -> int | None:
+    """An instant of the API as whole seconds since 1970; None when there is none or it cannot be read."""
+    if not stamp:
+        return None
+    try:
+        return int(datetime.fromisoformat(stamp).timestamp())
+    except ValueError:
+        return None
+
+
+def milliseconds(stamp: str | None) -> int | None:
+    """The same in milliseconds."""
+    whole = seconds(stamp)
+    return None if whole is None else whole * 1000
+
+
+def needs_nothing(resources: Resources) -> bool:
+    """Whether an amount is nothing but the pod itself."""
+    return len(resources) <= 1
