@@ -1,0 +1,97 @@
+"""What is to be done at the API server: frozen values, each for one object.
+
+Decides the words between the scheduler's decisions and the requests. Never sends anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead.kubernetes.translate.identity import TaskGroup
+
+
+@dataclass(frozen=True, slots=True)
+class PodName:
+    """One pod, by its name and identity."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Bind the pod to the node."""
+
+    pod: PodName
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvictPod:
+    """Mark the pod as disrupted, and delete it with its own grace."""
+
+    pod: PodName
+    node: str
+    by: PodName | None
+    """For whom; None: for nobody (a taint, a lowered quota)."""
+    rule: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Delete a placeholder at once."""
+
+    pod: PodName
+
+
+@dataclass(frozen=True, slots=True)
+class Nominate:
+    """Say on which node room is held for the pod; an empty `node` takes that back."""
+
+    pod: PodName
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """Say why the pod waits: condition `PodScheduled` is false, with this reason."""
+
+    pod: PodName
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Leave an event with the pod."""
+
+    pod: PodName
+    reason: str
+    """A fixed word in camel case, such as `Scheduled`."""
+    message: str
+    warning: bool = False
+    related: PodName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePlaceholder:
+    """Create a pod that keeps room for a member of a gang."""
+
+    namespace: str
+    name: str
+    application: str
+    queue: str
+    group: TaskGroup
+    owner: PodName
+    """The pod that declared the gang."""
+    priority_class: str
+    user_info: str
+    """The annotation with the user, passed on."""
+
+
+Act = Bind | EvictPod | DeletePod | Nominate | Explain | Record | CreatePlaceholder

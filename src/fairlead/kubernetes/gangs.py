@@ -1,0 +1,115 @@
+"""Gangs on a cluster: placeholder pods that keep room until all members of an application can start.
+
+Decides which placeholder pods an application needs, and whether its members must still be held back. Never places
+anything: the scheduler does, and it swaps members for placeholders. Invariant: a gang is declared once, by the first
+pod of its application that enters; the names of its placeholders follow from it, so that none is created twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from fairlead.core.specs import ApplicationSpec
+from fairlead.kubernetes.acts import CreatePlaceholder, PodName
+from fairlead.kubernetes.objects import Pod
+from fairlead.kubernetes.roster import KnownPod
+from fairlead.kubernetes.translate import identity
+from fairlead.kubernetes.translate.identity import Gang
+
+NAME_MAX = 63
+
+
+@dataclass(slots=True)
+class Declared:
+    """The gang of one application."""
+
+    application: ApplicationSpec
+    gang: Gang
+    owner: PodName
+    priority_class: str
+    user_info: str
+    standing: dict[str, None] = field(default_factory=dict)
+    """Placeholders that have a node."""
+    begun: bool = False
+    """All of them had one: members enter from now on."""
+
+    @property
+    def size(self) -> int:
+        """How many placeholders it takes."""
+        return sum(group.min_member for group in self.gang.groups)
+
+    def placeholders(self) -> Iterator[CreatePlaceholder]:
+        """All the placeholder pods of the gang."""
+        for group in self.gang.groups:
+            for number in range(group.min_member):
+                yield CreatePlaceholder(
+                    self.owner.namespace,
+                    placeholder_name(self.application.id, group.name, number),
+                    self.application.id,
+                    self.application.queue,
+                    group,
+                    self.owner,
+                    self.priority_class,
+                    self.user_info,
+                )
+
+
+class Gangs:
+    """The gangs of all applications."""
+
+    def __init__(self) -> None:
+        self.declared: dict[str, Declared] = {}
+
+    def declare(self, application: ApplicationSpec, gang: Gang, owner: PodName, pod: Pod) -> Declared:
+        """An application begins with a pod that declares its gang."""
+        notes = pod.metadata.annotations or {}
+        priority = pod.spec.priority_class_name if pod.spec is not None else None
+        found = Declared(application, gang, owner, priority or "", notes.get(identity.USER_INFO, ""))
+        self.declared[application.id] = found
+        return found
+
+    def holds_back(self, pod: KnownPod) -> bool:
+        """Whether the pod is a member of a gang whose placeholders do not all have a node yet."""
+        found = self.declared.get(pod.application)
+        return found is not None and not found.begun and not pod.spec.placeholder and bool(pod.spec.task_group)
+
+    def stands(self, placeholder: KnownPod) -> bool:
+        """A placeholder has a node; True when the gang begins by that."""
+        found = self.declared.get(placeholder.application)
+        if found is None or found.begun:
+            return False
+        found.standing[placeholder.name.uid] = None
+        found.begun = len(found.standing) >= found.size
+        return found.begun
+
+    def has_begun(self, member: KnownPod) -> bool:
+        """A member has a node: its gang must have begun some time. True when that was not known."""
+        found = self.declared.get(member.application)
+        if found is None or found.begun or not member.spec.task_group:
+            return False
+        found.begun = True
+        return True
+
+    def gone(self, pod: KnownPod) -> None:
+        """A pod has no node any more."""
+        found = self.declared.get(pod.application)
+        if found is not None:
+            found.standing.pop(pod.name.uid, None)
+
+    def give_up(self, application: str) -> None:
+        """The gang waits for its placeholders no longer: members enter as plain work."""
+        found = self.declared.get(application)
+        if found is not None:
+            found.begun = True
+
+    def forget(self, application: str) -> None:
+        """The application has no pod any more."""
+        self.declared.pop(application, None)
+
+
+def placeholder_name(application: str, group: str, number: int) -> str:
+    """The name of a placeholder pod: it follows from what it stands for, and is a name that the API takes."""
+    tail = f"-{group}-{number}".lower().replace("_", "-").replace(".", "-")
+    head = f"tg-{application}".lower().replace("_", "-").replace(".", "-")
+    return f"{head[: NAME_MAX - len(tail)].rstrip('-')}{tail[-NAME_MAX:]}"

@@ -1,0 +1,77 @@
+"""The pilot: one scheduler and the picture of one cluster, kept in step.
+
+Decides in which order changes, decisions and acts follow each other. Never waits, reads a clock or sends anything: the
+same calls give the same acts. Invariant: between two calls the picture and the scheduler agree on every pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fairlead.core.decisions import Decision
+from fairlead.core.events import Configure, Event
+from fairlead.core.specs import ClusterSpec
+from fairlead.kubernetes.acts import Act
+from fairlead.kubernetes.picture import Picture
+from fairlead.kubernetes.reflector import Change
+from fairlead.scheduler import Scheduler
+
+
+class Pilot:
+    """What is known and decided about one cluster. Times in milliseconds, never going back."""
+
+    def __init__(self, spec: ClusterSpec | None = None, now_ms: int = 0, scheduler_name: str = "fairlead") -> None:
+        self.scheduler = Scheduler(spec, now_ms)
+        self.picture = Picture(scheduler_name)
+        self.decided: list[Decision] = []
+        """Decisions since the last `acts`, for whoever keeps a record of them."""
+
+    def take(self, change: Change, now_ms: int) -> None:
+        """Something changed at the API server."""
+        self._feed(self.picture.take(change), now_ms)
+
+    def begin(self) -> None:
+        """All that was there at the start has been taken."""
+        self.picture.begin()
+
+    def schedule(self, now_ms: int, limit: int | None = None) -> int:
+        """Run scheduling; gives back how many decisions were made."""
+        decisions = self.scheduler.schedule(now_ms, limit)
+        self._hear(decisions, now_ms)
+        return len(decisions)
+
+    def configure(self, spec: ClusterSpec, now_ms: int, who: str = "", source: str = "") -> list[Decision]:
+        """Another queue file; the decisions say whether it was taken."""
+        decisions = self.scheduler.handle(Configure(spec, who=who, source=source), now_ms)
+        self._hear(decisions, now_ms)
+        self._feed(self.picture.configured(), now_ms)
+        return decisions
+
+    def bind_failed(self, uid: str, node: str, now_ms: int) -> None:
+        """The API server refused a placement for good."""
+        self._feed(self.picture.bind_failed(uid, node), now_ms)
+
+    def try_again(self, uid: str, now_ms: int) -> None:
+        """The pause after a refused placement is over."""
+        self._feed(self.picture.try_again(uid), now_ms)
+
+    def handle(self, event: Event, now_ms: int) -> list[Decision]:
+        """Another event for the scheduler, such as an administrator's order."""
+        decisions = self.scheduler.handle(event, now_ms)
+        self._hear(decisions, now_ms)
+        return decisions
+
+    def acts(self) -> list[Act]:
+        """What is to be done now, in order; each is given once."""
+        acts = self.picture.acts
+        self.picture.acts = []
+        return acts
+
+    def _feed(self, events: Iterable[Event], now_ms: int) -> None:
+        for event in events:
+            self._hear(self.scheduler.handle(event, now_ms), now_ms)
+
+    def _hear(self, decisions: list[Decision], now_ms: int) -> None:
+        if decisions:
+            self.decided.extend(decisions)
+            self._feed(self.picture.heard(decisions), now_ms)
