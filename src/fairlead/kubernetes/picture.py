@@ -158,8 +158,8 @@ class Picture:
             return
         if known.bound and known.books is Books.PLACED and known.bound != known.node:
             # Somebody else bound it, or we did before a restart that we know nothing of: the server is right.
-            yield self._release(known, Cause.STOPPED_BY_RM)
             known.books, known.node = Books.OUT, ""
+            yield self._release(known, Cause.STOPPED_BY_RM)
             yield from self._enter(known)
         elif known.bound and known.books is Books.WAITING:
             yield from self._enter(known)
@@ -401,9 +401,9 @@ class Picture:
         known = self.roster.by_uid.get(uid)
         if known is None or known.bound or known.books is not Books.PLACED or known.node != node:
             return
-        yield self._release(known, Cause.STOPPED_BY_RM)
         known.books, known.node = Books.OUT, ""
         self.gangs.gone(known)
+        yield self._release(known, Cause.STOPPED_BY_RM)
 
     def try_again(self, uid: str) -> Iterator[Event]:
         """After a pause: a pod whose placement was refused waits once more."""
