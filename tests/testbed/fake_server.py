@@ -374,7 +374,8 @@ class FakeServer:
     async def _wait(self, most_s: float) -> None:
         news = self._news
         try:
-            await asyncio.wait_for(news.wait(), most_s)
+            async with asyncio.timeout(most_s):
+                await news.wait()
         except TimeoutError:
             return
 

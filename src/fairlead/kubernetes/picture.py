@@ -66,6 +66,8 @@ class Picture:
         """In the scheduler's books."""
         self.specs: dict[str, ApplicationSpec] = {}
         """How each application with a pod was declared by the first of them."""
+        self.waiting: dict[str, None] = {}
+        """Pods that wait in the scheduler's books, by identity."""
         self.live = False
         """Everything that was there at the start has been taken: gangs may be completed from now on."""
         self.refused: dict[str, str] = {}
@@ -142,7 +144,7 @@ class Picture:
         if known.bound not in self.around.nodes:
             self.roster.wait_for_node(known)
             return
-        known.books, known.node = Books.PLACED, known.bound
+        self._stand(known, Books.PLACED, known.bound)
         yield AddAsks((known.spec,), self.partition)
 
     def _ours(self, known: KnownPod, pod: Pod, resized: bool) -> Iterator[Event]:
@@ -158,7 +160,7 @@ class Picture:
             return
         if known.bound and known.books is Books.PLACED and known.bound != known.node:
             # Somebody else bound it, or we did before a restart that we know nothing of: the server is right.
-            known.books, known.node = Books.OUT, ""
+            self._stand(known, Books.OUT)
             yield self._release(known, Cause.STOPPED_BY_RM)
             yield from self._enter(known)
         elif known.bound and known.books is Books.WAITING:
@@ -205,7 +207,7 @@ class Picture:
             if known.bound not in self.around.nodes:
                 self.roster.wait_for_node(known)
                 return
-            known.books, known.node = Books.PLACED, known.bound
+            self._stand(known, Books.PLACED, known.bound)
             yield from self._introduce(known.application)
             if known.flaw or known.application not in self.applications:
                 # It cannot be in the books as what it is, but the room that it uses is.
@@ -215,7 +217,7 @@ class Picture:
             yield from self._introduce(known.application)
             if known.application not in self.applications:
                 return
-            known.books = Books.WAITING
+            self._stand(known, Books.WAITING)
         yield AddAsks((known.spec,), self.partition)
         if known.books is Books.PLACED:
             yield from self._count_in(known)
@@ -233,6 +235,14 @@ class Picture:
             if member.books is Books.OUT and self._may_enter(member):
                 yield from self._enter(member)
 
+    def _stand(self, known: KnownPod, books: Books, node: str = "") -> None:
+        """Note where the pod stands in the scheduler's books from now on."""
+        if known.books is Books.WAITING:
+            self.waiting.pop(known.name.uid, None)
+        elif books is Books.WAITING:
+            self.waiting[known.name.uid] = None
+        known.books, known.node = books, node
+
     # -- leaving --------------------------------------------------------------------------------------------------
 
     def _over(self, known: KnownPod, pod: Pod) -> Iterator[Event]:
@@ -248,7 +258,7 @@ class Picture:
         if known.books is Books.OUT:
             return
         release = self._release(known, Cause(known.stopping) if known.stopping else cause, exit_code)
-        known.books, known.node = Books.OUT, ""
+        self._stand(known, Books.OUT)
         yield release
 
     def _release(self, known: KnownPod, cause: Cause, exit_code: int | None = None) -> Release:
@@ -320,7 +330,8 @@ class Picture:
         known = self.roster.by_uid.get(decision.key)
         if known is None:
             return
-        known.books, known.node, known.stopping = Books.PLACED, decision.node, ""
+        self._stand(known, Books.PLACED, decision.node)
+        known.stopping = ""
         if not known.bound:
             self.acts.append(Bind(known.name, decision.node))
         yield from self._count_in(known)
@@ -345,7 +356,7 @@ class Picture:
         known = self.roster.by_uid.get(decision.key)
         if known is None or known.books is not Books.PLACED:
             return
-        known.books, known.node = Books.OUT, ""
+        self._stand(known, Books.OUT)
         self.gangs.gone(known)
         if known.bound:
             self.roster.wait_for_node(known)
@@ -368,7 +379,7 @@ class Picture:
             return
         known.flaw = decision.reason.sentence()
         if not known.bound:
-            known.books, known.node = Books.OUT, ""
+            self._stand(known, Books.OUT)
             self._tell(known, decision.reason.code, known.flaw)
 
     def _application_changed(self, decision: ApplicationChanged) -> Iterator[Event]:
@@ -385,7 +396,7 @@ class Picture:
         self.refused[application] = why
         for known in self.roster.members(application):
             if known.books is not Books.PLACED:
-                known.books = Books.OUT
+                self._stand(known, Books.OUT)
                 self._tell(known, "application-refused", why)
 
     def configured(self) -> Iterator[Event]:
@@ -401,7 +412,7 @@ class Picture:
         known = self.roster.by_uid.get(uid)
         if known is None or known.bound or known.books is not Books.PLACED or known.node != node:
             return
-        known.books, known.node = Books.OUT, ""
+        self._stand(known, Books.OUT)
         self.gangs.gone(known)
         yield self._release(known, Cause.STOPPED_BY_RM)
 

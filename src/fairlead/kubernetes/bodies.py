@@ -1,0 +1,122 @@
+"""What requests carry: the bodies of the changes that we make at the API server. Pure.
+
+Decides how an act is written as JSON. Never sends it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairlead.kubernetes.acts import CreatePlaceholder, EvictPod, Explain, Nominate, PodName, Record
+from fairlead.kubernetes.translate import identity
+
+CONTROLLER = "fairlead"
+IMAGE = "busybox:stable"
+"""What a placeholder runs unless told otherwise: it only sleeps."""
+NOTE_MAX = 1024
+"""Bytes of the text of an event that the API takes."""
+
+
+def disruption(act: EvictPod, stamp: str) -> dict[str, Any]:
+    """The condition that says why a pod is about to be deleted; only for that very pod."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": f"{CONTROLLER}: {act.message}",
+        "lastTransitionTime": stamp,
+    }
+    return {"metadata": {"uid": act.pod.uid}, "status": {"conditions": [condition]}}
+
+
+def nomination(act: Nominate) -> dict[str, Any]:
+    """The node on which room is held for a pod, or none."""
+    return {"metadata": {"uid": act.pod.uid}, "status": {"nominatedNodeName": act.node or None}}
+
+
+def unscheduled(act: Explain, stamp: str) -> dict[str, Any]:
+    """The condition that says why a pod waits. Its reason is the word that cluster autoscalers look for."""
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": act.message,
+        "lastTransitionTime": stamp,
+    }
+    return {"metadata": {"uid": act.pod.uid}, "status": {"conditions": [condition]}}
+
+
+def event(act: Record, number: int, stamp: str, instance: str) -> dict[str, Any]:
+    """An event about a pod."""
+    body: dict[str, Any] = {
+        "metadata": {"name": f"{act.pod.name[:230]}.{number:x}", "namespace": act.pod.namespace},
+        "eventTime": stamp,
+        "reportingController": CONTROLLER,
+        "reportingInstance": instance,
+        "action": "Scheduling",
+        "reason": act.reason,
+        "note": act.message.encode()[:NOTE_MAX].decode("utf-8", "ignore"),
+        "type": "Warning" if act.warning else "Normal",
+        "regarding": _reference(act.pod),
+    }
+    if act.related is not None:
+        body["related"] = _reference(act.related)
+    return body
+
+
+def placeholder(act: CreatePlaceholder, scheduler_name: str, image: str = IMAGE) -> dict[str, Any]:
+    """A pod that keeps room: it needs what a member needs, may run where a member may, and goes with its owner."""
+    group = act.group
+    resources = {name: str(value) for name, value in (group.min_resource or {}).items()}
+    labels = {**(group.labels or {}), "applicationId": act.application, identity.APP_ID: act.application}
+    if act.queue:
+        labels[identity.QUEUE] = act.queue
+    notes = {
+        **(group.annotations or {}),
+        identity.PLACEHOLDER: "true",
+        identity.TASK_GROUP_NAME: group.name,
+        **({identity.USER_INFO: act.user_info} if act.user_info else {}),
+    }
+    spec: dict[str, Any] = {
+        "schedulerName": scheduler_name,
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
+        "enableServiceLinks": False,
+        "automountServiceAccountToken": False,
+        "containers": [{
+            "name": "placeholder",
+            "image": image,
+            "command": ["sleep", "2147483647"],
+            "resources": {"requests": resources, "limits": resources},
+            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        }],
+        "securityContext": {
+            "runAsNonRoot": True, "runAsUser": 65534, "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }  # fmt: skip
+    if act.priority_class:
+        spec["priorityClassName"] = act.priority_class
+    where = {
+        "nodeSelector": group.node_selector,
+        "tolerations": group.tolerations,
+        "affinity": group.affinity,
+        "topologySpreadConstraints": group.topology_spread_constraints,
+    }
+    spec.update({name: msgspec.to_builtins(value) for name, value in where.items() if value})
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": act.owner.name, "uid": act.owner.uid}
+    return {
+        "metadata": {
+            "name": act.name,
+            "namespace": act.namespace,
+            "labels": labels,
+            "annotations": notes,
+            "ownerReferences": [owner],
+        },
+        "spec": spec,
+    }
+
+
+def _reference(pod: PodName) -> dict[str, str]:
+    return {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}

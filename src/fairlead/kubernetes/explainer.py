@@ -1,0 +1,75 @@
+"""The explainer: tells waiting pods why they wait, a few at a time.
+
+Decides which pods are looked at in a turn and whether what they are told has changed. Never decides who runs. Going
+round is bounded: however many pods wait, a turn costs the same.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from fairlead.kubernetes.acts import Act, Explain
+from fairlead.kubernetes.pilot import Pilot
+from fairlead.kubernetes.roster import Books
+
+AT_ONCE = 10
+"""Pods looked at in one turn."""
+PACE_MS = 100
+SETTLE_MS = 1_000
+"""A pod is told nothing before it has waited so long: most wait for no longer."""
+AGAIN_MS = 60_000
+"""With the same kind of reason a pod is told new numbers at most this often."""
+
+
+class Explainer:
+    """Goes round the waiting pods."""
+
+    def __init__(self, pilot: Pilot, say: Callable[[Act], None]) -> None:
+        self._pilot = pilot
+        self._say = say
+        self._round: deque[str] = deque()
+        self._next_round_ms = 0
+        self._due_ms = 0
+        self._told: dict[str, tuple[str, str, int]] = {}
+        self._since: dict[str, int] = {}
+        """When each waiting pod was first seen waiting."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there are pods to look at."""
+        return bool(self._round) or bool(self._pilot.picture.waiting)
+
+    @property
+    def pace_s(self) -> float:
+        """When to come back, in seconds."""
+        return PACE_MS / 1000 if self._round else SETTLE_MS / 1000
+
+    def go_on(self, now_ms: int) -> None:
+        """Look at the next few pods."""
+        if now_ms < self._due_ms:
+            return
+        self._due_ms = now_ms + PACE_MS
+        picture = self._pilot.picture
+        if not self._round and now_ms >= self._next_round_ms:
+            self._round.extend(picture.waiting)
+            self._next_round_ms = now_ms + SETTLE_MS
+            self._since = {uid: self._since.get(uid, now_ms) for uid in picture.waiting}
+            self._told = {uid: told for uid, told in self._told.items() if uid in picture.waiting}
+        for _ in range(min(AT_ONCE, len(self._round))):
+            self._look_at(self._round.popleft(), now_ms)
+
+    def _look_at(self, uid: str, now_ms: int) -> None:
+        picture = self._pilot.picture
+        known = picture.roster.by_uid.get(uid)
+        if known is None or known.books is not Books.WAITING or now_ms - self._since.get(uid, now_ms) < SETTLE_MS:
+            return
+        reason = self._pilot.scheduler.why(known.application, uid, picture.partition)
+        if reason is None:
+            return
+        text = reason.sentence()
+        told = self._told.get(uid)
+        if told is not None and told[0] == reason.code and (told[1] == text or now_ms - told[2] < AGAIN_MS):
+            return
+        self._told[uid] = (reason.code, text, now_ms)
+        self._say(Explain(known.name, reason.code, text))

@@ -1,0 +1,194 @@
+"""One voyage: from the first list of everything to the loss of the right to act.
+
+Decides when changes are taken, when scheduling runs, and when the hands get their orders. Never decides who runs. All
+of it happens in one event loop, one turn after the other: there is nothing to lock. Invariant: nothing is scheduled
+before everything that was there at the start has been taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fairlead.core.specs import ClusterSpec
+from fairlead.kubernetes import kinds
+from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.explainer import Explainer
+from fairlead.kubernetes.hands import BindFailed, Hands, Report
+from fairlead.kubernetes.pilot import Pilot
+from fairlead.kubernetes.reflector import Change, Reflector, Synced
+
+log = logging.getLogger("fairlead.kubernetes")
+
+WATCHED = (kinds.NODES, kinds.NAMESPACES, kinds.PRIORITY_CLASSES, kinds.BUDGETS, kinds.PODS)
+TAKE_AT_ONCE = 500
+"""Changes taken in one turn, so that scheduling is never far behind."""
+PLACE_AT_ONCE = 100
+"""Allocations in one turn, so that changes and answers are never far behind."""
+IN_FLIGHT = 2_000
+"""With so many pods being acted on, nothing more is placed until some are done."""
+AGAIN_S = (1.0, 60.0)
+"""The first and the longest pause of a pod whose placement was refused."""
+LONGEST_SLEEP_S = 5.0
+
+
+@dataclass(slots=True)
+class Timings:
+    """How long the parts of a start took, in milliseconds since its begin."""
+
+    listed: dict[str, int] = field(default_factory=dict)
+    rebuilt: int = 0
+    """All that was there is in the books."""
+    first_turn: int = 0
+    first_bound: int = 0
+
+
+class Voyage:
+    """The scheduler at work on one cluster, while it may act."""
+
+    def __init__(
+        self,
+        client: Client,
+        hands: Hands,
+        spec: ClusterSpec | None,
+        *,
+        now_ms: Callable[[], int],
+        scheduler_name: str = "fairlead",
+    ) -> None:
+        """`now_ms` is the time in milliseconds; it never goes back."""
+        self.pilot = Pilot(spec, now_ms(), scheduler_name)
+        self.timings = Timings()
+        self.ready = False
+        self.turns = 0
+        self.bound = 0
+        self.refused = 0
+        self._client = client
+        self._hands = hands
+        self._now_ms = now_ms
+        self._began_ms = now_ms()
+        self._changes: deque[Change] = deque()
+        self._news = asyncio.Event()
+        self._missing = {kind.plural: None for kind in WATCHED}
+        self._pauses: dict[str, int] = {}
+        self._explainer = Explainer(self.pilot, hands.do)
+        self._orders: deque[Callable[[Pilot, int], None]] = deque()
+        self.reflectors = {kind.plural: Reflector(client, kind, self._take_note, namespace="") for kind in WATCHED}
+
+    async def run(self) -> None:
+        """List, rebuild, and schedule until cancelled. What goes wrong in a reflector or a turn ends it with that."""
+        watching = [asyncio.create_task(r.run(), name=f"watch {name}") for name, r in self.reflectors.items()]
+        steering = asyncio.create_task(self._steer(), name="steer")
+        try:
+            done, _ = await asyncio.wait([*watching, steering], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in [*watching, steering]:
+                task.cancel()
+            await asyncio.gather(*watching, steering, return_exceptions=True)
+            await self._hands.stop()
+
+    def order(self, act: Callable[[Pilot, int], None]) -> None:
+        """Have something done with the pilot at the beginning of the next turn."""
+        self._orders.append(act)
+        self._news.set()
+
+    def report(self, report: Report) -> None:
+        """What came of a placement."""
+        if isinstance(report, BindFailed):
+            self.refused += 1
+            log.info("a placement on %s was refused: %s", report.node, report.why)
+            self.order(lambda pilot, now: pilot.bind_failed(report.uid, report.node, now))
+            self._pause(report.uid)
+            return
+        self.bound += 1
+        self._pauses.pop(report.uid, None)
+        if not self.timings.first_bound:
+            self.timings.first_bound = self._now_ms() - self._began_ms
+
+    def _pause(self, uid: str) -> None:
+        times = self._pauses.pop(uid, 0)
+        self._pauses[uid] = times + 1
+        if len(self._pauses) > 100_000:
+            del self._pauses[next(iter(self._pauses))]
+        wait = min(AGAIN_S[1], AGAIN_S[0] * 2 ** min(times, 10))
+        again: Callable[[Pilot, int], None] = lambda pilot, now: pilot.try_again(uid, now)  # noqa: E731
+        asyncio.get_running_loop().call_later(wait, self.order, again)
+
+    # -- turns ----------------------------------------------------------------------------------------------------
+
+    def _take_note(self, change: Change) -> None:
+        self._changes.append(change)
+        self._news.set()
+
+    async def _steer(self) -> None:
+        while True:
+            await self._until_something_happens()
+            self._news.clear()
+            self._turn()
+            # Whoever sends and receives has its turn too.
+            await asyncio.sleep(0)
+
+    async def _until_something_happens(self) -> None:
+        if self._changes or self._orders:
+            return
+        wait = LONGEST_SLEEP_S
+        if self.ready:
+            due = self.pilot.scheduler.next_wakeup_ms()
+            if due is not None:
+                wait = min(wait, max(due - self._now_ms(), 0) / 1000)
+            if self._explainer.has_more:
+                wait = min(wait, self._explainer.pace_s)
+        try:
+            async with asyncio.timeout(wait):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    def _turn(self) -> None:
+        now = self._now_ms()
+        self.turns += 1
+        while self._orders:
+            self._orders.popleft()(self.pilot, now)
+        for _ in range(min(len(self._changes), TAKE_AT_ONCE)):
+            change = self._changes.popleft()
+            if isinstance(change, Synced):
+                self._synced(change)
+            else:
+                self.pilot.take(change, now)
+        if not self.ready:
+            self._begin_if_complete()
+        if self.ready:
+            room = IN_FLIGHT - self._hands.busy
+            if room > 0:
+                limit = min(PLACE_AT_ONCE, room)
+                decided = self.pilot.schedule(now, limit)
+                if decided >= limit:
+                    self._news.set()
+            else:
+                asyncio.get_running_loop().call_later(0.01, self._news.set)
+            for act in self.pilot.acts():
+                self._hands.do(act)
+            self._explainer.go_on(now)
+            self.pilot.decided.clear()
+
+    def _synced(self, change: Synced) -> None:
+        if change.kind.plural in self._missing:
+            del self._missing[change.kind.plural]
+            self.timings.listed[change.kind.plural] = self._now_ms() - self._began_ms
+
+    def _begin_if_complete(self) -> None:
+        if self._missing or self._changes:
+            return
+        self.timings.rebuilt = self._now_ms() - self._began_ms
+        self.pilot.begin()
+        self.ready = True
+        log.info(
+            "everything is known after %d ms: %d pods, %d nodes",
+            self.timings.rebuilt,
+            len(self.pilot.picture.roster.by_uid),
+            len(self.pilot.picture.around.nodes),
+        )

@@ -1,0 +1,176 @@
+"""Whole voyages on virtual time against a server that fails in every way it can."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from typing import Any
+
+import pytest
+from testbed.fake_server import FakeServer
+from testbed.faults import SeededFaults
+from testbed.virtual_time import run_virtually
+
+from fairlead.config import load_text
+from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.hands import Hands
+from fairlead.kubernetes.voyage import Voyage
+
+CONFIG = """
+partitions:
+  - name: default
+    preemption: {rule: priority}
+    placementrules: [{name: provided}, {name: fixed, value: root.default}]
+    queues: [{name: root, submitacl: "*", queues: [{name: default}]}]
+"""
+SEEDS = int(os.environ.get("FAIRLEAD_SEEDS", "60"))
+"""500 and more by hand: `FAIRLEAD_SEEDS=500`."""
+
+
+def pod(name: str, cpu: int, priority: int = 0, grace: int = 30) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "schedulerName": "fairlead",
+            "priority": priority,
+            "terminationGracePeriodSeconds": grace,
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}],
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+def node(name: str, cpu: int) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {}, "status": {"allocatable": {"cpu": str(cpu), "pods": "110"}}}
+
+
+class Captain:
+    """Starts a voyage and starts it anew whenever it was killed."""
+
+    def __init__(self, server: FakeServer, seed: int) -> None:
+        self.server = server
+        self.chance = random.Random(seed)
+        self.voyage: Voyage | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.began = 0
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        client = Client(self.server)
+        reports: list[Any] = []
+        hands = Hands(
+            client,
+            lambda report: self.voyage.report(report) if self.voyage is not None else reports.append(report),
+            stamp=lambda: "2026-01-01T00:00:00.000000Z",
+            chance=random.Random(self.chance.random()),
+        )
+        self.voyage = Voyage(client, hands, load_text(CONFIG), now_ms=lambda: int(loop.time() * 1000))
+        self.task = asyncio.create_task(self.voyage.run())
+        self.began += 1
+
+    async def kill(self) -> None:
+        """Nothing is said goodbye to: what is in flight may or may not have arrived."""
+        assert self.task is not None
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+def waiting(server: FakeServer) -> list[str]:
+    return [p["metadata"]["name"] for p in server.all("pods") if not p["spec"].get("nodeName")]
+
+
+def free(server: FakeServer) -> int:
+    """The most that is free on one node, in cores."""
+    most = 0
+    for one in server.all("nodes"):
+        used = sum(
+            int(p["spec"]["containers"][0]["resources"]["requests"]["cpu"])
+            for p in server.all("pods")
+            if p["spec"].get("nodeName") == one["metadata"]["name"]
+        )
+        most = max(most, int(one["status"]["allocatable"]["cpu"]) - used)
+    return most
+
+
+def test_a_calm_voyage_binds_all_that_fits() -> None:
+    """Ten pods on two nodes with room for eight; when one ends, the next begins."""
+
+    async def main() -> None:
+        server = FakeServer()
+        for name in ("n1", "n2"):
+            server.put("nodes", node(name, 4))
+        for number in range(10):
+            server.put("pods", pod(f"p{number}", 1))
+        captain = Captain(server, 1)
+        captain.start()
+        await asyncio.sleep(3)
+        assert len(waiting(server)) == 2
+        told = [c for c in server.one("pods", waiting(server)[0])["status"]["conditions"] if c["status"] == "False"]  # type: ignore[index]
+        assert told[0]["reason"] == "Unschedulable"
+        assert "vcore" in told[0]["message"]
+        bound = next(p for p in server.all("pods") if p["spec"].get("nodeName"))
+        server.remove("pods", bound["metadata"]["name"], "default")
+        await asyncio.sleep(3)
+        assert len(waiting(server)) == 1
+        assert captain.voyage is not None
+        assert captain.voyage.timings.rebuilt >= 0
+        await captain.kill()
+        assert not server.violations
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_whatever_goes_wrong_nothing_is_bound_twice_or_forgotten(seed: int) -> None:
+    """Refused, lost and slow requests, stale and repeated changes, restarts of the server, our own sudden death.
+
+    No pod is bound twice or on a full node, none is forgotten, no pod is evicted without the placement it makes room
+    for.
+    """
+    chance = random.Random(seed)
+
+    async def main() -> None:
+        faults = SeededFaults(seed, chance.choice([0.02, 0.1, 0.3]))
+        server = FakeServer(faults, initial_events=chance.random() < 0.5)
+        for number in range(3):
+            server.put("nodes", node(f"n{number}", chance.randrange(3, 6)))
+        captain = Captain(server, seed)
+        captain.start()
+        for number in range(25):
+            act = chance.random()
+            if act < 0.6:
+                server.put(
+                    "pods", pod(f"p{number}", chance.randrange(1, 4), chance.randrange(3), chance.choice([0, 1, 5]))
+                )
+            elif act < 0.75 and server.all("pods"):
+                gone = chance.choice(server.all("pods"))
+                server.remove("pods", gone["metadata"]["name"], "default")
+            elif act < 0.8:
+                await server.restart(chance.uniform(0.1, 5))
+            elif act < 0.85:
+                server.compact()
+            elif act < 0.93:
+                await captain.kill()
+                captain.start()
+            else:
+                server.put("nodes", node(f"n{chance.randrange(4)}", 5))
+            await asyncio.sleep(chance.choice([0.0, 0.01, 0.5, 4]))
+        faults.calm = True
+        await asyncio.sleep(400)
+        assert captain.task is not None
+        assert not captain.task.done()
+        captain.voyage.pilot.scheduler.check()  # type: ignore[union-attr]
+        await captain.kill()
+        assert server.violations == []
+        most = free(server)
+        for name in waiting(server):
+            needs = int(server.one("pods", name)["spec"]["containers"][0]["resources"]["requests"]["cpu"])  # type: ignore[index]
+            assert needs > most, f"{name} needs {needs} and was forgotten: {most} are free on one node"
+        binds = [entry[3] for entry in server.log.of("bind")]
+        uids = {}
+        for entry in server.log.of("bind"):
+            uids.setdefault(entry[3], 0)
+        assert len(binds) == len(uids)
+
+    run_virtually(main())
