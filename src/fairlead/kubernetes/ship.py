@@ -1,0 +1,206 @@
+"""The ship: one process of the scheduler on a cluster, from its options to its end.
+
+Decides what is started in which order: the connection, the election, the queue file, the voyage. Never decides who
+runs. Invariant: a voyage only goes on while this process may act; whoever loses the lease sends nothing any more and
+the process ends, so that it starts anew with nothing remembered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fairlead.config import ConfigurationError, load_text
+from fairlead.core.decisions import ConfigurationRejected
+from fairlead.core.specs import ClusterSpec
+from fairlead.kubernetes import bodies, kinds
+from fairlead.kubernetes.access import Access
+from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.connection import Connection
+from fairlead.kubernetes.hands import Hands
+from fairlead.kubernetes.lease import Election
+from fairlead.kubernetes.objects import ConfigMap
+from fairlead.kubernetes.pilot import Pilot
+from fairlead.kubernetes.reflector import Change, Changed, Reflector
+from fairlead.kubernetes.voyage import Voyage
+from fairlead.runtime.clock import Clock
+
+log = logging.getLogger("fairlead.kubernetes")
+
+DEFAULT_QUEUES = """\
+partitions:
+  - name: default
+    preemption:
+      rule: priority
+    placementrules:
+      - name: provided
+        create: true
+      - name: tag
+        value: namespace
+        create: true
+    queues:
+      - name: root
+        submitacl: "*"
+"""
+"""A queue for each namespace, made when it is first used; preemption by Kubernetes' rules."""
+FILE_S = 5.0
+"""How often a queue file is looked at."""
+KEY = "queues.yaml"
+"""The name of the queue file in a ConfigMap."""
+
+
+class LeaseLost(Exception):
+    """Somebody else may lead by now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShipOptions:
+    """What a process is started with."""
+
+    queues: Path | None = None
+    config_map: str = ""
+    """`namespace/name`; with neither this nor a file the built-in queues count."""
+    scheduler_name: str = "fairlead"
+    leader_elect: bool = False
+    lease: str = "fairlead"
+    lease_namespace: str = ""
+    image: str = bodies.IMAGE
+    at_once: int = 48
+
+
+def stamp() -> str:
+    """The time as the API writes it, with microseconds."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class Ship:
+    """One process of the scheduler."""
+
+    def __init__(self, access: Access, options: ShipOptions) -> None:
+        """Does nothing yet; `sail` does."""
+        self.access = access
+        self.options = options
+        self.identity = f"{socket.gethostname()}_{os.getpid()}"
+        self.voyage: Voyage | None = None
+        self.election: Election | None = None
+        self.queues_error = ""
+        """What is wrong with the newest queue file; the one before counts on."""
+        self._clock = Clock()
+        self._checksum = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it schedules, or stands by for the lease."""
+        if self.voyage is not None:
+            return self.voyage.ready
+        return self.election is not None
+
+    async def sail(self) -> None:
+        """Run until cancelled. Raises `LeaseLost`, `ConfigurationError` at the start, and whatever ends a voyage."""
+        client = Client(Connection(self.access, self.options.at_once + 8))
+        try:
+            if self.options.leader_elect:
+                namespace = self.options.lease_namespace or self.access.namespace
+                chance = random.Random()
+                self.election = Election(
+                    client, namespace, self.options.lease, self.identity, stamp=stamp, chance=chance
+                )
+                await self.election.run(lambda: self._voyage(client))
+                raise LeaseLost(f"the lease {namespace}/{self.options.lease} is lost")
+            await self._voyage(client)
+        finally:
+            await client.transport.close()
+
+    async def _voyage(self, client: Client) -> None:
+        spec = await self._first_queues(client)
+        hands = Hands(
+            client,
+            lambda report: voyage.report(report),
+            scheduler_name=self.options.scheduler_name,
+            instance=self.identity[:128],
+            image=self.options.image,
+            stamp=stamp,
+            at_once=self.options.at_once,
+        )
+        voyage = Voyage(client, hands, spec, now_ms=self._clock.now, scheduler_name=self.options.scheduler_name)
+        self.voyage = voyage
+        watching = asyncio.create_task(self._watch_queues(client, voyage))
+        try:
+            await voyage.run()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    # -- the queue file -------------------------------------------------------------------------------------------
+
+    async def _first_queues(self, client: Client) -> ClusterSpec:
+        """The queue file to begin with; one that cannot be used ends the start with its errors."""
+        if self.options.config_map:
+            namespace, _, name = self.options.config_map.partition("/")
+            found: ConfigMap = await client.get(kinds.CONFIG_MAPS, name, namespace)
+            return load_text(_text_of(found), source=f"configmap {self.options.config_map}")
+        if self.options.queues is not None:
+            return load_text(self.options.queues.read_text(), source=str(self.options.queues))
+        return load_text(DEFAULT_QUEUES, source="the built-in queues")
+
+    async def _watch_queues(self, client: Client, voyage: Voyage) -> None:
+        if self.options.config_map:
+            namespace, _, name = self.options.config_map.partition("/")
+
+            def take(change: Change) -> None:
+                if isinstance(change, Changed):
+                    self._offer(voyage, _text_of(change.object), f"configmap {self.options.config_map}")
+
+            fields = f"metadata.name={name}"
+            await Reflector(client, kinds.CONFIG_MAPS, take, namespace=namespace, fields=fields).run()
+        elif self.options.queues is not None:
+            path, seen = self.options.queues, _mark(self.options.queues)
+            while True:
+                await asyncio.sleep(FILE_S)
+                mark = _mark(path)
+                if mark != seen and mark is not None:
+                    seen = mark
+                    self._offer(voyage, path.read_text(), str(path))
+
+    def _offer(self, voyage: Voyage, text: str, source: str) -> None:
+        """Put a queue file in force; a wrong one changes nothing but what is said about it."""
+        try:
+            spec = load_text(text, source=source)
+        except ConfigurationError as e:
+            self.queues_error = str(e)
+            log.error("%s is not taken, the queues stay as they are: %s", source, e)
+            return
+        if spec.checksum and spec.checksum == voyage.pilot.scheduler.cluster.checksum:
+            self.queues_error = ""
+            return
+        voyage.order(self._put_in_force(spec, source))
+
+    def _put_in_force(self, spec: ClusterSpec, source: str) -> Callable[[Pilot, int], None]:
+        def act(pilot: Pilot, now_ms: int) -> None:
+            refused = [d for d in pilot.configure(spec, now_ms, source=source) if isinstance(d, ConfigurationRejected)]
+            self.queues_error = refused[0].reason.sentence() if refused else ""
+            if refused:
+                log.error("%s is not taken, the queues stay as they are: %s", source, self.queues_error)
+            else:
+                log.info("%s is in force", source)
+
+        return act
+
+
+def _text_of(found: ConfigMap) -> str:
+    return (found.data or {}).get(KEY, "")
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino
