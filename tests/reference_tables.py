@@ -17,7 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import get_args
 
-from fairlead.config import declare
+from fairlead.config import admission, declare
 from fairlead.core import reasons
 from fairlead.core.decisions import Decision
 from fairlead.core.events import Cause
@@ -73,26 +73,36 @@ def keys(table: Mapping[str, object]) -> Table:
 def default_text(rule: PropertyRule) -> str:
     default = rule.default
     if isinstance(default, bool):
-        default = {"priority_sorting": {True: "enabled"}, "priority_fence": {False: "default"}}[rule.field][default]
+        said = {
+            "priority_sorting": {True: "enabled"},
+            "priority_fence": {False: "default"},
+            "easy_backfill": {False: "free"},
+        }
+        default = said.get(rule.field, {}).get(default, str(default).lower())
     if rule.field.endswith("_ms"):
         return f"{default // 1000}s" if default else "off"  # type: ignore[operator]
     return code(str(default))
 
 
-_SAMPLES = ("fair", "disabled", "fence", "7", "7s")
+_SAMPLES = ("fair", "disabled", "fence", "7", "7s", "true", "easy")
 
 
 def inheritance(rule: PropertyRule) -> str:
     """Which values a configured child takes over."""
     tried = [text for text in _SAMPLES if rule.read(text) not in (None, rule.default)]
-    passed = [text for text in tried if inherited({rule.key: text}, {})[rule.key] == text]
+    passed = [text for text in tried if inherited({rule.key: text}, {}).get(rule.key) == text]
     return "yes" if passed == tried else f"only `{'`, `'.join(passed)}`" if passed else "no"
+
+
+def place_of(rule: PropertyRule) -> str:
+    """On which queues it means something."""
+    return "leaf" if rule.leaf_only else "parent" if rule.parent_only else "any"
 
 
 def properties() -> Table:
     """The queue properties."""
     rows = tuple(
-        (code(r.key), r.allowed, default_text(r), "leaf" if r.leaf_only else "any", inheritance(r)) for r in RULES
+        (code(r.key), r.allowed, default_text(r), place_of(r), inheritance(r)) for r in RULES
     )
     return Table(("property", "values", "default", "on", "inherited", "meaning"), rows)
 
@@ -135,6 +145,12 @@ def tables() -> dict[str, Table]:
         "resources": declare.RESOURCE_KEYS,
         "childtemplate": declare.TEMPLATE_KEYS,
         "limits": declare.LIMIT_KEYS,
+        "priorityclasses": admission.CLASS_KEYS,
+        "quotas": admission.QUOTA_KEYS,
+        "scopes": admission.SCOPE_KEYS,
+        "budgets": admission.BUDGET_KEYS,
+        "selector": admission.SELECTOR_KEYS,
+        "expressions": admission.EXPRESSION_KEYS,
     }
     return {name: keys(table) for name, table in levels.items()} | {
         "properties": properties(),

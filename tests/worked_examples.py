@@ -11,7 +11,15 @@ Steps:
     app ID queue=PATH user=U groups=G,H tag:KEY=VALUE gang:RESOURCE=QUANTITY style=Hard timeout=60s
     ask APP/KEY AMOUNTS times=N priority=P on=NODE required=NODE group=G placeholder opted-out originator meek
     end APP/KEY                end APP                    withdraw APP              sleep 10s
+    class NAME value=N never default limited               quota NAME queue=PATH AMOUNTS class=A,B not=A,B any none
+    budget NAME label:NAME=VALUE least=N most=N            class|quota|budget NAME removed
+    reserve APP/KEY on|off     priority APP/KEY N         finish APP/KEY exit=N     interrupt APP/KEY
+    confirm manual|auto        gone APP/KEY               node ID label attr:NAME=VALUE taint:NAME=VALUE
     config NAME                run                        run N                     settle
+
+Beyond YuniKorn an ask may have class=NAME label:NAME=VALUE grace=TIME limit=TIME retry=N backoff=TIME never-on=N idle,
+only:NAME=VALUE (the node's attributes), tolerate:NAME=VALUE, near:NAME=VALUE and apart:NAME=VALUE (other work's labels;
+within=ATTRIBUTE says what counts as one place). A node may have attr:NAME=VALUE and taint:NAME=VALUE.
 
 An ask's key is written with its application before it, so that no two are equal. `run` makes scheduling runs until one
 starts nothing (at most N of them); `settle` makes twenty, and what is told to stop has stopped before the next. `meek`
@@ -25,6 +33,9 @@ What must be so:
     => waits APP/KEY CODE [WORD]   the reason's code, and a word that its sentence has
     => accepts APP in PATH         => rejects APP TEXT       => app APP STATE
     => queue PATH NAME=VALUE ...   => queue PATH gone        => refused TEXT
+    => nominated APP/KEY@NODE ...  all for which space is held; `nothing`
+    => evicts APP/KEY for APP/KEY  => evicts APP/KEY for nobody         the last eviction of the one was for the other
+    => refuses APP/KEY TEXT        the ask was not taken in             => declines NAME TEXT   nor the class or quota
 """
 
 from __future__ import annotations
@@ -40,6 +51,7 @@ from typing import Any
 from fairlead.core.properties import parse_duration_ms
 from fairlead.core.quantities import parse_quantity
 from fairlead.core.specs import PRIORITY_MIN, TAG_REQUIRED_NODE
+from fairlead.sim.aftermath import aftermath
 from fairlead.sim.outcome import final_state
 from fairlead.sim.scenario import ConfigurationRefused, Course
 from fairlead.sim.steps import as_scenario
@@ -169,8 +181,12 @@ def millis(text: str) -> int:
 
 def _node(words: tuple[str, ...], configs: Mapping[str, str]) -> Plain:
     pairs, [name, *action] = split_pairs(words)
+    attributes, taints = prefixed(pairs, "attr:"), prefixed(pairs, "taint:")
     step: Plain = {"op": "node", "id": name} | ({"resources": amounts(pairs)} if pairs else {})
-    known = {"drained": "create-drain", "resize": "update", "drain": "drain", "undrain": "undrain", "remove": "remove"}
+    step |= {"attributes": attributes} if attributes else {}
+    step |= {"taints": [{"key": key, "value": value} for key, value in taints.items()]} if taints else {}
+    known = {"drained": "create-drain", "resize": "update"}
+    known |= {word: word for word in ("drain", "undrain", "remove", "label")}
     return step | ({"action": known[action[0]]} if action else {})
 
 
@@ -196,13 +212,15 @@ def _app(words: tuple[str, ...], configs: Mapping[str, str]) -> Plain:
     return step
 
 
-_ASK_TEXTS = {"on": "node", "group": "taskGroup"}
+_ASK_TEXTS = {"on": "node", "group": "taskGroup", "class": "priorityClass"}
+_ASK_TIMES = {"grace": "graceMillis", "limit": "timeLimitMillis"}
 _ASK_NUMBERS = {"times": "count", "priority": "priority"}
 _ASK_FLAGS: dict[str, Plain] = {
     "placeholder": {"placeholder": True},
     "opted-out": {"noPreemptSelf": True},
     "originator": {"originator": True},
     "meek": {"preemptOther": False},
+    "idle": {"idle": True},
 }
 
 
@@ -215,11 +233,86 @@ def _ask(words: tuple[str, ...], configs: Mapping[str, str]) -> Plain:
             step[_ASK_TEXTS[word]] = pairs.pop(word)
         elif word in _ASK_NUMBERS:
             step[_ASK_NUMBERS[word]] = int(pairs.pop(word))
+        elif word in _ASK_TIMES:
+            step[_ASK_TIMES[word]] = millis(pairs.pop(word))
         elif word == "required":
             step["tags"] = {TAG_REQUIRED_NODE: pairs.pop(word)}
+    step |= _where(pairs) | _retry(pairs)
     for flag in flags:
         step |= _ASK_FLAGS[flag]
     return step | {"resources": amounts(pairs)}
+
+
+def _where(pairs: dict[str, str]) -> Plain:
+    """Labels, and where an ask may run."""
+    within = {"topologyKey": pairs.pop("within")} if "within" in pairs else {}
+    near, apart = prefixed(pairs, "near:"), prefixed(pairs, "apart:")
+    said = {
+        "labels": prefixed(pairs, "label:"),
+        "nodeSelector": prefixed(pairs, "only:"),
+        "tolerations": [{"key": key, "value": value} for key, value in prefixed(pairs, "tolerate:").items()],
+        "affinity": {"labels": near} | within if near else {},
+        "antiAffinity": {"labels": apart} | within if apart else {},
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def _retry(pairs: dict[str, str]) -> Plain:
+    if "retry" not in pairs:
+        return {}
+    retry: Plain = {"limit": int(pairs.pop("retry"))}
+    if "backoff" in pairs:
+        retry["backoffMillis"] = millis(pairs.pop("backoff"))
+    if "never-on" in pairs:
+        retry["neverOn"] = [int(code) for code in pairs.pop("never-on").split(",")]
+    return {"retry": retry}
+
+
+def _class(words: tuple[str, ...], configs: Mapping[str, str]) -> Plain:
+    pairs, [name, *flags] = split_pairs(words)
+    known: dict[str, Plain] = {
+        "never": {"preemptionPolicy": "Never"},
+        "default": {"globalDefault": True},
+        "limited": {"limited": True},
+        "removed": {"action": "remove"},
+    }
+    step: Plain = {"op": "priority-class", "name": name}
+    for flag in flags:
+        step |= known[flag]
+    if "value" in pairs:
+        step["value"] = int(pairs.pop("value"))
+    if pairs:
+        raise ValueError(f"a class has no {', '.join(pairs)}")
+    return step
+
+
+def _quota(words: tuple[str, ...], configs: Mapping[str, str]) -> Plain:
+    pairs, [name, *flags] = split_pairs(words)
+    step: Plain = {"op": "quota", "name": name}
+    if flags == ["removed"]:
+        return step | {"action": "remove"}
+    scopes: list[Plain] = [{"operator": {"any": "Exists", "none": "DoesNotExist"}[flag]} for flag in flags]
+    for word, operator in (("class", "In"), ("not", "NotIn")):
+        if word in pairs:
+            scopes.append({"operator": operator, "values": pairs.pop(word).split(",")})
+    return step | {"queue": pairs.pop("queue"), "resources": amounts(pairs), "scopes": scopes}
+
+
+def _budget(words: tuple[str, ...], configs: Mapping[str, str]) -> Plain:
+    pairs, [name, *flags] = split_pairs(words)
+    step: Plain = {"op": "budget", "name": name}
+    if flags == ["removed"]:
+        return step | {"action": "remove"}
+    step["selector"] = prefixed(pairs, "label:")
+    for word, text in pairs.items():
+        bound = {"least": "minAvailable", "most": "maxUnavailable"}[word]
+        step[bound] = int(text) if text.isdigit() else text
+    return step
+
+
+def _finish(words: tuple[str, ...], configs: Mapping[str, str]) -> Plain:
+    pairs, [name] = split_pairs(words)
+    return {"op": "finish", "key": name} | ({"exitCode": int(pairs["exit"])} if pairs else {})
 
 
 def _end(words: tuple[str, ...], configs: Mapping[str, str]) -> Plain:
@@ -237,6 +330,15 @@ _STEPS: dict[str, Callable[[tuple[str, ...], Mapping[str, str]], Plain]] = {
     "ask": _ask,
     "end": _end,
     "withdraw": lambda words, configs: {"op": "remove-app", "id": words[0]},
+    "class": _class,
+    "quota": _quota,
+    "budget": _budget,
+    "finish": _finish,
+    "interrupt": lambda words, configs: {"op": "interrupt", "key": words[0]},
+    "gone": lambda words, configs: {"op": "gone", "key": words[0]},
+    "reserve": lambda words, configs: {"op": "reserve", "key": words[0], "on": {"on": True, "off": False}[words[1]]},
+    "priority": lambda words, configs: {"op": "set-priority", "key": words[0], "priority": int(words[1])},
+    "confirm": lambda words, configs: {"op": "confirm", "mode": words[0]},
     "sleep": lambda words, configs: {"op": "sleep", "millis": millis(words[0])},
     "config": lambda words, configs: {"op": "config", "config": configs[words[0]]},
     "run": _run,
@@ -348,6 +450,20 @@ class Performance:
         text = " ".join(words[1:])
         return text, text if sentence is not None and text in sentence else sentence
 
+    def nominated(self, words: list[str]) -> tuple[object, object]:
+        held = [f"{key}@{node}" for key, node in aftermath(self.course.scheduler)["nominated"].items()]
+        return [] if words == ["nothing"] else sorted(words), held
+
+    def evicts(self, words: list[str]) -> tuple[object, object]:
+        rows = {row["key"]: row["for"] or "nobody" for row in self.course.record.evictions}
+        return words[2], rows.get(words[0], "not evicted")
+
+    def refuses(self, words: list[str]) -> tuple[object, object]:
+        return said_of(self.course.record.asks_rejected, words)
+
+    def declines(self, words: list[str]) -> tuple[object, object]:
+        return said_of(self.course.record.declarations_rejected, words)
+
     def app(self, words: list[str]) -> tuple[object, object]:
         row = final_state(self.course.scheduler)["apps"].get(words[0])
         return words[1], row["state"] if row else "gone"
@@ -363,8 +479,17 @@ class Performance:
 
 _EXPECTED: dict[str, Callable[[Performance, list[str]], tuple[object, object]]] = {
     kind: getattr(Performance, kind)
-    for kind in ("starts", "stops", "running", "waits", "accepts", "rejects", "app", "queue")
+    for kind in (
+        *("starts", "stops", "running", "waits", "accepts", "rejects", "app", "queue"),
+        *("nominated", "evicts", "refuses", "declines"),
+    )
 }
+
+
+def said_of(reasons: Mapping[str, str], words: list[str]) -> tuple[object, object]:
+    """Whether the reason for the first word has the others in it."""
+    sentence, text = reasons.get(words[0]), " ".join(words[1:])
+    return text, text if sentence is not None and text in sentence else sentence or "not refused"
 
 
 def told(words: list[str], rows: list[tuple[str, str, str]]) -> tuple[object, object]:

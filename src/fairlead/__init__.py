@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fairlead.config import ConfigurationError, load_text
-    from fairlead.core.events import Cause, Release
+    from fairlead.core.constraints import (
+        AffinityTerm,
+        Constraints,
+        Requirement,
+        SpreadTerm,
+        Taint,
+        Toleration,
+    )
+    from fairlead.core.events import Cause, LabelNode, Release
     from fairlead.core.resources import Limits, Resources
     from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
     from fairlead.library.callbacks import (
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler
 
 _HOMES = {
+    "AffinityTerm": "fairlead.core.constraints",
     "AllocationResponse": "fairlead.library.callbacks",
     "ApplicationResponse": "fairlead.library.callbacks",
     "ApplicationSpec": "fairlead.core.specs",
@@ -38,22 +47,29 @@ _HOMES = {
     "Cause": "fairlead.core.events",
     "ConfigurationError": "fairlead.config",
     "ConfigurationRefused": "fairlead.library.service",
+    "Constraints": "fairlead.core.constraints",
+    "LabelNode": "fairlead.core.events",
     "Limits": "fairlead.core.resources",
     "NodeResponse": "fairlead.library.callbacks",
     "NodeSpec": "fairlead.core.specs",
     "NotRegistered": "fairlead.library.service",
     "RegistrationFailed": "fairlead.library.service",
     "Release": "fairlead.core.events",
+    "Requirement": "fairlead.core.constraints",
     "ResourceManagerCallbacks": "fairlead.library.callbacks",
     "Resources": "fairlead.core.resources",
     "Scheduler": "fairlead.scheduler",
     "SchedulerService": "fairlead.library.service",
     "ServiceClosed": "fairlead.library.service",
     "SilentCallbacks": "fairlead.library.callbacks",
+    "SpreadTerm": "fairlead.core.constraints",
+    "Taint": "fairlead.core.constraints",
+    "Toleration": "fairlead.core.constraints",
     "load_text": "fairlead.config",
 }
 
 __all__ = [
+    "AffinityTerm",
     "AllocationResponse",
     "ApplicationResponse",
     "ApplicationSpec",
@@ -61,18 +77,24 @@ __all__ = [
     "Cause",
     "ConfigurationError",
     "ConfigurationRefused",
+    "Constraints",
+    "LabelNode",
     "Limits",
     "NodeResponse",
     "NodeSpec",
     "NotRegistered",
     "RegistrationFailed",
     "Release",
+    "Requirement",
     "ResourceManagerCallbacks",
     "Resources",
     "Scheduler",
     "SchedulerService",
     "ServiceClosed",
     "SilentCallbacks",
+    "SpreadTerm",
+    "Taint",
+    "Toleration",
     "load_text",
 ]
 

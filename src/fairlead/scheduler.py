@@ -16,7 +16,9 @@ from fairlead.core.reasons import Reason
 from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.core.state import dump_cluster, load_cluster
 from fairlead.policy.cycle import Run, run_once
+from fairlead.policy.declaring import CLUSTER_HANDLERS
 from fairlead.policy.due import ON_DUE
+from fairlead.policy.expected import expected_start
 from fairlead.policy.intake import HANDLERS, partition_of, refuse_unknown_partition
 from fairlead.policy.line import Lines
 from fairlead.policy.reload import why_not
@@ -43,6 +45,10 @@ class Scheduler:
         self._bring_forward(now_ms)
         if isinstance(event, Configure):
             self._configure(event.spec)
+            return self.cluster.drain_out()
+        order = CLUSTER_HANDLERS.get(type(event))
+        if order is not None:
+            order(self.cluster, event)
             return self.cluster.drain_out()
         name = partition_of(event)
         partition = self.cluster.partitions.get(name)
@@ -104,9 +110,24 @@ class Scheduler:
         part = self.cluster.partitions.get(partition)
         app = part.applications.get(application) if part is not None else None
         ask = app.asks.get(key) if app is not None else None
+        if part is not None and ask is None and (coming := part.retries.get(application, key)) is not None:
+            return coming.held_back()
         if part is None or ask is None or not ask.pending:
             return None
         return why_waiting(part, ask)
+
+    def expected_start_ms(self, application: str, key: str, partition: str = DEFAULT_PARTITION) -> int | None:
+        """When this waiting ask can start at the latest by declared time limits, if nobody else takes the room.
+
+        None if it is unknown or runs, and where nobody can know: work without a limit is in the way.
+        """
+        part = self.cluster.partitions.get(partition)
+        app = part.applications.get(application) if part is not None else None
+        ask = app.asks.get(key) if app is not None else None
+        if part is None or ask is None or not ask.pending:
+            return None
+        expected = expected_start(part, ask)
+        return expected.start_ms if expected is not None else None
 
     def check(self) -> None:
         """Assert every invariant of the books; raises AssertionError with the place."""

@@ -19,6 +19,9 @@ NOT_RECORDED = {
     "quota-enforced": "takes a quarter of an hour; quota_preemption.jsonl has recordings with shorter delays",
 }
 """Examples without a recording, and why."""
+BEYOND_YUNIKORN = {"batch.md", "priority-classes.md"}
+"""Pages about what YuniKorn does not know: none of their examples has a recording."""
+UNRECORDED = NOT_RECORDED.keys() | {example.name for example in EXAMPLES if example.page in BEYOND_YUNIKORN}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
@@ -50,8 +53,9 @@ def test_the_recordings_are_of_these_examples() -> None:
     with RECORDED.open("rb") as lines:
         recorded = {s.name: s for s in read_scenarios(iter(lines), RECORDED.name)}
     now = {example.name: as_scenario(example.scenario()) for example in EXAMPLES}
-    assert sorted(recorded) == sorted(now.keys() - NOT_RECORDED.keys())
+    assert sorted(recorded) == sorted(now.keys() - UNRECORDED)
     assert NOT_RECORDED.keys() <= now.keys()
+    assert {path.name for path in pages()} >= BEYOND_YUNIKORN
     stale = [n for n, s in recorded.items() if (s.config, s.steps) != (now[n].config, now[n].steps)]
     assert not stale
 
@@ -93,6 +97,7 @@ def perform(line: str) -> None:
         ("queue root.a used.vcore=2", "queue root.a used.vcore=1"),
         ("queue root.a priority=0 state=Active dynamic=no leaf=yes", "queue root.a priority=none"),
         ("queue root.b gone", "queue root.a gone"),
+        ("nominated nothing", "nominated x/k-2@n"),
     ],
 )
 def test_what_is_not_so_is_found(true: str, false: str) -> None:
@@ -102,7 +107,17 @@ def test_what_is_not_so_is_found(true: str, false: str) -> None:
         perform(f"=> {false}")
 
 
-@pytest.mark.parametrize("line", ["=> refused anything", "=> rejects x", "=> starts nothing"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "=> refused anything",
+        "=> rejects x",
+        "=> starts nothing",
+        "=> evicts x/k-0 for nobody",
+        "=> refuses x/k-0 anything",
+        "=> declines any anything",
+    ],
+)
 def test_what_did_not_happen_is_found(line: str) -> None:
     """Nothing was refused, nothing rejected, something started."""
     with pytest.raises(AssertionError):

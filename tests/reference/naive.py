@@ -246,11 +246,16 @@ class NaiveScheduler:
                 continue
             for node in self.nodes_in_order():
                 free = self.free(node)
-                if node.open and all(n <= free.get(name, 0) for name, n in ask.amount.items()):
+                fits = node.open and all(n <= free.get(name, 0) for name, n in ask.amount.items())
+                if fits and self.suits(app, ask, node):
                     ask.node = node.id
                     app.state = "running"
                     return app.id, ask.key, node.id
         return None
+
+    def suits(self, app: Application, ask: Ask, node: Node) -> bool:
+        """Whether the ask may run there, room apart: here nothing has constraints."""
+        return True
 
     def free(self, node: Node) -> Amount:
         """What nobody uses; may be below zero."""

@@ -283,6 +283,7 @@ BOOK_OF_WORKS = frozenset(
     {
         "access.py",
         "callers.py",
+        "memory_guard.py",
         "placing.py",
         "records.py",
         "requests.py",

@@ -125,16 +125,18 @@ class Client:
         answer: dict[str, Any] = self.get(f"/works/{quote(key, safe='')}")
         return answer
 
-    def log_part(self, key: str, stream: str, offset: int, limit: int | None = None) -> LogPart:
-        """What the work wrote to `stdout` or `stderr` from byte `offset` on."""
-        query = {"stream": stream, "offset": offset, "limit": limit}
+    def log_part(
+        self, key: str, stream: str, offset: int, limit: int | None = None, attempt: int | None = None
+    ) -> LogPart:
+        """What the work wrote to `stdout` or `stderr` from byte `offset` on, in its newest attempt or another one."""
+        query = {"stream": stream, "offset": offset, "limit": limit, "attempt": attempt}
         with self._exchange("GET", f"/works/{quote(key, safe='')}/logs", None, query) as response:
             content = response.read()
             return LogPart(content, int(response.headers.get("X-Offset-Next") or offset + len(content)))
 
-    def follow_log(self, key: str, stream: str, offset: int) -> Iterator[bytes]:
-        """The rest of a work's output as it is written, until the work has ended."""
-        query = {"stream": stream, "offset": offset, "follow": "true"}
+    def follow_log(self, key: str, stream: str, offset: int, attempt: int | None = None) -> Iterator[bytes]:
+        """The rest of a work's output as it is written, until the work (or the named attempt) has ended."""
+        query = {"stream": stream, "offset": offset, "follow": "true", "attempt": attempt}
         with self._exchange("GET", f"/works/{quote(key, safe='')}/logs", None, query, timeout_s=None) as response:
             while chunk := self._receive(response.read1):
                 yield chunk

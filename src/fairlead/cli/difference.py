@@ -46,6 +46,10 @@ def lines(diff: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "+", f"partition {name} is added"
     for setting in diff["settings"]:
         yield "~", f"{setting['what']}: {_value(setting['old'])} -> {_value(setting['new'])}"
+    for each in diff.get("declared", ()):
+        sign = _SIGNS.get(each["kind"], "~")
+        yield sign, f"{each['what'].replace('-', ' ')} {each['name']} {_KINDS.get(each['kind'], each['kind'])}"
+        yield from _changes(each)
     for queue in diff["queues"]:
         yield from _queue(queue)
     for over in diff["over"]:
@@ -58,9 +62,13 @@ def _queue(queue: dict[str, Any]) -> Iterator[tuple[str, str]]:
     sign = _SIGNS.get(queue["kind"], "~")
     works = f", with {queue['works']} works in it" if queue["works"] and sign != "~" else ""
     yield sign, f"{queue['queue']} {_KINDS.get(queue['kind'], queue['kind'])}{works}"
-    for change in queue["changes"]:
+    yield from _changes(queue)
+
+
+def _changes(of: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for change in of["changes"] if of["kind"] != "removed" or "what" not in of else ():
         old, new = _value(change["old"]), _value(change["new"])
-        shown = f"{change['what']}: {new}" if queue["kind"] == "added" else f"{change['what']}: {old} -> {new}"
+        shown = f"{change['what']}: {new}" if of["kind"] == "added" else f"{change['what']}: {old} -> {new}"
         yield " ", f"    {shown}"
 
 

@@ -47,30 +47,43 @@ def logs(
     tail: Annotated[
         int | None, typer.Option("--tail", "-n", metavar="N", min=0, help="Only the last N lines so far of each.")
     ] = None,
+    attempt: Annotated[
+        int | None,
+        typer.Option("--attempt", metavar="N", min=1, help="Of attempt N alone; the newest one if not given."),
+    ] = None,
 ) -> Status:
     """Print what work wrote.
 
-    Its standard output to standard output, its standard error to standard error.
+    Its standard output to standard output, its standard error to standard error. Each attempt of work that is tried
+    again has its own output.
     """
     if stdout and stderr:
         raise wrong_usage("logs: give --stdout or --stderr; without either, both are printed")
     streams = [name for name, wanted in (("stdout", not stderr), ("stderr", not stdout)) if wanted]
-    offsets = {name: _print_so_far(client, key, name, tail) for name in streams}
+    if attempt is not None:
+        for name in streams:
+            offset = _print_so_far(client, key, name, tail, attempt)
+            if follow:
+                for chunk in client.follow_log(key, name, offset, attempt):
+                    _write(_target(name), chunk)
+        return None
+    begin = int(client.work(key).get("attempts") or 1) if follow else None
+    offsets = {name: _print_so_far(client, key, name, tail, begin) for name in streams}
     if follow:
         work = client.work(key)
         if work["state"] == "waiting" and sys.stderr.isatty():
             sentence = (work.get("reason") or {}).get("sentence") or "it has not been looked at yet"
             complain(f"{key} waits: {sentence}")
-        _follow_all(client, key, offsets)
+        _follow_all(client, key, offsets, begin or 1)
     return None
 
 
-def _print_so_far(client: Client, key: str, stream: str, tail: int | None) -> int:
+def _print_so_far(client: Client, key: str, stream: str, tail: int | None, attempt: int | None = None) -> int:
     out = _target(stream)
     offset, kept = 0, deque[bytes](maxlen=tail)
     rest = b""
     while True:
-        part = client.log_part(key, stream, offset, _PART)
+        part = client.log_part(key, stream, offset, _PART, attempt)
         offset = part.next
         if tail is None:
             _write(out, part.content)
@@ -95,13 +108,13 @@ def _write(out: BinaryIO, content: bytes) -> None:
     out.flush()
 
 
-def _follow_all(client: Client, key: str, offsets: dict[str, int]) -> None:
+def _follow_all(client: Client, key: str, offsets: dict[str, int], attempt: int = 1) -> None:
     """Pass on all streams at once, each in its own thread; an error in one is raised here."""
     problems: list[BaseException] = []
 
     def follow(stream: str) -> None:
         try:
-            for chunk in patient_log(client, key, stream, offsets[stream]):
+            for chunk in patient_log(client, key, stream, offsets[stream], attempt):
                 _write(_target(stream), chunk)
         except BaseException as error:
             problems.append(error)
@@ -116,22 +129,30 @@ def _follow_all(client: Client, key: str, offsets: dict[str, int]) -> None:
         raise problems[0]
 
 
-def patient_log(client: Client, key: str, stream: str, offset: int) -> Iterator[bytes]:
-    """The rest of the output until the work has ended; goes on where it was after the service restarted."""
+def patient_log(client: Client, key: str, stream: str, offset: int, attempt: int = 1) -> Iterator[bytes]:
+    """The rest of an attempt's output and that of all attempts after it, until the work has ended.
+
+    Goes on where it was after the service restarted.
+    """
     while True:
+        waits = False
         try:
-            for chunk in client.follow_log(key, stream, offset):
+            for chunk in client.follow_log(key, stream, offset, attempt):
                 offset += len(chunk)
                 yield chunk
-            if patiently(lambda: client.work(key))["state"] not in LIVE_STATES:
-                part = patiently(partial(client.log_part, key, stream, offset))
-                if not part.content:
-                    return
+            work = patiently(lambda: client.work(key))
+            further, waits = int(work.get("attempts") or 0) > attempt, work["state"] == "waiting"
+            if further or work["state"] not in LIVE_STATES:
+                part = patiently(partial(client.log_part, key, stream, offset, None, attempt))
                 offset = part.next
                 yield part.content
+                if not part.content and not further:
+                    return
+                if not part.content:
+                    attempt, offset = attempt + 1, 0
         except Unreachable:
             patiently(lambda: client.work(key))
-        time.sleep(_POLL_S[0])
+        time.sleep(_POLL_S[-1 if waits else 0])
 
 
 def patiently(call: Callable[[], _T]) -> _T:

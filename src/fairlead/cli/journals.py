@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlead.cli import render
+from fairlead.cli import past, render
 from fairlead.cli.address import default_state_dir
 from fairlead.cli.app import JsonOption, Status, command, complain, group
 from fairlead.cli.failures import FAILED, Failure, wrong_usage
@@ -42,6 +42,7 @@ def register(app: typer.Typer) -> None:
     command(journal, "events", examples="fairlead journal events --from 100 --to 120\nfairlead journal events --json")(
         events
     )
+    command(journal, "at", examples=past.EXAMPLES)(past.at)
     command(journal, "cut", examples="fairlead journal cut --from 812")(cut)
     app.add_typer(journal)
 

@@ -1,4 +1,4 @@
-"""Commands in virtual time: scenario run, scenario check, sim run, bench.
+"""Commands in virtual time: scenario run, scenario check, bench (`sim` is in `cli.simulator`).
 
 Decides nothing: they hand their options to `fairlead.sim`, which prints and says the exit status. Never talks to a
 service. Invariant: the same files give the same output.
@@ -27,9 +27,6 @@ def register(app: typer.Typer) -> None:
     command(scenario, "run", examples="fairlead scenario run seeds.jsonl")(scenario_run)
     command(scenario, "check", examples="fairlead scenario check yunikorn.jsonl --category headroom")(scenario_check)
     app.add_typer(scenario)
-    sim = group("sim", "Replay recorded workloads in virtual time.")
-    command(sim, "run", examples="fairlead sim run --nodes nodes.csv --tasks tasks.csv --json")(sim_run)
-    app.add_typer(sim)
     command(app, "bench", examples="fairlead bench\nfairlead bench --only flat --rounds 5")(bench)
 
 
@@ -38,9 +35,10 @@ def scenario_run(file: ScenariosArgument) -> Status:
 
     Exit status 2 if the file cannot be read or is no file of scenarios.
     """
+    from fairlead.insight.unblock import unblock
     from fairlead.sim.scenario import run_file
 
-    return run_file(file, sys.stdout, sys.stderr)
+    return run_file(file, sys.stdout, sys.stderr, unblock)
 
 
 def scenario_check(
@@ -71,41 +69,6 @@ def scenario_check(
         categories=category or (),
         names=name or (),
         shown=shown,
-        as_json=json,
-    )
-
-
-def sim_run(
-    nodes: Annotated[str, typer.Option("--nodes", metavar="CSV", help="Nodes: sn,cpu_milli,memory_mib,gpu,model.")],
-    tasks: Annotated[str, typer.Option("--tasks", metavar="CSV", help="Tasks with creation and deletion times.")],
-    config: Annotated[
-        str,
-        typer.Option("--config", metavar="FILE", help="A queues.yaml; one queue per class of service if not given."),
-    ] = "",
-    decisions: Annotated[
-        str, typer.Option("--decisions", metavar="FILE", help="Write every decision to this file, a line each.")
-    ] = "",
-    until: Annotated[
-        int | None, typer.Option("--until", metavar="SECONDS", min=0, help="Stop at this second of the trace.")
-    ] = None,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out bad rows and count them.")] = False,
-    json: JsonOption = False,
-) -> Status:
-    """Replay a trace of nodes and tasks in virtual time.
-
-    Prints totals that add up, utilisation by resource, waiting times, and a digest of all decisions.
-    """
-    from fairlead.sim.replay import run
-
-    return run(
-        nodes,
-        tasks,
-        sys.stdout,
-        sys.stderr,
-        config=config,
-        decisions=decisions,
-        skip_bad=skip_bad,
-        until_s=until,
         as_json=json,
     )
 

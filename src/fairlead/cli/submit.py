@@ -31,9 +31,13 @@ fairlead submit --queue root.batch --cpu 2 --memory 4Gi -- python train.py --epo
 fairlead submit -q root.batch --time-limit 2h --env SEED=1 -- sh -c 'make && ./run > out.txt'
 fairlead submit --file works.jsonl --queue root.batch
 fairlead submit --wait -- ./check.sh && echo passed
+fairlead submit --retry 3 --retry-backoff 30s --no-retry-on 2 -- ./fetch.sh
+fairlead submit --idle --retry 100 -- python sweep.py
 
 A file has one JSON object a line, or one array as .json or .yaml; the fields are
-command, name, queue, priority, cpu, memory, gpu, resources, env, cwd, grace, time_limit, tags.
+command, name, queue, priority, cpu, memory, gpu, resources, env, cwd, grace, time_limit, tags,
+labels, node_selector, ports, beside, apart_from, retry, retry_backoff, no_retry_on, idle,
+priority_class.
 
 With --wait the exit status is the work's own; 128+N if signal N ended it, 124 if its time limit did,
 1 if it is lost, 4 if it was rejected or taken back before it ran.
@@ -114,6 +118,58 @@ TimeLimit = Annotated[
         help="Longest time to run: seconds, or 10m, 2h, 1h30m; unlimited if not given.",
     ),
 ]
+Retry = Annotated[
+    int | None,
+    typer.Option(
+        "--retry", metavar="N", min=0, help="Try it again up to N times when it is broken off or fails; 0 if not given."
+    ),
+]
+RetryBackoff = Annotated[
+    str | None,
+    typer.Option(
+        "--retry-backoff", metavar="TIME", help="Wait so long before trying again, twice as long each time; at most 1h."
+    ),
+]
+NoRetryOn = Annotated[
+    str | None,
+    typer.Option(
+        "--no-retry-on", metavar="STATUS,...", help="Exit statuses after which it is not tried again; 128+N: signal N."
+    ),
+]
+Idle = Annotated[
+    bool, typer.Option("--idle", help="Run on what others leave over, beyond the queue's maximum, and give it back.")
+]
+PriorityClass = Annotated[
+    str | None, typer.Option("--priority-class", metavar="NAME", help="A priority by its name, instead of --priority.")
+]
+Label = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="NAME=VALUE",
+        help="What disruption budgets, affinity and spread select by; may be repeated.",
+    ),
+]
+NodeSelector = Annotated[
+    list[str] | None,
+    typer.Option("--node-selector", metavar="NAME=VALUE", help="An attribute its node must have; may be repeated."),
+]
+Port = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--port",
+        metavar="PORT",
+        help="A port that it listens on, such as 8080 or UDP/53: never two works at once. May be repeated.",
+    ),
+]
+Beside = Annotated[
+    list[str] | None,
+    typer.Option("--beside", metavar="NAME=VALUE", help="Start only while work with this label runs; may be repeated."),
+]
+ApartFrom = Annotated[
+    list[str] | None,
+    typer.Option("--apart-from", metavar="NAME=VALUE", help="Never run with work with this label; may be repeated."),
+]
 File = Annotated[
     str | None,
     typer.Option(
@@ -146,6 +202,16 @@ def submit(
     tag: Tag = None,
     grace: Grace = None,
     time_limit: TimeLimit = None,
+    retry: Retry = None,
+    retry_backoff: RetryBackoff = None,
+    no_retry_on: NoRetryOn = None,
+    idle: Idle = False,
+    priority_class: PriorityClass = None,
+    label: Label = None,
+    node_selector: NodeSelector = None,
+    port: Port = None,
+    beside: Beside = None,
+    apart_from: ApartFrom = None,
     file: File = None,
     wait: Wait = False,
     quiet: Quiet = False,
@@ -171,13 +237,23 @@ def submit(
         "env": environment(env or ()),
         "resources": parse_pairs(resource or (), "--resource", "licence=1"),
         "tags": parse_pairs(tag or (), "--tag", "project=apollo"),
+        "labels": parse_pairs(label or (), "--label", "app=train"),
+        "node_selector": parse_pairs(node_selector or (), "--node-selector", "disk=ssd"),
+        "ports": port or None,
+        "beside": parse_pairs(beside or (), "--beside", "app=db"),
+        "apart_from": parse_pairs(apart_from or (), "--apart-from", "app=train"),
+        "retry": retry,
+        "retry_backoff": retry_backoff,
+        "no_retry_on": no_retry_on,
+        "idle": idle or None,
+        "priority_class": priority_class,
     }
     stated = {field: value for field, value in given.items() if value not in (None, {})}
     if file:
         works = read_works(file, read_text(file), stated)
     else:
         check_command(command or [])
-        works = [_from_options(stated | {"command": command})]
+        works = [from_options(stated | {"command": command})]
     rows = send(client, works)
     keys = [row["key"] for row in rows]
     if json and not wait:
@@ -202,11 +278,15 @@ def _say_where(works: list[Described], rows: list[dict[str, Any]]) -> None:
             complain(f"{row['key']} is in {row['queue']}")
 
 
-def _from_options(entry: dict[str, Any]) -> Described:
+def from_options(entry: dict[str, Any]) -> Described:
+    """The work that options describe. Raises `Failure` (usage) that names the option at fault."""
     try:
         return describe(entry, "submit")
     except Failure as failure:
-        raise wrong_usage(failure.message.replace("submit: ", "--", 1).replace("time_limit", "time-limit")) from None
+        message = failure.message.replace("submit: ", "--", 1).replace("--ports:", "--port:", 1)
+        for name in ("time_limit", "retry_backoff", "no_retry_on", "priority_class"):
+            message = message.replace(f"--{name}:", f"--{name.replace('_', '-')}:")
+        raise wrong_usage(message) from None
 
 
 def environment(texts: tuple[str, ...] | list[str]) -> dict[str, str]:

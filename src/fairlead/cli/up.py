@@ -14,7 +14,8 @@ import typer
 from fairlead.cli.address import DEFAULT_PORT, default_socket, default_state_dir
 from fairlead.cli.app import Status, command
 from fairlead.cli.failures import Failure, wrong_usage
-from fairlead.cli.values import parse_resources
+from fairlead.cli.values import parse_memory, parse_resources
+from fairlead.local.pressure import parse_threshold
 from fairlead.service.options import ServeOptions
 
 _LEVELS = ("debug", "info", "warning", "error")
@@ -63,6 +64,20 @@ def up(
             help="Declare what this machine has, instead of what is found, such as gpu=2; may be repeated.",
         ),
     ] = None,
+    memory_pressure: Annotated[
+        str,
+        typer.Option(
+            "--memory-pressure",
+            metavar="PART",
+            help="With less free memory than this (5%, 512Mi) work is stopped, one by one; off: never.",
+        ),
+    ] = "5%",
+    memory_budget: Annotated[
+        str | None,
+        typer.Option(
+            "--memory-budget", metavar="SIZE", help="Memory for all work together, instead of what the machine has."
+        ),
+    ] = None,
     open_reads: Annotated[
         bool,
         typer.Option("--open-reads", help="Let anyone who reaches the port read /ws/v1 and /metrics without a token."),
@@ -81,6 +96,10 @@ def up(
     if log_level not in _LEVELS:
         raise wrong_usage(f"--log-level: there is no level {log_level!r}; write one of {', '.join(_LEVELS)}")
     try:
+        parse_threshold(memory_pressure)
+    except ValueError as problem:
+        raise wrong_usage(f"--memory-pressure: {problem}") from None
+    try:
         from fairlead.service.serve import serve
     except ModuleNotFoundError as missing:
         raise Failure(
@@ -97,5 +116,7 @@ def up(
             open_reads=open_reads,
             resources=parse_resources(None, None, None, resource or ()),
             log_level=log_level,
+            memory_pressure=memory_pressure,
+            memory_budget=None if memory_budget is None else parse_memory(memory_budget, "--memory-budget"),
         )
     )

@@ -16,6 +16,7 @@ from typing import Any, Final
 from fairlead.cli.failures import Failure, wrong_usage
 from fairlead.cli.values import parse_duration, parse_resources
 from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN
+from fairlead.local.whereabouts import full_port
 
 FIELDS: Final = (
     "command",
@@ -31,6 +32,16 @@ FIELDS: Final = (
     "grace",
     "time_limit",
     "tags",
+    "labels",
+    "node_selector",
+    "ports",
+    "beside",
+    "apart_from",
+    "retry",
+    "retry_backoff",
+    "no_retry_on",
+    "idle",
+    "priority_class",
 )
 _LARGEST_FILE = 256 * 2**20
 
@@ -148,7 +159,7 @@ def _close(name: str) -> str:
 def describe(entry: Mapping[str, Any], where: str) -> Described:
     """What the service takes, for one described work. Raises `Failure` (usage) naming the field."""
     body: dict[str, Any] = {"command": _command(entry.get("command"), where)}
-    for name in ("name", "queue", "cwd"):
+    for name in ("name", "queue", "cwd", "priority_class"):
         if entry.get(name) is not None:
             body[name] = _text(entry[name], f"{where}: {name}")
     if entry.get("priority") is not None:
@@ -156,7 +167,13 @@ def describe(entry: Mapping[str, Any], where: str) -> Described:
     for name, target in (("grace", "grace_ms"), ("time_limit", "time_limit_ms")):
         if entry.get(name) is not None:
             body[target] = parse_duration(_text(entry[name], f"{where}: {name}"), f"{where}: {name}")
-    for name in ("env", "tags"):
+    if entry.get("idle") is not None:
+        body["idle"] = _yes_or_no(entry["idle"], f"{where}: idle")
+    if (retry := _retry(entry, where)) is not None:
+        body["retry"] = retry
+    if entry.get("ports"):
+        body["ports"] = _ports(entry["ports"], f"{where}: ports")
+    for name in ("env", "tags", "labels", "node_selector", "beside", "apart_from"):
         if entry.get(name):
             body[name] = _texts(entry[name], f"{where}: {name}")
     body["resources"] = _resources(entry, where)
@@ -183,6 +200,14 @@ def _command(value: Any, where: str) -> list[str]:
     return words
 
 
+def _ports(value: Any, where: str) -> list[str]:
+    """Host ports in full. Raises `Failure` (usage) with the one that is none."""
+    try:
+        return [full_port(_text(each, where)) for each in (value if isinstance(value, list) else [value])]
+    except ValueError as e:
+        raise wrong_usage(f"{where}: {e}") from None
+
+
 def _text(value: Any, where: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise wrong_usage(f"{where}: must be a text or a number, not {json.dumps(value, default=str)[:60]}")
@@ -193,6 +218,42 @@ def _texts(value: Any, where: str) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise wrong_usage(f"{where}: must be an object of names and texts")
     return {_text(name, where): _text(text, f"{where}.{name}") for name, text in value.items()}
+
+
+def _yes_or_no(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise wrong_usage(f"{where}: {json.dumps(value, default=str)[:60]} is neither true nor false")
+    return value
+
+
+def _retry(entry: Mapping[str, Any], where: str) -> dict[str, Any] | None:
+    """How often, after which back-off, and after which exit statuses not; None where it is not tried again."""
+    limit, backoff, never = (entry.get(name) for name in ("retry", "retry_backoff", "no_retry_on"))
+    if limit is None or limit == 0:
+        for name, value in (("retry_backoff", backoff), ("no_retry_on", never)):
+            if value is not None and limit is None:
+                raise wrong_usage(f"{where}: {name}: says how it is tried again, but retry does not say how often")
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise wrong_usage(f"{where}: retry: {limit!r} is not a number of further attempts")
+    retry: dict[str, Any] = {"limit": limit}
+    if backoff is not None:
+        retry["backoff_ms"] = parse_duration(_text(backoff, f"{where}: retry_backoff"), f"{where}: retry_backoff")
+    if never is not None:
+        retry["never_on"] = _statuses(never, f"{where}: no_retry_on")
+    return retry
+
+
+def _statuses(value: Any, where: str) -> list[int]:
+    """Exit statuses, as a list of numbers or as text such as `2,3`."""
+    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    found = []
+    for part in parts:
+        text = str(part).strip()
+        if isinstance(part, bool) or not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 255:
+            raise wrong_usage(f"{where}: {text!r} is not an exit status; write numbers from 1 to 255, such as 2,3")
+        found.append(int(text))
+    return found
 
 
 def _priority(value: Any, where: str) -> int:

@@ -1,4 +1,4 @@
-"""Commands about work: ls, show, why, cancel, priority, move.
+"""Commands about work: ls, show, cancel, priority, move.
 
 Decides which rows and fields are shown, and in which words. Never changes anything but through the service. Invariant:
 `--json` prints what the service said, so that scripts do not depend on the layout.
@@ -43,7 +43,6 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     client_command(app, "ls", examples=_LS_EXAMPLES)(ls)
     client_command(app, "show", examples="fairlead show 17\nfairlead show 17 --history\nfairlead show 17 --json")(show)
-    client_command(app, "why", examples="fairlead why 17\nfairlead why            (everything that waits)")(why)
     client_command(app, "cancel", examples="fairlead cancel 17 18\nfairlead cancel --queue root.batch --state waiting")(
         cancel
     )
@@ -238,7 +237,7 @@ def _work_fields(work: dict[str, Any]) -> list[tuple[str, str]]:
         ("command", shlex.join(work.get("command") or ())),
         ("directory", work.get("cwd") or ""),
         ("environment", ", ".join(sorted(environment))),
-        ("tags", ", ".join(f"{k}={v}" for k, v in sorted((work.get("tags") or {}).items()))),
+        ("tags", _pairs(work.get("tags"))),
         ("submitted", render.moment(work.get("submitted_at_ms"))),
         ("started", render.moment(work.get("started_at_ms"))),
         ("ended", render.moment(work.get("ended_at_ms"))),
@@ -249,7 +248,15 @@ def _work_fields(work: dict[str, Any]) -> list[tuple[str, str]]:
         ("grace", render.duration(work["grace_ms"]) if work.get("grace_ms") is not None else ""),
         ("time limit", render.duration(work["time_limit_ms"]) if work.get("time_limit_ms") else ""),
         ("pid", str(work.get("pid") or "") if work["state"] in LIVE_STATES else ""),
-        ("attempts", _attempts(work.get("attempts"))),
+        ("idle", "yes, it runs on what others leave over" if work.get("idle") else ""),
+        ("class", work.get("priority_class") or ""),
+        ("labels", _pairs(work.get("labels"))),
+        *((name.replace("_", " "), _pairs(work.get(name))) for name in ("node_selector", "beside", "apart_from")),
+        ("ports", ", ".join(work.get("ports") or ())),
+        ("reserved", "the next room is kept for it" if work.get("reserved") else ""),
+        ("checkpoint", render.moment(work.get("checkpoint_at_ms"))),
+        ("retry", _retry(work.get("retry"))),
+        ("attempts", _attempts(work)),
         ("error", work.get("error") or ""),
         ("stdout", work.get("stdout") or work.get("stdout_path") or ""),
         ("stderr", work.get("stderr") or work.get("stderr_path") or ""),
@@ -257,9 +264,30 @@ def _work_fields(work: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _attempts(attempts: Any) -> str:
-    count = len(attempts) if isinstance(attempts, list) else attempts or 0
-    return str(count) if count > 1 else ""
+def _attempts(work: dict[str, Any]) -> str:
+    """One line for each attempt that is over, with when it began, how long it ran and how it ended."""
+    past, count = work.get("past") or (), work.get("attempts") or 0
+    lines = []
+    for each in past:
+        begin, end = each.get("started_at_ms"), each["ended_at_ms"]
+        ran = f", ran {render.duration(end - begin)}" if begin else ""
+        lines.append(f"{each['attempt']}: {render.moment(begin or end)}{ran}, {each['state']}: {each['how']}")
+    if lines and count > len(past):
+        lines.append(f"{count}: {work['state']}")
+    return "\n".join(lines)
+
+
+def _pairs(pairs: dict[str, str] | None) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted((pairs or {}).items()))
+
+
+def _retry(retry: dict[str, Any] | None) -> str:
+    if not retry:
+        return ""
+    times = "once" if retry["limit"] == 1 else f"up to {retry['limit']} times"
+    wait = f", after {render.duration(retry['backoff_ms'])} and more" if retry["backoff_ms"] else ""
+    never = f", not after exit status {', '.join(map(str, retry['never_on']))}" if retry["never_on"] else ""
+    return times + wait + never
 
 
 def _detail(detail: Any) -> str:
@@ -270,52 +298,6 @@ def _detail(detail: Any) -> str:
             return f"{detail.get('name')}: {'yes' if detail.get('enforced') else 'no'}, {detail['how']}"
         return ", ".join(f"{k} {v}" for k, v in sorted(detail.items()) if v not in (None, "", [], {}))
     return str(detail)
-
-
-def why(
-    client: Client,
-    key: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[KEY]", help="Key of the work; everything that waits if left out.", autocompletion=completion.keys
-        ),
-    ] = None,
-    json: JsonOption = False,
-) -> Status:
-    """Say why work waits.
-
-    With the numbers: what it needs, what is free, and which queue or limit is in the way.
-    """
-    if key is None:
-        return _why_all(client, json)
-    answer = client.get(f"/works/{completion.quoted(key)}/why")
-    if json:
-        render.write_json(answer)
-        return None
-    screen = Screen.of()
-    position = answer.get("queue_position")
-    place = f" ({_ordinal(position)} in its queue)" if position else ""
-    screen.line(render.plain(f"{answer['key']}: {answer['state']}{place}: {answer['sentence']}"))
-    return None
-
-
-def _why_all(client: Client, json: bool) -> Status:
-    rows = list(client.works({"state": "waiting"}))
-    if json:
-        render.write_json([{k: row.get(k) for k in ("key", "name", "queue", "state", "reason")} for row in rows])
-        return None
-    screen = Screen.of()
-    if not rows and screen.width is not None:
-        screen.line("Nothing waits.")
-    for row in rows:
-        sentence = (row.get("reason") or {}).get("sentence") or "not looked at yet"
-        screen.line(render.plain(f"{row['key']}: {row.get('name') or ''} in {row.get('queue')}: {sentence}"))
-    return None
-
-
-def _ordinal(number: int) -> str:
-    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{suffix}"
 
 
 def cancel(
@@ -375,10 +357,11 @@ def priority(
     value: Annotated[
         int, typer.Argument(metavar="N", min=-(2**31), max=2**31 - 1, help="The new priority; higher goes first.")
     ],
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for its history.")] = "",
     json: JsonOption = False,
 ) -> Status:
     """Change the priority of work."""
-    row = client.patch(f"/works/{completion.quoted(key)}", {"priority": value})
+    row = client.patch(f"/works/{completion.quoted(key)}", {"priority": value} | ({"why": why} if why else {}))
     if json:
         render.write_json(row)
     else:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fairlead.config.admission import ADMISSION_KEYS, AdmissionDeclaration
 from fairlead.config.decode import (
     Findings,
     Reader,
@@ -49,6 +50,7 @@ class Declaration:
     """The whole file as written."""
 
     partitions: tuple[PartitionDeclaration, ...]
+    admission: AdmissionDeclaration
     checksum: str
 
 
@@ -150,7 +152,11 @@ def declared(found: Findings, root: Node) -> Declaration:
     """Read the whole tree; what is wrong is in `found`, and its default in the result."""
     found.places[""] = root
     given = read_record(found, root, "", FILE_KEYS)
-    return Declaration(partitions=given.get("partitions", ()), checksum=given.get("checksum", ""))
+    return Declaration(
+        partitions=given.get("partitions", ()),
+        admission=AdmissionDeclaration.of(given),
+        checksum=given.get("checksum", ""),
+    )
 
 
 RESOURCE_KEYS: dict[str, Reader] = {
@@ -206,4 +212,8 @@ PARTITION_KEYS: dict[str, Reader] = {
     "usergroupresolver": _record(RESOLVER_KEYS),
     "stateaware": read_truth,
 }
-FILE_KEYS: dict[str, Reader] = {"partitions": list_of(_partition, "partitions"), "checksum": read_text}
+FILE_KEYS: dict[str, Reader] = {
+    "partitions": list_of(_partition, "partitions"),
+    **ADMISSION_KEYS,
+    "checksum": read_text,
+}

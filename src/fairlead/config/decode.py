@@ -176,6 +176,23 @@ def read_count(found: Findings, node: Node, path: str) -> int:
     return min(int(value), _UINT64_MAX)
 
 
+def read_integer(found: Findings, node: Node, path: str) -> int:
+    """A whole number, also below 0; 0 for null."""
+    value = 0 if node.is_null else _number(node)
+    if not isinstance(value, int):
+        _wrong(found, node, path, "a whole number (without quotes)")
+        return 0
+    return value
+
+
+def read_bound(found: Findings, node: Node, path: str) -> int | str | None:
+    """A whole number, or a text such as `50%`; None for null."""
+    if node.is_null:
+        return None
+    value = _number(node)
+    return value if isinstance(value, int) else read_text(found, node, path)
+
+
 def read_float(found: Findings, node: Node, path: str) -> float:
     """A finite number; 0 for null."""
     if node.is_null:

@@ -20,8 +20,10 @@ import re
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from fairlead.config import check_limits, check_queues, check_rules
+from fairlead.config.admission import check_admission
 from fairlead.config.declare import Declaration, PartitionDeclaration, declared
 from fairlead.config.decode import Findings
 from fairlead.config.problems import ERROR, WARNING, ConfigurationError, Problem, Stage, in_text_order
@@ -122,12 +124,15 @@ def _read(text: str, source: str, broken: str) -> tuple[ClusterSpec | None, list
         ]
     declaration = declared(found, document.root)
     partitions = _partitions(found, declaration, broken)
+    check_admission(found, declaration.admission, partitions)
     found.report_all_unread()
     _check_checksum(found, declaration, checksum_of(text))
     problems = in_text_order(found.problems)
     if found.failed:
         return None, problems
-    return ClusterSpec(partitions=partitions, checksum=checksum_of(text), text=text), problems
+    given: dict[str, Any] = {}
+    declaration.admission.put_into(given)
+    return ClusterSpec(partitions=partitions, checksum=checksum_of(text), text=text, **given), problems
 
 
 def _check_checksum(found: Findings, declaration: Declaration, actual: str) -> None:

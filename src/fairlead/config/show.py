@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from fairlead.config import admission
 from fairlead.config.decode import Findings, child_path
 from fairlead.config.places import PlacedPartition, places_of
 from fairlead.config.tree import PlacedQueue
@@ -26,7 +27,8 @@ class _Shown:
     def __init__(self, found: Findings) -> None:
         self.places = found.places
 
-    def _quantities(self, limits: Limits | None, path: str) -> dict[str, str]:
+    def quantities(self, limits: Limits | None, path: str) -> dict[str, str]:
+        """Amounts as they were written."""
         texts: dict[str, str] = {}
         for name, value in limits or ():
             node = self.places.get(child_path(path, name))
@@ -35,7 +37,7 @@ class _Shown:
 
     def _resources(self, guaranteed: Limits | None, most: Limits | None, path: str) -> dict[str, Any]:
         return _filled(
-            Guaranteed=self._quantities(guaranteed, f"{path}.guaranteed"), Max=self._quantities(most, f"{path}.max")
+            Guaranteed=self.quantities(guaranteed, f"{path}.guaranteed"), Max=self.quantities(most, f"{path}.max")
         )
 
     def _limit(self, limit: LimitSpec, path: str) -> dict[str, Any]:
@@ -43,7 +45,7 @@ class _Shown:
             Limit=limit.limit,
             Users=list(limit.users),
             Groups=list(limit.groups),
-            MaxResources=self._quantities(limit.max_resources, f"{path}.maxresources"),
+            MaxResources=self.quantities(limit.max_resources, f"{path}.maxresources"),
             MaxApplications=limit.max_applications,
         )
 
@@ -132,6 +134,7 @@ def as_tree(
     shown = _Shown(found)
     return {
         "Partitions": [shown.partition(partition) for partition in partitions],
+        **admission.shown(spec, shown.quantities),
         "Checksum": spec.checksum,
         "Extra": dict(extra or {}),
         "DeadlockDetectionEnabled": deadlock_detection,
@@ -150,6 +153,8 @@ def as_yaml(spec: ClusterSpec, **settings: Any) -> str:
     return str(yaml.safe_dump(lowered, sort_keys=False, allow_unicode=True, default_flow_style=False))
 
 
+_AS_THEY_ARE = {"PriorityClasses", "Quotas", "Budgets"}
+"""Lists whose entries are written with Kubernetes' keys."""
 _MAPS = {"Guaranteed", "Max", "MaxResources", "Properties", "ResourceWeights", "Extra"}
 """Maps whose keys are names given by the user."""
 
@@ -161,7 +166,7 @@ def _lowered(tree: Any, top: bool = False) -> Any:
         return tree
     lowered: dict[str, Any] = {}
     for name, value in tree.items():
-        inner = value if name in _MAPS else _lowered(value)
+        inner = value if name in _MAPS or (top and name in _AS_THEY_ARE) else _lowered(value)
         if top or inner not in ({}, [], None):
             lowered[name.lower()] = inner
     return lowered

@@ -30,7 +30,10 @@ NO_PRIORITY = -(2**31)
 
 STATE_LOG_MAX = 64
 
-BatchKey = tuple[int, "Shape", str]
+BatchKey = tuple[int, "Shape", str, bool]
+
+AHEAD = 2**33
+"""More than any two priorities differ by: what is retried stands before what is not, whatever the priorities."""
 
 
 class Ask:
@@ -41,6 +44,7 @@ class Ask:
         "app",
         "attempted",
         "bound_for",
+        "checkpoint_ms",
         "created_ms",
         "evict_cause",
         "held_on",
@@ -97,6 +101,8 @@ class Ask:
         self.scale_up_reported = False
         self.stood_in_ms: int | None = None
         """When the placeholder that it replaced was created; None: it replaced none."""
+        self.checkpoint_ms: int | None = None
+        """When it last said that its work is saved; None: never."""
 
     @property
     def required_node(self) -> str:
@@ -105,8 +111,15 @@ class Ask:
 
     @property
     def line_key(self) -> tuple[int, int, int]:
-        """Order inside the application: 1. higher priority, 2. created earlier, 3. arrived earlier."""
-        return (-self.priority, self.created_ms, self.seq)
+        """Order inside the application: 1. retried, 2. higher priority, 3. created earlier, 4. arrived earlier."""
+        ahead = AHEAD if self.spec.attempt > 1 else 0
+        return (-self.priority - ahead, self.created_ms, self.seq)
+
+    @property
+    def batch_key(self) -> BatchKey:
+        """Which batch of its application it waits in."""
+        assert self.shape is not None
+        return (self.priority, self.shape, line_group(self), self.spec.attempt > 1)
 
     def __repr__(self) -> str:
         return f"<Ask {self.app.id}/{self.key} p{self.priority} {'on ' + self.node.id if self.node else 'waits'}>"
@@ -266,10 +279,16 @@ class Application:
             self.start_ms = now_ms
         return before
 
+    def highest_priority(self) -> int:
+        """The highest priority that waits, idle work apart. What is retried stands first whatever its priority."""
+        batches = self.batches
+        if not batches:
+            return NO_PRIORITY
+        return max(batch.key[0] for batch in batches) if batches[0].key[3] else batches[0].key[0]
+
     def demand_of(self, ask: Ask) -> Demand:
         """The demand that a waiting ask waits with."""
-        assert ask.shape is not None
-        return self.by_key[ask.priority, ask.shape, line_group(ask)].demand
+        return self.by_key[ask.batch_key].demand
 
     def task_group(self, name: str) -> TaskGroup:
         """The task group of this name, made when it is new."""
@@ -288,7 +307,7 @@ class Application:
     def join(self, ask: Ask, demand: Demand, task_group: str) -> None:
         """Put a waiting ask in line behind `demand`."""
         assert ask.shape is not None
-        key = (ask.priority, ask.shape, task_group)
+        key = (ask.priority, ask.shape, task_group, ask.spec.attempt > 1)
         batch = self.by_key.get(key)
         ask.in_line = True
         if batch is None:
@@ -307,23 +326,20 @@ class Application:
 
     def leave(self, ask: Ask) -> None:
         """`ask` no longer waits: drop it from its batch (lazily unless it is the head)."""
-        assert ask.shape is not None
-        batch = self.by_key[ask.priority, ask.shape, line_group(ask)]
+        batch = self.by_key[ask.batch_key]
         if batch.asks[0] is ask:
             self._refresh_head(batch)
 
     def may_preempt_again(self, ask: Ask) -> None:
         """A waiting ask lost what others were stopped for: it may cause that once more."""
-        assert ask.shape is not None
         ask.preempt_triggered = False
-        batch = self.by_key.get((ask.priority, ask.shape, line_group(ask)))
+        batch = self.by_key.get(ask.batch_key)
         if batch is not None:
             batch.forget_attempts()
 
     def withdraw(self, ask: Ask) -> None:
         """Take `ask` out of its batch for good (before it changes its place in line, or comes back into it)."""
-        assert ask.shape is not None
-        batch = self.by_key.get((ask.priority, ask.shape, line_group(ask)))
+        batch = self.by_key.get(ask.batch_key)
         if batch is not None and ask.in_line:
             batch.asks.remove(ask)
             ask.in_line = False
@@ -342,7 +358,7 @@ class Application:
                 batch.demand.leaf.drop_demand(batch.demand)
             return
         head = asks[0]
-        key = (-head.priority, head.created_ms, head.seq)
+        key = head.line_key
         if key == batch.line_key:
             return
         batch.line_key = key

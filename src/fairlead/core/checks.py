@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.applications import NO_PRIORITY, line_group
 from fairlead.core.events import Cause
+from fairlead.core.idle import group_of, idle_key
 from fairlead.core.lifecycle import LIVE
-from fairlead.core.resources import Book, add_to, pruned
+from fairlead.core.resources import Book, Items, add_to, pruned, take_from
+from fairlead.core.terrain_checks import check_terrain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,18 +33,24 @@ def check_partition(partition: Partition) -> None:
     for node in partition.nodes.nodes.values():
         add_to(total, tuple(node.total.items()))
     _same(partition.nodes.total, total, "sum of the nodes", partition.name)
+    check_idle(partition)
+    check_reserving(partition)
     if partition.nodes.nodes:
         _same(partition.root.max or {}, total, "root maximum", partition.name)
     for app in partition.applications.values():
         _check_application(partition, app)
     for queue in partition.root.walk():
-        _check_queue(queue)
+        _check_queue(queue, list(partition.idle.every()))
     check_limits(partition)
     check_gangs(partition)
     check_reservations(partition)
+    check_terrain(partition)
     shapes = [a.shape for app in partition.applications.values() for a in app.asks.values() if a.pending]
     for shape in partition.shapes.values():
         assert shape.pending == shapes.count(shape), f"shape {shape.key} counts {shape.pending} waiting asks"
+    for application, coming in partition.retries:
+        assert application in partition.applications, f"{coming.spec.key} is to come for {application}, which is gone"
+        assert coming.spec.key not in partition.applications[application].asks, f"{coming.spec.key} has come already"
     for ask in partition.holds:
         assert ask.pending, f"{ask} holds space but does not wait"
         assert ask.held_on is not None, f"{ask} is in the list of holds without a node"
@@ -118,6 +126,38 @@ def check_reservations(partition: Partition) -> None:
     assert count == partition.reservations, f"{partition.reservations} reservations counted, {count} there"
 
 
+def check_idle(partition: Partition) -> None:
+    """Assert that every idle ask is either in line or among those that run, and that the lines are in order."""
+    asks = [a for app in partition.applications.values() for a in app.asks.values() if a.spec.idle]
+    lines = partition.idle.lines
+    for key, line in lines.items():
+        assert line.asks, f"an empty line of idle asks is kept for {key}"
+        assert line.asks == sorted(line.asks, key=idle_key), f"idle asks of {key} are out of order"
+        assert all((a.app.queue, a.shape) == key for a in line.asks), f"an idle ask is in the line of {key} by mistake"
+    in_line = sorted(a.seq for line in lines.values() for a in line.asks)
+    assert in_line == sorted(a.seq for a in asks if a.pending), "idle asks are missing in line"
+    running = sorted(a.seq for a in partition.idle.every())
+    assert running == sorted(a.seq for a in asks if a.node is not None), "idle asks are missing among those that run"
+    for node, here in partition.idle.running.items():
+        assert here, f"{node} is kept among those with idle work and has none"
+        assert all(a.node is node for a in here), f"idle work of {node} runs elsewhere"
+
+
+def check_reserving(partition: Partition) -> None:
+    """Assert that whose turn is kept waits in that leaf, and is not idle."""
+    for leaf, own in partition.reserving.of.items():
+        assert own, f"{leaf} is kept among those with a reservation and has none"
+        for ask in own:
+            assert ask.pending, f"{ask} has a reservation and does not wait"
+            assert ask.app.queue is leaf, f"{ask} has a reservation in {leaf}"
+            assert not ask.spec.idle, f"{ask} is idle and has a reservation"
+        assert sum(r.by_itself for r in own.values()) <= 1, f"two asks of {leaf} have reservations by waiting"
+
+
+def _sum_items(asks: Iterable[Ask]) -> Items:
+    return tuple(_sum(asks).items())
+
+
 def _sum(asks: Iterable[Ask]) -> Book:
     book: Book = {}
     for ask in asks:
@@ -154,16 +194,18 @@ def _check_application(partition: Partition, app: Application) -> None:
     _same(app.allocated, _sum(a for a in running if not a.spec.placeholder), "allocated", app.id)
     _same(app.placeholders, _sum(a for a in running if a.spec.placeholder), "placeholders", app.id)
     assert app.allocations == len(running), f"{app.id}: {app.allocations} allocations counted, {len(running)} there"
-    assert app.priority == max((a.priority for a in waiting), default=NO_PRIORITY), f"{app.id}: priority {app.priority}"
+    in_line = [a for a in waiting if not a.spec.idle]
+    assert app.priority == max((a.priority for a in in_line), default=NO_PRIORITY), f"{app.id}: priority {app.priority}"
     lines = [batch.line_key for batch in app.batches]
     assert lines == sorted(lines), f"{app.id}: batches out of order"
     in_batches = [a for batch in app.batches for a in batch.asks if a.pending]
-    assert sorted(a.seq for a in in_batches) == sorted(a.seq for a in waiting), f"{app.id}: asks missing in line"
+    assert sorted(a.seq for a in in_batches) == sorted(a.seq for a in in_line), f"{app.id}: asks missing in line"
     for batch in app.batches:
         head = batch.asks[0]
         assert head.pending, f"{app.id}: a batch is headed by {head}, which does not wait"
         assert batch.line_key == head.line_key, f"{app.id}: a batch is in line under another key than its head's"
-        assert batch.key == (head.priority, head.shape, line_group(head)), f"{app.id}: {head} is in a foreign batch"
+        key = (head.priority, head.shape, line_group(head), head.spec.attempt > 1)
+        assert batch.key == key, f"{app.id}: {head} is in a foreign batch"
         waits = [a.line_key for a in batch.asks if a.pending]
         assert waits == sorted(waits), f"{app.id}: asks out of order in a batch"
     for ask in running:
@@ -172,7 +214,7 @@ def _check_application(partition: Partition, app: Application) -> None:
         assert partition.nodes.nodes.get(ask.node.id) is ask.node, f"{ask} runs on a node that is gone"
 
 
-def _check_queue(queue: Queue) -> None:
+def _check_queue(queue: Queue, idle: list[Ask]) -> None:
     apps = list(queue.applications.values())
     children = list(queue.children.values())
     assert not (apps and children), f"{queue.path} has applications and children"
@@ -185,10 +227,15 @@ def _check_queue(queue: Queue) -> None:
     for child in children:
         add_to(allocated, tuple(child.allocated.items()))
         add_to(pending, tuple(child.pending.items()))
+    idle_here = [a for a in idle if group_of(a.app.queue) is queue]
+    for app in apps:
+        take_from(allocated, _sum_items(a for a in app.asks.values() if a.node is not None and a.spec.idle))
+    add_to(allocated, _sum_items(idle_here))
     _same(queue.allocated, allocated, "allocated", queue.path)
     _same(queue.pending, pending, "pending", queue.path)
     told = Cause.PREEMPTED_BY_SCHEDULER
-    leaving = _sum(a for app in apps if app.allocations for a in app.asks.values() if a.evict_cause is told)
+    own = (a for app in apps if app.allocations for a in app.asks.values() if not a.spec.idle)
+    leaving = _sum(a for a in (*own, *idle_here) if a.evict_cause is told)
     for child in children:
         add_to(leaving, tuple(child.preempting.items()))
     _same(queue.preempting, leaving, "preempting", queue.path)

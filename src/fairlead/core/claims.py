@@ -10,24 +10,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.decisions import Reserved, Unreserved
+from fairlead.core.resources import take_from
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
     from fairlead.core.demand import Demand
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
+    from fairlead.core.queues import Queue
+    from fairlead.core.resources import Book, Items
+    from fairlead.core.trackers import Allowance, Ceiling
 
 RESERVATION_MS = 60 * 60_000
 """A reserved node that its ask has had no use for since then (its queue or user is full) is given up."""
 
 
 def hold(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...]) -> None:
-    """Keep the space that `victims` leave on `node` for `ask`."""
+    """Keep the space that `victims` leave on `node` for `ask`, and no other space any longer."""
+    unhold(partition, ask)
     node.hold(ask)
     ask.held_on, ask.victims = node, victims
     partition.holds[ask] = None
+    partition.disruption.keep(ask)
+    partition.books_version += 1
     partition.nodes.touch(node)
-    partition.out.append(Reserved(ask.app.id, ask.key, node.id))
+    partition.out.append(Reserved(ask.app.id, ask.key, node.id, partition.name))
 
 
 def unhold(partition: Partition, ask: Ask) -> None:
@@ -38,9 +45,52 @@ def unhold(partition: Partition, ask: Ask) -> None:
     node.unhold(ask)
     ask.held_on, ask.victims = None, ()
     del partition.holds[ask]
+    partition.disruption.let_go(ask)
+    ask.app.queue.loosened()
     partition.nodes.gained(node)
     partition.books_version += 1
-    partition.out.append(Unreserved(ask.app.id, ask.key, node.id))
+    partition.out.append(Unreserved(ask.app.id, ask.key, node.id, partition.name))
+
+
+def promised(partition: Partition, place: Queue | Ceiling, but: Ask | None = None) -> Book:
+    """What asks under this queue or limit will need for which space is held, `but` one."""
+    kept = partition.disruption.kept.get(place)
+    if kept is None or but is None or place not in partition.disruption.keeps(but):
+        return kept or {}
+    book = dict(kept)
+    take_from(book, but.items)
+    return book
+
+
+def short_of_promised_room(partition: Partition, leaf: Queue, items: Items, but: Ask | None = None) -> Queue | None:
+    """The first queue from `leaf` up that has no room for this amount beside the asks for which space is held.
+
+    What was told to stop for them counts as gone already: its room under the maximum is promised to them too. `but` is
+    the ask itself, which may be one of them.
+    """
+    for queue in leaf.lineage[:-1]:
+        most = queue.max
+        book = promised(partition, queue, but) if most is not None else None
+        if most is None or not book:
+            continue
+        for name, amount in items:
+            used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0) + book.get(name, 0)
+            if name in most and amount > 0 and used + amount > most[name]:
+                return queue
+    return None
+
+
+def short_of_promised_limit(partition: Partition, ask: Ask) -> Ceiling | None:
+    """The first limit of its user or group without room for this ask beside the others for which space is held."""
+    allowance = ask.app.allowance
+    for ceiling in allowance.ceilings if allowance is not None else ():
+        book, limit = promised(partition, ceiling, ask), ceiling.max
+        if not book or limit is None:
+            continue
+        for name, amount in ask.items:
+            if name in limit and amount > 0 and ceiling.used.get(name, 0) + book.get(name, 0) + amount > limit[name]:
+                return ceiling
+    return None
 
 
 def reserve(partition: Partition, ask: Ask, node: Node) -> None:
@@ -52,7 +102,7 @@ def reserve(partition: Partition, ask: Ask, node: Node) -> None:
     partition.reservations += 1
     partition.books_version += 1
     partition.nodes.touch(node)
-    partition.out.append(Reserved(ask.app.id, ask.key, node.id))
+    partition.out.append(Reserved(ask.app.id, ask.key, node.id, partition.name))
 
 
 def unreserve(partition: Partition, ask: Ask) -> None:
@@ -69,7 +119,7 @@ def unreserve(partition: Partition, ask: Ask) -> None:
     partition.reservations -= 1
     partition.books_version += 1
     partition.nodes.gained(node)
-    partition.out.append(Unreserved(ask.app.id, ask.key, node.id))
+    partition.out.append(Unreserved(ask.app.id, ask.key, node.id, partition.name))
     if not ask.pending:
         return
     if ask.preempt_triggered:

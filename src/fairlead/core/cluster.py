@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fairlead.core import gangs, lives
+from fairlead.core.admission import Admission
 from fairlead.core.decisions import ApplicationChanged, Decision
 from fairlead.core.lifecycle import State, Step
 from fairlead.core.lives import ENDED_KEPT_MS
@@ -23,6 +24,7 @@ class Cluster:
     def __init__(self) -> None:
         self.partitions: dict[str, Partition] = {}
         self.timers = Timers()
+        self.admission = Admission()
         self.out: list[Decision] = []
         self.now_ms = 0
         self.started_ms = 0
@@ -89,6 +91,7 @@ class Cluster:
 
         for partition in self.partitions.values():
             check_partition(partition)
+        self.admission.check(self.partitions.values())
 
 
 def _fire(partition: Partition, timer: Timer) -> None:
@@ -96,13 +99,16 @@ def _fire(partition: Partition, timer: Timer) -> None:
         clean_queues(partition)
         return
     if timer.kind == "ended":
-        oldest = partition.now_ms - ENDED_KEPT_MS
-        for kept in (partition.ended, partition.rejected):
-            for key in [k for k, a in kept.items() if a.id == timer.subject and (a.finished_ms or 0) <= oldest]:
-                kept[key].advance(Step.EXPIRE, partition.now_ms)
+        finished_ms = timer.due_ms - ENDED_KEPT_MS
+        ended_key = f"{timer.subject}-{finished_ms // 1000}"
+        for kept, key in ((partition.ended, ended_key), (partition.rejected, timer.subject)):
+            app = kept.get(key)
+            if app is not None and (app.finished_ms or 0) <= finished_ms:
+                app.advance(Step.EXPIRE, partition.now_ms)
                 del kept[key]
                 if timer.subject not in partition.applications:
-                    partition.out.append(ApplicationChanged(timer.subject, str(State.EXPIRED), str(Step.EXPIRE)))
+                    expired = (timer.subject, str(State.EXPIRED), str(Step.EXPIRE))
+                    partition.out.append(ApplicationChanged(*expired, partition.name))
         return
     app = partition.applications.get(timer.subject)
     if app is not None and timer.kind == "placeholders":

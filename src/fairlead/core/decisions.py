@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fairlead.core.events import Cause
 from fairlead.core.reasons import Reason
 from fairlead.core.resources import Resources
+from fairlead.core.specs import DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Allocated:
     application: str
     key: str
     node: str
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,9 @@ class Evict:
     rule: str = ""
     """Which rule chose it, e.g. `priority`, `guarantee`, `quota`, `required-node`, `placeholder`."""
     message: str = ""
+    violates: tuple[str, ...] = ()
+    """Names of the disruption budgets that this goes beyond."""
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,19 @@ class Released:
     node: str
     cause: Cause
     message: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """An allocation ends and is tried again: the attempt `new_key` enters at `due_ms`, after its back-off."""
+
+    application: str
+    key: str
+    new_key: str
+    attempt: int
+    due_ms: int
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +72,7 @@ class Reserved:
     application: str
     key: str
     node: str
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +82,23 @@ class Unreserved:
     application: str
     key: str
     node: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBroken:
+    """A waiting ask would have stopped work again without anything being gained by it: that was not done.
+
+    Either the same `victim` (`application/key`) a second time although nothing new has come, or, with no victim, any
+    more work on `node`, where it stopped work `times` times and never got the room.
+    """
+
+    application: str
+    key: str
+    node: str
+    victim: str
+    times: int
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +107,7 @@ class ApplicationAccepted:
 
     id: str
     queue: str
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +116,7 @@ class ApplicationRejected:
 
     id: str
     reason: Reason
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +126,7 @@ class ApplicationChanged:
     id: str
     state: str
     cause: str
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +137,7 @@ class ApplicationMoved:
     old: str
     new: str
     who: str
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +146,7 @@ class MoveRejected:
 
     id: str
     reason: Reason
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +175,7 @@ class AskRejected:
     application: str
     key: str
     reason: Reason
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +187,23 @@ class PriorityChanged:
     old: int
     new: int
     who: str
+    why: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationSwitched:
+    """The turn of a waiting ask is kept from now on (`on`), so that those behind it wait; or no longer.
+
+    `who` is empty where nobody ordered it: it waited as long as its queue allows, or it waits no longer.
+    """
+
+    application: str
+    key: str
+    on: bool
+    who: str
+    why: str
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +211,7 @@ class NodeAccepted:
     """The node is in."""
 
     id: str
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +220,7 @@ class NodeRejected:
 
     id: str
     reason: Reason
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +237,35 @@ class ConfigurationRejected:
     reason: Reason
 
 
+@dataclass(frozen=True, slots=True)
+class DeclarationChanged:
+    """A priority class, quota or budget was `added`, `changed` or `removed`."""
+
+    kind: str
+    """`priority-class`, `quota` or `budget`."""
+    name: str
+    change: str
+    who: str = ""
+    """Empty: the queue file says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclarationRejected:
+    """A priority class, quota or budget stays as it is."""
+
+    kind: str
+    name: str
+    reason: Reason
+
+
 Decision = (
     Allocated
     | Evict
     | Released
+    | Retried
     | Reserved
     | Unreserved
+    | LoopBroken
     | ApplicationAccepted
     | ApplicationRejected
     | ApplicationChanged
@@ -191,8 +275,11 @@ Decision = (
     | QuotaEnforced
     | AskRejected
     | PriorityChanged
+    | ReservationSwitched
     | NodeAccepted
     | NodeRejected
     | Configured
     | ConfigurationRejected
+    | DeclarationChanged
+    | DeclarationRejected
 )

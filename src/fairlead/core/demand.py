@@ -12,25 +12,50 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from fairlead.core.constraints import ANYWHERE, Constraints
 from fairlead.core.lifecycle import State
 from fairlead.core.resources import Items
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application, Ask
     from fairlead.core.queues import Queue
+    from fairlead.core.tallies import Tally
     from fairlead.core.trackers import Allowance
 
-ShapeKey = tuple[Items, str]
+Labels = tuple[tuple[str, str], ...]
+ShapeKey = tuple[Items, str] | tuple[Items, str, Constraints, Labels]
 
 
 class Shape:
     """Resources and node constraints of an ask; one object for all that are equal in a partition."""
 
-    __slots__ = ("blocked_by_root", "items", "key", "may_reserve", "pending", "required_node", "unfit", "waiting")
+    __slots__ = (
+        "blocked_by_root",
+        "is_plain",
+        "items",
+        "key",
+        "labels",
+        "may_reserve",
+        "pending",
+        "required_node",
+        "unfit",
+        "waiting",
+        "watched",
+        "where",
+    )
 
     def __init__(self, key: ShapeKey) -> None:
         self.key = key
-        self.items, self.required_node = key
+        self.items, self.required_node = key[:2]
+        self.is_plain = len(key) == 2
+        """It has no constraints, and no label that matters to anybody."""
+        self.where: Constraints = ANYWHERE
+        self.labels: Labels = ()
+        """Those of its labels that some term looks at, sorted."""
+        if len(key) == 4:
+            self.where, self.labels = key[2:]
+        self.watched: tuple[Tally, ...] = ()
+        """While it is unfit: the running work whose start or end may change that (`core.terrain`)."""
         self.pending = 0
         """Waiting asks of this shape, over all applications; the partition drops the shape at 0."""
         self.unfit = False

@@ -6,11 +6,22 @@ own (the caller says when) and never refers to an object, only to ids.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from fairlead.core.constraints import Taint
 from fairlead.core.resources import Resources
-from fairlead.core.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
+from fairlead.core.specs import (
+    DEFAULT_PARTITION,
+    ApplicationSpec,
+    AskSpec,
+    BudgetSpec,
+    ClusterSpec,
+    NodeSpec,
+    PriorityClassSpec,
+    QuotaSpec,
+)
 
 
 class Cause(StrEnum):
@@ -47,10 +58,20 @@ class AddNode:
 
 @dataclass(frozen=True, slots=True)
 class UpdateNode:
-    """A node's capacity is replaced (attributes never change)."""
+    """A node's capacity is replaced."""
 
     id: str
     capacity: Resources
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class LabelNode:
+    """A node's attributes and taints are replaced, all of them."""
+
+    id: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
     partition: str = DEFAULT_PARTITION
 
 
@@ -112,6 +133,17 @@ class Release:
     key: str
     cause: Cause = Cause.STOPPED_BY_RM
     partition: str = DEFAULT_PARTITION
+    exit_code: int | None = None
+    """How it ended by itself, 128 + N after signal N; None: not known. It decides whether it is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A running allocation has saved its work: what it did before would not be lost if it were stopped now."""
+
+    application: str
+    key: str
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +155,7 @@ class SetPriority:
     priority: int
     who: str = ""
     partition: str = DEFAULT_PARTITION
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +168,71 @@ class MoveApplication:
     partition: str = DEFAULT_PARTITION
 
 
+@dataclass(frozen=True, slots=True)
+class ReserveAsk:
+    """An administrator has room kept for a waiting ask (`on`), or no longer."""
+
+    application: str
+    key: str
+    on: bool
+    who: str = ""
+    why: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class SetPriorityClass:
+    """A priority class is made or changed; work that was admitted before keeps what it has."""
+
+    spec: PriorityClassSpec
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemovePriorityClass:
+    """New work cannot use this priority class any more; work that has it keeps its priority."""
+
+    name: str
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuota:
+    """A quota by priority class is made or changed; what was admitted before stays, even above it."""
+
+    spec: QuotaSpec
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveQuota:
+    """The quota holds no longer."""
+
+    name: str
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetBudget:
+    """A disruption budget is made or changed."""
+
+    spec: BudgetSpec
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveBudget:
+    """The disruption budget protects nothing any more."""
+
+    name: str
+    who: str = ""
+
+
 Event = (
     Configure
     | AddNode
     | UpdateNode
+    | LabelNode
     | DrainNode
     | UndrainNode
     | RemoveNode
@@ -146,6 +240,14 @@ Event = (
     | RemoveApplication
     | AddAsks
     | Release
+    | Checkpoint
     | SetPriority
     | MoveApplication
+    | ReserveAsk
+    | SetPriorityClass
+    | RemovePriorityClass
+    | SetQuota
+    | RemoveQuota
+    | SetBudget
+    | RemoveBudget
 )

@@ -136,7 +136,7 @@ def end_swap(partition: Partition, placeholder: Ask) -> None:
     app.queue.add_allocated(ask.items)
     ask.stood_in_ms = placeholder.created_ms
     partition.settle_on(ask, node)
-    partition.out.append(Allocated(app.id, ask.key, node.id))
+    partition.out.append(Allocated(app.id, ask.key, node.id, partition.name))
     alone = not app.placeholder_count and not app.pending_count
     if app.state in (State.COMPLETING, State.STARTING) or (app.state is State.ACCEPTED and (alone or not first)):
         lives.advance(partition, app, Step.RUN)
@@ -155,6 +155,7 @@ def give_up(partition: Partition, ask: Ask) -> None:
     """The ask under way is withdrawn; its placeholder goes all the same."""
     _part(partition, ask)
     del ask.app.asks[ask.key]
+    partition.admission.leave(ask)
 
 
 def _part(partition: Partition, ask: Ask) -> None:
@@ -183,7 +184,8 @@ def leave_node(partition: Partition, node: Node) -> None:
             end_swap(partition, placeholder)
             cause = Cause.STOPPED_BY_RM
             text = f"Node {node.id} Removed"
-            partition.out.append(Released(placeholder.app.id, placeholder.key, node.id, cause, text))
+            name = (placeholder.app.id, placeholder.key)
+            partition.out.append(Released(*name, node.id, cause, text, partition.name))
             lives.complete_if_idle(partition, placeholder.app)
 
 
@@ -218,7 +220,7 @@ def _drop(partition: Partition, ask: Ask, under_way: bool) -> None:
     else:
         partition.drop_ask(ask)
     text = "the gang did not come together in time"
-    partition.out.append(Released(ask.app.id, ask.key, "", Cause.TIMEOUT, text))
+    partition.out.append(Released(ask.app.id, ask.key, "", Cause.TIMEOUT, text, partition.name))
 
 
 def release_placeholders(partition: Partition, app: Application) -> None:

@@ -52,7 +52,7 @@ def advance(partition: Partition, app: Application, step: Step, cause: str = "")
         partition.timers.set(partition.now_ms + COMPLETING_MS, partition.name, app.id, app.timer_epoch)
     elif after is State.STARTING:
         partition.timers.set(partition.now_ms + STARTING_MS, partition.name, app.id, app.timer_epoch)
-    partition.out.append(ApplicationChanged(app.id, str(after), cause or str(step)))
+    partition.out.append(ApplicationChanged(app.id, str(after), cause or str(step), partition.name))
     if after in ENDED:
         _end(partition, app)
     elif app.pending_count:
@@ -97,6 +97,7 @@ def forget(partition: Partition, app: Application) -> None:
     partition.clean_if_leaving(app.queue)
     _leave_accepted(app)
     partition.unseen.pop(app, None)
+    partition.retries.drop(app.id)
     if partition.trackers is not None:
         partition.trackers.leave(app)
     if app.state in LIVE:
@@ -126,11 +127,13 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
         if after is not None:
             advance(partition, app, after)
             return
-    if app.pending_count or app.swapping:
+    if app.pending_count or app.swapping or (partition.retries and partition.retries.has(app.id)):
         return
     idle = not app.allocations or (real_gone and app.allocations == app.placeholder_count)
     if idle and app.state in (State.ACCEPTED, State.STARTING, State.RUNNING):
         advance(partition, app, Step.COMPLETE)
+        # Where placeholders are left it does not wait: with the last of them it is over.
+        app.closing = bool(app.allocations)
 
 
 def _awaited(app: Application) -> Step | None:

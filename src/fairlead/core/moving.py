@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core import claims, gangs, lives
+from fairlead.core.idle import payer
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import LIVE
-from fairlead.core.resources import Book, add_to
+from fairlead.core.resources import Book, add_to, take_from
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application
@@ -28,6 +29,8 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
         claims.unreserve(partition, ask)
         partition.dequeue(ask, withdraw=True)
         old.take_pending(ask.items)
+    for ask in app.asks.values():
+        partition.admission.leave(ask)
     was_allocating = app.id in old.allocating_accepted
     if partition.trackers is not None:
         partition.trackers.leave(app)
@@ -35,6 +38,8 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     app.queue = leaf
     leaf.applications[app.id] = app
     _bring(app, leaf)
+    for ask in app.asks.values():
+        partition.admission.enter(ask)
     if partition.trackers is not None:
         partition.trackers.join(app)
     if was_allocating:
@@ -46,10 +51,13 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
 
 
 def running_amounts(app: Application) -> Book:
-    """Everything the application has on nodes, placeholders included."""
+    """Everything the application has on nodes that counts in its leaf: placeholders included, idle work not."""
     total: Book = {}
     for book in (app.allocated, app.placeholders):
         add_to(total, tuple(book.items()))
+    for ask in app.allocated_asks():
+        if ask.spec.idle:
+            take_from(total, ask.items)
     return total
 
 
@@ -59,7 +67,9 @@ def _leave(partition: Partition, app: Application, old: Queue) -> None:
         queue.allocating_accepted.pop(app.id, None)
     for ask in app.allocated_asks():
         if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
-            old.add_preempting(ask.items, -1)
+            payer(ask).add_preempting(ask.items, -1)
+        if ask.spec.idle:
+            payer(ask).take_allocated(ask.items)
     old.take_allocated(tuple(running_amounts(app).items()))
     if app.state in LIVE:
         old.count_running(-1)
@@ -76,6 +86,8 @@ def _bring(app: Application, leaf: Queue) -> None:
     leaf.add_allocated(tuple(running_amounts(app).items()))
     for ask in app.allocated_asks():
         if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
-            leaf.add_preempting(ask.items)
+            payer(ask).add_preempting(ask.items)
+        if ask.spec.idle:
+            payer(ask).add_allocated(ask.items)
     if app.state in LIVE:
         leaf.count_running(1)

@@ -1,8 +1,8 @@
-"""Names: what queues, users and groups may be called.
+"""Names: what queues, users, groups and declared things may be called.
 
-Decides which texts are names, nothing else; every reader of names asks here. The rules are YuniKorn's: access lists
-take fewer characters than limits and filters do, so that a user such as `a:b` can have a limit but is on no access
-list.
+Decides which texts are names, nothing else; every reader of names asks here. The rules are YuniKorn's (and Kubernetes'
+for what comes from there): access lists take fewer characters than limits and filters do, so that a user such as `a:b`
+can have a limit but is on no access list.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ QUEUE_NAME_RULE = (
     "invalid queue name, max 64 characters consisting of alphanumeric characters and "
     "'-', '_', '#', '@', '/', ':' allowed"
 )
+_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
+SUBDOMAIN_RULE = (
+    "use lower-case letters, digits, - and . (a DNS subdomain, at most 253 characters), such as high-priority"
+)
 EXPRESSION_SIGNS = frozenset("^$*+?()[{}|")
 """A single entry of a filter's list that has one of these is an expression, not a name."""
 
@@ -26,3 +31,8 @@ EXPRESSION_SIGNS = frozenset("^$*+?()[{}|")
 def is_queue_name(text: str) -> bool:
     """Whether one level of a queue's path may be called this."""
     return QUEUE_NAME.fullmatch(text) is not None
+
+
+def is_subdomain(text: str) -> bool:
+    """Whether priority classes, quotas and budgets may be called this, by Kubernetes' rule."""
+    return SUBDOMAIN.fullmatch(text) is not None

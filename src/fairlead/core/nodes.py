@@ -1,23 +1,25 @@
 """Nodes: what each has, what is used and held there, and which one comes first for an ask.
 
 Decides the order of nodes (emptiest or fullest first, then the id) and whether an amount fits on one. Never decides for
-whom. Two ways to the same answer: a heap by score that answers at once while its top has room, and columns of numbers
-searched all at once when it has not. Invariant: `available = total - allocated - occupied`; `free` is what of that is
-not held for a preemptor.
+whom; whom a node suits is the matter of `core.terrain`. Two ways to the same answer: a heap by score that answers at
+once while its top has room, and columns of numbers searched all at once when it has not. Invariant: `available = total
+- allocated - occupied`; `free` is what of that is not held for a preemptor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection
+from dataclasses import replace
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from fairlead.core.columns import Columns
+from fairlead.core.constraints import HOSTNAME, Taint
 from fairlead.core.demand import Demand, Shape
-from fairlead.core.resources import INT64_MAX, INT64_MIN, Book, Items, Resources, add_to, fits_in
+from fairlead.core.resources import Book, Items, Resources, add_to, fits_in
 from fairlead.core.specs import AskSpec, NodeSortSpec, NodeSpec
+from fairlead.core.suitability import keeps_away
+from fairlead.core.terrain import Terrain
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -43,6 +45,8 @@ class Node:
         "free",
         "held",
         "id",
+        "keeps_away",
+        "labels",
         "occupied",
         "reservations",
         "row",
@@ -60,7 +64,12 @@ class Node:
         self.id = spec.id
         self.spec = spec
         self.seq = seq
-        self.attributes = dict(spec.attributes)
+        self.attributes: dict[str, str] = {}
+        self.labels: dict[str, str] = {}
+        """What selectors and topology keys look at: its attributes, and its id."""
+        self.keeps_away = False
+        """It has a taint that not everybody tolerates."""
+        self.describe(dict(spec.attributes), spec.taints)
         self.schedulable = spec.schedulable
         self.total: Book = {}
         self.allocated: Book = {}
@@ -89,6 +98,18 @@ class Node:
     def is_open(self) -> bool:
         """Whether it takes ordinary new work."""
         return self.schedulable and not self.reservations
+
+    @property
+    def is_common(self) -> bool:
+        """Whether it takes ordinary new work that tolerates nothing."""
+        return self.schedulable and not self.reservations and not self.keeps_away
+
+    def describe(self, attributes: dict[str, str], taints: tuple[Taint, ...]) -> None:
+        """Replace what the node says about itself (its table has to know: `NodeTable.describe`)."""
+        self.spec = replace(self.spec, attributes=attributes, taints=taints)
+        self.attributes = attributes
+        self.labels = {**attributes, HOSTNAME: self.id}
+        self.keeps_away = any(keeps_away(taint) for taint in taints)
 
     def set_capacity(self, capacity: Resources) -> None:
         """Replace what the node has in total; amounts of 0 count as not there."""
@@ -208,35 +229,35 @@ class NodeTable:
         """Shapes that had room nowhere when last looked."""
         self.reserved_again: dict[Ask, None] = {}
         """Asks with a reserved node for which something changed since they were last tried."""
+        self.since_search: dict[Node, None] = {}
+        """Nodes that changed since preemption by priority last looked at all of them."""
         self.gains = 0
         """How often some node gained room."""
         self._heap: list[tuple[float, str, int, Node]] = []
         self._changed: list[Node] = []
         self._pushes = 0
-        # Columns: row i is the i-th node by id.
-        self._rows: list[Node] = []
-        self._rows_valid = False
-        self._stale_rows: list[Node] = []
-        self._scores: npt.NDArray[np.float64] = np.empty(0)
-        self._open: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
-        self._columns: dict[str, npt.NDArray[np.int64]] = {}
+        self.columns = Columns(self.nodes, self.score)
+        self.terrain = Terrain(self)
 
     # -- membership -----------------------------------------------------------------------------------------------
 
     def add(self, node: Node) -> None:
         """A node joins."""
         self.nodes[node.id] = node
-        self._rows_valid = False
+        self.columns.forget()
         node.weigh(self.sort)
         self._add_total(node.total, 1)
+        self.terrain.domains_changed()
         self.gained(node)
 
     def remove(self, node: Node) -> None:
         """A node leaves; its books are the caller's business."""
         del self.nodes[node.id]
+        self.since_search.pop(node, None)
         node.entry = None
-        self._rows_valid = False
+        self.columns.forget()
         self._add_total(node.total, -1)
+        self.terrain.domains_changed()
 
     def resize(self, node: Node, capacity: Resources) -> None:
         """A node's capacity is replaced."""
@@ -244,6 +265,14 @@ class NodeTable:
         node.set_capacity(capacity)
         node.weigh(self.sort)
         self._add_total(node.total, 1)
+        self.gained(node)
+
+    def describe(self, node: Node, attributes: dict[str, str], taints: tuple[Taint, ...]) -> None:
+        """A node says something else about itself: everything with constraints is looked at again."""
+        node.describe(attributes, taints)
+        self.columns.forget()
+        for shape in list(self.unfit):
+            self.clear_unfit(shape)
         self.gained(node)
 
     def _add_total(self, book: Book, sign: int) -> None:
@@ -265,12 +294,13 @@ class NodeTable:
 
     def touch(self, node: Node) -> None:
         """The node's score, room or openness changed."""
+        self.since_search[node] = None
         if not node.changed:
             node.changed = True
             self._changed.append(node)
         if not node.row_stale:
             node.row_stale = True
-            self._stale_rows.append(node)
+            self.columns.stale.append(node)
 
     def gained(self, node: Node) -> None:
         """The node has more room than before: wake the shapes that fit there now."""
@@ -287,10 +317,15 @@ class NodeTable:
             elif (
                 shape.required_node == node.id
                 if shape.required_node
-                else node.is_open and fits_in(shape.items, node.free)
+                else node.is_open and fits_in(shape.items, node.free) and self.terrain.may_let(shape, node)
             ):
                 self.clear_unfit(shape)
-            elif not shape.may_reserve and not shape.required_node and node.is_open and node.fits_total(shape.items):
+            elif (
+                not (shape.may_reserve or shape.required_node)
+                and node.is_open
+                and node.fits_total(shape.items)
+                and self.terrain.may_let(shape, node)
+            ):
                 self._let_reserve(shape)
 
     def sum_has_room(self, items: Items) -> bool:
@@ -311,6 +346,8 @@ class NodeTable:
     def clear_unfit(self, shape: Shape) -> None:
         """`shape` may fit again; whoever waits with it is woken."""
         self.unfit.pop(shape, None)
+        if shape.watched:
+            self.terrain.unwatch(shape)
         shape.unfit = shape.blocked_by_root = shape.may_reserve = False
         waiting, shape.waiting = shape.waiting, {}
         for demand in waiting:
@@ -322,6 +359,8 @@ class NodeTable:
         shape.blocked_by_root = by_root
         shape.may_reserve = not by_root and not shape.required_node
         self.unfit[shape] = None
+        if not (by_root or shape.is_plain) or self.terrain.wary:
+            self.terrain.watch(shape)
 
     def wait_for(self, shape: Shape, demand: Demand) -> None:
         """Wake `demand` when `shape` may fit again."""
@@ -334,8 +373,22 @@ class NodeTable:
         usage = node.usage()
         return usage if self.sort.policy == "fair" else 1.0 - usage
 
+    def first_for(self, shape: Shape) -> Node | None:
+        """The first open node in order (score, then id) that suits the shape and has room for it."""
+        if shape.is_plain and not self.terrain.wary:
+            return self.first_fit(shape.items)
+        return self.terrain.first_fit(shape)
+
+    def lets(self, shape: Shape, node: Node) -> bool:
+        """Whether the node suits the shape, room apart."""
+        return self.terrain.misfit(shape.where, dict(shape.labels), node) is None
+
+    def suits(self, ask: Ask, node: Node, gone: Collection[Ask] = ()) -> bool:
+        """Whether the constraints of `ask` and of all that runs let it on the node, room apart, if `gone` were gone."""
+        return self.terrain.misfit(ask.spec.where, ask.spec.labels, node, gone) is None
+
     def first_fit(self, items: Items) -> Node | None:
-        """The first open node in order (score, then id) that has room for `items`."""
+        """The first open node in order (score, then id) that keeps nobody away and has room for `items`."""
         heap = self._refreshed()
         aside: list[tuple[float, str, int, Node]] = []
         found: Node | None = None
@@ -361,11 +414,6 @@ class NodeTable:
             heappush(heap, entry)
         return found
 
-    def in_order(self) -> Iterator[Node]:
-        """Every open node, in order. For rules that columns cannot answer."""
-        for _, _, _, node in sorted(e for e in self._refreshed() if e[3].entry is e):
-            yield node
-
     def every(self) -> list[Node]:
         """Every node by (score, id), open or not."""
         return sorted(self.nodes.values(), key=lambda n: (self.score(n), n.id))
@@ -375,7 +423,8 @@ class NodeTable:
         if self._changed:
             for node in self._changed:
                 node.changed = False
-                if node.schedulable and not node.reservations and self.nodes.get(node.id) is node:
+                is_common = node.schedulable and not node.reservations and not node.keeps_away
+                if is_common and self.nodes.get(node.id) is node:
                     self._pushes += 1
                     node.score = self.score(node)
                     entry = (node.score, node.id, self._pushes, node)
@@ -394,46 +443,6 @@ class NodeTable:
 
     def _scan(self, items: Items) -> Node | None:
         """First fit over all columns at once; the same answer as walking the heap to its end."""
-        self._sync_rows()
-        fits = self._open.copy()
-        for name, amount in items:
-            column = self._columns.get(name)
-            if column is None:
-                return None
-            np.logical_and(fits, column >= amount, out=fits)
-        rows = np.flatnonzero(fits)
-        if not len(rows):
-            return None
-        return self._rows[int(rows[np.argmin(self._scores[rows])])]
-
-    def _sync_rows(self) -> None:
-        if not self._rows_valid:
-            self._build_rows()
-        for node in self._stale_rows:
-            node.row_stale = False
-            if node.row >= 0 and self.nodes.get(node.id) is node:
-                self._write_row(node)
-        self._stale_rows.clear()
-
-    def _build_rows(self) -> None:
-        self._rows = sorted(self.nodes.values(), key=lambda n: n.id)
-        size = len(self._rows)
-        self._scores = np.zeros(size)
-        self._open = np.zeros(size, dtype=np.bool_)
-        names = sorted({n: None for node in self._rows for n in node.free})
-        self._columns = {n: np.zeros(size, dtype=np.int64) for n in names}
-        for i, node in enumerate(self._rows):
-            node.row = i
-            self._write_row(node)
-        self._rows_valid = True
-
-    def _write_row(self, node: Node) -> None:
-        row = node.row
-        self._scores[row] = self.score(node)
-        self._open[row] = node.is_open
-        for name, column in self._columns.items():
-            column[row] = max(min(node.free.get(name, 0), INT64_MAX), INT64_MIN)
-        for name in node.free:
-            if name not in self._columns:
-                column = self._columns[name] = np.zeros(len(self._rows), dtype=np.int64)
-                column[row] = max(min(node.free[name], INT64_MAX), INT64_MIN)
+        columns = self.columns
+        columns.sync()
+        return columns.first(columns.has_room(columns.common, items))

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from fairlead.core import claims, gangs, lives, quotas
-from fairlead.core.applications import NO_PRIORITY, Application, Ask, line_group
+from fairlead.core import claims, gangs, idle, lives, quotas, reserving, shaping
+from fairlead.core.admission import Admission
+from fairlead.core.applications import Application, Ask, line_group
+from fairlead.core.constraints import ANYWHERE
 from fairlead.core.consumption import Consumption
 from fairlead.core.decisions import (
     Allocated,
@@ -21,10 +23,14 @@ from fairlead.core.decisions import (
     Released,
 )
 from fairlead.core.demand import Demand, Shape, ShapeKey
+from fairlead.core.disruption import Disruption
 from fairlead.core.events import Cause
+from fairlead.core.idle import IdleWork
 from fairlead.core.lifecycle import State, Step
 from fairlead.core.nodes import Node, NodeTable
 from fairlead.core.queues import Queue
+from fairlead.core.reserving import Reserving
+from fairlead.core.retries import Retries
 from fairlead.core.specs import AskSpec, PartitionSpec
 from fairlead.core.timers import Timers
 from fairlead.core.trackers import Trackers, come_under_limits, decide_group
@@ -56,6 +62,14 @@ class Partition:
     reservations: int = 0
     holds: dict[Ask, None] = field(default_factory=dict)
     """Asks for which space is held while their victims leave, in the order of their preemptions."""
+    disruption: Disruption = field(default_factory=Disruption)
+    """What is remembered of work that was stopped for other work."""
+    retries: Retries = field(default_factory=Retries)
+    """Attempts that enter when their back-off is over."""
+    idle: IdleWork = field(default_factory=IdleWork)
+    """Asks that run on what others leave over."""
+    reserving: Reserving = field(default_factory=Reserving)
+    """Asks whose turn is kept, so that others of their queue wait."""
     swappable: dict[Queue, dict[Application, None]] = field(default_factory=dict)
     """By leaf, applications with placeholders in which some ask may replace one, as far as known."""
     homeless: dict[Application, None] = field(default_factory=dict)
@@ -70,6 +84,8 @@ class Partition:
     """The state of things (`change_stamp`) in which preemption last found nothing."""
     shares_stale: bool = False
     """Nodes came, went or changed since shares were measured: one look at the tree serves all of them."""
+    admission: Admission = field(default_factory=Admission)
+    """Priority classes and quotas by class; the cluster gives all its partitions the same."""
     ask_version: int = 0
     """Grows with every ask that starts to wait or changes its priority."""
 
@@ -96,11 +112,7 @@ class Partition:
 
     def shape(self, ask: Ask) -> Shape:
         """The shape of an ask; one object for all equal ones."""
-        key = (ask.items, ask.required_node)
-        found = self.shapes.get(key)
-        if found is None:
-            found = self.shapes[key] = Shape(key)
-        return found
+        return shaping.shape_of(self, ask)
 
     def demand_for(self, app: Application, shape: Shape, task_group: str) -> Demand:
         """The demand that asks of this shape and task group wait with: one for all to whom the same limits apply."""
@@ -110,8 +122,11 @@ class Partition:
 
     def new_ask(self, app: Application, spec: AskSpec) -> Ask:
         """Make an ask and put it in line."""
+        shaping.meet(self, spec.where)
         ask = Ask(app, spec, self.next_seq(), self.now_ms)
+        self.disruption.news += spec.attempt == 1
         app.asks[ask.key] = ask
+        self.admission.enter(ask)
         if ask.created_ms < app.submitted_ms:
             app.submitted_ms = ask.created_ms
         if spec.placeholder:
@@ -136,7 +151,12 @@ class Partition:
             come_under_limits(self, app)
             self.unseen[app] = None
         app.count_pending(ask)
-        app.join(ask, self.demand_for(app, shape, group), group)
+        if ask.spec.idle:
+            self.idle.join(ask)
+        else:
+            app.join(ask, self.demand_for(app, shape, group), group)
+            if queue.properties.wait_max_ms:
+                reserving.watch(self, ask)
         queue.add_pending(ask.items)
         self._priority_may_have_changed(app)
         queue.touch_app(app)
@@ -144,23 +164,24 @@ class Partition:
     def dequeue(self, ask: Ask, withdraw: bool = False) -> None:
         """`ask` waits no longer (its place in the books of the queues is the caller's business)."""
         app = ask.app
+        if self.reserving.of:
+            reserving.end(self, ask, why="it waits no longer")
         app.uncount_pending(ask)
-        if withdraw:
+        if ask.spec.idle:
+            self.idle.leave(ask)
+        elif withdraw:
             app.withdraw(ask)
         else:
             app.leave(ask)
         shape = ask.shape
         assert shape is not None
-        shape.pending -= 1
-        if not shape.pending:
-            self.shapes.pop(shape.key, None)
-            self.nodes.unfit.pop(shape, None)
-        if not app.batches or app.batches[0].key[0] != app.priority:
+        shaping.leave_shape(self, shape)
+        if not app.batches or app.batches[0].key[0] != app.priority or app.batches[0].key[3]:
             self._priority_may_have_changed(app)
         app.queue.touch_app(app)
 
     def _priority_may_have_changed(self, app: Application) -> None:
-        new = app.batches[0].key[0] if app.batches else NO_PRIORITY
+        new = app.highest_priority()
         if new != app.priority:
             old, app.priority = app.priority, new
             app.queue.change_priority(old, new)
@@ -168,8 +189,13 @@ class Partition:
     def change_priority(self, ask: Ask, priority: int) -> None:
         """Give a waiting ask another priority; the order changes at once."""
         app = ask.app
-        app.withdraw(ask)
         self.ask_version += 1
+        if ask.spec.idle:
+            self.idle.leave(ask)
+            ask.priority = priority
+            self.idle.join(ask)
+            return
+        app.withdraw(ask)
         ask.priority = priority
         if ask.reserved_on is not None:
             self.nodes.reserved_again[ask] = None
@@ -178,6 +204,8 @@ class Partition:
         app.join(ask, self.demand_for(app, ask.shape, group), group)
         self._priority_may_have_changed(app)
         app.queue.touch_app(app)
+        if app.queue in self.reserving.of:
+            reserving.wake(app.queue)
 
     def drop_ask(self, ask: Ask) -> None:
         """A waiting ask is withdrawn by its owner (or its application ended)."""
@@ -186,6 +214,7 @@ class Partition:
         claims.unhold(self, ask)
         claims.unreserve(self, ask)
         del ask.app.asks[ask.key]
+        self.admission.leave(ask)
         if ask.spec.placeholder:
             gangs.placeholder_withdrawn(ask)
 
@@ -195,9 +224,12 @@ class Partition:
         """A waiting ask gets this node."""
         claims.unhold(self, ask)
         self.dequeue(ask)
-        ask.app.queue.start(ask.items)
+        if ask.spec.idle:
+            idle.start(ask)
+        else:
+            ask.app.queue.start(ask.items)
         self.settle_on(ask, node)
-        self.out.append(Allocated(ask.app.id, ask.key, node.id))
+        self.out.append(Allocated(ask.app.id, ask.key, node.id, self.name))
         if ask.reserved_on is not None:
             claims.unreserve(self, ask)
         self.after_allocation(ask)
@@ -205,18 +237,22 @@ class Partition:
     def restore(self, ask: Ask, node: Node) -> None:
         """An allocation that exists already is taken into the books, over any limit if need be."""
         app = ask.app
-        if ask.spec.placeholder and ask.key not in app.asks:
-            gangs.placeholder_asked(ask)
+        shaping.meet(self, ask.spec.where)
+        if ask.key not in app.asks:
+            self.disruption.news += ask.spec.attempt == 1
+            self.admission.enter(ask)
+            if ask.spec.placeholder:
+                gangs.placeholder_asked(ask)
         app.asks[ask.key] = ask
         if ask.pending:
             claims.unhold(self, ask)
             claims.unreserve(self, ask)
             self.dequeue(ask, withdraw=True)
             app.queue.take_pending(ask.items)
-        app.queue.add_allocated(ask.items)
+        idle.payer(ask).add_allocated(ask.items)
         quotas.forced(self, app.queue)
         self.settle_on(ask, node)
-        self.out.append(Allocated(app.id, ask.key, node.id))
+        self.out.append(Allocated(app.id, ask.key, node.id, self.name))
         self.after_allocation(ask)
 
     def settle_on(self, ask: Ask, node: Node) -> None:
@@ -227,6 +263,11 @@ class Partition:
         ask.node = node
         ask.allocated_ms = self.now_ms
         node.take(ask)
+        if ask.spec.idle:
+            self.idle.settle(ask, node)
+        terrain = self.nodes.terrain
+        if terrain.counted or ask.spec.where is not ANYWHERE:
+            terrain.started(ask, node)
         self.nodes.touch(node)
         ask.app.count_allocated(ask)
         self.allocation_count += 1
@@ -257,34 +298,47 @@ class Partition:
         consumed.note_peak(app.allocated)
         consumed.note_end(ask, node, self.now_ms)
         node.give_back(ask)
+        terrain = self.nodes.terrain
+        if terrain.counted or ask.spec.where is not ANYWHERE:
+            terrain.ended(ask, node)
         ask.node = None
+        pays = app.queue
+        if ask.spec.idle:
+            self.idle.end(ask, node)
+            pays = idle.payer(ask)
         if ask.evict_cause is not None:
             if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
-                app.queue.add_preempting(ask.items, -1)
+                pays.add_preempting(ask.items, -1)
             ask.evict_cause = None
         app.uncount_allocated(ask)
-        app.queue.take_allocated(ask.items)
+        pays.take_allocated(ask.items)
         if app.pending_count:
             app.queue.touch_app(app)
         self.released_count += 1
         self.books_version += 1
         self.nodes.gained(node)
         del app.asks[ask.key]
+        self.admission.leave(ask)
         if ask.spec.placeholder and not replaced:
             gangs.placeholder_ended(self, ask)
 
     def resize(self, ask: Ask, spec: AskSpec) -> None:
         """An ask or allocation changes its size in place; a running one may go over any limit."""
         old, new = ask.items, spec.resources.items
+        self.admission.resized(ask, old, new)
         app, queue = ask.app, ask.app.queue
         # Only the amount can change: what else the report says is not what it was submitted with.
         spec = replace(ask.spec, resources=spec.resources)
         if ask.pending:
+            claims.unhold(self, ask)
             claims.unreserve(self, ask)
+            kept = self.reserving.take(ask)
             self.dequeue(ask, withdraw=True)
             queue.take_pending(old)
             ask.spec, ask.items = spec, new
             self.enqueue(ask)
+            if kept is not None:
+                self.reserving.put(ask, kept)
             if spec.task_group:
                 gangs.look_again(self, app)
             return
@@ -294,6 +348,7 @@ class Partition:
             gangs.wait_again(self, ask)
             return
         ask.spec, ask.items = spec, new
+        queue = idle.payer(ask)
         if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
             queue.add_preempting(old, -1)
             queue.add_preempting(new)
@@ -315,15 +370,25 @@ class Partition:
         self.books_version += 1
         self.nodes.gained(ask.node)
 
-    def evict(self, ask: Ask, cause: Cause, on_behalf_of: str = "", rule: str = "", message: str = "") -> None:
+    def evict(
+        self,
+        ask: Ask,
+        cause: Cause,
+        on_behalf_of: str = "",
+        rule: str = "",
+        message: str = "",
+        violates: tuple[str, ...] = (),
+    ) -> None:
         """Tell the outside to stop an allocation; it stays in the books until that is confirmed."""
         assert ask.node is not None
         ask.evict_cause = cause
         if ask.spec.placeholder:
             gangs.placeholder_told_to_go(ask)
         if cause is Cause.PREEMPTED_BY_SCHEDULER:
-            ask.app.queue.add_preempting(ask.items)
-        self.out.append(Evict(ask.app.id, ask.key, ask.node.id, cause, on_behalf_of, rule, message))
+            idle.payer(ask).add_preempting(ask.items)
+        where = (ask.app.id, ask.key, ask.node.id)
+        self.out.append(Evict(*where, cause, on_behalf_of, rule, message, violates, self.name))
+        self.nodes.since_search[ask.node] = None
         self.books_version += 1
 
     def release(self, ask: Ask, cause: Cause, message: str = "", echo: bool = True) -> None:
@@ -332,7 +397,7 @@ class Partition:
         node = ask.node.id
         self.end_allocation(ask)
         if echo:
-            self.out.append(Released(ask.app.id, ask.key, node, cause, message))
+            self.out.append(Released(ask.app.id, ask.key, node, cause, message, self.name))
 
     # -- queues ---------------------------------------------------------------------------------------------------
 
@@ -357,7 +422,9 @@ class Partition:
         """The sum of the nodes is the root's maximum; every share is measured anew before it is next compared."""
         self.root.max = dict(self.nodes.total) if self.nodes.nodes else None
         self.shares_stale = True
+        self.disruption.capacity_changed()
         self.root.loosened()
+        self.reserving.overdue |= self.reserving.bounded
 
     def reshare(self) -> None:
         """What shares are measured against has changed: every queue finds its place again."""

@@ -11,14 +11,14 @@ from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from typing import Any
 
-from fairlead.core import events, reasons, specs
+from fairlead.core import constraints, events, reasons, specs
 from fairlead.core.resources import Limits, Resources
 
 TAG = "$"
 
 _CLASSES: dict[str, type[Any]] = {
     name: cls
-    for module in (specs, reasons, events)
+    for module in (constraints, specs, reasons, events)
     for name, cls in sorted(vars(module).items())
     if isinstance(cls, type) and is_dataclass(cls)
 }

@@ -22,9 +22,14 @@ PRIORITY_POLICY = "priority.policy"
 PRIORITY_OFFSET = "priority.offset"
 PREEMPTION_POLICY = "preemption.policy"
 PREEMPTION_DELAY = "preemption.delay"
+MIN_RUNTIME = "preemption.min.runtime"
+EVICTIONS_MAX = "preemption.evictions.max"
 QUOTA_PREEMPTION_DELAY = "quota.preemption.delay"
 QUOTA_PREEMPTION_DELAY_1_8 = "preemption.quota.delay"
 """How YuniKorn 1.8 writes it; the newer name wins where both are given."""
+RESOURCE_GROUP = "resource.group"
+WAIT_MAX = "wait.max"
+BACKFILL = "backfill"
 
 DEFAULT_DELAY_MS = 30_000
 
@@ -97,6 +102,7 @@ class PropertyRule:
     allowed: str
     """What may be written, for people."""
     leaf_only: bool = False
+    parent_only: bool = False
 
 
 _POLICIES = {"default": "default", "fence": "fence", "disabled": "disabled"}
@@ -136,11 +142,30 @@ RULES: tuple[PropertyRule, ...] = (
     PropertyRule(
         PREEMPTION_DELAY, "preemption_delay_ms", parse_duration_ms, DEFAULT_DELAY_MS, _DURATION_TEXT, leaf_only=True
     ),
+    PropertyRule(MIN_RUNTIME, "preemption_min_runtime_ms", parse_duration_ms, 0, _DURATION_TEXT),
+    PropertyRule(EVICTIONS_MAX, "preemption_evictions_max", _count, None, "a whole number, 0 or more"),
     PropertyRule(QUOTA_PREEMPTION_DELAY, "quota_preemption_delay_ms", parse_duration_ms, 0, _DURATION_TEXT),
     PropertyRule(QUOTA_PREEMPTION_DELAY_1_8, "quota_preemption_delay_ms", parse_duration_ms, 0, _DURATION_TEXT),
     PropertyRule(BACKOFF, "backoff_threshold", _count, 0, "a whole number, 0 or more", leaf_only=True),
     PropertyRule(
         BACKOFF_DELAY, "backoff_delay_ms", parse_duration_ms, DEFAULT_DELAY_MS, _DURATION_TEXT, leaf_only=True
+    ),
+    PropertyRule(
+        RESOURCE_GROUP,
+        "resource_group",
+        _choice({"true": True, "false": False}, any_case=True),
+        False,
+        "true or false",
+        parent_only=True,
+    ),
+    PropertyRule(WAIT_MAX, "wait_max_ms", parse_duration_ms, 0, _DURATION_TEXT, leaf_only=True),
+    PropertyRule(
+        BACKFILL,
+        "easy_backfill",
+        _choice({"free": False, "easy": True}, any_case=True),
+        False,
+        "free or easy",
+        leaf_only=True,
     ),
 )
 """Every known key. A new one needs a row here and a field in `QueueProperties`."""
@@ -162,11 +187,21 @@ class QueueProperties:
     preemption_policy: str = "default"
     """`default`, `fence` (victims for work inside are looked for inside) or `disabled` (no victims from here)."""
     preemption_delay_ms: int = DEFAULT_DELAY_MS
+    preemption_min_runtime_ms: int = 0
+    """Work that has run for less is no victim."""
+    preemption_evictions_max: int | None = None
+    """So much work of the queue and below is stopped for other work within an hour at most; None: no bound."""
     quota_preemption_delay_ms: int = 0
     """0 is off."""
     backoff_threshold: int = 0
     """After so many asks in a row that fit nowhere the application rests; 0 is off."""
     backoff_delay_ms: int = DEFAULT_DELAY_MS
+    resource_group: bool = False
+    """Idle work of the leaves below borrows in this queue; it is not passed on to parents below."""
+    wait_max_ms: int = 0
+    """Work that waited so long has its turn kept; 0 is off."""
+    easy_backfill: bool = False
+    """Work that is held back by a kept turn may start where it cannot delay it."""
     raw: Mapping[str, str] = field(default_factory=dict)
     """The map it was read from, unknown keys included."""
 
@@ -176,7 +211,7 @@ class QueueProperties:
         values: dict[str, object] = {} if leaf else {"sort_policy": "fair"}
         for key, text in mapping.items():
             rule = KNOWN.get(key)
-            if rule is None or (rule.leaf_only and not leaf):
+            if rule is None or (rule.leaf_only and not leaf) or (rule.parent_only and leaf):
                 continue
             if key == QUOTA_PREEMPTION_DELAY_1_8 and QUOTA_PREEMPTION_DELAY in mapping:
                 continue
@@ -207,6 +242,8 @@ def inherited(parent: Mapping[str, str], child: Mapping[str, str]) -> dict[str, 
             merged[key] = "0"
         elif key == PREEMPTION_POLICY:
             merged[key] = "disabled" if text.lower() == "disabled" else "default"
+        elif key == RESOURCE_GROUP:
+            continue
         else:
             merged[key] = text
     merged.update(child)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from fairlead.core.quantities import format_amounts
+from fairlead.core.suitability import filters_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,8 @@ class NoNodeHasRoom(Reason):
     nodes: int
     held: Mapping[str, int] = field(default_factory=dict)
     """What is free on that node but held for a preemptor."""
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    """Open nodes that do not suit it, by the first filter that keeps it off; not among `open_nodes`."""
 
     def sentence(self) -> str:
         """One plain sentence."""
@@ -93,7 +96,24 @@ class NoNodeHasRoom(Reason):
         held = f", {format_amounts(dict(self.held))} held for a preemptor" if self.held else ""
         closest = "" if self.open_nodes == 1 else f" (closest of {self.open_nodes} open nodes)"
         free = f"{self.node} has {_only(self.free, short)} free{held}{closest}"
-        return f"needs {_only(self.needed, short)} on one node; {free}"
+        others = f"; others do not suit it: {filters_in_words(self.excluded)}" if self.excluded else ""
+        return f"needs {_only(self.needed, short)} on one node; {free}{others}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoNodeSuits(Reason):
+    """Whatever is free: every open node is one that it may not run on."""
+
+    code: ClassVar[str] = "no-node-suits"
+    needed: Mapping[str, int]
+    excluded: Mapping[str, int]
+    """How many open nodes each filter keeps it off, the first filter counts: `selector`, `taint`, `ports`, `affinity`,
+    `anti-affinity`, `repelled` (by the anti-affinity of running work), `spread`."""
+    nodes: int
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return f"none of {self.nodes} nodes suits it: {filters_in_words(self.excluded)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +145,78 @@ class QueueFull(Reason):
             f"needs {format_amounts(dict(self.needed))}; queue {self.queue} has {format_amounts(dict(self.free))} left "
             f"of its maximum {format_amounts(dict(self.max))}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePromised(Reason):
+    """A queue has room under its maximum, but that is promised to asks for which others were told to stop."""
+
+    code: ClassVar[str] = "queue-promised"
+    queue: str
+    needed: Mapping[str, int]
+    free: Mapping[str, int]
+    """What is left under the queue's maximum, promised or not."""
+    promised_to: tuple[str, ...]
+    """`application/key` of each ask for which space is held."""
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return (
+            f"needs {format_amounts(dict(self.needed))}; what queue {self.queue} has left of its maximum, "
+            f"{format_amounts(dict(self.free))}, is promised to {', '.join(self.promised_to)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LimitPromised(Reason):
+    """A user or group has room under its limit, but that is promised to asks for which others were told to stop."""
+
+    code: ClassVar[str] = "limit-promised"
+    kind: str
+    name: str
+    queue: str
+    needed: Mapping[str, int]
+    free: Mapping[str, int]
+    promised_to: tuple[str, ...]
+    """`application/key` of each ask for which space is held."""
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return (
+            f"needs {format_amounts(dict(self.needed))}; what {self.kind} {self.name} has left of the limit in "
+            f"{self.queue}, {format_amounts(dict(self.free))}, is promised to {', '.join(self.promised_to)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NeverPreempts(Reason):
+    """It goes ahead of lower priorities but nobody is stopped for it."""
+
+    code: ClassVar[str] = "never-preempts"
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return "it may not cause other work to stop; it starts when there is room"
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionDoesNotHelp(Reason):
+    """There is no work that may be stopped and whose going would make it fit."""
+
+    code: ClassVar[str] = "preemption-does-not-help"
+    priority: int
+    below: int
+    """How much running work stands below it, as far as it may look for victims."""
+    spared: int
+    """How much of that may not be stopped now: it has not run for long, or it was stopped for the same ask before."""
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        if not self.below:
+            return f"no running work that it may stop stands below its priority {self.priority}"
+        spared = f", {self.spared} of which are spared for now" if self.spared else ""
+        works = "1 work stands" if self.below == 1 else f"{self.below} works stand"
+        return f"{works} below its priority {self.priority}{spared}; stopping them would not make it fit on any node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +353,45 @@ class BackedOff(Reason):
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptHeldBack(Reason):
+    """The attempt before it was broken off or failed; it enters when its back-off is over."""
+
+    code: ClassVar[str] = "attempt-held-back"
+    key: str
+    attempt: int
+    most: int
+    """Attempts at most, the first one included."""
+    due_ms: int
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return f"attempt {self.attempt} of at most {self.most} enters at {self.due_ms} ms, after its back-off"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldForReservation(Reason):
+    """Another ask has a reservation in its queue (for idle work: in its resource group), and it waits until that runs.
+    """
+
+    code: ClassVar[str] = "held-for-reservation"
+    queue: str
+    reserved_for: str
+    """`application/key` of the ask with the reservation."""
+    priority: int
+    """That ask's."""
+    since_ms: int
+    who: str
+    """Who switched it on; empty: nobody, it has waited as long as its queue allows."""
+    why: str
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        by = f"switched on by {self.who}" if self.who else "given by itself"
+        why = f": {self.why}" if self.why else ""
+        return f"waits until {self.reserved_for} runs, which has a reservation in {self.queue} ({by}{why})"
+
+
+@dataclass(frozen=True, slots=True)
 class NextInLine(Reason):
     """It fits; the scheduler has not come to it yet."""
 
@@ -300,6 +431,77 @@ class SubmitDenied(Reason):
         return (
             f"{self.user} may not submit to {self.queue}: no access list there or above it names {self.user} or one of "
             f"the groups {groups or '(none)'}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownPriorityClass(Reason):
+    """There is no priority class of that name."""
+
+    code: ClassVar[str] = "unknown-priority-class"
+    name: str
+    known: tuple[str, ...]
+    """The names of all classes, highest value first."""
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        more = ", ..." if len(self.known) > 8 else ""
+        return f"there is no priority class {self.name}; there are {', '.join(self.known[:8])}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityMismatch(Reason):
+    """A priority was given beside a class that has another value."""
+
+    code: ClassVar[str] = "priority-mismatch"
+    name: str
+    """The priority class."""
+    value: int
+    priority: int
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return (
+            f"priority class {self.name} stands for {self.value}, and the priority {self.priority} was given too; "
+            "leave one of the two out"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaExceeded(Reason):
+    """A quota by priority class has no room for it; this is known when it is submitted, and it does not wait."""
+
+    code: ClassVar[str] = "quota-exceeded"
+    quota: str
+    queue: str
+    """The queue whose quota it is."""
+    needed: Mapping[str, int]
+    used: Mapping[str, int]
+    """What has been admitted under the quota, whether it waits or runs."""
+    max: Mapping[str, int]
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return (
+            f"needs {format_amounts(dict(self.needed))}; quota {self.quota} of queue {self.queue} has "
+            f"{format_amounts(dict(self.used))} in use of {format_amounts(dict(self.max))}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClassNotAllowed(Reason):
+    """Its priority class is limited, and no quota by class selects it in that queue."""
+
+    code: ClassVar[str] = "class-not-allowed"
+    name: str
+    """The priority class."""
+    queue: str
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        return (
+            f"priority class {self.name} is limited: it may be used only where a quota selects it, and none of "
+            f"{self.queue} or above does"
         )
 
 

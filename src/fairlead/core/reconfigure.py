@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core import lives, quotas
+from fairlead.core import idle, lives, quotas, reserving
 from fairlead.core.applications import NO_PRIORITY
-from fairlead.core.decisions import AskRejected, Configured
+from fairlead.core.decisions import AskRejected, Configured, DeclarationChanged
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import ENDED, TRANSITIONS, Step
 from fairlead.core.partition import Partition
@@ -39,6 +39,8 @@ def configure(cluster: Cluster, spec: ClusterSpec) -> None:
     named = {part.name for part in spec.partitions}
     for name in [name for name in cluster.partitions if name not in named]:
         _remove_partition(cluster, cluster.partitions[name])
+    for kind, name, change in cluster.admission.configure(spec, cluster.partitions.values()):
+        cluster.out.append(DeclarationChanged(kind, name, change))
     cluster.checksum, cluster.text = spec.checksum, spec.text
     cluster.out.append(Configured(spec.checksum))
 
@@ -78,6 +80,7 @@ def says_leaf(spec: QueueSpec) -> bool:
 def _add_partition(cluster: Cluster, spec: PartitionSpec) -> None:
     root = Queue("root", None, cluster.next_seq(), leaf=False, managed=True)
     partition = Partition(spec, root, cluster.timers, cluster.out, cluster.next_seq, cluster.now_ms)
+    partition.admission = cluster.admission
     cluster.partitions[spec.name] = partition
     partition.queue_changed(root, "added")
     _derive(root, spec.root)
@@ -87,13 +90,18 @@ def _add_partition(cluster: Cluster, spec: PartitionSpec) -> None:
 def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
     held_to = quotas.terms(partition.root)
     partition.spec = spec
+    idle.uncount(partition)
     partition.nodes.resort(spec.node_sort)
     _derive(partition.root, spec.root)
     _apply_children(partition, partition.root, spec.root)
+    idle.recount(partition)
+    reserving.watch_all(partition)
     recount_priorities(partition.root)
     partition.reshare()
     partition.books_version += 1
     limits_changed(partition)
+    partition.disruption.capacity_changed()
+    partition.disruption.keep_anew()
     quotas.rearm(partition, held_to)
     partition.wake_all()
 
@@ -111,7 +119,7 @@ def _fail(partition: Partition, app: Application) -> None:
     reason = Refused(f"partition {partition.name} was removed from the configuration")
     for ask in app.waiting_asks():
         partition.drop_ask(ask)
-        partition.out.append(AskRejected(app.id, ask.key, reason))
+        partition.out.append(AskRejected(app.id, ask.key, reason, partition.name))
     for ask in app.allocated_asks():
         partition.release(ask, Cause.STOPPED_BY_RM, PARTITION_REMOVED)
     app.message = PARTITION_REMOVED

@@ -228,6 +228,11 @@ class AskSpec:
     first_key: str = ""
     """The key of the first attempt when this is a further one; else nothing."""
 
+    def __post_init__(self) -> None:
+        # One object stands for "anywhere", however it was read: that is asked for often.
+        if self.where is not ANYWHERE and self.where == ANYWHERE:
+            object.__setattr__(self, "where", ANYWHERE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSpec:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core import gangs
+from fairlead.core import gangs, idle, reserving
 from fairlead.core.applications import Application, Ask, line_group
 from fairlead.core.cluster import Cluster
 from fairlead.core.consumption import Consumption
+from fairlead.core.disruption import Disruption
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import State
 from fairlead.core.nodes import Node
@@ -21,6 +22,7 @@ from fairlead.core.plain import from_plain, to_plain
 from fairlead.core.properties import QueueProperties
 from fairlead.core.queues import Queue, QueueState
 from fairlead.core.reconfigure import recount_priorities
+from fairlead.core.retries import Retries
 from fairlead.core.task_groups import TaskGroup
 from fairlead.core.timers import Timer
 
@@ -38,6 +40,7 @@ ASK_STATE = (
     "attempted",
     "scale_up_reported",
     "stood_in_ms",
+    "checkpoint_ms",
 )
 ASK_OTHER = frozenset(
     {
@@ -140,6 +143,8 @@ NODE_OTHER = frozenset(
         "spec",
         "seq",
         "attributes",
+        "labels",
+        "keeps_away",
         "schedulable",
         "available",
         "free",
@@ -168,6 +173,7 @@ PARTITION_STATE = (
 )
 PARTITION_OTHER = frozenset(
     {
+        "admission",
         "spec",
         "root",
         "timers",
@@ -182,6 +188,10 @@ PARTITION_OTHER = frozenset(
         "trackers",
         "unseen",
         "holds",
+        "disruption",
+        "retries",
+        "idle",
+        "reserving",
         "swappable",
         "homeless",
         "homeless_at",
@@ -203,6 +213,7 @@ def dump_cluster(cluster: Cluster) -> dict[str, Any]:
         "checksum": cluster.checksum,
         "text": cluster.text,
         "seq": cluster.last_seq,
+        "admission": cluster.admission.dump(),
         "timers": [list(t) for t in cluster.timers.pending()],
         "partitions": [_dump_partition(p) for p in cluster.partitions.values()],
     }
@@ -219,6 +230,10 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
         "ended": [[key, _dump_application(a)] for key, a in partition.ended.items()],
         "rejected": [_dump_application(a) for a in partition.rejected.values()],
         "holds": [_name(a) for a in partition.holds],
+        "disruption": partition.disruption.dump(),
+        "retries": partition.retries.dump(),
+        "reserving": partition.reserving.dump(),
+        "label_keys": list(partition.nodes.terrain.label_keys),
     }
 
 
@@ -304,6 +319,7 @@ def load_cluster(state: dict[str, Any]) -> Cluster:
     cluster.now_ms, cluster.started_ms = state["now_ms"], state["started_ms"]
     cluster.checksum, cluster.text = state["checksum"], state["text"]
     cluster.restore_seq(state["seq"])
+    cluster.admission.load(state.get("admission"))
     cluster.timers.restore([Timer(*t) for t in state["timers"]])
     for part in state["partitions"]:
         _load_partition(cluster, part)
@@ -318,6 +334,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     root = next(iter(queues.values()))
     spec = from_plain(state["spec"])
     partition = Partition(spec, root, cluster.timers, cluster.out, cluster.next_seq, cluster.now_ms)
+    partition.admission = cluster.admission
     cluster.partitions[partition.name] = partition
     for row in state["nodes"]:
         partition.nodes.add(_load_node(row))
@@ -329,15 +346,21 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
         if partition.trackers is not None:
             partition.trackers.join(app)
         asks |= {(app.id, key): ask for key, ask in app.asks.items()}
+        for ask in app.asks.values():
+            partition.admission.enter(ask)
     for key, row in state["ended"]:
         partition.ended[key] = _load_application(row, queues.get(row["queue"]) or _gone(row["queue"]))
     for row in state["rejected"]:
         app = _load_application(row, queues.get(row["queue"]) or _gone(row["queue"]))
         partition.rejected[app.id] = app
+    partition.nodes.terrain.label_keys = dict.fromkeys(state["label_keys"])
     _link(partition, state, asks)
     for name in PARTITION_STATE:
         setattr(partition, name, state[name])
     partition.preempt_tried = tuple(state["preempt_tried"]) if state["preempt_tried"] else None
+    partition.disruption = Disruption.load(state["disruption"], partition.holds)
+    partition.retries = Retries.load(state["retries"])
+    reserving.load(partition, state["reserving"])
     recount_priorities(root)
     partition.reshare()
     partition.wake_all()
@@ -422,10 +445,12 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
         ask.bound_for = nodes[row["bound_for"]] if row["bound_for"] else None
         ask.app.swapping += ask.replaces is not None and not ask.spec.placeholder
         if ask.node is not None:
+            partition.nodes.terrain.started(ask, ask.node)
             ask.app.count_allocated(ask)
         if ask.pending:
             _put_in_line(partition, ask)
     partition.holds = {asks[app, key]: None for app, key in state["holds"]}
+    idle.load(partition)
     for app in partition.applications.values():
         gangs.look_again(partition, app)
 
@@ -439,5 +464,8 @@ def _put_in_line(partition: Partition, ask: Ask) -> None:
     group = line_group(ask)
     if app.limit_group is None:
         partition.unseen[app] = None
+    if ask.spec.idle:
+        partition.idle.join(ask)
+        return
     app.join(ask, partition.demand_for(app, shape, group), group)
-    app.priority = app.batches[0].key[0]
+    app.priority = app.highest_priority()

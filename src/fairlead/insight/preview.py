@@ -14,7 +14,16 @@ from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import Any
 
-from fairlead.core.decisions import Allocated, ConfigurationRejected, Decision, Evict, QueueChanged
+from fairlead.core.admission import BUDGET, CLASS, QUOTA
+from fairlead.core.cluster import Cluster
+from fairlead.core.decisions import (
+    Allocated,
+    ConfigurationRejected,
+    Decision,
+    DeclarationChanged,
+    Evict,
+    QueueChanged,
+)
 from fairlead.core.events import Configure
 from fairlead.core.partition import Partition
 from fairlead.core.plain import TAG, to_plain
@@ -55,6 +64,16 @@ class QueueDiff:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredDiff:
+    """One priority class, quota or budget (`what`) that is `added`, `changed` or `removed`."""
+
+    what: str
+    name: str
+    kind: str
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class OverLimit:
     """A queue, user or group that would use more than the new file lets it (that alone takes nothing back)."""
 
@@ -92,6 +111,8 @@ class ConfigDiff:
     refused: Reason | None = None
     partitions_added: tuple[str, ...] = ()
     partitions_removed: tuple[str, ...] = ()
+    declared: tuple[DeclaredDiff, ...] = ()
+    """Priority classes, quotas by class and disruption budgets that differ."""
     settings: dict[str, tuple[Change, ...]] = field(default_factory=dict)
     """By partition: placement rules, order of nodes, preemption and other settings that differ."""
     queues: tuple[QueueDiff, ...] = ()
@@ -129,6 +150,7 @@ def preview_of(state: dict[str, Any], new: ClusterSpec) -> ConfigDiff:
             return ConfigDiff(refused=decision.reason)
     old_parts, new_parts = before.cluster.partitions, after.cluster.partitions
     both = [name for name in old_parts if name in new_parts]
+    declared = tuple(_declared(before.cluster, decisions, after.cluster))
     queues = [diff for name in both for diff in _queue_diffs(old_parts[name], new_parts[name], decisions)]
     over = [found for name in both for found in _newly_over(old_parts[name], new_parts[name])]
     settings = {name: tuple(_settings(old_parts[name], new_parts[name])) for name in both}
@@ -137,6 +159,7 @@ def preview_of(state: dict[str, Any], new: ClusterSpec) -> ConfigDiff:
     return ConfigDiff(
         partitions_added=tuple(name for name in new_parts if name not in old_parts),
         partitions_removed=tuple(name for name in old_parts if name not in new_parts),
+        declared=declared,
         settings={name: changes for name, changes in settings.items() if changes},
         queues=tuple(queues),
         over=tuple(over),
@@ -146,6 +169,32 @@ def preview_of(state: dict[str, Any], new: ClusterSpec) -> ConfigDiff:
         would_be_evicted=evicted,
         would_fail=tuple((n, app) for n, part in old_parts.items() if n not in new_parts for app in part.applications),
     )
+
+
+# -- what is declared for the whole cluster -----------------------------------------------------------------------
+
+
+def _declared(old: Cluster, decisions: Iterable[Decision], new: Cluster) -> Iterator[DeclaredDiff]:
+    was, now = _specs(old), _specs(new)
+    for d in decisions:
+        if isinstance(d, DeclarationChanged):
+            before, after = was.get((d.kind, d.name)), now.get((d.kind, d.name))
+            yield DeclaredDiff(d.kind, d.name, d.change, tuple(_spec_changes(before, after)))
+
+
+def _specs(cluster: Cluster) -> dict[tuple[str, str], Any]:
+    admission = cluster.admission
+    found: dict[tuple[str, str], Any] = {(CLASS, spec.name): spec for spec in admission.classes}
+    found |= {(QUOTA, quota.spec.name): quota.spec for quota in admission.quotas}
+    return found | {(BUDGET, spec.name): spec for spec in admission.budgets}
+
+
+def _spec_changes(old: Any, new: Any) -> Iterator[Change]:
+    for f in fields(new if new is not None else old) if new is not None or old is not None else ():
+        sides = [None if spec is None else getattr(spec, f.name) for spec in (old, new)]
+        shown = [without_tags(to_plain(side)) for side in sides]
+        if f.name != "name" and sides[0] != sides[1] and any(each not in (None, "", [], {}, False) for each in shown):
+            yield Change(f.name, *shown)
 
 
 # -- queues -------------------------------------------------------------------------------------------------------

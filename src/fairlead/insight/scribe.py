@@ -82,7 +82,8 @@ class Scribe:
 
     def __init__(self, scheduler: Scheduler) -> None:
         """`scheduler`: the books as they are before the first entry that is told."""
-        self.apps: dict[str, AppNote] = {}
+        self.apps: dict[tuple[str, str], AppNote] = {}
+        """By partition and id: two partitions may have applications of the same name."""
         self.around = Surroundings()
         self._fresh: list[tuple[AppNote, AskNote]] = []
         self._out: list[Record] = []
@@ -95,7 +96,7 @@ class Scribe:
     def _begin_with(self, partition: Partition) -> None:
         self.around.begin_with(partition)
         for app in partition.applications.values():
-            note = self.apps[app.id] = AppNote(app.id, partition.name, app.queue.path, app.user)
+            note = self.apps[partition.name, app.id] = AppNote(app.id, partition.name, app.queue.path, app.user)
             note.group = app.allowance.group if app.allowance is not None and app.tracked else ""
             note.asks = {a.key: AskNote(a.key, a.items, a.node.id if a.node else "") for a in app.asks.values()}
 
@@ -142,8 +143,8 @@ class Scribe:
 
     def _submitted(self, event: e.AddApplication, _: Sequence[Decision]) -> None:
         spec = event.application
-        if spec.id not in self.apps:
-            note = self.apps[spec.id] = AppNote(spec.id, spec.partition, "", spec.user)
+        if (spec.partition, spec.id) not in self.apps:
+            note = self.apps[spec.partition, spec.id] = AppNote(spec.id, spec.partition, "", spec.user)
             self._app(note, Change.ADD, Detail.APP_NEW)
 
     def _asked(self, event: e.AddAsks, decisions: Sequence[Decision]) -> list[tuple[AppNote, AskNote]]:
@@ -151,7 +152,7 @@ class Scribe:
         refused = {(x.application, x.key) for x in decisions if isinstance(x, d.AskRejected)}
         new: list[tuple[AppNote, AskNote]] = []
         for spec in event.asks:
-            app = self.apps.get(spec.application)
+            app = self.apps.get((event.partition, spec.application))
             if app is None or TAG_FOREIGN in spec.tags or (spec.application, spec.key) in refused:
                 continue
             known = app.asks.get(spec.key)
@@ -171,7 +172,7 @@ class Scribe:
             self._usage(Change.ADD, app, items)
 
     def _release(self, event: e.Release, _: Sequence[Decision]) -> None:
-        app = self.apps.get(event.application)
+        app = self.apps.get((event.partition, event.application))
         if app is None:
             return
         ended = [app.asks[event.key]] if event.key in app.asks else [] if event.key else list(app.asks.values())
@@ -184,7 +185,7 @@ class Scribe:
     # -- decisions about asks -------------------------------------------------------------------------------------
 
     def _known(self, x: Any) -> tuple[AppNote, AskNote] | None:
-        app = self.apps.get(x.application)
+        app = self.apps.get((x.partition, x.application))
         ask = app.asks.get(x.key) if app is not None else None
         return (app, ask) if app is not None and ask is not None else None
 
@@ -214,6 +215,19 @@ class Scribe:
             app.group = live.allowance.group
             self._user_group(Change.SET, Detail.UG_APP_LINK, app.group, app.id, app)
 
+    def _retried(self, x: d.Retried) -> None:
+        """A further attempt is an ask that nobody reported: it is known from now on."""
+        app = self.apps.get((x.partition, x.application))
+        partition = self._books.cluster.partitions.get(app.partition) if app is not None else None
+        live = partition.applications.get(x.application) if partition is not None else None
+        if app is None or partition is None or live is None:
+            return
+        coming, ask = partition.retries.get(x.application, x.new_key), live.asks.get(x.new_key)
+        if coming is not None or ask is not None:
+            items = coming.spec.resources.items if coming is not None else ask.items if ask is not None else ()
+            note = app.asks[x.new_key] = AskNote(x.new_key, items)
+            self._app(app, Change.ADD, Detail.APP_REQUEST, note)
+
     def _released(self, x: d.Released) -> None:
         known = self._known(x)
         if known is None:
@@ -235,7 +249,7 @@ class Scribe:
             self._request(app, ask, f"Preempted by Quota change enforcement process in {app.queue}")
         elif x.cause is Cause.PREEMPTED_BY_SCHEDULER:
             other, _, key = x.on_behalf_of.rpartition("/")
-            by = self.apps.get(other or key)
+            by = self.apps.get((x.partition, other or key))
             queue = by.queue if by is not None else ""
             self._request(app, ask, f"Preempted by {key} from application {other or key} in {queue}")
         elif x.cause is Cause.TIMEOUT and x.on_behalf_of in app.asks:
@@ -255,7 +269,7 @@ class Scribe:
     # -- decisions about applications and queues ------------------------------------------------------------------
 
     def _accepted(self, x: d.ApplicationAccepted) -> None:
-        app = self.apps.get(x.id)
+        app = self.apps.get((x.partition, x.id))
         if app is not None:
             app.queue = x.queue
             self._queue_app(Change.ADD, app)
@@ -263,12 +277,12 @@ class Scribe:
     def _rejected(self, x: d.ApplicationRejected) -> None:
         text = x.reason.sentence()
         self._out.append(Record(self._at_ms, Type.APP, Change.SET, Detail.APP_REJECT, x.id, "", text, owner=x.id))
-        note = self.apps.get(x.id)
+        note = self.apps.get((x.partition, x.id))
         if note is not None and not note.queue:
-            del self.apps[x.id]
+            del self.apps[x.partition, x.id]
 
     def _changed(self, x: d.ApplicationChanged) -> None:
-        app = self.apps.get(x.id)
+        app = self.apps.get((x.partition, x.id))
         leaves = app is not None and x.state in GONE
         if app is not None and leaves:
             for ask in [a for a in app.asks.values() if not a.node]:
@@ -282,10 +296,10 @@ class Scribe:
                 self._user_group(Change.REMOVE, Detail.UG_APP_LINK, app.group, app.id, app)
             self._queue_app(Change.REMOVE, app)
             self._app(app, Change.REMOVE, Detail.NONE)
-            del self.apps[app.id]
+            del self.apps[x.partition, app.id]
 
     def _moved(self, x: d.ApplicationMoved) -> None:
-        app = self.apps.get(x.id)
+        app = self.apps.get((x.partition, x.id))
         if app is None:
             return
         total: Book = {}
@@ -356,6 +370,7 @@ _EVENTS: dict[type, Callable[[Scribe, Any, Sequence[Any]], list[tuple[AppNote, A
 _DECISIONS: dict[type, Callable[[Scribe, Any], None]] = {
     d.Allocated: Scribe._allocated,
     d.Released: Scribe._released,
+    d.Retried: Scribe._retried,
     d.Evict: Scribe._evict,
     d.Reserved: Scribe._reserved,
     d.Unreserved: Scribe._reserved,

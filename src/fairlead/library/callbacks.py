@@ -23,6 +23,7 @@ from fairlead.core.decisions import (
     NodeAccepted,
     NodeRejected,
     Released,
+    Retried,
 )
 
 
@@ -45,6 +46,8 @@ class AllocationResponse:
     """Stop these, and confirm each with a `Release` of the same cause."""
     released: tuple[Released, ...] = ()
     """These are no longer in the books; there is nothing to confirm."""
+    retried: tuple[Retried, ...] = ()
+    """These come back as an ask with another key, which nobody has to submit."""
     rejected: tuple[AskRejected, ...] = ()
 
 
@@ -97,6 +100,7 @@ _RESPONSES: dict[type, tuple[str, type, str]] = {
     Allocated: ("update_allocation", AllocationResponse, "new"),
     Evict: ("update_allocation", AllocationResponse, "evict"),
     Released: ("update_allocation", AllocationResponse, "released"),
+    Retried: ("update_allocation", AllocationResponse, "retried"),
     AskRejected: ("update_allocation", AllocationResponse, "rejected"),
     NodeAccepted: ("update_node", NodeResponse, "accepted"),
     NodeRejected: ("update_node", NodeResponse, "rejected"),

@@ -28,6 +28,7 @@ from fairlead.core.events import (
     Configure,
     DrainNode,
     Event,
+    LabelNode,
     Release,
     RemoveApplication,
     RemoveNode,
@@ -189,14 +190,18 @@ class SchedulerService:
         *,
         create: Iterable[NodeSpec] = (),
         update: Mapping[str, Resources] | None = None,
+        label: Iterable[LabelNode] = (),
         drain: Iterable[str] = (),
         undrain: Iterable[str] = (),
         remove: Iterable[str] = (),
         partition: str = DEFAULT_PARTITION,
     ) -> None:
-        """Nodes come, get another capacity, take no new work, take it again, or go: in this order, by id."""
+        """Nodes come, get another capacity, say something else about themselves, take no new work, take it again, or
+        go: in this order, by id. A `LabelNode` names its own partition.
+        """
         told: list[Event] = [AddNode(spec) for spec in create]
         told += [UpdateNode(node, capacity, partition) for node, capacity in (update or {}).items()]
+        told += label
         told += [DrainNode(node, partition) for node in drain]
         told += [UndrainNode(node, partition) for node in undrain]
         told += [RemoveNode(node, partition) for node in remove]

@@ -1,4 +1,5 @@
-"""Which queue submitted work will go to, before it is entered: so that a batch is taken in as a whole or not at all.
+"""Which queue submitted work will go to and with which priority, before it is entered: so that a batch is taken in as a
+whole or not at all.
 
 Decides what a refusal says to the person who submitted. Never places anything: it asks the scheduler's own rules and
 access lists what they will say. Invariant: what it lets pass the scheduler takes, as long as nothing happens between.
@@ -14,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.reasons import SubmitDenied
-from fairlead.core.specs import DEFAULT_PARTITION, ApplicationSpec
+from fairlead.core.reasons import Reason, SubmitDenied
+from fairlead.core.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec
 from fairlead.local.records import WorkSpec
+from fairlead.policy.admission import Trial
 from fairlead.policy.placement import AS_DEFAULT, Foreseen, foresee
 from fairlead.runtime import Refusal
 
@@ -57,33 +59,61 @@ def application_of(spec: WorkSpec) -> ApplicationSpec:
 def plan(scheduler: Scheduler, specs: Sequence[WorkSpec]) -> list[Placing]:
     """What will become of each. Raises `Refusal` for a queue that does not exist, with some that do."""
     partition = scheduler.cluster.partitions[DEFAULT_PARTITION]
-    known: dict[object, tuple[str, str, Denial | None]] = {}
+    known: dict[object, _Place] = {}
+    trial = Trial(partition.admission)
     placings = []
     for index, spec in enumerate(specs):
         alike = (spec.queue, spec.user, spec.groups, tuple(sorted(spec.tags.items())))
         if alike not in known:
             known[alike] = _one(partition, spec, index)
-        queue, rule, denial = known[alike]
-        placings.append(Placing(spec if queue == spec.queue else replace(spec, queue=queue), rule, denial))
+        place = known[alike]
+        spec = spec if place.queue == spec.queue else replace(spec, queue=place.queue)
+        placed = Placing(spec, place.rule, place.denial)
+        if place.denial is None and (spec.priority_class or partition.admission.is_asked):
+            placed = _admitted(trial, placed, place.path)
+        placings.append(placed)
     return placings
 
 
-def _one(partition: Partition, spec: WorkSpec, index: int) -> tuple[str, str, Denial | None]:
+def _admitted(trial: Trial, placed: Placing, path: str) -> Placing:
+    """The same with the priority that its class stands for, or with why its class or a quota keeps it out."""
+    spec = placed.spec
+    ask = AskSpec(
+        application="", key="", resources=spec.resources, priority=spec.priority, priority_class=spec.priority_class
+    )
+    admitted = trial.admit(path, ask)
+    if isinstance(admitted, Reason):
+        return replace(placed, denial=Denial(admitted.code, admitted.sentence(), path, by_scheduler=False))
+    priority, name = admitted.priority, admitted.priority_class
+    return replace(placed, spec=replace(spec, priority=priority, priority_class=name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where works of one kind go: the queue that they name, and the one that the rules choose."""
+
+    queue: str
+    rule: str = ""
+    denial: Denial | None = None
+    path: str = ""
+
+
+def _one(partition: Partition, spec: WorkSpec, index: int) -> _Place:
     asked = full_path(partition, spec.queue)
     spec = replace(spec, queue=asked)
     foreseen = foresee(partition, application_of(spec))
     elsewhere = bool(asked) and foreseen.rule == AS_DEFAULT and foreseen.path != asked
     if foreseen.refused is None and not elsewhere:
-        return asked, foreseen.rule, None
+        return _Place(asked, foreseen.rule, None, foreseen.path)
     denied = next((a.obstacle for a in foreseen.tried if isinstance(a.obstacle, SubmitDenied)), None)
     by_scheduler = foreseen.refused is not None
     if denied is not None:
         advice = f"ask an administrator to add you to the submitacl of {denied.queue} in the queue file"
         denial = Denial(SUBMIT_DENIED, f"{denied.sentence()}; {advice}", denied.queue, by_scheduler)
-        return asked, "", denial
+        return _Place(asked, "", denial)
     if not partition.spec.placement_rules:
         raise Refusal("invalid", _unknown(partition, spec.queue), field=f"works[{index}].queue")
-    return asked, "", Denial(NO_QUEUE, _no_rule(foreseen), "", by_scheduler)
+    return _Place(asked, "", Denial(NO_QUEUE, _no_rule(foreseen), "", by_scheduler))
 
 
 def full_path(partition: Partition, queue: str) -> str:

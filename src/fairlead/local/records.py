@@ -8,9 +8,12 @@ decisions, in journal order, and nothing else; so it can be rebuilt from them at
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any, get_args
 
+from fairlead.core.constraints import ANYWHERE, Constraints
 from fairlead.core.resources import NOTHING, Resources
+from fairlead.core.specs import RetrySpec
 from fairlead.journal import codec
 from fairlead.local.runs import RunReport
 
@@ -39,6 +42,15 @@ class WorkSpec:
     time_limit_ms: int | None = None
     name: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What disruption budgets, affinity and spread select by."""
+    retry: RetrySpec | None = None
+    """Whether it is tried again when it is broken off or fails."""
+    idle: bool = False
+    """It runs on what others leave over, and gives it back."""
+    priority_class: str = ""
+    where: Constraints = ANYWHERE
+    """Where it may run (`local.whereabouts`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +107,37 @@ class WorkCancelRequested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkEnded:
-    """It runs no more: what the machine observed, and the `state` that follows from it."""
+class WorkPressed:
+    """The machine runs short of memory, and this work is told to stop for it."""
+
+    key: str
+    grace_ms: int
+    """Between being asked to stop and being killed."""
+    sentence: str
+    """Why this one, with the figures."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryShort:
+    """The machine began to run short of memory (`short`), or has enough again."""
+
+    short: bool
+    closed_node: str = ""
+    """The node that takes no new work for it; empty: it was closed already, or stays as it is."""
+    sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkCheckpointed:
+    """A running work has saved what it did."""
+
+    key: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What the machine observed of an attempt that runs no more, and the `state` that follows from it."""
 
     key: str
     attempt: int
@@ -116,8 +157,32 @@ class WorkEnded:
     gpus: tuple[int, ...] = ()
 
 
-WorkRecord = WorkSubmitted | WorkRefused | WorkWaits | WorkStarted | WorkCancelRequested | WorkEnded
-for _record in (WorkSubmitted, WorkRefused, WorkWaits, WorkStarted, WorkCancelRequested, WorkEnded):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkEnded(Observed):
+    """It runs no more, and its life is over."""
+
+    no_retry: str = ""
+    """Why there is no further attempt, as part of a sentence; empty where none was wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnded(Observed):
+    """It runs no more, and is tried again."""
+
+
+WorkRecord = (
+    WorkSubmitted
+    | WorkRefused
+    | WorkWaits
+    | WorkStarted
+    | WorkCancelRequested
+    | WorkCheckpointed
+    | WorkPressed
+    | MemoryShort
+    | AttemptEnded
+    | WorkEnded
+)
+for _record in get_args(WorkRecord):
     codec.register(_record)
 
 
@@ -141,23 +206,41 @@ def started(report: RunReport, key: str, attempt: int) -> WorkStarted:
     )
 
 
-def ended(report: RunReport, key: str, attempt: int, state: str) -> WorkEnded:
-    """The record that a run is over, with what was observed."""
-    return WorkEnded(
-        key=key,
-        attempt=attempt,
-        state=state,
-        started_at_ms=report.started_at_ms,
-        ended_at_ms=report.ended_at_ms,
-        exit_code=report.exit_code,
-        signal=report.signal,
-        stopped=report.stopped,
-        timed_out=report.timed_out,
-        lost=report.lost,
-        oom=report.oom,
-        note=report.note,
-        error=report.error,
-        cpu_ms=report.cpu_ms,
-        peak_memory_bytes=report.peak_memory_bytes,
-        gpus=tuple(report.gpus),
-    )
+def ended(report: RunReport, key: str, attempt: int, state: str, no_retry: str = "") -> WorkEnded:
+    """The record that a run is over and its work with it."""
+    return WorkEnded(key=key, attempt=attempt, state=state, no_retry=no_retry, **_observed(report))
+
+
+def attempt_ended(report: RunReport, key: str, attempt: int, state: str) -> AttemptEnded:
+    """The record that a run is over and its work is tried again."""
+    return AttemptEnded(key=key, attempt=attempt, state=state, **_observed(report))
+
+
+def _observed(report: RunReport) -> dict[str, Any]:
+    names = {each.name for each in fields(Observed)} - {"key", "attempt", "state"}
+    return {name: getattr(report, name) for name in names} | {"gpus": tuple(report.gpus)}
+
+
+def exit_status(observed: Observed) -> int | None:
+    """How it ended by itself: its exit status, 128 + N for signal N; None: it did not, or nobody knows."""
+    if observed.lost or observed.timed_out:
+        return None
+    if observed.exit_code is None and observed.signal is not None:
+        return 128 + observed.signal
+    return observed.exit_code
+
+
+def ask_key(key: str, attempt: int) -> str:
+    """What the scheduler calls this attempt of a work."""
+    return key if attempt <= 1 else f"{key}#{attempt}"
+
+
+def work_of(ask: str) -> str:
+    """The work that an ask (`KEY#2`, also with its application before it) is an attempt of."""
+    return ask.rpartition("/")[2].partition("#")[0]
+
+
+def attempt_of(ask: str) -> int:
+    """Which attempt an ask is; 1 for the first."""
+    number = ask.partition("#")[2]
+    return int(number) if number.isascii() and number.isdecimal() else 1

@@ -11,14 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fairlead.core.decisions import ApplicationRejected, Decision, MoveRejected
-from fairlead.core.events import AddApplication, AddAsks, Cause, MoveApplication, Release, SetPriority
+from fairlead.core.events import (
+    AddApplication,
+    AddAsks,
+    Cause,
+    Checkpoint,
+    MoveApplication,
+    Release,
+    ReserveAsk,
+    SetPriority,
+)
 from fairlead.core.specs import DEFAULT_PARTITION, AskSpec
 from fairlead.local import placing
 from fairlead.local.access import Rights
 from fairlead.local.callers import Caller
 from fairlead.local.placing import Placing
-from fairlead.local.records import WorkCancelRequested, WorkRefused, WorkSpec, WorkSubmitted
-from fairlead.local.work import State, Work
+from fairlead.local.records import WorkCancelRequested, WorkCheckpointed, WorkRefused, WorkSpec, WorkSubmitted
+from fairlead.local.work import ON_THE_MACHINE, State, Work
 from fairlead.local.works import Works
 from fairlead.runtime import Refusal, Turn
 
@@ -92,15 +101,24 @@ def _enter_submission(turn: Turn, record: WorkSubmitted, placed: Placing) -> Non
         turn.note(WorkRefused(key=spec.key, code=denial.code, sentence=denial.sentence, queue=denial.queue))
     if denial is not None or any(isinstance(each, ApplicationRejected) for each in decided):
         return
-    ask = AskSpec(
+    turn.event(AddAsks((ask_of(spec),)))
+
+
+def ask_of(spec: WorkSpec) -> AskSpec:
+    """The ask that a work is to the scheduler."""
+    return AskSpec(
         application=spec.key,
         key=spec.key,
         resources=spec.resources,
         priority=spec.priority,
         grace_ms=spec.grace_ms,
         time_limit_ms=spec.time_limit_ms,
+        labels=spec.labels,
+        where=spec.where,
+        retry=spec.retry,
+        idle=spec.idle,
+        priority_class=spec.priority_class,
     )
-    turn.event(AddAsks((ask,)))
 
 
 def visible(works: Works, rights: Rights, key: str) -> Work:
@@ -121,11 +139,56 @@ def cancel(works: Works, turn: Turn, caller: Caller, key: str) -> None:
     waited = work.state is State.WAITING
     turn.note(WorkCancelRequested(key=key, who=caller.user))
     if waited:
-        turn.event(Release(application=key, key=key, cause=Cause.STOPPED_BY_RM))
+        turn.event(Release(application=key, key=work.ask_key, cause=Cause.STOPPED_BY_RM))
+
+
+def checkpoint(works: Works, turn: Turn, caller: Caller, key: str, attempt: int | None = None) -> None:
+    """A running work has saved what it did; `attempt` says which one of its attempts that was, if it knows."""
+    work = visible(works, Rights(caller, turn.scheduler), key)
+    if not caller.may_see(work):
+        raise Refusal("forbidden", f"only {work.spec.user} and what runs as {work.spec.user} can say so of work {key}")
+    if work.state not in ON_THE_MACHINE:
+        raise Refusal("conflict", f"work {key} is {work.state}; only running work has something to save")
+    if attempt is not None and attempt != work.attempt:
+        raise Refusal("conflict", f"attempt {attempt} of work {key} is over; attempt {work.attempt} runs")
+    turn.note(WorkCheckpointed(key=key, attempt=work.attempt))
+    turn.event(Checkpoint(application=key, key=work.ask_key))
+
+
+def reserve(works: Works, turn: Turn, caller: Caller, key: str, *, on: bool, why: str = "") -> None:
+    """Have room kept for a work that waits, so that those behind it wait, or no longer; for administrators."""
+    rights = Rights(caller, turn.scheduler)
+    work = visible(works, rights, key)
+    if not rights.administers(work.queue):
+        raise Refusal(
+            "forbidden",
+            f"a reservation holds others back: only administrators of {work.queue} switch it; ask one of them",
+        )
+    partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
+    app = partition.applications.get(key)
+    ask = app.asks.get(work.ask_key) if app is not None else None
+    if work.state is not State.WAITING or ask is None or not ask.pending:
+        held = work.state is State.WAITING
+        is_ = "not in line yet, its back-off is not over" if held else str(work.state)
+        raise Refusal("conflict", f"work {key} is {is_}; only work that waits in line can have a reservation")
+    if work.spec.idle:
+        raise Refusal(
+            "conflict", f"work {key} is idle work, which runs on what others leave over; nothing is kept for it"
+        )
+    if on == (partition.reserving.get(ask) is not None):
+        raise Refusal("conflict", f"work {key} has {'a reservation already' if on else 'no reservation'}")
+    turn.event(ReserveAsk(application=key, key=work.ask_key, on=on, who=caller.user, why=why))
 
 
 def change(
-    works: Works, turn: Turn, caller: Caller, key: str, *, priority: int | None = None, queue: str | None = None
+    works: Works,
+    turn: Turn,
+    caller: Caller,
+    key: str,
+    *,
+    priority: int | None = None,
+    queue: str | None = None,
+    why: str = "",
 ) -> str:
     """Change the priority of a work that waits, its queue, or both; why it cannot be moved, or nothing.
 
@@ -138,7 +201,7 @@ def change(
     if queue is not None and (refused := _move(turn, rights, work, queue)):
         return refused
     if priority is not None and work.priority != priority:
-        turn.event(SetPriority(application=key, key=key, priority=priority, who=caller.user))
+        turn.event(SetPriority(application=key, key=work.ask_key, priority=priority, who=caller.user, why=why))
     return ""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from fairlead.core.reasons import NextInLine, Reason, WaitingForVictims
+from fairlead.core.reasons import AttemptHeldBack, NextInLine, Reason, WaitingForVictims
 from fairlead.local.records import WorkWaits
 from fairlead.local.work import State, Work
 from fairlead.local.works import Works
@@ -50,8 +50,8 @@ def _note(turn: Turn, work: Work) -> WorkWaits | None:
         return None
     if work.waits_for and turn.now_ms - work.waits_noted_ms < max(LEAST_GAP_MS, waited // GAP_PART):
         return None
-    reason = turn.scheduler.why(work.key, work.key)
-    if reason is None or isinstance(reason, NextInLine):
+    reason = turn.scheduler.why(work.key, work.ask_key)
+    if reason is None or isinstance(reason, NextInLine | AttemptHeldBack):
         return None
     subject = _subject(reason)
     if work.waits_for == f"{reason.code} {subject}":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from fairlead.core.quantities import format_amounts
-from fairlead.local.records import WorkEnded, WorkSpec
+from fairlead.local.records import Observed, WorkSpec
 from fairlead.local.runs import RunReport
 from fairlead.runtime.configuring import QueueDifference
 
@@ -48,6 +48,8 @@ TRANSITIONS: dict[tuple[State, str], State] = {
     (State.STOPPING, "started"): State.STOPPING,
     (State.STOPPING, "cancel"): State.STOPPING,
     (State.STOPPING, "evict"): State.STOPPING,
+    (State.RUNNING, "again"): State.WAITING,
+    (State.STOPPING, "again"): State.WAITING,
 } | {(state, f"ended:{end}"): end for state in ON_THE_MACHINE for end in ENDED - {State.REJECTED}}
 
 
@@ -62,6 +64,25 @@ class HistoryEntry:
     at_ms: int
     what: str
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt that is over: when and where it ran, and how it ended."""
+
+    number: int
+    state: State
+    node: str
+    started_at_ms: int | None
+    ended_at_ms: int
+    exit_code: int | None
+    signal: int | None
+    cpu_ms: int
+    peak_memory_bytes: int
+    how: str
+    """Its end as part of a sentence."""
+    evicted_for: str = ""
+    """The work it had to make room for."""
 
 
 @dataclass(slots=True)
@@ -107,11 +128,53 @@ class Work:
     released: bool = False
     """The scheduler has already given its place away: nothing is left to give back."""
     history: list[HistoryEntry] = field(default_factory=list)
+    past: list[Attempt] = field(default_factory=list)
+    """The attempts before the one that waits or runs, or that was the last."""
+    ask: str = ""
+    """What the scheduler calls its newest attempt; empty: as the work."""
+    retry_due_ms: int | None = None
+    """When the newest attempt enters, or entered; None: it is the first."""
+    placed_ahead: str = ""
+    """The node that its next attempt got before this one was gone from the machine."""
+    checkpoint_at_ms: int | None = None
+    """When it last said that what it did is saved."""
+    stop_grace_ms: int | None = None
+    """Between being asked to stop and being killed, where that is not its own grace."""
+    reserved: bool = False
+    """The next room is kept for it: an administrator switched that on, or it waited as long as its queue allows."""
+    no_retry: str = ""
+    """Why it was not tried (or not tried again), as part of a sentence."""
 
     @property
     def key(self) -> str:
         """The name of the work for ever."""
         return self.spec.key
+
+    @property
+    def ask_key(self) -> str:
+        """What the scheduler calls its newest attempt."""
+        return self.ask or self.spec.key
+
+    @property
+    def runs(self) -> range:
+        """The numbers of all attempts that got a place."""
+        return range(1, self.attempt + 1)
+
+    def remember_last(self, at_ms: int, what: str, detail: str) -> None:
+        """As `remember`, but what is said over and over stands once, with its newest time."""
+        if self.history and self.history[-1].what == what:
+            self.history.pop()
+        self.remember(at_ms, what, detail)
+
+    def start_over(self, over: Attempt) -> None:
+        """The attempt is over; what is said of one attempt alone is void."""
+        if len(self.past) >= KEEP_HISTORY:
+            del self.past[KEEP_HISTORY // 2]
+        self.past.append(over)
+        self.node, self.evict_cause, self.evicted_for, self.error, self.note, self.waits_for = "", "", "", "", "", ""
+        self.allocated_at_ms = self.started_at_ms = self.pid = self.exit_code = self.signal = None
+        self.cpu_ms = self.peak_memory_bytes = 0
+        self.gpus, self.released, self.checkpoint_at_ms, self.stop_grace_ms = (), False, None, None
 
     @property
     def ended(self) -> bool:
@@ -138,7 +201,7 @@ def state_after(work: Work, report: RunReport) -> State:
     return State.SUCCEEDED if report.exit_code == 0 and not report.error else State.FAILED
 
 
-def ending(record: WorkEnded) -> str:
+def ending(record: Observed) -> str:
     """How a run ended, for the history."""
     if record.error:
         return record.error

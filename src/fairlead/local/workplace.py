@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -31,17 +32,25 @@ from fairlead.core.resources import Resources
 from fairlead.core.specs import DEFAULT_PARTITION, NodeSpec
 from fairlead.local import accounts, orders
 from fairlead.local.records import (
+    AttemptEnded,
     WorkCancelRequested,
     WorkEnded,
+    WorkPressed,
     WorkStarted,
+    ask_key,
+    attempt_ended,
+    attempt_of,
     ended,
+    exit_status,
     parse_run_key,
     run_key,
     started,
+    work_of,
 )
 from fairlead.local.runs import RunReport, RunSpec
 from fairlead.local.work import ON_THE_MACHINE, State, Work, state_after
 from fairlead.local.works import Works
+from fairlead.policy.retry import final
 from fairlead.runtime import Entry, Runtime, Turn
 
 log = logging.getLogger("fairlead.local")
@@ -66,11 +75,16 @@ class Workplace(Generic[M]):
     """The place: implements `fairlead.runtime.Place` for processes of this machine."""
 
     def __init__(
-        self, make_machine: Callable[[Callable[[RunReport], None]], M], runs_dir: Path, *, as_submitter: bool
+        self,
+        make_machine: Callable[[Callable[[RunReport], None]], M],
+        runs_dir: Path,
+        *,
+        as_submitter: bool,
+        socket: Path | None = None,
     ) -> None:
         """`make_machine(tell)` gives the machine, which tells of each run that begins or ends.
 
-        `as_submitter`: run work as its user (needs root's rights).
+        `as_submitter`: run work as its user (needs root's rights). `socket`: where work finds the service.
         """
         self.works = Works()
         self.node = ""
@@ -78,6 +92,7 @@ class Workplace(Generic[M]):
         self.strange: tuple[str, ...] = ()
         """Runs that were found at the start and that the journal does not know."""
         self._as_submitter = as_submitter
+        self._address = {"FAIRLEAD_SOCKET": str(socket)} if socket is not None else {}
         self._runtime: Runtime | None = None
         self._known: set[str] = set()
         """Runs whose start was ordered, or that were found on the machine."""
@@ -117,9 +132,8 @@ class Workplace(Generic[M]):
         for key in dict.fromkeys(touched):
             if (work := self.works.get(key)) is not None:
                 self._order(work)
-        for key in self.works.dropped:
-            # Only the newest run of a dropped work is left: a retry removes what was before it.
-            self._orders.purge(run_key(key, 1))
+        for run in self.works.dropped:
+            self._orders.purge(run)
         self.works.dropped.clear()
 
     def close(self) -> None:
@@ -135,8 +149,16 @@ class Workplace(Generic[M]):
         elif work.state is State.STOPPING and run not in self._told_to_stop:
             self._told_to_stop.add(run)
             self._known.add(run)
-            self._orders.stop(run, work.spec.grace_ms)
-        elif work.ended and run in self._known:
+            grace_ms = work.spec.grace_ms if work.stop_grace_ms is None else work.stop_grace_ms
+            self._orders.stop(run, grace_ms)
+        elif work.ended or work.state is State.WAITING:
+            self._let_go(run)
+        if work.state is State.RUNNING and work.attempt > 1:
+            self._let_go(run_key(work.key, work.attempt - 1))
+
+    def _let_go(self, run: str) -> None:
+        """The run is over, and that is in the journal: what was only needed to watch it may go."""
+        if run in self._known:
             self._known.discard(run)
             self._told_to_stop.discard(run)
             self._orders.forget(run)
@@ -145,6 +167,7 @@ class Workplace(Generic[M]):
         spec = work.spec
         amounts = spec.resources
         env = {
+            **self._address,
             **spec.env,
             "FAIRLEAD_KEY": work.key,
             "FAIRLEAD_NAME": spec.name,
@@ -188,16 +211,40 @@ class Workplace(Generic[M]):
         if parsed is None or work is None or work.state not in ON_THE_MACHINE or work.attempt != parsed[1]:
             return
         if _is_over(report):
-            self._enter_end(turn, work, ended(report, work.key, work.attempt, state_after(work, report).value))
+            self._enter_end(turn, work, report)
         elif work.pid is None and report.pid is not None:
             turn.note(started(report, work.key, work.attempt))
 
-    def _enter_end(self, turn: Turn, work: Work, record: WorkEnded) -> None:
-        cause = _release_cause(work, record)
-        returned = work.released
-        turn.note(record)
-        if not returned:
-            turn.event(Release(application=work.key, key=work.key, cause=cause))
+    def _enter_end(self, turn: Turn, work: Work, report: RunReport) -> None:
+        """An attempt is over: its work ends with it, or is tried again if the scheduler will say so."""
+        state = state_after(work, report).value
+        last = ended(report, work.key, work.attempt, state)
+        release = Release(
+            application=work.key,
+            key=ask_key(work.key, work.attempt),
+            cause=_release_cause(work, last),
+            exit_code=exit_status(last),
+        )
+        if work.released:
+            self._enter_lost_place(turn, work, last, report)
+            return
+        final = _final(turn, release)
+        if final is None:
+            turn.note(attempt_ended(report, work.key, work.attempt, state))
+        else:
+            turn.note(replace(last, no_retry=final if _wanted_more(last) and work.spec.retry else ""))
+        turn.event(release)
+
+    @staticmethod
+    def _enter_lost_place(turn: Turn, work: Work, last: WorkEnded, report: RunReport) -> None:
+        """The scheduler gave its place away before it was gone, and has decided by itself whether it is tried again."""
+        again = attempt_of(work.ask_key) > work.attempt
+        if again and not work.cancelled_by:
+            turn.note(attempt_ended(report, work.key, work.attempt, last.state))
+            return
+        turn.note(last)
+        if again:
+            turn.event(Release(application=work.key, key=work.ask_key, cause=Cause.STOPPED_BY_RM))
 
     # --- the start ---------------------------------------------------------------------------------------------------
 
@@ -274,8 +321,8 @@ class Workplace(Generic[M]):
 
 def _touched(entry: Entry) -> list[str]:
     """The works that may need an order because of this entry."""
-    keys = [d.key for d in entry.decisions if isinstance(d, Allocated | Evict | Released)]
-    if isinstance(entry.what, WorkCancelRequested | WorkEnded | WorkStarted):
+    keys = [work_of(d.key) for d in entry.decisions if isinstance(d, Allocated | Evict | Released)]
+    if isinstance(entry.what, WorkCancelRequested | AttemptEnded | WorkEnded | WorkStarted | WorkPressed):
         keys.append(entry.what.key)
     return keys
 
@@ -293,9 +340,27 @@ def _never_executed(report: RunReport) -> bool:
     return report.started_at_ms is None and not _is_over(report)
 
 
+def _final(turn: Turn, release: Release) -> str | None:
+    """Why the scheduler will not try it again after this release, or None: it will."""
+    partition = turn.scheduler.cluster.partitions[release.partition]
+    app = partition.applications.get(release.application)
+    ask = app.asks.get(release.key) if app is not None else None
+    if ask is None:
+        return ""
+    return final(ask, release.cause, release.exit_code) or None
+
+
+def _wanted_more(record: WorkEnded) -> bool:
+    """Whether somebody may ask why it is not tried again: it neither ended well nor was it ended on request."""
+    return record.state not in (State.SUCCEEDED, State.CANCELLED)
+
+
 def _release_cause(work: Work, record: WorkEnded) -> Cause:
-    if work.evict_cause:
-        return Cause(work.evict_cause)
+    """How its end is told to the scheduler. What ended by itself before it could be stopped ended by itself."""
     if record.lost:
         return Cause.INTERRUPTED
-    return Cause.STOPPED_BY_RM if record.stopped and work.cancelled_by else Cause.FINISHED
+    if record.timed_out or not record.stopped:
+        return Cause.FINISHED
+    if work.cancelled_by:
+        return Cause.STOPPED_BY_RM
+    return Cause(work.evict_cause) if work.evict_cause else Cause.FINISHED

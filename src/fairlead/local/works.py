@@ -23,23 +23,33 @@ from fairlead.core.decisions import (
     Evict,
     PriorityChanged,
     Released,
+    ReservationSwitched,
     Reserved,
+    Retried,
 )
+from fairlead.core.events import Cause
 from fairlead.core.resources import Resources
 from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.local.records import (
+    AttemptEnded,
+    MemoryShort,
     WorkCancelRequested,
+    WorkCheckpointed,
     WorkEnded,
+    WorkPressed,
     WorkRecord,
     WorkRefused,
     WorkStarted,
     WorkSubmitted,
     WorkWaits,
+    run_key,
+    work_of,
 )
 from fairlead.local.work import (
     ON_THE_MACHINE,
     SHOWN,
     TRANSITIONS,
+    Attempt,
     HistoryEntry,
     State,
     Work,
@@ -60,7 +70,9 @@ class Works:
         self.keep_ended = keep_ended
         self.next_number = 1
         self.dropped: list[str] = []
-        """Keys of works that left the book since somebody last looked (and emptied this)."""
+        """Runs of works that left the book since somebody last looked (and emptied this)."""
+        self.memory_short: MemoryShort | None = None
+        """The machine runs short of memory since this was noted; None: it has enough."""
         self._works: dict[str, Work] = {}
         self._live: dict[str, Work] = {}
         self._ended: list[tuple[int, int]] = []
@@ -112,6 +124,16 @@ class Works:
                 self._started(record, at_ms)
             case WorkCancelRequested():
                 self._cancel(record, at_ms)
+            case WorkCheckpointed():
+                work = self._known(record.key)
+                work.checkpoint_at_ms = at_ms
+                work.remember_last(at_ms, "checkpoint", "what it did so far is saved")
+            case WorkPressed():
+                self._pressed(record, at_ms)
+            case MemoryShort():
+                self.memory_short = record if record.short else None
+            case AttemptEnded():
+                self._again(record, at_ms)
             case WorkEnded():
                 self._over(record, at_ms)
             case QueuesReconfigured():
@@ -135,13 +157,13 @@ class Works:
                     work.remember(
                         at_ms, "moved", f"from {decision.old} to {decision.new} by {decision.who or 'nobody'}"
                     )
-                case PriorityChanged() if work := self._live.get(decision.key):
-                    work.priority = decision.new
-                    work.remember(at_ms, "priority", f"{decision.old} to {decision.new} by {decision.who or 'nobody'}")
-                case Reserved() if work := self._live.get(decision.key):
-                    work.remember(at_ms, "reserved", f"space on {decision.node} is held for it")
-                case AskRejected() if decision.key in self._live:
-                    self._refused(decision.key, decision.reason.sentence(), at_ms)
+                case Retried():
+                    self._retried(decision, at_ms)
+                case ReservationSwitched() | PriorityChanged() | Reserved():
+                    if work := self._live.get(work_of(decision.key)):
+                        _while_it_waits(work, decision, at_ms)
+                case AskRejected() if work_of(decision.key) in self._live:
+                    self._refused(work_of(decision.key), decision.reason.sentence(), at_ms)
                 case ApplicationRejected() if decision.id in self._live:
                     self._refused(decision.id, decision.reason.sentence(), at_ms)
 
@@ -158,9 +180,14 @@ class Works:
             self._requests.setdefault((spec.uid, record.request), (record.digest, []))[1].append(spec.key)
 
     def _allocated(self, decision: Allocated, at_ms: int) -> None:
-        if decision.key not in self._live:
+        work = self._live.get(work_of(decision.key))
+        if work is None:
             return
-        work = self._move(decision.key, "allocated")
+        if work.released:
+            work.placed_ahead = decision.node
+            work.remember(at_ms, "allocated", f"on {decision.node}, for its next attempt")
+            return
+        self._move(work.key, "allocated")
         work.node, work.allocated_at_ms = decision.node, at_ms
         work.attempt += 1
         work.waits_for = ""
@@ -182,22 +209,57 @@ class Works:
             work.remember(at_ms, "stopping", f"cancelled by {record.who}")
 
     def _evict(self, decision: Evict, at_ms: int) -> None:
-        if decision.key not in self._live:
+        if work_of(decision.key) not in self._live:
             return
-        work = self._move(decision.key, "evict")
-        work.evict_cause, work.evicted_for = str(decision.cause), decision.on_behalf_of
-        makes_room = f" to make room for {self._named(decision.on_behalf_of)}" if decision.on_behalf_of else ""
+        work = self._move(work_of(decision.key), "evict")
+        work.evict_cause, work.evicted_for = str(decision.cause), work_of(decision.on_behalf_of)
+        makes_room = f" to make room for {self._named(work.evicted_for)}" if work.evicted_for else ""
         rule = f" (rule: {decision.rule})" if decision.rule else ""
         work.remember(at_ms, "evicting", f"told to stop{makes_room}{rule}")
 
     def _released(self, decision: Released, at_ms: int) -> None:
         """The scheduler gave a place back that nobody here had returned: the work must go."""
-        work = self._live.get(decision.key)
+        work = self._live.get(work_of(decision.key))
         if work is None or work.state not in ON_THE_MACHINE:
             return
-        work = self._move(decision.key, "evict")
+        self._move(work.key, "evict")
         work.released, work.evict_cause = True, str(decision.cause)
         work.remember(at_ms, "evicting", decision.message or f"its place on {decision.node} is gone")
+
+    def _pressed(self, record: WorkPressed, at_ms: int) -> None:
+        work = self._move(record.key, "evict")
+        work.evict_cause, work.stop_grace_ms = str(Cause.INTERRUPTED), record.grace_ms
+        work.note = record.sentence
+        work.remember(at_ms, "evicting", record.sentence)
+
+    def _again(self, record: AttemptEnded, at_ms: int) -> None:
+        """An attempt is over and the next one waits, or has a place already."""
+        work = self._move(record.key, "again")
+        ended_at_ms = record.ended_at_ms if record.ended_at_ms is not None else at_ms
+        begun = record.started_at_ms if record.started_at_ms is not None else work.started_at_ms
+        how, why = ending(record), work.note
+        if record.state == State.EVICTED:
+            how = f"evicted, {why or how}"
+        amounts = (record.exit_code, record.signal, record.cpu_ms, record.peak_memory_bytes)
+        over = Attempt(
+            work.attempt, State(record.state), work.node, begun, ended_at_ms, *amounts, how, work.evicted_for
+        )
+        work.start_over(over)
+        work.remember(ended_at_ms, record.state, f"attempt {over.number}: {how}")
+        if work.placed_ahead:
+            self._move(work.key, "allocated")
+            work.node, work.allocated_at_ms, work.placed_ahead = work.placed_ahead, at_ms, ""
+            work.attempt += 1
+
+    def _retried(self, decision: Retried, at_ms: int) -> None:
+        """The scheduler tries it again, at once or after a back-off."""
+        work = self._live.get(work_of(decision.new_key))
+        if work is None:
+            return
+        work.ask, work.retry_due_ms = decision.new_key, decision.due_ms
+        wait_s = (decision.due_ms - at_ms) / 1000
+        when = f"after a back-off of {wait_s:g} s" if wait_s > 0 else "at once"
+        work.remember(at_ms, "retry", f"attempt {decision.attempt} enters {when}")
 
     def _named(self, key: str) -> str:
         """A work as others may know it: its key, and whose it is."""
@@ -244,11 +306,14 @@ class Works:
 
     def _over(self, record: WorkEnded, at_ms: int) -> None:
         work = self._move(record.key, f"ended:{record.state}")
-        for name in ("exit_code", "signal", "cpu_ms", "peak_memory_bytes", "gpus", "error", "note"):
+        record_note = record.note or work.note
+        for name in ("exit_code", "signal", "cpu_ms", "peak_memory_bytes", "gpus", "error", "no_retry"):
             setattr(work, name, getattr(record, name))
+        work.note = record_note
         if record.started_at_ms is not None:
             work.started_at_ms = record.started_at_ms
-        self._close(work, record.ended_at_ms if record.ended_at_ms is not None else at_ms, record.state, ending(record))
+        how = f"{ending(record)}; not tried again: {record.no_retry}" if record.no_retry else ending(record)
+        self._close(work, record.ended_at_ms if record.ended_at_ms is not None else at_ms, record.state, how)
 
     # --- small parts -----------------------------------------------------------------------------------------------
 
@@ -276,7 +341,7 @@ class Works:
 
     def _drop(self, key: str) -> None:
         work = self._works.pop(key)
-        self.dropped.append(key)
+        self.dropped += [run_key(key, number) for number in work.runs]
         if work.request:
             keys = self._requests[(work.spec.uid, work.request)][1]
             keys.remove(key)
@@ -289,6 +354,7 @@ class Works:
         """The whole book as plain values, JSON-ready."""
         return {
             "next_number": self.next_number,
+            "memory_short": msgspec.to_builtins(self.memory_short),
             "works": [msgspec.to_builtins(work, enc_hook=_plain) for work in self._works.values()],
             "requests": [[uid, name, digest, list(keys)] for (uid, name), (digest, keys) in self._requests.items()],
         }
@@ -298,6 +364,7 @@ class Works:
         """The book that `dump` described."""
         book = cls(keep_ended)
         book.next_number = state["next_number"]
+        book.memory_short = msgspec.convert(state.get("memory_short"), MemoryShort | None)
         for plain in state["works"]:
             work = msgspec.convert(plain, Work, dec_hook=_unplain)
             book._works[work.key] = work
@@ -308,6 +375,22 @@ class Works:
         heapq.heapify(book._ended)
         book._requests = {(uid, name): (digest, list(keys)) for uid, name, digest, keys in state["requests"]}
         return book
+
+
+def _while_it_waits(work: Work, decision: ReservationSwitched | PriorityChanged | Reserved, at_ms: int) -> None:
+    """What was decided about a work that has no place yet becomes part of its story."""
+    if isinstance(decision, Reserved):
+        work.remember(at_ms, "reserved", f"space on {decision.node} is held for it")
+        return
+    if isinstance(decision, PriorityChanged):
+        work.priority = decision.new
+        what, said = "priority", f"{decision.old} to {decision.new} by {decision.who or 'nobody'}"
+    else:
+        work.reserved = decision.on
+        by = f" by {decision.who}" if decision.who else ""
+        what, said = "reservation", f"switched {'on' if decision.on else 'off'}{by}"
+    why = getattr(decision, "why", "")
+    work.remember(at_ms, what, f"{said}: {why}" if why else said)
 
 
 def _plain(value: Any) -> Any:

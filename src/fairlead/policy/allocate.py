@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from fairlead.core.applications import Ask
+from fairlead.core.claims import short_of_promised_limit, short_of_promised_room
 from fairlead.core.lifecycle import State
 from fairlead.core.resources import fits_in
 from fairlead.core.trackers import decide_group, decide_groups
@@ -19,6 +20,7 @@ from fairlead.policy.limits import closed_gate, is_over_limit
 from fairlead.policy.misses import End, Misses
 from fairlead.policy.preempt import Attempts, wake_when_due
 from fairlead.policy.reserve import clear_for, watch_ages
+from fairlead.policy.turns import waits_for_turn
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application, Batch
@@ -79,8 +81,11 @@ def _from_application(partition: Partition, lines: Lines, app: Application, atte
     if _sits_out(partition, lines, app):
         return None
     misses = end = None
+    reserving = app.queue in partition.reserving.of
     for batch in app.batches:
         if batch.key[2] and app.stands_in(batch.key[2]):
+            continue
+        if reserving and waits_for_turn(partition, batch.asks[0]):
             continue
         if misses is not None:
             end = misses.due_before(batch.line_key)
@@ -121,13 +126,18 @@ def _park(partition: Partition, lines: Lines, app: Application, resting: bool) -
         lines.park(app, [])
         return
     wake_when_due(partition, app)
-    lines.park(app, _demands(app))
+    lines.park(app, _demands(partition, app))
     watch_ages(partition, app)
 
 
-def _demands(app: Application) -> list[Demand]:
-    """What the application waits with, but for asks that wait for placeholders: replacing those is another step."""
-    return list({batch.demand: None for batch in app.batches if not batch.key[2] or not app.stands_in(batch.key[2])})
+def _demands(partition: Partition, app: Application) -> list[Demand]:
+    """What the application waits with, but for asks that wait for placeholders (replacing those is another step) and
+    those that another's reservation holds back (its end wakes all).
+    """
+    waits = [batch for batch in app.batches if not batch.key[2] or not app.stands_in(batch.key[2])]
+    if app.queue in partition.reserving.of:
+        waits = [batch for batch in waits if not waits_for_turn(partition, batch.asks[0])]
+    return list({batch.demand: None for batch in waits})
 
 
 def node_for(partition: Partition, batch: Batch) -> Node | None:
@@ -147,6 +157,17 @@ def node_for(partition: Partition, batch: Batch) -> Node | None:
         demand.obstacle = full
         full.waiting[demand] = None
         return None
+    if partition.holds:
+        full = short_of_promised_room(partition, demand.leaf, shape.items, batch.asks[0])
+        if full is not None:
+            demand.obstacle = full
+            full.waiting[demand] = None
+            return None
+        ceiling = short_of_promised_limit(partition, batch.asks[0])
+        if ceiling is not None:
+            demand.obstacle = ceiling
+            ceiling.waiting[demand] = None
+            return None
     node = _first_node(partition, shape)
     if node is None:
         partition.nodes.wait_for(shape, demand)
@@ -160,13 +181,15 @@ def _first_node(partition: Partition, shape: Shape) -> Node | None:
         return None
     if shape.required_node:
         node = partition.nodes.nodes.get(shape.required_node)
+        if node is not None and not partition.nodes.lets(shape, node):
+            node = None
         if node is not None:
             if node.reservations and node.fits_total(shape.items):
                 clear_for(partition, node)
             if node.reservations or not fits_in(shape.items, node.free):
                 node = None
     else:
-        node = partition.nodes.first_fit(shape.items)
+        node = partition.nodes.first_for(shape)
     if node is None:
         partition.nodes.mark_unfit(shape)
     return node

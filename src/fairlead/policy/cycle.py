@@ -10,10 +10,14 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from fairlead.policy.allocate import RESERVED, allocate_one
+from fairlead.policy.backfill import backfill_one
 from fairlead.policy.gang import replace_one
+from fairlead.policy.idle import place_idle
 from fairlead.policy.nominate import place_nominated
 from fairlead.policy.preempt import preempt_one
+from fairlead.policy.reclaim import reclaim_one
 from fairlead.policy.reserve import place_reserved
+from fairlead.policy.turns import keep_turns
 
 if TYPE_CHECKING:
     from fairlead.core.partition import Partition
@@ -35,6 +39,10 @@ def run_once(partition: Partition, lines: Lines) -> Run:
     """One scheduling run."""
     if partition.holds and place_nominated(partition):
         return Run.PLACED
+    if partition.reserving.of or partition.reserving.overdue:
+        keep_turns(partition)
+        if partition.holds and place_nominated(partition):
+            return Run.PLACED
     if partition.reservations and place_reserved(partition) is not None:
         return Run.PLACED
     if (partition.swappable or partition.homeless) and replace_one(partition, lines) is not None:
@@ -42,4 +50,10 @@ def run_once(partition: Partition, lines: Lines) -> Run:
     outcome = allocate_one(partition, lines)
     if outcome is not None:
         return Run.MOVED if outcome is RESERVED else Run.PLACED
-    return Run.MOVED if preempt_one(partition) else Run.EMPTY
+    if partition.idle.running and reclaim_one(partition):
+        return Run.MOVED
+    if partition.reserving.of and backfill_one(partition) is not None:
+        return Run.PLACED
+    if preempt_one(partition, lines):
+        return Run.MOVED
+    return Run.PLACED if partition.idle.lines and place_idle(partition) is not None else Run.EMPTY

@@ -75,7 +75,7 @@ def _replace_in(partition: Partition, app: Application) -> Ask | None:
         found = _placeholder_for(partition, ask, group)
         if found is None:
             continue
-        if found.node is not None and suits(ask, found.node):
+        if found.node is not None and suits(partition, ask, found.node, found):
             gangs.begin_swap(partition, ask, found, found.node)
             return ask
         if elsewhere is None:
@@ -83,10 +83,10 @@ def _replace_in(partition: Partition, app: Application) -> Ask | None:
     if elsewhere is None:
         return None
     ask, placeholder = elsewhere
-    for node in partition.nodes.in_order():
-        if suits(ask, node) and fits_in(ask.items, node.free):
-            gangs.begin_swap(partition, ask, placeholder, node)
-            return ask
+    node = _other_node(partition, ask)
+    if node is not None:
+        gangs.begin_swap(partition, ask, placeholder, node)
+        return ask
     partition.homeless[app] = None
     partition.homeless_at = partition.nodes.gains
     return None
@@ -104,7 +104,7 @@ def _placeholder_for(partition: Partition, ask: Ask, group: TaskGroup) -> Ask | 
             continue
         if large_enough is None:
             large_enough = placeholder
-        if placeholder.node is not None and suits(ask, placeholder.node):
+        if placeholder.node is not None and suits(partition, ask, placeholder.node, placeholder):
             in_place = placeholder
             break
     for placeholder in too_small:
@@ -118,6 +118,17 @@ def _covers(placeholder: Ask, ask: Ask) -> bool:
     return fits_in(ask.items, dict(placeholder.items))
 
 
-def suits(ask: Ask, node: Node) -> bool:
-    """Whether the ask may run on this node, room apart."""
-    return ask.required_node in ("", node.id)
+def suits(partition: Partition, ask: Ask, node: Node, placeholder: Ask) -> bool:
+    """Whether the ask may run on this node once the placeholder is gone, room apart."""
+    return ask.required_node in ("", node.id) and partition.nodes.suits(ask, node, (placeholder,))
+
+
+def _other_node(partition: Partition, ask: Ask) -> Node | None:
+    """The first open node in order that suits the ask and has room for it."""
+    assert ask.shape is not None
+    if not ask.required_node:
+        return partition.nodes.first_for(ask.shape)
+    node = partition.nodes.nodes.get(ask.required_node)
+    if node is None or not node.is_open or not fits_in(ask.items, node.free):
+        return None
+    return node if partition.nodes.suits(ask, node) else None

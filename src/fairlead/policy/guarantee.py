@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.claims import RESERVATION_MS
 from fairlead.core.resources import add_to, fits_in
+from fairlead.policy.protection import spare
 from fairlead.policy.queue_snapshot import QueueSnapshots
 from fairlead.policy.victims import candidates, preference, taint
 
@@ -72,17 +73,17 @@ def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
     snapshots = QueueSnapshots(ask.app.queue)
     if _overfills_its_own(snapshots, ask):
         return None
-    found = candidates(ask, snapshots)
+    found = spare(partition, ask, candidates(ask, snapshots))
     if not found or not _guarantee_leaves_room(snapshots, ask, found):
         return None
     choice = _choose_node(partition, ask, found, snapshots, nodes_tried)
     if choice is None:
         return None
     chosen = list(choice.victims[: choice.needed])
-    victims = _as_many_as_needed(ask, choice.node, chosen)
+    victims = _as_many_as_needed(partition, ask, choice.node, chosen)
     if not victims:
         more = _more_victims(snapshots, ask, found, chosen)
-        victims = _as_many_as_needed(ask, choice.node, chosen + more)
+        victims = _as_many_as_needed(partition, ask, choice.node, chosen + more)
     if not victims:
         return None
     cancelled = tuple(holder for holder in choice.node.reservations if holder is not ask)
@@ -163,6 +164,7 @@ def _choose_node(
     if not nodes_tried:
         nodes = partition.nodes.nodes.values()
         with_room = [n for n in nodes if fits_in(ask.items, n.free) and _is_usable(partition, n, ask)]
+        with_room = [n for n in with_room if partition.nodes.suits(ask, n)]
         if with_room:
             return NodeChoice(min(with_room, key=lambda n: n.id), 0, ())
     worth_a_look = [
@@ -174,7 +176,7 @@ def _choose_node(
     for fewest, node_id, node in sorted(worth_a_look):
         if best is not None and best.rank < (0, fewest, node_id):
             break
-        choice = _victims_on(node, ask, sorted(by_node[node], key=preference), snapshots)
+        choice = _victims_on(partition, node, ask, sorted(by_node[node], key=preference), snapshots)
         if choice is not None and (best is None or choice.rank < best.rank):
             best = choice
     return best
@@ -216,7 +218,9 @@ def _is_usable(partition: Partition, node: Node, ask: Ask) -> bool:
     )
 
 
-def _victims_on(node: Node, ask: Ask, on_node: list[Ask], snapshots: QueueSnapshots) -> NodeChoice | None:
+def _victims_on(
+    partition: Partition, node: Node, ask: Ask, on_node: list[Ask], snapshots: QueueSnapshots
+) -> NodeChoice | None:
     """The victims that make the ask fit on a node where it does not fit yet, or None.
 
     Twice over the candidates: first those that lessen what is missing are told from the others, then all are taken in
@@ -249,7 +253,7 @@ def _victims_on(node: Node, ask: Ask, on_node: list[Ask], snapshots: QueueSnapsh
         if verdict is Verdict.TAKEN:
             taken.append(victim)
             add_to(free, victim.items)
-            if not needed and fits_in(ask.items, free):
+            if not needed and fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
                 needed = len(taken)
     snapshots.undo()
     return NodeChoice(node, needed, tuple(taken)) if needed else None
@@ -280,24 +284,24 @@ def _more_victims(snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask], cho
     return more
 
 
-def _as_many_as_needed(ask: Ask, node: Node, victims: list[Ask]) -> tuple[Ask, ...]:
+def _as_many_as_needed(partition: Partition, ask: Ask, node: Node, victims: list[Ask]) -> tuple[Ask, ...]:
     """The first victims after which the ask can be placed; nothing when it cannot be after all of them."""
     taken: list[Ask] = []
     for victim in victims:
         if victim.node is node or fits_in(ask.items, node.free):
             taken.append(victim)
-            if _can_be_placed_without(ask, node, taken):
+            if _can_be_placed_without(partition, ask, node, taken):
                 return tuple(taken)
     return ()
 
 
-def _can_be_placed_without(ask: Ask, node: Node, gone: list[Ask]) -> bool:
+def _can_be_placed_without(partition: Partition, ask: Ask, node: Node, gone: list[Ask]) -> bool:
     """Whether the ask fits on the node and under every maximum, counting what leaves or is about to as gone."""
     free = dict(node.free)
     for victim in gone:
         if victim.node is node:
             add_to(free, victim.items)
-    if not fits_in(ask.items, free):
+    if not fits_in(ask.items, free) or not partition.nodes.suits(ask, node, gone):
         return False
     for queue in ask.app.queue.lineage:
         if queue.max is None:

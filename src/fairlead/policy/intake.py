@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.core import claims, events, gangs, lives
 from fairlead.core.applications import Application, Ask
+from fairlead.core.constraints import ANYWHERE
 from fairlead.core.decisions import (
     ApplicationAccepted,
     ApplicationChanged,
@@ -27,8 +28,13 @@ from fairlead.core.nodes import Node
 from fairlead.core.reasons import Refused
 from fairlead.core.resources import INT64_MAX, Resources
 from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, TAG_FOREIGN, ApplicationSpec, AskSpec
+from fairlead.core.suitability import flaw
+from fairlead.policy import retry
+from fairlead.policy.admission import admit, as_reported, why_not_larger
+from fairlead.policy.labelling import label_node, taints_flaw
 from fairlead.policy.moving import move_application
 from fairlead.policy.placement import place_application, resolve_user
+from fairlead.policy.turns import reserve_ask
 
 if TYPE_CHECKING:
     from fairlead.core.partition import Partition
@@ -43,18 +49,18 @@ CONFIRMS_SILENTLY = frozenset({Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER, Caus
 def add_node(partition: Partition, event: events.AddNode) -> None:
     """A node registers; a known id is refused."""
     spec = event.node
-    bad = _bad_amount(spec.capacity)
+    bad = _bad_amount(spec.capacity) or taints_flaw(spec.taints)
     if spec.id in partition.nodes.nodes:
         bad = f"failed to add node {spec.id} to partition {partition.name}, error: node already exists"
     if bad:
-        partition.out.append(NodeRejected(spec.id, Refused(bad)))
+        partition.out.append(NodeRejected(spec.id, Refused(bad), partition.name))
         return
     node = Node(spec, partition.next_seq())
     node.set_capacity(spec.capacity)
     partition.nodes.add(node)
     partition.nodes_changed()
     partition.books_version += 1
-    partition.out.append(NodeAccepted(spec.id))
+    partition.out.append(NodeAccepted(spec.id, partition.name))
 
 
 def update_node(partition: Partition, event: events.UpdateNode) -> None:
@@ -64,7 +70,7 @@ def update_node(partition: Partition, event: events.UpdateNode) -> None:
         return
     bad = _bad_amount(event.capacity)
     if bad:
-        partition.out.append(NodeRejected(event.id, Refused(bad)))
+        partition.out.append(NodeRejected(event.id, Refused(bad), partition.name))
         return
     partition.nodes.resize(node, event.capacity)
     partition.nodes_changed()
@@ -76,6 +82,7 @@ def drain_node(partition: Partition, event: events.DrainNode) -> None:
     node = _known_node(partition, event.id)
     if node is not None and node.schedulable:
         node.schedulable = False
+        partition.disruption.capacity_changed()
         partition.nodes.touch(node)
         partition.books_version += 1
         for ask in list(node.held):
@@ -90,6 +97,7 @@ def undrain_node(partition: Partition, event: events.UndrainNode) -> None:
     node = _known_node(partition, event.id)
     if node is not None and not node.schedulable:
         node.schedulable = True
+        partition.disruption.capacity_changed()
         partition.nodes.gained(node)
         partition.books_version += 1
 
@@ -105,7 +113,10 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
     gangs.leave_node(partition, node)
     for ask in list(node.allocations):
         app, real = ask.app, not ask.spec.placeholder
+        again = retry.try_again(partition, ask, Cause.INTERRUPTED)
         partition.release(ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
+        if again:
+            retry.enter_due(partition, app)
         lives.complete_if_idle(partition, app, real)
     partition.nodes.remove(node)
     partition.nodes_changed()
@@ -115,7 +126,8 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
 def _known_node(partition: Partition, node_id: str) -> Node | None:
     node = partition.nodes.nodes.get(node_id)
     if node is None:
-        partition.out.append(NodeRejected(node_id, Refused(f"failed to find node {node_id}")))
+        reason = Refused(f"failed to find node {node_id}")
+        partition.out.append(NodeRejected(node_id, reason, partition.name))
     return node
 
 
@@ -127,7 +139,7 @@ def add_application(partition: Partition, event: events.AddApplication) -> None:
     spec = event.application
     if spec.id in partition.applications:
         text = f"adding application {spec.id} to partition {partition.name}, but application already existed"
-        partition.out.append(ApplicationRejected(spec.id, Refused(text)))
+        partition.out.append(ApplicationRejected(spec.id, Refused(text), partition.name))
         return
     resolved = resolve_user(spec)
     if isinstance(resolved, Refused):
@@ -140,7 +152,7 @@ def add_application(partition: Partition, event: events.AddApplication) -> None:
         return
     app = Application(spec, queue, partition.next_seq(), partition.now_ms)
     lives.admit(partition, app)
-    partition.out.append(ApplicationAccepted(spec.id, queue.path))
+    partition.out.append(ApplicationAccepted(spec.id, queue.path, partition.name))
 
 
 def _reject(partition: Partition, spec: ApplicationSpec, reason: Refused) -> None:
@@ -151,7 +163,7 @@ def _reject(partition: Partition, spec: ApplicationSpec, reason: Refused) -> Non
     app.finished_ms = partition.now_ms
     partition.rejected[spec.id] = app
     lives.keep_ended(partition, app)
-    partition.out.append(ApplicationRejected(spec.id, reason))
+    partition.out.append(ApplicationRejected(spec.id, reason, partition.name))
 
 
 def remove_application(partition: Partition, event: events.RemoveApplication) -> None:
@@ -164,7 +176,7 @@ def remove_application(partition: Partition, event: events.RemoveApplication) ->
     for ask in app.waiting_asks():
         partition.drop_ask(ask)
     lives.forget(partition, app)
-    partition.out.append(ApplicationChanged(app.id, "Removed", "removed"))
+    partition.out.append(ApplicationChanged(app.id, "Removed", "removed", partition.name))
 
 
 # -- asks and allocations -----------------------------------------------------------------------------------------
@@ -182,19 +194,38 @@ def add_asks(partition: Partition, event: events.AddAsks) -> None:
 def _ask(partition: Partition, spec: AskSpec) -> None:
     refused = _refuse_ask(partition, spec)
     if refused:
-        partition.out.append(AskRejected(spec.application, spec.key, Refused(refused)))
+        partition.out.append(AskRejected(spec.application, spec.key, Refused(refused), partition.name))
         return
     app = partition.applications[spec.application]
     known = app.asks.get(spec.key)
     if known is None:
         if spec.placeholder and not spec.task_group:
             return
-        _new_ask(partition, app, spec)
+        admitted = _admitted(partition, app, spec)
+        if admitted is not None:
+            _new_ask(partition, app, admitted)
         return
     if known.spec.resources != spec.resources:
+        if known.pending and (too_large := why_not_larger(partition.admission, known, spec.resources.items)):
+            partition.out.append(AskRejected(spec.application, spec.key, too_large, partition.name))
+            return
         partition.resize(known, spec)
     if spec.node and known.pending:
         partition.restore(known, partition.nodes.nodes[spec.node])
+
+
+def _admitted(partition: Partition, app: Application, spec: AskSpec) -> AskSpec | None:
+    """The new ask with its class resolved; None when it was refused."""
+    admission = partition.admission
+    if not spec.priority_class and not admission.is_asked:
+        return spec
+    if spec.node:
+        return as_reported(admission, spec)
+    admitted = admit(admission, app.queue.path, spec)
+    if isinstance(admitted, AskSpec):
+        return admitted
+    partition.out.append(AskRejected(spec.application, spec.key, admitted, partition.name))
+    return None
 
 
 def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
@@ -220,7 +251,9 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
         return "allocation contains negative resources"
     if not PRIORITY_MIN <= spec.priority <= PRIORITY_MAX:
         return f"priority {spec.priority} is not a 32-bit integer"
-    return _bad_amount(spec.resources)
+    if spec.idle and spec.task_group:
+        return f"idle work cannot be a gang: leave out idle, or task group {spec.task_group}"
+    return _bad_amount(spec.resources) or (flaw(spec.where) if spec.where is not ANYWHERE else "")
 
 
 def _bad_amount(resources: Resources) -> str:
@@ -243,7 +276,7 @@ def _foreign(partition: Partition, spec: AskSpec) -> None:
             if spec.node
             else f"node ID is empty for allocation {spec.key}"
         )
-        partition.out.append(AskRejected("", spec.key, Refused(text)))
+        partition.out.append(AskRejected("", spec.key, Refused(text), partition.name))
         return
     for other in partition.nodes.nodes.values():
         if spec.key in other.foreign and other is not node:
@@ -266,11 +299,19 @@ def release(partition: Partition, event: events.Release) -> None:
     if event.key:
         ask = app.asks.get(event.key)
         ended = [ask] if ask is not None else []
+        if ask is None and not (partition.retries and partition.retries.take(app.id, event.key)):
+            return
     else:
         ended = app.allocated_asks()
+        partition.retries.drop(app.id)
     real_gone = any(a.node is not None and not a.spec.placeholder for a in ended)
+    again = False
+    if event.key and real_gone:
+        again = retry.try_again(partition, ended[0], event.cause, event.exit_code) is not None
     for ask in ended:
         _release_one(partition, ask, event.cause)
+    if again:
+        retry.enter_due(partition, app)
     if not event.key:
         app.closing = app.state is State.COMPLETING
         for ask in app.waiting_asks():
@@ -306,18 +347,24 @@ def set_priority(partition: Partition, event: events.SetPriority) -> None:
     app = partition.applications.get(event.application)
     asks = [] if app is None else app.waiting_asks() if not event.key else [app.asks.get(event.key)]
     waiting = [a for a in asks if a is not None and a.pending]
+    coming = partition.retries.named(event.application, event.key) if partition.retries else []
     bad = ""
     if not PRIORITY_MIN <= event.priority <= PRIORITY_MAX:
         bad = f"priority {event.priority} is not a 32-bit integer"
-    elif not waiting:
+    elif not waiting and not coming:
         bad = f"nothing waits under {event.application}/{event.key}: only waiting work can change its priority"
     if bad:
-        partition.out.append(AskRejected(event.application, event.key, Refused(bad)))
+        partition.out.append(AskRejected(event.application, event.key, Refused(bad), partition.name))
         return
+    by = (event.who, event.why)
+    for attempt in coming:
+        old = attempt.change_priority(event.priority)
+        key = attempt.spec.key
+        partition.out.append(PriorityChanged(event.application, key, old, event.priority, *by, partition.name))
     for ask in waiting:
         old = ask.priority
         partition.change_priority(ask, event.priority)
-        partition.out.append(PriorityChanged(event.application, ask.key, old, event.priority, event.who))
+        partition.out.append(PriorityChanged(event.application, ask.key, old, event.priority, *by, partition.name))
 
 
 # -- which event goes where ---------------------------------------------------------------------------------------
@@ -325,6 +372,7 @@ def set_priority(partition: Partition, event: events.SetPriority) -> None:
 HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
     events.AddNode: add_node,
     events.UpdateNode: update_node,
+    events.LabelNode: label_node,
     events.DrainNode: drain_node,
     events.UndrainNode: undrain_node,
     events.RemoveNode: remove_node,
@@ -332,7 +380,9 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
     events.RemoveApplication: remove_application,
     events.AddAsks: add_asks,
     events.Release: release,
+    events.Checkpoint: retry.checkpoint,
     events.SetPriority: set_priority,
+    events.ReserveAsk: reserve_ask,
     events.MoveApplication: move_application,
 }
 
@@ -350,13 +400,14 @@ def refuse_unknown_partition(event: Any, name: str, out: list[Any]) -> None:
     """Say for each part of an event that its partition is not there."""
     if isinstance(event, events.AddNode):
         reason = Refused(f"failed to find partition {name} for new node {event.node.id}")
-        out.append(NodeRejected(event.node.id, reason))
+        out.append(NodeRejected(event.node.id, reason, name))
     elif isinstance(event, events.AddApplication):
         text = f"Failed to add application {event.application.id} to partition {name}, partition doesn't exist"
-        out.append(ApplicationRejected(event.application.id, Refused(text)))
+        out.append(ApplicationRejected(event.application.id, Refused(text), name))
     elif isinstance(event, events.AddAsks):
         for spec in event.asks:
             text = f"Failed to find partition {name}, for application {spec.application} and allocation {spec.key}"
-            out.append(AskRejected(spec.application, spec.key, Refused(text)))
+            out.append(AskRejected(spec.application, spec.key, Refused(text), name))
     elif isinstance(event, events.MoveApplication):
-        out.append(MoveRejected(event.id, Refused(f"failed to find partition {name} for application {event.id}")))
+        reason = Refused(f"failed to find partition {name} for application {event.id}")
+        out.append(MoveRejected(event.id, reason, name))

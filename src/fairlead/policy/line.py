@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.queues import QueueState
 from fairlead.policy.ordering import application_key, queue_key
+from fairlead.policy.stoppable import Stoppable
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 class Lines:
     """The kept orders of one partition."""
 
-    __slots__ = ("_pushes",)
+    __slots__ = ("_pushes", "stoppable")
 
     def __init__(self) -> None:
         self._pushes = 0
+        self.stoppable = Stoppable()
+        """What runs, as a table for preemption by priority; nothing is in it where that is not the rule."""
 
     # -- queues ---------------------------------------------------------------------------------------------------
 

@@ -40,11 +40,11 @@ def move_application(partition: Partition, event: MoveApplication) -> None:
         return
     old = app.queue.path
     move(partition, app, target)
-    partition.out.append(ApplicationMoved(app.id, old, target.path, event.who))
+    partition.out.append(ApplicationMoved(app.id, old, target.path, event.who, partition.name))
 
 
 def _refuse(partition: Partition, event: MoveApplication, reason: Reason) -> None:
-    partition.out.append(MoveRejected(event.id, reason))
+    partition.out.append(MoveRejected(event.id, reason, partition.name))
 
 
 def _obstacle(app: Application, target: Queue) -> Reason | None:

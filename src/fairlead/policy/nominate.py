@@ -9,10 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core import claims
+from fairlead.core.decisions import LoopBroken
+from fairlead.core.disruption import FRUITLESS_MAX
 from fairlead.policy.limits import full_ceiling, may_run
+from fairlead.policy.turns import gathers_room
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
+    from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
 
 
@@ -21,13 +25,31 @@ def place_nominated(partition: Partition) -> Ask | None:
     for ask in list(partition.holds):
         node = ask.held_on
         assert node is not None
-        if node.schedulable and node.room_for(ask) and _may_run(partition, ask):
+        if node.schedulable and node.room_for(ask) and partition.nodes.suits(ask, node) and _may_run(partition, ask):
             partition.place(ask, node)
             return ask
-        if not any(victim.evict_cause for victim in ask.victims):
+        if not _something_leaves(ask) and not gathers_room(partition, ask):
             # The victims are gone and it still cannot run (its queue filled up, the node shrank): start over.
             claims.unhold(partition, ask)
+            _note_fruitless(partition, ask, node)
     return None
+
+
+def _something_leaves(ask: Ask) -> bool:
+    """Whether what it waits for is still to come: work that was told to stop, on its node or in its full queue."""
+    if any(victim.evict_cause for victim in ask.victims):
+        return True
+    full = ask.app.queue.short_of_room(ask.items)
+    return full is not None and any(full.preempting.get(name, 0) for name, _ in ask.items)
+
+
+def _note_fruitless(partition: Partition, ask: Ask, node: Node) -> None:
+    """Work was stopped for nothing. Whoever takes the room each time, stopping more of it will not help."""
+    if not ask.preempt_triggered:
+        return
+    ask.preempt_triggered = False
+    if partition.disruption.note_fruitless(ask, node, partition.now_ms):
+        partition.out.append(LoopBroken(ask.app.id, ask.key, node.id, "", FRUITLESS_MAX))
 
 
 def _may_run(partition: Partition, ask: Ask) -> bool:

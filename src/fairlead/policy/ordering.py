@@ -78,12 +78,16 @@ def walk_key(app: Application) -> tuple[object, ...]:
 def application_key(app: Application) -> tuple[object, ...]:
     """Order among the applications of a leaf.
 
+    An application stands where its first waiting ask stands: one that begins with a retried ask comes before all that
+    do not, whatever their priorities and shares. Then
     `fifo`: 1. higher priority, 2. submitted earlier; `fair`: 1. higher priority, 2. smaller usage shares. Without
     `application.sort.priority` the two change places. Then 3. submitted earlier, 4. arrived earlier.
     """
     queue = app.queue
     properties = queue.properties
     submitted = (app.submitted_ms, app.seq)
+    if app.batches and app.batches[0].key[3]:
+        return _retried_key(app)
     if properties.sort_policy == "fair":
         shares = usage_shares(app.allocated, queue.guaranteed)
         if properties.priority_sorting:
@@ -91,3 +95,16 @@ def application_key(app: Application) -> tuple[object, ...]:
         return (shares, -app.priority, submitted)
     # Submission never ties once the arrival completes it, so that without priority sorting nothing comes after it.
     return (-app.priority, submitted) if properties.priority_sorting else (submitted,)
+
+
+def _retried_key(app: Application) -> tuple[object, ...]:
+    """Before every key of an application that does not begin with a retried ask, and comparable with all of them.
+
+    Among themselves: 1. higher priority of that ask, 2. submitted earlier, 3. arrived earlier.
+    """
+    first = app.batches[0].line_key[0]
+    submitted = (app.submitted_ms, app.seq)
+    properties = app.queue.properties
+    if properties.sort_policy == "fair":
+        return (first, (), submitted) if properties.priority_sorting else ((), first, submitted)
+    return (first, submitted) if properties.priority_sorting else ((first, *submitted),)

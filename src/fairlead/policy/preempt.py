@@ -15,11 +15,13 @@ from fairlead.core import claims
 from fairlead.core.events import Cause
 from fairlead.core.queues import Queue
 from fairlead.policy.guarantee import Plan, find_plan
-from fairlead.policy.priority_preempt import preempt_one as preempt_by_priority
+from fairlead.policy.priority_preempt import preempt_by_priority
+from fairlead.policy.turns import waits_for_turn
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application, Ask, Batch
     from fairlead.core.partition import Partition
+    from fairlead.policy.line import Lines
 
 ATTEMPTS_MAX = 10
 """Searches in one visit to a leaf; who comes later has its turn in the next run."""
@@ -31,9 +33,9 @@ LONG_BATCH_EVERY_MS = 1_000
 TIMER = "preempt"
 
 
-def preempt_one(partition: Partition) -> bool:
-    """The last step of a run: preemption by priority, where that is the rule. True when victims were told to stop."""
-    return preempt_by_priority(partition) is not None
+def preempt_one(partition: Partition, lines: Lines) -> bool:
+    """The last step of a run: preemption by priority, where that is the rule. True when something was done."""
+    return partition.spec.preemption.rule == "priority" and preempt_by_priority(partition, lines.stoppable)
 
 
 class Attempts:
@@ -122,6 +124,7 @@ def carry_out(partition: Partition, plan: Plan) -> None:
             rule="guarantee",
             message=f"preempted by {ask.key} from application {ask.app.id} in {queue}",
         )
+        partition.disruption.note(ask, victim, partition.now_ms)
     if ask.reserved_on is not node:
         claims.unreserve(partition, ask)
         claims.reserve(partition, ask, node)
@@ -145,7 +148,9 @@ def wake_when_due(partition: Partition, app: Application) -> None:
 
 
 def _waits_for_time(partition: Partition, batch: Batch) -> bool:
-    return batch.attempt_ms < NEVER_MS and _can_help(partition, batch)
+    if batch.attempt_ms >= NEVER_MS or waits_for_turn(partition, batch.asks[0]):
+        return False
+    return _can_help(partition, batch)
 
 
 def on_timer(partition: Partition, app_id: str) -> None:

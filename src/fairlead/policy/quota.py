@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fairlead.core import quotas
 from fairlead.core.decisions import QuotaEnforced
 from fairlead.core.events import Cause
+from fairlead.core.idle import payer
 from fairlead.core.resources import Resources, take_from
 from fairlead.policy.victims import reluctance
 
@@ -51,7 +52,9 @@ def _round(partition: Partition, queue: Queue) -> None:
 
 def _enforce(partition: Partition, queue: Queue) -> None:
     over, told = excess(queue), 0
-    for leaf, share in list(_shares(queue, over)):
+    if partition.idle.running:
+        told = _stop_idle(partition, queue)
+    for leaf, share in list(_shares(queue, excess(queue))):
         for victim in _victims(leaf, share):
             told += 1
             partition.evict(
@@ -61,6 +64,19 @@ def _enforce(partition: Partition, queue: Queue) -> None:
                 message=f"preempting allocations to enforce new max quota for queue : {queue.path}",
             )
     partition.out.append(QuotaEnforced(queue.path, partition.name, Resources(over), told))
+
+
+def _stop_idle(partition: Partition, queue: Queue) -> int:
+    """Idle work that counts in the queue's books goes first, as much as is needed; how many were told to stop."""
+    told = 0
+    found = [a for a in partition.idle.every() if a.evict_cause is None and queue in payer(a).lineage]
+    for victim in sorted(found, key=reluctance):
+        over = excess(queue)
+        if any(name in over for name, _ in victim.items):
+            told += 1
+            message = f"idle work makes queue {queue.path} fit under its new maximum"
+            partition.evict(victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
+    return told
 
 
 # -- how much -----------------------------------------------------------------------------------------------------
@@ -122,6 +138,7 @@ def _victims(leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
         if a.node is not None
         and a.evict_cause is None
         and not a.required_node
+        and not a.spec.idle
         and all(v <= share[n] for n, v in a.items if n in share)
     ]
     found.sort(key=reluctance)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def why_not(cluster: Cluster, spec: ClusterSpec) -> Refused | None:
     """Why the file cannot be applied, all reasons in one; None when it can."""
-    problems = [*_problems(spec), *in_the_way(cluster, spec)]
+    problems = [*_problems(spec), *cluster.admission.file_problems(spec), *in_the_way(cluster, spec)]
     return Refused("; ".join(problems)) if problems else None
 
 

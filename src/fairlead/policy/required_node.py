@@ -26,9 +26,9 @@ def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool
     Returns True when victims were told to stop; False when the ask fits already, when stopping everything that may be
     stopped is not enough, or when it was done before.
     """
-    if ask.preempt_triggered or fits_in(ask.items, node.free):
+    if ask.preempt_triggered or (fits_in(ask.items, node.free) and partition.nodes.suits(ask, node)):
         return False
-    victims = _victims(ask, node)
+    victims = _victims(partition, ask, node)
     for victim in victims:
         partition.evict(
             victim,
@@ -41,7 +41,7 @@ def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool
     return ask.preempt_triggered
 
 
-def _victims(ask: Ask, node: Node) -> list[Ask]:
+def _victims(partition: Partition, ask: Ask, node: Node) -> list[Ask]:
     """The first candidates in order after which the ask fits; none when it does not fit after all of them."""
     names = {name for name, _ in ask.items}
     found = [
@@ -58,6 +58,6 @@ def _victims(ask: Ask, node: Node) -> list[Ask]:
     for victim in found:
         add_to(free, victim.items)
         taken.append(victim)
-        if fits_in(ask.items, free):
+        if fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
             return taken
     return []

@@ -18,6 +18,7 @@ from fairlead.policy.headroom import is_held_back
 from fairlead.policy.limits import closed_gate
 from fairlead.policy.ordering import walk_key
 from fairlead.policy.required_node import preempt_on_required_node
+from fairlead.policy.turns import waits_for_turn
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application, Ask, Batch
@@ -93,7 +94,7 @@ def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
         if node is None or not node.fits_total(shape.items) or any(not a.required_node for a in node.reservations):
             return False
     else:
-        node = tightest(partition, shape.items) if shape.may_reserve else None
+        node = tightest(partition, ask) if shape.may_reserve else None
         if node is None:
             shape.may_reserve = False
             return False
@@ -113,9 +114,9 @@ def _first_due(partition: Partition, batch: Batch) -> Ask | None:
     return None
 
 
-def tightest(partition: Partition, items: Items) -> Node | None:
-    """The open node, large enough when empty, that the amount would fill most: smallest `slack`, then node order."""
-    nodes = partition.nodes
+def tightest(partition: Partition, ask: Ask) -> Node | None:
+    """Of the open nodes that suit the ask when empty the one that it would fill most: smallest `slack`, then order."""
+    nodes, items = partition.nodes, ask.items
     best: tuple[float, float, str] | None = None
     found = None
     for node in nodes.nodes.values():
@@ -125,7 +126,7 @@ def tightest(partition: Partition, items: Items) -> Node | None:
         if best is not None and left > best[0]:
             continue
         key = (left, nodes.score(node), node.id)
-        if best is None or key < best:
+        if (best is None or key < best) and nodes.suits(ask, node):
             best, found = key, node
     return found
 
@@ -164,7 +165,7 @@ def watch_ages(partition: Partition, app: Application) -> None:
     due_ms: int | None = None
     latest = partition.now_ms - DELAY_MS
     for batch in app.batches:
-        if batch.asks[0].required_node or app.stands_in(batch.task_group):
+        if batch.asks[0].required_node or app.stands_in(batch.task_group) or waits_for_turn(partition, batch.asks[0]):
             continue
         for ask in batch.asks:
             if not ask.pending or ask.reserved_on is not None:
@@ -235,29 +236,42 @@ def _place_one_of(partition: Partition, app: Application, asks: list[Ask]) -> As
         node, demand = ask.reserved_on, app.demand_of(ask)
         assert node is not None
         claims.watch(partition, ask, demand)
+        if waits_for_turn(partition, ask):
+            claims.unreserve(partition, ask)
+            continue
         if is_held_back(partition, demand):
             _give_up_if_old(partition, ask)
             continue
-        if fits_in(ask.items, node.free):
+        suits = partition.nodes.suits(ask, node)
+        if suits and fits_in(ask.items, node.free):
             ask.attempted = True
             partition.place(ask, node)
             return ask
         if ask.required_node:
             preempt_on_required_node(partition, ask, node)
+            if not suits:
+                _wait_until_it_suits(partition, ask, demand)
         else:
             free_to_go.append((ask, demand))
     for ask, demand in free_to_go:
         shape = ask.shape
         assert shape is not None
-        node = None if shape.unfit else partition.nodes.first_fit(shape.items)
+        node = None if shape.unfit else partition.nodes.first_for(shape)
         if node is not None:
             ask.attempted = True
             partition.place(ask, node)
             return ask
-        if not shape.unfit:
-            partition.nodes.mark_unfit(shape)
-        partition.nodes.wait_for(shape, demand)
+        _wait_until_it_suits(partition, ask, demand)
     return None
+
+
+def _wait_until_it_suits(partition: Partition, ask: Ask, demand: Demand) -> None:
+    """No node takes the ask: have it tried again when one may."""
+    shape = ask.shape
+    assert shape is not None
+    if not shape.unfit:
+        partition.nodes.mark_unfit(shape)
+    partition.nodes.wait_for(shape, demand)
 
 
 def _give_up_if_old(partition: Partition, ask: Ask) -> None:

@@ -108,6 +108,7 @@ def _may_go(running: Ask, names: set[str], most: int | None) -> bool:
     return (
         running.node is not None
         and running.evict_cause is None
+        and not running.spec.idle
         and (most is None or running.priority <= most)
         and not running.required_node
         and any(name in names for name, _ in running.items)

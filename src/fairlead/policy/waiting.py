@@ -6,19 +6,24 @@ is. Never reads what the kept orders remember.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from fairlead.core import reasons
+from fairlead.core import claims, reasons
+from fairlead.core.idle import group_of, payer
 from fairlead.core.lifecycle import State
 from fairlead.core.resources import fits_in
 from fairlead.policy.limits import closing_ceiling, full_ceiling, limit_applications, limit_reached
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from fairlead.core.applications import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
     from fairlead.core.reasons import Reason
+    from fairlead.core.trackers import Ceiling
 
 
 def why_waiting(partition: Partition, ask: Ask) -> Reason:
@@ -29,7 +34,8 @@ def why_waiting(partition: Partition, ask: Ask) -> Reason:
         leaving = tuple(v.key for v in ask.victims if v.evict_cause is not None)
         if leaving:
             return reasons.WaitingForVictims(ask.held_on.id, leaving)
-    found = _behind_placeholders(ask) or _may_not_run(ask) or _too_big(partition, ask) or _above_nodes(partition, ask)
+    found = _behind_placeholders(ask) or _may_not_run(ask) or _too_big(partition, ask)
+    found = found or _waits_for_turn(partition, ask) or _above_nodes(partition, ask)
     return found or _no_node(partition, ask) or reasons.NextInLine(ask.app.queue.path)
 
 
@@ -61,15 +67,35 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
         return limit_reached(ceiling, ask.items)
     if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms and ask.reserved_on is None:
         return reasons.BackedOff(app.backoff_until_ms, app.unschedulable)
-    full = app.queue.short_of_room(ask.items)
+    full = payer(ask).short_of_room(ask.items)
     if full is not None:
         return _queue_full(full, needed)
+    if partition.holds:
+        full = claims.short_of_promised_room(partition, payer(ask), ask.items, ask)
+        if full is not None:
+            return _queue_promised(partition, full, ask)
+        if (ceiling := claims.short_of_promised_limit(partition, ask)) is not None:
+            return _limit_promised(partition, ceiling, ask)
     root = partition.root
     assert root.max is not None
     free = {r: root.max.get(r, 0) - root.allocated.get(r, 0) for r in needed}
     if any(amount > free[r] for r, amount in needed.items()):
         return reasons.ClusterFull(needed, free, {r: root.max.get(r, 0) for r in needed})
     return None
+
+
+def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:
+    """Another ask of its queue, or of its resource group when it is idle, has a reservation that holds it back."""
+    if not partition.reserving.of:
+        return None
+    where = group_of(ask.app.queue) if ask.spec.idle else ask.app.queue
+    holder = partition.reserving.within(where) if ask.spec.idle else partition.reserving.holder(ask)
+    reservation = partition.reserving.get(holder) if holder is not None else None
+    if holder is None or reservation is None:
+        return None
+    name = f"{holder.app.id}/{holder.key}"
+    r = reservation
+    return reasons.HeldForReservation(where.path, name, holder.priority, r.since_ms, r.who, r.why)
 
 
 def _behind_placeholders(ask: Ask) -> Reason | None:
@@ -79,6 +105,22 @@ def _behind_placeholders(ask: Ask) -> Reason | None:
         return None
     expected = group.count - group.replaced - group.timed_out
     return reasons.WaitingForPlaceholder(group.name, expected, len(group.standing))
+
+
+def _limit_promised(partition: Partition, ceiling: Ceiling, ask: Ask) -> Reason:
+    limit = ceiling.max or {}
+    holders = tuple(f"{a.app.id}/{a.key}" for a in partition.holds if ceiling in partition.disruption.keeps(a))
+    free = {name: limit[name] - ceiling.used.get(name, 0) for name, _ in ask.items if name in limit}
+    needed = {name: amount for name, amount in ask.items if name in free}
+    return reasons.LimitPromised(ceiling.kind, ceiling.name, ceiling.queue, needed, free, holders)
+
+
+def _queue_promised(partition: Partition, queue: Queue, ask: Ask) -> Reason:
+    assert queue.max is not None
+    needed = dict(ask.items)
+    holders = tuple(f"{a.app.id}/{a.key}" for a in partition.holds if a is not ask and queue in a.app.queue.lineage)
+    free = {r: queue.max[r] - queue.allocated.get(r, 0) for r in needed if r in queue.max}
+    return reasons.QueuePromised(queue.path, {r: needed[r] for r in free}, free, holders)
 
 
 def _queue_full(queue: Queue, needed: dict[str, int]) -> Reason:
@@ -96,6 +138,12 @@ def _no_node(partition: Partition, ask: Ask) -> Reason | None:
         candidates = [named]
     else:
         candidates = [n for n in partition.nodes.every() if n.is_open]
+    kept_off = Counter(_misfits(partition, ask, candidates))
+    if kept_off:
+        candidates = [n for n in candidates if partition.nodes.suits(ask, n)]
+        if not candidates:
+            set_aside = _set_aside(partition, ask) if ask.reserved_on is None else None
+            return set_aside or reasons.NoNodeSuits(dict(ask.items), dict(kept_off), len(partition.nodes.nodes))
     if any(fits_in(ask.items, n.free) or (n is ask.held_on and n.room_for(ask)) for n in candidates):
         return None
     set_aside = _set_aside(partition, ask)
@@ -111,7 +159,17 @@ def _no_node(partition: Partition, ask: Ask) -> Reason | None:
         open_nodes=len(candidates),
         nodes=len(partition.nodes.nodes),
         held={r: v for r, v in held.items() if v},
+        excluded=dict(kept_off),
     )
+
+
+def _misfits(partition: Partition, ask: Ask, nodes: Iterable[Node]) -> Iterator[str]:
+    """For each of the nodes that do not suit the ask, room apart, the first filter that keeps it off."""
+    terrain, spec = partition.nodes.terrain, ask.spec
+    for node in nodes:
+        filtered = terrain.misfit(spec.where, spec.labels, node)
+        if filtered is not None:
+            yield filtered
 
 
 def _set_aside(partition: Partition, ask: Ask) -> Reason | None:
@@ -121,7 +179,13 @@ def _set_aside(partition: Partition, ask: Ask) -> Reason | None:
         needed = dict(ask.items)
         return reasons.ReservedNodeTooFull(own.id, needed, {r: own.free.get(r, 0) for r in needed})
     for node in partition.nodes.every():
-        if node.reservations and node.schedulable and not ask.required_node and fits_in(ask.items, node.free):
+        if (
+            node.reservations
+            and node.schedulable
+            and not ask.required_node
+            and fits_in(ask.items, node.free)
+            and partition.nodes.suits(ask, node)
+        ):
             return reasons.NodeReserved(node.id, tuple(f"{a.app.id}/{a.key}" for a in node.reservations))
     return None
 

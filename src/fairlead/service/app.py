@@ -14,7 +14,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
-from fairlead.service import cluster, configuration, errors, logs, models, settings, usage, works
+from fairlead.service import (
+    cluster,
+    configuration,
+    declarations,
+    errors,
+    logs,
+    models,
+    questions,
+    settings,
+    usage,
+    works,
+)
 from fairlead.service.cluster import problems
 from fairlead.service.desk import Desk, DeskOf, plain, reader_of
 from fairlead.service.models import MOST_BYTES
@@ -83,10 +94,12 @@ def make_app(desk: Desk) -> FastAPI:
     errors.install(app)
     for router in (
         works.router,
+        questions.router,
         logs.router,
         cluster.router,
         usage.router,
         configuration.router,
+        declarations.router,
         settings.router,
         outside,
     ):

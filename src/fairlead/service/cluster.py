@@ -12,7 +12,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Response
 from starlette.responses import StreamingResponse
 
-from fairlead.core.events import DrainNode, UndrainNode
+from fairlead.core.constraints import Taint
+from fairlead.core.events import DrainNode, LabelNode, UndrainNode
 from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.runtime import Refusal, Turn
 from fairlead.service import models, views
@@ -55,12 +56,23 @@ async def undrain(node_id: str, desk: DeskOf, caller: CallerOf, body: models.Not
     return await _turn_node(desk, node_id, UndrainNode(node_id))
 
 
-async def _turn_node(desk: Desk, node_id: str, event: DrainNode | UndrainNode) -> Response:
+@router.put("/nodes/{node_id}/labels", response_model=models.NodeView, responses=documented(404))
+async def label(node_id: str, desk: DeskOf, caller: CallerOf, body: models.NodeLabels) -> Response:
+    """Replace the attributes and taints of a node; work that must not run there any more is evicted (administrators).
+
+    What does not tolerate a `NoExecute` taint has to go; everything else goes on.
+    """
+    caller.require_admin("label nodes")
+    taints = tuple(Taint(t.key, t.value, t.effect) for t in body.taints)
+    return await _turn_node(desk, node_id, LabelNode(node_id, body.attributes, taints))
+
+
+async def _turn_node(desk: Desk, node_id: str, event: DrainNode | UndrainNode | LabelNode) -> Response:
     def act(turn: Turn) -> None:
         node = turn.scheduler.cluster.partitions[DEFAULT_PARTITION].nodes.nodes.get(node_id)
         if node is None:
             raise Refusal("not-found", f"there is no node {node_id!r}; `fairlead nodes` lists them")
-        if node.schedulable == isinstance(event, DrainNode):
+        if isinstance(event, LabelNode) or node.schedulable == isinstance(event, DrainNode):
             turn.event(event)
 
     await desk.do(act)
@@ -115,6 +127,8 @@ def problems(desk: Desk) -> list[str]:
     if desk.workplace.strange:
         runs = ", ".join(desk.workplace.strange[:5])
         found.append(f"runs that the journal does not know were found at the start, and stopped: {runs}")
+    if desk.workplace.works.memory_short is not None:
+        found.append("the machine is short of memory: nothing new starts until some is free again")
     return [sentence for sentence in found if sentence]
 
 

@@ -18,11 +18,14 @@ from fastapi import Depends, Request, Response
 from fairlead.local.access import Whose, whose
 from fairlead.local.callers import Caller
 from fairlead.local.machine import Machine
+from fairlead.local.memory_guard import MemoryGuard
+from fairlead.local.pressure import Threshold
 from fairlead.local.runs import Capability
 from fairlead.local.workplace import Workplace
 from fairlead.local.works import Works
 from fairlead.runtime import Runtime, Turn
 from fairlead.scheduler import Scheduler
+from fairlead.service.forecaster import Forecaster
 from fairlead.service.identity import Gate
 from fairlead.service.streams import Hub
 from fairlead.service.tokens import Tokens
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from fairlead.service.configfile import ConfigFile
 
 T = TypeVar("T")
+QUESTIONS_AT_ONCE = 2
 
 
 @dataclass(slots=True)
@@ -57,7 +61,11 @@ class Desk:
     """The watched queue file; None: there is none."""
     streams: Streams = field(default_factory=Streams)
     history: History = field(default_factory=History)
+    memory_guard: MemoryGuard = field(default_factory=lambda: MemoryGuard(Threshold()))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    forecaster: Forecaster = field(default_factory=Forecaster)
+    questions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUESTIONS_AT_ONCE))
+    """Passes for questions that are answered in processes of their own."""
 
     async def read(self, ask: Callable[[Scheduler, Works], T]) -> T:
         """Have `ask(scheduler, works)` answered between two turns; it returns plain values."""

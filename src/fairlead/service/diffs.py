@@ -25,6 +25,15 @@ def view(diff: ConfigDiff, known: Known) -> Plain:
         "empty": diff.is_empty,
         "partitions_added": list(diff.partitions_added),
         "partitions_removed": list(diff.partitions_removed),
+        "declared": [
+            {
+                "what": each.what,
+                "name": each.name,
+                "kind": each.kind,
+                "changes": [{"what": c.what, "old": c.old, "new": c.new} for c in each.changes],
+            }
+            for each in diff.declared
+        ],
         "settings": [
             {"partition": name, "what": change.what, "old": change.old, "new": change.new}
             for name, changes in diff.settings.items()

@@ -22,6 +22,7 @@ from starlette.responses import StreamingResponse
 from fairlead.local import requests
 from fairlead.local.access import Rights
 from fairlead.local.records import run_key
+from fairlead.local.work import ON_THE_MACHINE
 from fairlead.local.works import Works
 from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
@@ -57,7 +58,8 @@ async def logs(
     stream: Annotated[Stream, Query(description="Which of the two outputs.")] = Stream.STDOUT,
     offset: Annotated[int, Query(ge=0, le=2**62, description="From this byte on.")] = 0,
     limit: Annotated[int | None, Query(ge=0, le=MOST, description="At most so many bytes.")] = None,
-    follow: Annotated[bool, Query(description="Go on until the work has ended.")] = False,
+    follow: Annotated[bool, Query(description="Go on until the work (or the named attempt) has ended.")] = False,
+    attempt: Annotated[int | None, Query(ge=1, le=2**31, description="Of this attempt; else of the newest.")] = None,
 ) -> Response:
     """What a work has written."""
 
@@ -67,15 +69,17 @@ async def logs(
             raise Refusal(
                 "forbidden", f"what work {key} writes is the business of {work.spec.user}; ask him to show it to you"
             )
+        if attempt is not None and attempt > max(work.attempt, 1):
+            raise Refusal("not-found", f"work {key} has had {work.attempt} attempts so far", field="attempt")
         return work.attempt, work.spec.uid
 
-    attempt, uid = await desk.read(look)
+    newest, uid = await desk.read(look)
     if follow:
-        following = _follow(desk, key, uid, stream, offset, limit)
+        following = _follow(desk, key, uid, stream, offset, limit, attempt)
         return StreamingResponse(following, media_type="text/plain; charset=utf-8", headers=_HEADERS)
     content = b""
-    if attempt:
-        path = _path(desk, key, attempt, stream)
+    if newest:
+        path = _path(desk, key, attempt or newest, stream)
         content = await run_in_threadpool(_read, path, uid, offset, MOST if limit is None else limit)
     headers = {"X-Offset-Next": str(offset + len(content)), **_HEADERS}
     return Response(content, headers=headers, media_type="text/plain; charset=utf-8")
@@ -90,13 +94,21 @@ def _path(desk: Desk, key: str, attempt: int, stream: Stream) -> Path:
 
 
 async def _follow(
-    desk: Desk, key: str, uid: int, stream: Stream, offset: int, limit: int | None
+    desk: Desk, key: str, uid: int, stream: Stream, offset: int, limit: int | None, only: int | None
 ) -> AsyncIterator[bytes]:
-    left = limit
+    """The output of one attempt (`only`), or that of the newest one and of those that follow it."""
+    left, attempt = limit, only or 0
+
+    def look(_: Scheduler, works: Works) -> tuple[int, bool, bool]:
+        work = works.get(key)
+        if work is None:
+            return 0, True, True
+        return work.attempt, work.ended, work.ended or work.state not in ON_THE_MACHINE
+
     while left is None or left > 0:
-        attempt, ended = await desk.read(
-            lambda _, works: (work.attempt, work.ended) if (work := works.get(key)) else (0, True)
-        )
+        newest, ended, idle = await desk.read(look)
+        attempt = attempt or newest
+        over = attempt < newest or (idle and bool(attempt))
         if attempt:
             size = PART if left is None else min(PART, left)
             content = await run_in_threadpool(_read, _path(desk, key, attempt, stream), uid, offset, size)
@@ -105,7 +117,10 @@ async def _follow(
                 left = None if left is None else left - len(content)
                 yield content
                 continue
-        if ended or desk.stopping.is_set():
+        if only is None and attempt < newest:
+            attempt, offset = attempt + 1, 0
+            continue
+        if ended or desk.stopping.is_set() or (only is not None and over):
             return
         await asyncio.sleep(LOOK_AGAIN_S)
 

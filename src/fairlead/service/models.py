@@ -6,95 +6,20 @@ Invariant: what these models let through can be written to the journal, given to
 
 from __future__ import annotations
 
-import posixpath
-import re
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from fairlead.core.resources import INT64_MAX
-from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, TAG_APP_CREATION_TIME, TAG_CREATION_TIME, TAG_FORCE_CREATE
+from fairlead.core.retries import BACKOFF_MAX_MS
 from fairlead.local.records import DEFAULT_GRACE_MS
+from fairlead.local.whereabouts import full_port
+from fairlead.service import fields
+from fairlead.service.fields import Amount, Labels, Line, Priority, Text, clean_text
 
 MOST_WORKS = 10_000
+MOST_RETRIES = 1000
 MOST_BYTES = 8 * 2**20
 LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
-_OWN_NAMES = frozenset({"FAIRLEAD_KEY", "FAIRLEAD_NAME", "FAIRLEAD_QUEUE", "FAIRLEAD_ATTEMPT"})
-_RESERVED_TAGS = frozenset({TAG_FORCE_CREATE, TAG_CREATION_TIME, TAG_APP_CREATION_TIME})
-_RESOURCE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?")
-_HINTS = {
-    "cpu": "the resource is called vcore, in thousandths of a core (2 cores: 2000)",
-    "cpus": "the resource is called vcore, in thousandths of a core (2 cores: 2000)",
-    "mem": "the resource is called memory, in bytes",
-    "ram": "the resource is called memory, in bytes",
-    "gpus": "the resource is called gpu",
-}
-
-
-def clean_text(text: str) -> str:
-    """A text that can be written down and read back. Raises `ValueError`."""
-    if "\0" in text:
-        raise ValueError("must not contain a NUL character")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise ValueError("must be valid Unicode, without half of a surrogate pair") from None
-    return text
-
-
-def _one_line(text: str) -> str:
-    if any(ord(c) < 32 or ord(c) == 127 for c in text):
-        raise ValueError("must not contain control characters")
-    return clean_text(text)
-
-
-def _absolute(path: str) -> str:
-    if not posixpath.isabs(path):
-        raise ValueError("must be an absolute path, such as /home/ada/project")
-    return clean_text(path)
-
-
-def _environment(env: dict[str, str]) -> dict[str, str]:
-    for name in env:
-        if not name or "=" in name:
-            raise ValueError(f"{name!r} is no name of an environment variable")
-        if name in _OWN_NAMES:
-            raise ValueError(f"{name} is set by the service; leave it out")
-    if sum(len(n) + len(v) for n, v in env.items()) > 131_072:
-        raise ValueError("is larger than 128 KiB in total; put large values into a file")
-    return env
-
-
-def _amounts(resources: dict[str, int]) -> dict[str, int]:
-    for name in resources:
-        if name in _HINTS:
-            raise ValueError(f"there is no resource {name!r}: {_HINTS[name]}")
-        if not _RESOURCE.fullmatch(name) or len(name) > 253:
-            raise ValueError(f"{name!r} is no name of a resource; use letters, digits and - _ . /")
-    if not any(resources.values()):
-        raise ValueError("asks for nothing; ask for some vcore (1000 is one core), or leave resources out")
-    return resources
-
-
-def _tags(tags: dict[str, str]) -> dict[str, str]:
-    for name in tags:
-        if name in _RESERVED_TAGS:
-            raise ValueError(f"the tag {name!r} is reserved for the service; choose another name")
-    return tags
-
-
-def _command(command: list[str]) -> list[str]:
-    if not command[0]:
-        raise ValueError("the program is an empty text; name one, such as /bin/sh")
-    if sum(len(part) for part in command) > 1_048_576:
-        raise ValueError("is longer than 1 MiB in total; put the data into a file")
-    return command
-
-
-Text = Annotated[str, AfterValidator(clean_text)]
-Line = Annotated[str, Field(max_length=256), AfterValidator(_one_line)]
-Amount = Annotated[int, Field(ge=0, le=INT64_MAX)]
-Priority = Annotated[int, Field(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Any 32-bit integer; higher wins.")]
 
 
 class Strict(BaseModel):
@@ -103,21 +28,35 @@ class Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
+class RetryDraft(Strict):
+    """Whether and how work is tried again when it is broken off (evicted, killed, lost) or fails."""
+
+    limit: Annotated[int, Field(ge=1, le=MOST_RETRIES)] = Field(description="Further attempts at most.")
+    backoff_ms: Annotated[int, Field(ge=0, le=BACKOFF_MAX_MS)] = Field(
+        0, description="A further attempt enters so long after an end; doubled each time, at most an hour."
+    )
+    never_on: Annotated[list[Annotated[int, Field(ge=1, le=255)]], Field(max_length=255)] = Field(
+        default_factory=list, description="Exit statuses after which it is not tried again; signal N is 128 + N."
+    )
+
+
 class WorkDraft(Strict):
     """One command to run."""
 
-    command: Annotated[list[Text], Field(min_length=1, max_length=65_536), AfterValidator(_command)] = Field(
+    command: Annotated[list[Text], Field(min_length=1, max_length=65_536), AfterValidator(fields.command)] = Field(
         description="The program and its arguments; no shell is involved."
     )
     name: Line = Field("", description="What people call it.")
     queue: Line = Field("", description="A leaf queue; empty: the placement rules choose, else root.default.")
     priority: Priority = 0
-    resources: Annotated[dict[Text, Amount], Field(max_length=64), AfterValidator(_amounts)] = Field(
+    resources: Annotated[dict[Text, Amount], Field(max_length=64), AfterValidator(fields.amounts)] = Field(
         default_factory=lambda: {"vcore": 1000},
         description="vcore in thousandths of a core, memory in bytes, others in units. Default: one core.",
     )
-    env: Annotated[dict[Text, Text], Field(max_length=4096), AfterValidator(_environment)] = Field(default_factory=dict)
-    cwd: Annotated[str, Field(max_length=4096), AfterValidator(_absolute)] | None = Field(
+    env: Annotated[dict[Text, Text], Field(max_length=4096), AfterValidator(fields.environment)] = Field(
+        default_factory=dict
+    )
+    cwd: Annotated[str, Field(max_length=4096), AfterValidator(fields.absolute)] | None = Field(
         None, description="Where it runs; default: the user's home directory."
     )
     grace_ms: Annotated[int, Field(ge=0, le=86_400_000)] = Field(
@@ -127,8 +66,33 @@ class WorkDraft(Strict):
         None, description="It is stopped after so long."
     )
     tags: Annotated[
-        dict[Line, Annotated[Text, Field(max_length=4096)]], Field(max_length=64), AfterValidator(_tags)
+        dict[Line, Annotated[Text, Field(max_length=4096)]], Field(max_length=64), AfterValidator(fields.tags)
     ] = Field(default_factory=dict)
+    labels: Labels = Field(
+        default_factory=dict, description="What disruption budgets, affinity and spread select by."
+    )
+    node_selector: Labels = Field(default_factory=dict, description="Attributes that its node must have.")
+    ports: Annotated[list[Annotated[Line, AfterValidator(full_port)]], Field(max_length=64)] = Field(
+        default_factory=list, description="Host ports that it uses: no other work with one of them runs meanwhile."
+    )
+    beside: Labels = Field(default_factory=dict, description="It runs only while work with each of these labels runs.")
+    apart_from: Labels = Field(default_factory=dict, description="It never runs together with work with such a label.")
+    retry: RetryDraft | None = Field(None, description="Without it, work is not tried again.")
+    idle: bool = Field(False, description="It runs on what others leave over, beyond its queue's maximum.")
+    priority_class: Line = Field("", description="Its value takes the place of `priority`.")
+
+
+class Checkpoint(Strict):
+    """What a work did so far is saved."""
+
+    attempt: Annotated[int, Field(ge=1)] | None = Field(None, description="Which attempt says so (FAIRLEAD_ATTEMPT).")
+
+
+class ReservationOrder(Strict):
+    """The next room is kept for a work, or no longer."""
+
+    on: bool = True
+    why: Line = Field("", description="For the record.")
 
 
 class Submission(Strict):
@@ -145,9 +109,11 @@ class WorkChange(Strict):
     """A new priority for a work that waits, or another queue for one that waits or runs."""
 
     priority: Priority | None = None
-    queue: Annotated[str, Field(min_length=1, max_length=1024), AfterValidator(_one_line)] | None = Field(
+    queue: Annotated[str, Field(min_length=1, max_length=1024), AfterValidator(fields.one_line)] | None = Field(
         None, description="The full path of a leaf queue."
     )
+
+    why: Line = Field("", description="Why the priority changes, for the record.")
 
     @model_validator(mode="after")
     def says_something(self) -> Self:  # noqa: N804 - a model that is there, no class
@@ -226,6 +192,30 @@ class Limit(BaseModel):
     how: str
 
 
+class PastAttempt(BaseModel):
+    """An attempt that is over."""
+
+    attempt: int
+    state: str
+    node: str
+    started_at_ms: int | None
+    ended_at_ms: int
+    exit_code: int | None
+    signal: int | None
+    cpu_ms: int
+    peak_memory_bytes: int
+    how: str = Field(description="Its end as part of a sentence.")
+    on_behalf_of: str = Field(description="The work it had to make room for, or empty.")
+
+
+class RetryView(BaseModel):
+    """Whether and how work is tried again."""
+
+    limit: int
+    backoff_ms: int
+    never_on: list[int]
+
+
 class WorkFull(WorkRow):
     """Everything about a piece of work. Of its environment only the names are shown."""
 
@@ -233,6 +223,18 @@ class WorkFull(WorkRow):
     env: list[str]
     cwd: str
     tags: dict[str, str]
+    labels: dict[str, str]
+    node_selector: dict[str, str]
+    ports: list[str]
+    beside: dict[str, str]
+    apart_from: dict[str, str]
+    idle: bool
+    priority_class: str
+    retry: RetryView | None
+    retry_due_ms: int | None = Field(description="When the attempt that waits enters, or entered; null: none waits.")
+    reserved: bool = Field(description="The next room is kept for it; those behind it in its queue wait.")
+    checkpoint_at_ms: int | None = Field(description="When it last said that what it did is saved.")
+    past: list[PastAttempt] = Field(description="The attempts before the newest one, in order.")
     grace_ms: int
     time_limit_ms: int | None
     pid: int | None
@@ -256,6 +258,9 @@ class Why(BaseModel):
     reason: Reason | None
     sentence: str
     queue_position: int | None
+    verdict: dict[str, Any] | None = Field(
+        description="What it needs, who holds it, every limit on its way, the nodes, and changes that would start it."
+    )
 
 
 class QueueView(BaseModel):
@@ -282,6 +287,21 @@ class Queues(BaseModel):
     queues: list[QueueView]
 
 
+class TaintShown(Strict):
+    """A node keeps away whatever does not tolerate this."""
+
+    key: Annotated[Line, Field(min_length=1)]
+    value: Line = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+
+class NodeLabels(Strict):
+    """What a node says about itself, all of it."""
+
+    attributes: Labels = Field(default_factory=dict)
+    taints: Annotated[list[TaintShown], Field(max_length=64)] = Field(default_factory=list)
+
+
 class NodeView(BaseModel):
     """A node."""
 
@@ -291,6 +311,7 @@ class NodeView(BaseModel):
     free: dict[str, int]
     schedulable: bool
     attributes: dict[str, str]
+    taints: list[TaintShown]
     running: int
 
 

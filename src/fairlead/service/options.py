@@ -51,6 +51,10 @@ class ServeOptions:
     """Let everybody read /ws/v1 and /metrics over TCP without a token."""
     resources: Mapping[str, int] = field(default_factory=dict)
     """Amounts to give out instead of those found: `vcore` in thousandths, `memory` in bytes, `gpu`, or any other."""
+    memory_pressure: str = "5%"
+    """Below so much free memory (a part, or an amount such as `512Mi`) work is stopped, one by one; `off`: never."""
+    memory_budget: int | None = None
+    """Bytes that all work together may use, instead of what the machine has; None: that."""
     log_level: str = "info"
     on_ready: Callable[[Listening], None] | None = None
     """Called once, when requests are answered."""

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from fairlead.service.models import ConfigText, Reason, Strict, clean_text
+from fairlead.service.fields import clean_text
+from fairlead.service.models import ConfigText, Reason, Strict
 
 Base = Annotated[str, Field(max_length=64)] | None
 _BASE = Field(None, description="The checksum that must be in force, such as `base` of a difference; else 409.")
@@ -55,6 +56,7 @@ class ConfigDifference(BaseModel):
     empty: bool = Field(description="Nothing at all would change.")
     partitions_added: list[str]
     partitions_removed: list[str]
+    declared: list[dict[str, Any]]
     settings: list[dict[str, Any]]
     queues: list[dict[str, Any]]
     over: list[dict[str, Any]]

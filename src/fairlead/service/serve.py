@@ -17,16 +17,20 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette.concurrency import run_in_threadpool
 
 from fairlead.config import ConfigurationError, default_text
 from fairlead.core.resources import Resources
 from fairlead.journal.format import JournalError
 from fairlead.local.access import Whose, whose
 from fairlead.local.machine import Machine
+from fairlead.local.memory_guard import MemoryGuard
+from fairlead.local.pressure import Step, Victim, parse_threshold
 from fairlead.local.waits import WaitNotes
 from fairlead.local.workplace import Workplace
 from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
@@ -48,6 +52,7 @@ log = logging.getLogger("fairlead.service")
 STOP_WITHIN_S = 5
 START_WITHIN_S = 300
 WAIT_NOTES_S = 1.0
+MEMORY_LOOK_S = 0.5
 
 
 class StartError(Exception):
@@ -90,6 +95,10 @@ def _loop_factory() -> Any:
 
 def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket.socket]]:
     """Everything but the answering of requests; `stack` takes it down again. Raises what `serve` turns into words."""
+    try:
+        threshold = parse_threshold(options.memory_pressure)
+    except ValueError as problem:
+        raise StartError(f"memory pressure: {problem}") from None
     state_dir = _state_dir(options)
     version = importlib.metadata.version("fairlead") if _installed() else "0+source"
     as_root = os.geteuid() == 0
@@ -100,6 +109,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
         ),
         state_dir / "runs",
         as_submitter=as_root,
+        socket=options.socket.absolute() if options.socket is not None else None,
     )
     closing = stack.enter_context(ExitStack())
     closing.callback(place.close)
@@ -134,7 +144,10 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
         open_reads=options.open_reads,
         config_file=ConfigFile(options.config) if options.config is not None else None,
     )
+    runtime.subscribe(desk.forecaster)
     _begin(runtime, place, desk.config_file)
+    desk.memory_guard = MemoryGuard(threshold, options.memory_budget, short=place.works.memory_short is not None)
+    desk.capabilities = [*desk.capabilities, desk.memory_guard.capability()]
     return desk, sockets
 
 
@@ -263,10 +276,11 @@ async def answer(options: ServeOptions, desk: Desk, sockets: list[socket.socket]
         timeout_graceful_shutdown=STOP_WITHIN_S,
     )
     server = _Server(config, desk, options.handle_signals)
-    duties = [_watch(server, desk, options, sockets), _note_waits(desk)]
+    duties = [_watch(server, desk, options, sockets), _note_waits(desk), _guard_memory(desk, desk.memory_guard)]
     if desk.config_file is not None:
         duties.append(desk.config_file.watch(desk.runtime, options.config_poll_s))
     duties.append(history.keep(desk.history, lambda: desk.read(lambda s, _: history.count(s, time.time_ns()))))
+    duties.append(desk.forecaster.keep(desk))
     watching = [asyncio.create_task(duty) for duty in duties]
     await server.serve(sockets=sockets)
     for task in watching:
@@ -291,6 +305,40 @@ async def _watch(server: _Server, desk: Desk, options: ServeOptions, sockets: li
     while not desk.runtime.ended.is_set():
         await asyncio.sleep(0.5)
     server.should_exit = True
+
+
+async def _guard_memory(desk: Desk, guard: MemoryGuard) -> None:
+    """See to it that memory does not run out, as long as work runs."""
+    if not guard.threshold:
+        # Memory may have been short when somebody last looked: nobody would ever open the node again.
+        if desk.workplace.works.memory_short is not None:
+            await _enter_memory(desk, guard, Step.END, None)
+        return
+    while True:
+        await asyncio.sleep(MEMORY_LOOK_S)
+        running = await desk.read(lambda _, works: guard.running(works))
+        if guard.idle(running):
+            continue
+        try:
+            memory, uses = await run_in_threadpool(guard.measure, desk.machine, running)
+        except (OSError, ValueError) as problem:
+            log.warning("memory could not be measured: %s", problem)
+            continue
+        step, victim = guard.decide(memory, uses, running)
+        if step in (Step.BEGIN, Step.END) or victim is not None:
+            log.warning("memory: %s", victim.sentence if victim is not None else step.value)
+            await _enter_memory(desk, guard, step, victim)
+
+
+async def _enter_memory(desk: Desk, guard: MemoryGuard, step: Step, victim: Victim | None) -> None:
+    works, node = desk.workplace.works, desk.workplace.node
+    try:
+        told = await desk.do(partial(guard.enter, works=works, step=step, victim=victim, node=node))
+    except Refusal:
+        # While nothing can be recorded nobody can be stopped either; a later look does it.
+        guard.not_entered(step)
+    else:
+        guard.entered(told)
 
 
 async def _note_waits(desk: Desk) -> None:

@@ -16,8 +16,12 @@ from fairlead.core import events as e
 from fairlead.journal import codec
 from fairlead.journal.format import EVENT, NOTE, SCHEDULE, Record
 from fairlead.local.records import (
+    AttemptEnded,
+    MemoryShort,
     WorkCancelRequested,
+    WorkCheckpointed,
     WorkEnded,
+    WorkPressed,
     WorkRefused,
     WorkStarted,
     WorkSubmitted,
@@ -110,25 +114,45 @@ def _note(note: Any) -> Iterator[Told]:
                 "",
                 {"version": note.version, "who": note.who, "source": note.source, "queues": queues},
             )
-        case WorkStarted(key=key):
-            yield "work.started", key, {"pid": note.pid, "attempt": note.attempt, "gpus": list(note.gpus)}
         case WorkCancelRequested(key=key):
             yield "work.cancelled", key, {"who": note.who}
-        case WorkEnded(key=key):
-            fields = {name: getattr(note, name) for name in ("state", "exit_code", "signal", "error", "note", "cpu_ms")}
-            yield "work.ended", key, fields | {"attempt": note.attempt, "peak_memory_bytes": note.peak_memory_bytes}
         case ServiceStarted():
             yield "service.started", "", {"version": note.version, "pid": note.pid}
         case ServiceStopped():
             yield "service.stopped", "", {"pid": note.pid}
         case JournalResumed():
             yield "service.journal-resumed", "", {"pid": note.pid}
+        case _:
+            yield from _on_the_machine(note)
+
+
+def _on_the_machine(note: Any) -> Iterator[Told]:
+    """What the machine observed, and what was done about it."""
+    match note:
+        case WorkStarted(key=key):
+            yield "work.started", key, {"pid": note.pid, "attempt": note.attempt, "gpus": list(note.gpus)}
+        case WorkCheckpointed(key=key):
+            yield "work.checkpoint", key, {"attempt": note.attempt}
+        case WorkPressed(key=key):
+            yield "work.evicting", key, {"rule": "memory-pressure", "cause": "INTERRUPTED", "sentence": note.sentence}
+        case MemoryShort():
+            told = {"node": note.closed_node, "sentence": note.sentence}
+            yield "machine.memory-short" if note.short else "machine.memory-enough", "", told
+        case AttemptEnded(key=key):
+            names = ("attempt", "state", "exit_code", "signal", "error", "note", "cpu_ms")
+            yield "work.attempt-ended", key, {name: getattr(note, name) for name in names}
+        case WorkEnded(key=key):
+            fields = {name: getattr(note, name) for name in ("state", "exit_code", "signal", "error", "note", "cpu_ms")}
+            yield "work.ended", key, fields | {"attempt": note.attempt, "peak_memory_bytes": note.peak_memory_bytes}
 
 
 def _event(event: Any) -> Iterator[Told]:
     match event:
         case e.UpdateNode():
             yield "node.changed", "", {"node": event.id, "capacity": event.capacity.as_dict()}
+        case e.LabelNode():
+            taints = [f"{t.key}={t.value}:{t.effect}" for t in event.taints]
+            yield "node.labelled", "", {"node": event.id, "attributes": dict(event.attributes), "taints": taints}
         case e.DrainNode():
             yield "node.draining", "", {"node": event.id}
         case e.UndrainNode():
@@ -147,20 +171,21 @@ def _decision(decision: d.Decision) -> Iterator[Told]:
 
 def _evict(evict: d.Evict) -> Told:
     names = ("node", "on_behalf_of", "rule")
-    return "work.evicting", evict.key, {n: getattr(evict, n) for n in names} | {"cause": str(evict.cause)}
+    return "work.evicting", evict.application, {n: getattr(evict, n) for n in names} | {"cause": str(evict.cause)}
 
 
 _DECISIONS: dict[type, Callable[[Any], Told]] = {
-    d.Allocated: lambda x: ("work.allocated", x.key, {"node": x.node}),
+    d.Allocated: lambda x: ("work.allocated", x.application, {"node": x.node}),
     d.Evict: _evict,
-    d.Released: lambda x: ("work.released", x.key, {"node": x.node, "cause": str(x.cause)}),
-    d.Reserved: lambda x: ("work.reserved", x.key, {"node": x.node}),
-    d.Unreserved: lambda x: ("work.unreserved", x.key, {"node": x.node}),
-    d.PriorityChanged: lambda x: ("work.priority", x.key, {"old": x.old, "new": x.new, "who": x.who}),
+    d.Released: lambda x: ("work.released", x.application, {"node": x.node, "cause": str(x.cause)}),
+    d.Retried: lambda x: ("work.retried", x.application, {"next": x.new_key, "attempt": x.attempt, "due_ms": x.due_ms}),
+    d.Reserved: lambda x: ("work.reserved", x.application, {"node": x.node}),
+    d.Unreserved: lambda x: ("work.unreserved", x.application, {"node": x.node}),
+    d.PriorityChanged: lambda x: ("work.priority", x.application, {"old": x.old, "new": x.new, "who": x.who}),
     d.ApplicationAccepted: lambda x: ("work.placed", x.id, {"queue": x.queue}),
     d.ApplicationMoved: lambda x: ("work.moved", x.id, {"old": x.old, "new": x.new, "who": x.who}),
     d.QueueChanged: lambda x: (f"queue.{x.change}", "", {"queue": x.queue}),
-    d.AskRejected: lambda x: ("work.rejected", x.key, {"reason": x.reason.as_dict()}),
+    d.AskRejected: lambda x: ("work.rejected", x.application or x.key, {"reason": x.reason.as_dict()}),
     d.ApplicationRejected: lambda x: ("work.rejected", x.id, {"reason": x.reason.as_dict()}),
     d.NodeAccepted: lambda x: ("node.added", "", {"node": x.id}),
     d.NodeRejected: lambda x: ("node.refused", "", {"node": x.id, "reason": x.reason.as_dict()}),

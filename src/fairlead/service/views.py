@@ -6,16 +6,20 @@ between two turns, it copies what it shows. Invariant: every amount shown is the
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.applications import NO_PRIORITY
+from fairlead.core.reasons import AttemptHeldBack
 from fairlead.core.resources import pruned
 from fairlead.core.specs import DEFAULT_PARTITION
-from fairlead.local.work import State, Work
+from fairlead.local.whereabouts import fields_of
+from fairlead.local.work import Attempt, State, Work
 
 if TYPE_CHECKING:
     from fairlead.core.nodes import Node
     from fairlead.core.queues import Queue
+    from fairlead.local.records import WorkSpec
     from fairlead.scheduler import Scheduler
 
 Plain = dict[str, Any]
@@ -48,6 +52,15 @@ def work_full(work: Work, scheduler: Scheduler) -> Plain:
         "env": sorted(spec.env),
         "cwd": spec.cwd,
         "tags": dict(spec.tags),
+        "labels": dict(spec.labels),
+        **fields_of(spec.where),
+        "idle": spec.idle,
+        "priority_class": spec.priority_class,
+        "retry": _retry(spec),
+        "retry_due_ms": work.retry_due_ms if work.state is State.WAITING else None,
+        "reserved": work.reserved and work.state is State.WAITING,
+        "checkpoint_at_ms": work.checkpoint_at_ms,
+        "past": [_attempt(each) for each in work.past],
         "grace_ms": spec.grace_ms,
         "time_limit_ms": spec.time_limit_ms,
         "pid": work.pid,
@@ -61,12 +74,41 @@ def work_full(work: Work, scheduler: Scheduler) -> Plain:
     }
 
 
+def _retry(spec: WorkSpec) -> Plain | None:
+    if spec.retry is None:
+        return None
+    return {
+        "limit": spec.retry.limit,
+        "backoff_ms": spec.retry.backoff_ms,
+        "never_on": list(spec.retry.never_on),
+    }
+
+
+def _attempt(over: Attempt) -> Plain:
+    """An attempt that is over."""
+    return {
+        "attempt": over.number,
+        "state": over.state.value,
+        "node": over.node,
+        "started_at_ms": over.started_at_ms,
+        "ended_at_ms": over.ended_at_ms,
+        "exit_code": over.exit_code,
+        "signal": over.signal,
+        "cpu_ms": over.cpu_ms,
+        "peak_memory_bytes": over.peak_memory_bytes,
+        "how": over.how,
+        "on_behalf_of": over.evicted_for,
+    }
+
+
 def work_reason(work: Work, scheduler: Scheduler) -> Plain | None:
     """Why a work waits, stops, or ended otherwise than by itself; None where there is nothing to say."""
     if work.state is State.WAITING:
-        reason = scheduler.why(work.key, work.key)
-        return reason.as_dict() if reason else None
+        reason = scheduler.why(work.key, work.ask_key)
+        return _held_back(reason, work) if isinstance(reason, AttemptHeldBack) else reason.as_dict() if reason else None
     if work.state in (State.STOPPING, State.EVICTED) and work.evict_cause and not work.cancelled_by:
+        if work.note and not work.evicted_for:
+            return {"code": "evicted", "sentence": work.note, "on_behalf_of": "", "cause": work.evict_cause}
         told = "was stopped" if work.ended else "was told to stop"
         room = f" to make room for {work.evicted_for}" if work.evicted_for else ""
         return {
@@ -87,6 +129,14 @@ def work_reason(work: Work, scheduler: Scheduler) -> Plain | None:
     if work.error:
         return {"code": "not-started", "sentence": work.error}
     return {"code": "note", "sentence": work.note} if work.note else None
+
+
+def _held_back(reason: AttemptHeldBack, work: Work) -> Plain:
+    """When its next attempt enters, in the words of this machine's clock."""
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(reason.due_ms / 1000))
+    last = f"; the last one {work.past[-1].state.value}: {work.past[-1].how}" if work.past else ""
+    said = f"the next attempt ({reason.attempt} of at most {reason.most}) enters at {at}, after its back-off{last}"
+    return reason.as_dict() | {"sentence": said}
 
 
 def work_why(work: Work, scheduler: Scheduler) -> Plain:
@@ -123,7 +173,7 @@ def queue_position(work: Work, scheduler: Scheduler) -> int | None:
     application = partition.applications.get(work.key) if partition else None
     if application is None:
         return None
-    ask = application.asks.get(work.key)
+    ask = application.asks.get(work.ask_key)
     if ask is None:
         return None
     before = sum(
@@ -177,6 +227,7 @@ def node_view(node: Node) -> Plain:
         "free": {name: node.free.get(name, 0) for name in sorted(node.total)},
         "schedulable": node.schedulable,
         "attributes": dict(node.attributes),
+        "taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in node.spec.taints],
         "running": len(node.allocations),
     }
 

@@ -14,12 +14,14 @@ from fastapi import APIRouter, Header, Query, Response
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.core.resources import Resources
+from fairlead.core.specs import RetrySpec
 from fairlead.local import accounts, requests
 from fairlead.local.access import Rights
 from fairlead.local.callers import Caller
 from fairlead.local.placing import SUBMIT_DENIED
 from fairlead.local.records import WorkSpec, run_key
 from fairlead.local.requests import RefusedWork, Submitted
+from fairlead.local.whereabouts import where_of
 from fairlead.local.work import ON_THE_MACHINE, State, Work
 from fairlead.local.works import Works
 from fairlead.runtime import Refusal, Turn
@@ -45,7 +47,7 @@ async def submit(
     """Submit works, all or none. With the header `Idempotency-Key` a repeated request gives the works of the first."""
     caller.require_submit(desk.gate.own_name)
     account = await run_in_threadpool(accounts.by_uid, caller.uid)
-    specs = [_spec(draft, caller, account) for draft in body.works]
+    specs = [spec_of(draft, caller, account) for draft in body.works]
     digest = hashlib.blake2b(body.model_dump_json().encode(), digest_size=16).hexdigest() if idempotency_key else ""
 
     def take_in(turn: Turn) -> Submitted:
@@ -77,11 +79,22 @@ def _refusal(refused: Sequence[RefusedWork]) -> Refusal:
     return Refusal(code, said, field=_field(first), details=details)
 
 
+_FIELDS = {
+    "unknown-priority-class": "priority_class",
+    "class-not-allowed": "priority_class",
+    "priority-mismatch": "priority",
+    "quota-exceeded": "resources",
+}
+"""What a refusal is about, where that is not the queue."""
+
+
 def _field(refused: RefusedWork) -> str:
-    return f"works[{refused.index}].queue" if refused.index is not None else "works"
+    field = _FIELDS.get(refused.code, "queue")
+    return f"works[{refused.index}].{field}" if refused.index is not None else "works"
 
 
-def _spec(draft: models.WorkDraft, caller: Caller, account: accounts.Account) -> WorkSpec:
+def spec_of(draft: models.WorkDraft, caller: Caller, account: accounts.Account) -> WorkSpec:
+    """What a draft becomes when this caller submits it; the key comes when it is taken in."""
     return WorkSpec(
         key="",
         user=caller.user,
@@ -97,7 +110,18 @@ def _spec(draft: models.WorkDraft, caller: Caller, account: accounts.Account) ->
         time_limit_ms=draft.time_limit_ms,
         name=draft.name,
         tags=draft.tags,
+        labels=draft.labels,
+        where=where_of(draft.node_selector, draft.ports, draft.beside, draft.apart_from),
+        retry=_retry(draft.retry),
+        idle=draft.idle,
+        priority_class=draft.priority_class,
     )
+
+
+def _retry(draft: models.RetryDraft | None) -> RetrySpec | None:
+    if draft is None:
+        return None
+    return RetrySpec(limit=draft.limit, backoff_ms=draft.backoff_ms, never_on=tuple(sorted(set(draft.never_on))))
 
 
 def _row_of(works: Works, scheduler: Scheduler, key: str) -> dict[str, Any]:
@@ -180,19 +204,33 @@ async def cancel(key: str, desk: DeskOf, caller: CallerOf, body: models.Nothing 
     return plain(await desk.read(lambda scheduler, works: _row_of(works, scheduler, key)))
 
 
+@router.post("/works/{key}/checkpoint", response_model=models.Done, responses=documented(404, 409))
+async def checkpoint(key: str, desk: DeskOf, caller: CallerOf, body: models.Checkpoint | None = None) -> Response:
+    """Say that a running work has saved what it did: what it did before would not be lost if it were stopped now."""
+    attempt = body.attempt if body is not None else None
+    await desk.do(lambda turn: requests.checkpoint(desk.workplace.works, turn, caller, key, attempt))
+    return plain({"ok": True})
+
+
+@router.post("/works/{key}/reserve", response_model=models.WorkRow, responses=documented(404, 409))
+async def reserve(key: str, body: models.ReservationOrder, desk: DeskOf, caller: CallerOf) -> Response:
+    """Keep the next room for a work that waits, or no longer: those behind it wait meanwhile. For administrators."""
+
+    def act(turn: Turn) -> None:
+        requests.reserve(desk.workplace.works, turn, caller, key, on=body.on, why=body.why)
+
+    await desk.do(act)
+    return plain(await desk.read(lambda scheduler, works: _row_of(works, scheduler, key)))
+
+
 @router.patch("/works/{key}", response_model=models.WorkRow, responses=documented(404, 409))
 async def change(key: str, body: models.WorkChange, desk: DeskOf, caller: CallerOf) -> Response:
     """Change the priority of a work that waits, or put a work that waits or runs into another queue, or both."""
 
     def act(turn: Turn) -> str:
-        return requests.change(desk.workplace.works, turn, caller, key, priority=body.priority, queue=body.queue)
+        works, why = desk.workplace.works, body.why
+        return requests.change(works, turn, caller, key, priority=body.priority, queue=body.queue, why=why)
 
     if refused := await desk.do(act):
         raise Refusal("conflict", refused, field="queue")
     return plain(await desk.read(lambda scheduler, works: _row_of(works, scheduler, key)))
-
-
-@router.get("/works/{key}/why", response_model=models.Why, responses=documented(404))
-async def why(key: str, desk: DeskOf, caller: CallerOf) -> Response:
-    """Why a work waits (or why it stopped), with the numbers."""
-    return plain(await desk.read(lambda s, works: views.work_why(requests.visible(works, Rights(caller, s), key), s)))

@@ -1,7 +1,8 @@
 """Decisions as lines: one readable, canonical line for each, the same bytes for the same decisions.
 
 Decides the form alone: `TIME NAME field=value ...`, fields in their order of declaration, empty ones left out, texts
-that could be misread quoted as JSON. Never drops a decision. Invariant: different decisions give different lines.
+that could be misread quoted as JSON; the partition is said at the end, unless it is the usual one. Never drops a
+decision. Invariant: different decisions give different lines.
 """
 
 from __future__ import annotations
@@ -16,25 +17,65 @@ import msgspec
 
 from fairlead.core.decisions import Decision
 from fairlead.core.reasons import Reason
+from fairlead.core.specs import DEFAULT_PARTITION
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@#|+-]+")
-_FIELDS: dict[type, list[tuple[str, Callable[[Any], Any]]]] = {}
-_NAMES: dict[type, str] = {}
+
+
+class _Kind:
+    """One kind of decision: its name, its fields, and ready forms for when all of its texts are plain."""
+
+    __slots__ = ("fields", "forms", "is_elsewhere", "name", "values")
+
+    def __init__(self, kind: type) -> None:
+        declared = fields(kind)
+        self.is_elsewhere = any(f.name == "partition" and f.default == DEFAULT_PARTITION for f in declared)
+        """Whether it may belong to another partition than the usual one, which is then said at the end."""
+        if self.is_elsewhere:
+            declared = tuple(f for f in declared if f.name != "partition")
+        self.name = re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
+        self.fields = [(f.name, attrgetter(f.name)) for f in declared]
+        texts = len(declared) > 1 and all(f.type in ("str", "Cause") for f in declared)
+        self.values: Callable[[Any], tuple[str, ...]] | None = (
+            attrgetter(*(f.name for f in declared)) if texts else None
+        )
+        self.forms: dict[tuple[bool, ...], str] = {}
+        """By which texts are there, the line without the time, to be filled in."""
+
+    def form(self, there: tuple[bool, ...]) -> str:
+        """The form of a line with these texts."""
+        parts = [f"{name}=%s" if given else "%.0s" for (name, _), given in zip(self.fields, there, strict=True)]
+        gaps = ["" if part == "%.0s" else " " for part in parts]
+        form = self.forms[there] = f" {self.name}" + "".join(g + p for g, p in zip(gaps, parts, strict=True))
+        return form
+
+
+_KINDS: dict[type, _Kind] = {}
 
 
 def decision_line(at_ms: int, decision: Decision) -> str:
     """One line without a line end: when (milliseconds), what, and its fields."""
-    kind = type(decision)
-    getters = _FIELDS.get(kind)
-    if getters is None:
-        getters = _FIELDS[kind] = [(f.name, attrgetter(f.name)) for f in fields(decision)]
-        _NAMES[kind] = re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
-    parts = [f"{at_ms} {_NAMES[kind]}"]
-    for name, get in getters:
+    kind = _KINDS.get(type(decision))
+    if kind is None:
+        kind = _KINDS[type(decision)] = _Kind(type(decision))
+    if kind.values is not None:
+        values = kind.values(decision)
+        if _PLAIN.fullmatch("".join(values)):
+            there = tuple(map(bool, values))
+            line = f"{at_ms}{(kind.forms.get(there) or kind.form(there)) % values}"
+            return line + _elsewhere(decision) if kind.is_elsewhere else line
+    parts = [f"{at_ms} {kind.name}"]
+    for name, get in kind.fields:
         value = get(decision)
-        if value != "":
+        if value != "" and value != ():
             parts.append(f"{name}={_text(value)}")
-    return " ".join(parts)
+    line = " ".join(parts)
+    return line + _elsewhere(decision) if kind.is_elsewhere else line
+
+
+def _elsewhere(decision: Any) -> str:
+    partition = decision.partition
+    return "" if partition == DEFAULT_PARTITION else f" partition={_text(partition)}"
 
 
 def _text(value: object) -> str:

@@ -7,7 +7,7 @@ an eviction is listed when it is ordered, and its confirmation is not listed aga
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from fairlead.core.decisions import (
@@ -17,6 +17,7 @@ from fairlead.core.decisions import (
     AskRejected,
     ConfigurationRejected,
     Decision,
+    DeclarationRejected,
     Evict,
     NodeRejected,
     Released,
@@ -38,11 +39,20 @@ class Record:
         self.nodes_rejected: dict[str, str] = {}
         self.configuration_rejected: str | None = None
         self.evicted: list[Evict] = []
+        self.evictions: list[Row] = []
+        self.declarations_rejected: dict[str, str] = {}
 
-    def take(self, decisions: Iterable[Decision], step: int, confirming: Evict | None = None) -> int:
+    def take(
+        self,
+        decisions: Iterable[Decision],
+        step: int,
+        confirming: Evict | None = None,
+        leaving: Container[tuple[str, str]] = (),
+    ) -> int:
         """Add rows for `decisions`, which came in `step`; returns how many asks were allocated or replaced.
 
-        `confirming` is the eviction whose confirmation they follow from.
+        `confirming` is the eviction whose confirmation they follow from; `leaving` (application, key) was told to stop
+        before and is listed.
         """
         listed = (confirming.application, confirming.key) if confirming else None
         placed = 0
@@ -57,11 +67,18 @@ class Record:
                     self._add_released(d.application, d.key, d.cause, step)
                 case Released():
                     told = d.node or d.cause is Cause.TIMEOUT
-                    if told and (d.application, d.key) != listed:
+                    name = (d.application, d.key)
+                    if told and name != listed and name not in leaving:
                         self._add_released(d.application, d.key, d.cause, step)
                 case _:
                     self._take_answer(d)
         return placed
+
+    def add_eviction(self, order: Evict, preemptor: str, step: int) -> None:
+        """Add the row of work that was told to stop for the ask with the key `preemptor` (empty: for nobody)."""
+        if order.cause is Cause.PREEMPTED_BY_SCHEDULER:
+            row = {"key": order.key, "for": preemptor, "rule": order.rule, "node": order.node, "step": step}
+            self.evictions.append(row | ({"violates": list(order.violates)} if order.violates else {}))
 
     def _take_answer(self, d: Decision) -> None:
         match d:
@@ -73,6 +90,8 @@ class Record:
                 self.asks_rejected[d.key] = d.reason.sentence()
             case NodeRejected():
                 self.nodes_rejected[d.id] = d.reason.sentence()
+            case DeclarationRejected():
+                self.declarations_rejected[d.name] = d.reason.sentence()
             case ConfigurationRejected():
                 self.configuration_rejected = d.reason.sentence()
 
@@ -89,3 +108,7 @@ class Record:
             "asks_rejected": self.asks_rejected,
             "nodes_rejected": self.nodes_rejected,
         }
+
+    def additions(self) -> Row:
+        """The rows that only the rules beyond YuniKorn's have."""
+        return {"evicted": self.evictions, "declarations_rejected": self.declarations_rejected}

@@ -1,8 +1,8 @@
 """Run a scenario: the production scheduler in virtual time, and what it did.
 
-Decides in which order a scenario's steps reach the scheduler, when time moves, and what is timed (the scheduling calls
-alone). Never decides who runs. Invariant: the same scenario gives the same result, whether asks are placed in one call
-or one call each.
+Decides in which order a scenario's steps reach the scheduler, when time moves and evicted work is gone, and what is
+timed (the scheduling calls alone). Never decides who runs. Invariant: the same scenario gives the same result, whether
+asks are placed in one call or one call each.
 
 While a scheduling call is timed the cycle collector is off: what a call allocates is bounded by what it places, and
 the collector runs again before the next step.
@@ -22,10 +22,13 @@ import msgspec
 
 from fairlead.config import ConfigurationError, load_text
 from fairlead.config.unsupported import not_yet
-from fairlead.core.decisions import Decision, Evict
+from fairlead.core.decisions import Decision, Evict, Released
 from fairlead.core.events import Configure, Event, Release
-from fairlead.core.specs import ClusterSpec
+from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.scheduler import Scheduler
+from fairlead.sim.additions import ConfirmStep, KeyStep, config_goes_beyond
+from fairlead.sim.aftermath import Unblock, aftermath
+from fairlead.sim.keys import event_of, key_of
 from fairlead.sim.outcome import final_state
 from fairlead.sim.record import Record
 from fairlead.sim.steps import (
@@ -37,8 +40,10 @@ from fairlead.sim.steps import (
     SleepStep,
     as_scenario,
     events_of,
+    goes_beyond,
     read_scenarios,
 )
+from fairlead.sim.stops import Stops
 
 EPOCH_MS = 1_700_000_000_000
 """When virtual time begins (November 2023), so that creation times given in tags lie before it."""
@@ -48,16 +53,17 @@ class ConfigurationRefused(Exception):
     """The queue file of a scenario was refused; ends the scenario with a verdict."""
 
 
-def run_scenario(scenario: dict[str, Any]) -> dict[str, Any]:
+def run_scenario(scenario: dict[str, Any], unblock: Unblock | None = None) -> dict[str, Any]:
     """Run one scenario given as plain values: `{"name", "result", "timings": [{"runs", "seconds"}]}`.
 
-    `result` has the shape of an exact expectation, or is `{"rejected": reason}` when a queue file was refused. Raises
-    `ScenarioError` when the scenario itself makes no sense.
+    `result` has the shape of an exact expectation, or is `{"rejected": reason}` when a queue file was refused. One that
+    goes beyond YuniKorn's words also has what was evicted, what is nominated and what waits; `unblock` works out what
+    would start the latter. Raises `ScenarioError` when the scenario itself makes no sense.
     """
-    return run_steps(as_scenario(scenario))
+    return run_steps(as_scenario(scenario), unblock=unblock)
 
 
-def run_steps(scenario: Scenario, one_by_one: bool = False) -> dict[str, Any]:
+def run_steps(scenario: Scenario, one_by_one: bool = False, unblock: Unblock | None = None) -> dict[str, Any]:
     """Run one scenario; `one_by_one` makes a scheduling call for every single run, which must not change the result."""
     try:
         course = Course(scenario.config, one_by_one)
@@ -66,6 +72,8 @@ def run_steps(scenario: Scenario, one_by_one: bool = False) -> dict[str, Any]:
     except ConfigurationRefused as refusal:
         return {"name": scenario.name, "result": {"rejected": str(refusal)}, "timings": []}
     result = course.record.as_result() | final_state(course.scheduler)
+    if course.goes_beyond or any(map(goes_beyond, scenario.steps)):
+        result |= course.record.additions() | aftermath(course.scheduler, unblock)
     return {"name": scenario.name, "result": result, "timings": course.timings}
 
 
@@ -78,10 +86,14 @@ class Course:
         self.timings: list[dict[str, Any]] = []
         self.step = 0
         self.one_by_one = one_by_one
-        self.scheduler = Scheduler(read_config(config, at_start=True), self.now_ms)
+        self.stops = Stops()
+        spec = read_config(config, at_start=True)
+        self.goes_beyond = config_goes_beyond(spec)
+        """Whether some queue file says what YuniKorn does not know."""
+        self.scheduler = Scheduler(spec, self.now_ms)
 
     def advance(self, step: AnyStep) -> None:
-        """Do one step of the scenario."""
+        """Do one step of the scenario. Raises `ScenarioError` with its number when it names what is not there."""
         match step:
             case ScheduleStep():
                 self._schedule(step)
@@ -89,41 +101,83 @@ class Course:
                 self._sleep(step.millis)
             case ConfigStep():
                 self._configure(step.config)
+            case ConfirmStep():
+                self.stops.manual = step.mode == "manual"
+            case KeyStep():
+                self._about_a_key(step)
             case _:
                 for event in events_of(step):
                     self._handle(event)
         self.step += 1
 
+    def _about_a_key(self, step: KeyStep) -> None:
+        try:
+            event = event_of(self.scheduler, step)
+        except ScenarioError as e:
+            raise ScenarioError(f"step {self.step}: {e}") from None
+        self._handle(event)
+
     def _configure(self, text: str) -> None:
-        self._handle(Configure(read_config(text)))
+        spec = read_config(text)
+        self.goes_beyond = self.goes_beyond or config_goes_beyond(spec)
+        self._handle(Configure(spec))
         if self.record.configuration_rejected is not None:
             raise ConfigurationRefused(self.record.configuration_rejected)
 
     def _handle(self, event: Event) -> None:
         self._take(self.scheduler.handle(event, self.now_ms))
+        if isinstance(event, Release):
+            self.stops.take(event.application, event.key)
         self._confirm()
 
     def _take(self, decisions: list[Decision], confirming: Evict | None = None) -> int:
-        return self.record.take(decisions, self.step, confirming)
+        placed = self.record.take(decisions, self.step, confirming, self.stops)
+        for d in decisions:
+            if isinstance(d, Released):
+                self.stops.take(d.application, d.key)
+        return placed
 
     def _confirm(self) -> None:
-        """The resource manager does at once what it was told to stop, and says so; that may lead to more of it."""
+        """The resource manager does what it was told to stop, and says so; that may lead to more of it."""
         while self.record.evicted:
             orders, self.record.evicted = self.record.evicted, []
             for order in orders:
-                confirmation = Release(order.application, order.key, order.cause)
-                self._take(self.scheduler.handle(confirmation, self.now_ms), order)
+                self.record.add_eviction(order, key_of(self.scheduler, order.on_behalf_of), self.step)
+            for order in orders:
+                if not self.stops.add(order, self._grace_ms(order), self.now_ms):
+                    self._gone(order)
+
+    def _grace_ms(self, order: Evict) -> int:
+        """How long it has between being told and being gone."""
+        partition = self.scheduler.cluster.partitions.get(DEFAULT_PARTITION)
+        app = partition.applications.get(order.application) if partition is not None else None
+        ask = app.asks.get(order.key) if app is not None else None
+        return (ask.spec.grace_ms or 0) if ask is not None else 0
+
+    def _gone(self, order: Evict) -> None:
+        confirmation = Release(order.application, order.key, order.cause)
+        self._take(self.scheduler.handle(confirmation, self.now_ms), order)
 
     def _sleep(self, millis: int) -> None:
-        """Time passes, and every timer that comes due on the way fires at its own moment."""
+        """Time passes; every timer that comes due on the way fires, and all grace ends, each at its own moment."""
         until, fired_ms = self.now_ms + millis, -1
-        while (due := self.scheduler.next_wakeup_ms()) is not None and fired_ms < due <= until:
-            fired_ms = self.now_ms = max(due, self.now_ms)
+        while (due := self._next_ms(fired_ms)) is not None and due <= until:
+            self.now_ms = max(due, self.now_ms)
+            if self.scheduler.next_wakeup_ms() == due:
+                fired_ms = due
             self._take(self.scheduler.schedule(self.now_ms, limit=0))
+            for order in self.stops.take_due(self.now_ms):
+                self._gone(order)
             self._confirm()
         self.now_ms = until
         self._take(self.scheduler.schedule(self.now_ms, limit=0))
         self._confirm()
+
+    def _next_ms(self, fired_ms: int) -> int | None:
+        """When something happens next. A timer that has been fired and is still there does not count again."""
+        timer_ms, gone_ms = self.scheduler.next_wakeup_ms(), self.stops.next_due_ms()
+        moments = [timer_ms] if timer_ms is not None and timer_ms > fired_ms else []
+        return min(moments + ([gone_ms] if gone_ms is not None else []), default=None)
 
     def _schedule(self, step: ScheduleStep) -> None:
         settle = step.action == "settle"
@@ -187,7 +241,7 @@ def collector_off() -> Iterator[None]:
             gc.enable()
 
 
-def run_file(path: str, out: TextIO, err: TextIO | None = None) -> int:
+def run_file(path: str, out: TextIO, err: TextIO | None = None, unblock: Unblock | None = None) -> int:
     """Run every scenario of a file of JSON lines (`-`: standard input); a line of JSON on `out` for each.
 
     Returns 0, or 2 after a sentence on `err` when the file cannot be read or is not a file of scenarios; results before
@@ -196,7 +250,7 @@ def run_file(path: str, out: TextIO, err: TextIO | None = None) -> int:
     try:
         with open_lines(path) as lines:
             for scenario in read_scenarios(iter(lines), path):
-                out.write(msgspec.json.encode(run_steps(scenario)).decode() + "\n")
+                out.write(msgspec.json.encode(run_steps(scenario, unblock=unblock)).decode() + "\n")
                 out.flush()
     except (OSError, ScenarioError) as e:
         print(f"cannot run the scenarios: {e}", file=err or sys.stderr)

@@ -2,15 +2,17 @@
 
 Decides what a scenario may say and refuses everything else with the place (unknown fields, wrong types, numbers out of
 range). Never runs anything. Invariant: every field that is accepted reaches an event, apart from the two that only
-concern a real clock (`noSettle`, `real`), which mean nothing in virtual time.
+concern a real clock (`noSettle`, `real`), which mean nothing in virtual time. What goes beyond YuniKorn's words is in
+`fairlead.sim.additions`; steps that name a key alone are looked up there when they are run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
+from msgspec import field
 
 from fairlead.core.events import (
     AddApplication,
@@ -18,6 +20,7 @@ from fairlead.core.events import (
     AddNode,
     DrainNode,
     Event,
+    LabelNode,
     Release,
     RemoveApplication,
     RemoveNode,
@@ -25,25 +28,12 @@ from fairlead.core.events import (
     UpdateNode,
 )
 from fairlead.core.resources import NOTHING, Resources
-from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.sim.additions import EVENTS as ADDED_EVENTS
+from fairlead.sim.additions import AddedStep, AskAdditions, TaintField
+from fairlead.sim.words import Amounts, Count, Millis, Name, Priority, ScenarioError, Some, Step
 
-Priority = Annotated[int, msgspec.Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
-Some = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
-Millis = Annotated[int, msgspec.Meta(ge=0, le=10**13)]
-Name = Annotated[str, msgspec.Meta(min_length=1)]
-Amounts = dict[str, int]
-
-
-class ScenarioError(ValueError):
-    """A scenario that cannot be run as it stands; the text says where and why."""
-
-
-class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op", rename="camel", kw_only=True):
-    """What every step may carry; both fields matter only where a real clock runs."""
-
-    no_settle: bool = False
-    real: bool = False
+__all__ = ["AnyStep", "Scenario", "ScenarioError", "as_scenario", "events_of", "goes_beyond", "read_scenarios"]
 
 
 class NodeStep(Step, frozen=True, tag="node"):
@@ -51,8 +41,10 @@ class NodeStep(Step, frozen=True, tag="node"):
 
     id: Name
     resources: Amounts | None = None
-    action: Literal["", "drain", "undrain", "update", "remove", "create-drain"] = ""
-    attributes: dict[str, str] = {}
+    action: Literal["", "drain", "undrain", "update", "remove", "create-drain", "label"] = ""
+    """`label` replaces attributes and taints."""
+    attributes: dict[str, str] = field(default_factory=dict)
+    taints: tuple[TaintField, ...] = ()
 
 
 class AppStep(Step, frozen=True, tag="app"):
@@ -61,9 +53,9 @@ class AppStep(Step, frozen=True, tag="app"):
     id: Name
     queue: str = ""
     user: str = "testuser"
-    groups: list[str] = []
-    tags: dict[str, str] = {}
-    placeholder_ask: Amounts = {}
+    groups: tuple[str, ...] = ()
+    tags: dict[str, str] = field(default_factory=dict)
+    placeholder_ask: Amounts = field(default_factory=dict)
     gang_style: str = ""
     millis: Millis = 0
 
@@ -74,7 +66,7 @@ class RemoveAppStep(Step, frozen=True, tag="remove-app"):
     id: Name
 
 
-class AskStep(Step, frozen=True, tag="ask"):
+class AskStep(AskAdditions, frozen=True, tag="ask"):
     """One ask, or `count` equal ones in one request."""
 
     app: Name
@@ -82,7 +74,7 @@ class AskStep(Step, frozen=True, tag="ask"):
     resources: Amounts
     count: Some | None = None
     priority: Priority = 0
-    tags: dict[str, str] = {}
+    tags: dict[str, str] = field(default_factory=dict)
     task_group: str = ""
     placeholder: bool = False
     originator: bool = False
@@ -117,7 +109,7 @@ class ScheduleStep(Step, frozen=True, tag="schedule"):
     action: Literal["", "settle"] = ""
 
 
-AnyStep = NodeStep | AppStep | RemoveAppStep | AskStep | ReleaseStep | ConfigStep | SleepStep | ScheduleStep
+AnyStep = NodeStep | AppStep | RemoveAppStep | AskStep | ReleaseStep | ConfigStep | SleepStep | ScheduleStep | AddedStep
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -158,9 +150,18 @@ def read_scenarios(lines: Iterator[bytes], source: str) -> Iterator[Scenario]:
 
 
 def events_of(step: AnyStep) -> tuple[Event, ...]:
-    """The events that a step stands for; none for `config`, `sleep` and `schedule`, which the runner does itself."""
+    """The events that a step stands for; none for those that the runner does itself, because they take time or name
+    nothing but a key.
+    """
     make = _EVENTS.get(type(step))
     return make(step) if make else ()
+
+
+def goes_beyond(step: AnyStep) -> bool:
+    """Whether a step says what YuniKorn has no words for."""
+    if isinstance(step, NodeStep):
+        return bool(step.taints) or step.action == "label"
+    return step.goes_beyond if isinstance(step, AskStep) else isinstance(step, AddedStep)
 
 
 def _node_events(s: NodeStep) -> tuple[Event, ...]:
@@ -174,7 +175,16 @@ def _node_events(s: NodeStep) -> tuple[Event, ...]:
             return (RemoveNode(s.id),)
         case "update":
             return (UpdateNode(s.id, capacity),) if s.resources is not None else ()
-    node = NodeSpec(id=s.id, capacity=capacity, attributes=s.attributes, schedulable=s.action != "create-drain")
+    taints = tuple(t.taint() for t in s.taints)
+    if s.action == "label":
+        return (LabelNode(s.id, s.attributes, taints),)
+    node = NodeSpec(
+        id=s.id,
+        capacity=capacity,
+        attributes=s.attributes,
+        schedulable=s.action != "create-drain",
+        taints=taints,
+    )
     return (AddNode(node),)
 
 
@@ -183,7 +193,7 @@ def _app_events(s: AppStep) -> tuple[Event, ...]:
         id=s.id,
         queue=s.queue,
         user=s.user or "testuser",
-        groups=tuple(s.groups),
+        groups=s.groups,
         tags=s.tags,
         placeholder_ask=Resources(s.placeholder_ask),
         gang_style=s.gang_style or "Soft",
@@ -195,6 +205,7 @@ def _app_events(s: AppStep) -> tuple[Event, ...]:
 def _ask_events(s: AskStep) -> tuple[Event, ...]:
     keys = [s.key] if s.count is None else [f"{s.key}-{i}" for i in range(s.count)]
     amount = Resources(s.resources) if s.resources else NOTHING
+    more = s.additions()
     asks = tuple(
         AskSpec(
             application=s.app,
@@ -207,7 +218,8 @@ def _ask_events(s: AskStep) -> tuple[Event, ...]:
             placeholder=s.placeholder,
             originator=s.originator,
             allow_preempt_self=not s.no_preempt_self,
-            allow_preempt_other=s.preempt_other,
+            allow_preempt_other=s.preempt_other and s.preemption_policy != "Never",
+            **more,
         )
         for key in keys
     )
@@ -220,4 +232,5 @@ _EVENTS: dict[type, Callable[[Any], tuple[Event, ...]]] = {
     AskStep: _ask_events,
     RemoveAppStep: lambda s: (RemoveApplication(s.id),),
     ReleaseStep: lambda s: (Release(s.app, s.key),),
+    **ADDED_EVENTS,
 }

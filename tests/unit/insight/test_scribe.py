@@ -165,7 +165,7 @@ def test_a_second_submission_does_not_harm_the_first() -> None:
     told = Told()
     told(node(), app(), ask())
     assert [r.detail for r in told(app())] == [202]
-    assert told.scribe.apps["app"].asks["k"].node == "n1"
+    assert told.scribe.apps["default", "app"].asks["k"].node == "n1"
 
 
 def test_an_allocation_is_lost_with_its_node() -> None:
@@ -295,7 +295,7 @@ def test_a_placeholder_is_replaced() -> None:
     told(ask("real", task_group="tg"))
     records = told(Release("app", "ph", Cause.PLACEHOLDER_REPLACED))
     assert [r.detail for r in records][:6] == [503, 303, 603, 200, 303, 603]
-    assert set(told.scribe.apps["app"].asks) == {"real"}
+    assert set(told.scribe.apps["default", "app"].asks) == {"real"}
 
 
 def test_quota_preemption_tells_its_result() -> None:
@@ -338,3 +338,26 @@ def test_long_messages_are_cut() -> None:
     """At 1,024 characters, the last three are dots."""
     assert cut("x" * 1024) == "x" * 1024
     assert cut("x" * 1025) == "x" * 1021 + "..."
+
+
+def test_applications_of_two_partitions_with_one_name_do_not_mix() -> None:
+    """Each has its own queue, asks and end."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"), QueueSpec(name="b")))
+    scheduler = Scheduler(ClusterSpec(partitions=tuple(PartitionSpec(name=n, root=root) for n in ("default", "gpu"))))
+    told = Told()
+    told.scheduler, told.scribe = scheduler, Scribe(scheduler)
+    size = Resources({"vcore": 1})
+    for name, queue in (("default", "root.a"), ("gpu", "root.b")):
+        told(
+            AddNode(NodeSpec(id=f"n-{name}", capacity=Resources({"vcore": 4}), partition=name)),
+            AddApplication(ApplicationSpec(id="app", queue=queue, user="ada", partition=name)),
+            AddAsks((AskSpec(application="app", key="k", resources=size),), name),
+        )
+    notes = told.scribe.apps
+    assert {k: (n.queue, n.asks["k"].node) for k, n in notes.items()} == {
+        ("default", "app"): ("root.a", "n-default"),
+        ("gpu", "app"): ("root.b", "n-gpu"),
+    }
+    told(RemoveApplication("app", "gpu"))
+    assert list(notes) == [("default", "app")]
+    assert notes["default", "app"].asks["k"].node == "n-default"

@@ -110,7 +110,7 @@ def test_the_spelling_is_fixed() -> None:
     """The bytes of an event are part of the format: they must not change by accident."""
     event = Release("app", "task-1", Cause.FINISHED)
     assert codec.encode(event) == (
-        b'{"$":"Release","application":"app","cause":"FINISHED","key":"task-1","partition":"default"}'
+        b'{"$":"Release","application":"app","cause":"FINISHED","exit_code":null,"key":"task-1","partition":"default"}'
     )
 
 

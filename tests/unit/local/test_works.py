@@ -214,9 +214,10 @@ def test_the_oldest_ended_works_leave_the_book() -> None:
     for number in range(1, 6):
         key = str(number)
         works.apply(WorkSubmitted(work=spec(key), request=f"r{key}", digest="d"), number)
-        works.apply(WorkCancelRequested(key=key, who="ada"), number)
+        works.follow([Allocated(key, key, "n1")], number)
+        works.apply(end(key, exit_code=0), number)
     assert [work.key for work in works] == ["4", "5"]
-    assert works.dropped == ["1", "2", "3"]
+    assert works.dropped == ["1-1", "2-1", "3-1"]
     assert works.request(1000, "r1") is None
     assert works.request(1000, "r5") == ("d", ("5",))
 

@@ -100,8 +100,8 @@ def test_nobody_is_stopped_when_it_would_not_be_enough() -> None:
     assert run(s, 1) == ([], [])
 
 
-def test_the_node_with_the_fewest_victims_is_taken() -> None:
-    """One large victim rather than four small ones."""
+def test_the_node_with_the_lowest_highest_victim_is_taken() -> None:
+    """Four small ones of priority 1 rather than a large one of priority 3."""
     s = cluster(nodes={"n1": 4, "n2": 4})
     submit(s, "large", 4, 3)
     run(s)
@@ -109,7 +109,7 @@ def test_the_node_with_the_fewest_victims_is_taken() -> None:
         submit(s, f"small{i}", 1, 1, now=1)
     run(s, 1)
     submit(s, "urgent", 4, 9, now=2)
-    assert run(s, 2) == ([], ["large"])
+    assert run(s, 2) == ([], ["small3", "small2", "small1", "small0"])
 
 
 def test_an_offset_counts_across_queues_and_not_within_one() -> None:

@@ -46,3 +46,10 @@ def test_reasons_are_shown_in_one_order() -> None:
     one, other = (QueueFull("q", dict.fromkeys(names, 1), {}, {}) for names in ("ab", "ba"))
     assert decision_line(1, ApplicationRejected("a", one)) == decision_line(1, ApplicationRejected("a", other))
     assert '"code":"refused"' in decision_line(1, ApplicationRejected("a", Refused("no")))
+
+
+def test_another_partition_is_said_at_the_end() -> None:
+    """The usual one is left out."""
+    assert decision_line(1, Allocated("a", "k", "n", "gpu")) == "1 allocated application=a key=k node=n partition=gpu"
+    assert decision_line(1, Released("a", "k", "", Cause.TIMEOUT, "too late", "p 2")).endswith(' partition="p 2"')
+    assert "partition" not in decision_line(1, Released("a", "k", "", Cause.TIMEOUT, "too late"))

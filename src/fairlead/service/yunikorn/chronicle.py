@@ -76,7 +76,7 @@ class Chronicle:
             if what is not None:
                 self.counts[what] += 1
             elif type(decision) is ApplicationChanged and decision.state in ("Completed", "Failed"):
-                app = self._scribe.apps.get(decision.id)
+                app = self._scribe.apps.get((decision.partition, decision.id))
                 if app is not None:
                     self.by_queue[app.queue, decision.state.lower()] += 1
 

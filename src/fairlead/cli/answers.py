@@ -1,0 +1,116 @@
+"""Answers to questions, in lines of text.
+
+Decides the words for what would be otherwise and for when something is expected. Never asks. Invariant: a line for each
+kind of thing that would change, none for what would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fairlead.cli import render
+
+NAMED = 8
+_PARTS = (
+    ("starts", "would start"),
+    ("elsewhere", "would start on another node"),
+    ("starts_not", "would not start, and would without it"),
+    ("evicted", "would be told to stop"),
+    ("spared", "would go on, and would be told to stop without it"),
+    ("ends", "would be gone"),
+)
+
+
+def difference_lines(answer: dict[str, Any], forecast: bool = False) -> Iterator[str]:
+    """What would be otherwise."""
+    supposed = answer.get("supposed")
+    head = f"If {supposed}:" if supposed else "Then:"
+    for refused in answer["refused"]:
+        yield f"{head} it would be refused: {refused['sentence']}"
+    if answer["refused"]:
+        return
+    if answer["empty"] and not answer["waits"] and not answer["expected"]:
+        yield f"{head} nothing would be otherwise now."
+        return
+    yield head
+    for part, words in _PARTS:
+        if answer[part]["count"]:
+            yield f"  {words}: {_works(answer[part])}"
+    for each in answer["waits"]:
+        yield f"  {each['key']} would wait: {each['reason']['sentence']}"
+    for share in answer["shares"]:
+        if share["queue"].count(".") or len(answer["shares"]) == 1:
+            before, after = (render.amounts(share[when]) or "nothing" for when in ("before", "after"))
+            yield f"  {share['queue']} would use {after} (now {before})"
+    if forecast:
+        yield from _shifts(answer["expected"])
+
+
+def _works(part: dict[str, Any]) -> str:
+    named = [_work(work) for work in part["works"][:NAMED]]
+    rest = part["count"] - len(named)
+    if rest:
+        others = f", {part['hidden']} of them not yours to see" if part["hidden"] else ""
+        named.append(f"{rest} more{others}" if named else f"{rest} of others")
+    return ", ".join(named)
+
+
+def _work(work: dict[str, Any]) -> str:
+    about = [work["user"]] if work["user"] else []
+    about += [f"on {work['node']}"] if work["node"] else []
+    about += [f"for {work['on_behalf_of'].rpartition('/')[2]}"] if work["on_behalf_of"] else []
+    about += [f"by {work['rule']}"] if work["rule"] else []
+    return f"{work['key']} ({', '.join(about)})" if about else str(work["key"])
+
+
+def _shifts(shifts: list[dict[str, Any]]) -> Iterator[str]:
+    if not shifts:
+        yield "  no expected start would move"
+    for each in shifts[:NAMED]:
+        before, after = (_at(each[f"{when}_ms"]) for when in ("before", "after"))
+        yield f"  {each['key']} would be expected at {after} instead of {before}"
+    if len(shifts) > NAMED:
+        yield f"  and {len(shifts) - NAMED} more expected starts would move"
+
+
+def _at(at_ms: int | None) -> str:
+    return render.moment(at_ms) if at_ms is not None else "no time in sight"
+
+
+def when_lines(answer: dict[str, Any], now_ms: int) -> Iterator[str]:
+    """When something is expected to start; without a `key` only how often that was right."""
+    if "key" in answer:
+        yield from _expected(answer, now_ms)
+    score = answer["score"]
+    if score["scored"]:
+        yield (
+            f"So far {100 * score['observed']:.0f} % of {score['scored']} starts came inside their interval "
+            f"({100 * score['promised']:.0f} % should); {score['early']} earlier, {score['late']} later."
+        )
+    else:
+        yield f"No forecast has come true or failed yet; {score['open']} are open."
+
+
+def _expected(answer: dict[str, Any], now_ms: int) -> Iterator[str]:
+    ahead = "nobody" if not answer["ahead"] else str(answer["ahead"])
+    if answer["median_ms"] is None:
+        yield f"{answer['key']}: no start in sight; {ahead} ahead of it."
+    else:
+        early, late = answer["earliest_ms"], answer["latest_ms"]
+        until = _time(late, now_ms) if late is not None else "no time in sight"
+        yield (
+            f"{answer['key']}: {100 * answer['coverage']:.0f} %: {_time(early, now_ms)} to {until}, most likely about "
+            f"{_time(answer['median_ms'], now_ms)}; {ahead} ahead of it."
+        )
+    if answer["never"]:
+        yield f"In {100 * answer['never']:.0f} % of {answer['draws']} futures it does not start within 30 days."
+    yield f"Played through {answer['draws']} futures; taken for granted:"
+    for each in answer["assumptions"]:
+        yield f"  {each}"
+
+
+def _time(at_ms: int, now_ms: int) -> str:
+    """The time of day, with the date when that is another one."""
+    same_day = render.moment(at_ms)[:10] == render.moment(now_ms)[:10]
+    return render.clock(at_ms) if same_day else render.moment(at_ms)

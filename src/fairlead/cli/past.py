@@ -1,0 +1,207 @@
+"""`fairlead journal at`: questions to a moment in the past.
+
+Decides which questions a past state can be asked, and brings the state back from the journal file: the nearest snapshot
+before, and the records up to that moment. Never writes to the journal and never talks to a service. Invariant: the
+state that is asked is the one that the service had then.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairlead.cli import render
+from fairlead.cli.app import JsonOption, Status
+from fairlead.cli.failures import Failure, wrong_usage
+
+if TYPE_CHECKING:
+    from fairlead.insight.trial import Name
+    from fairlead.insight.whatif import Supposition
+    from fairlead.journal.replay import Moment
+    from fairlead.scheduler import Scheduler
+
+EXAMPLES = """
+fairlead journal at '2026-05-04 14:05' why
+fairlead journal at '2026-05-04 14:05' why 17 --changes
+fairlead journal at 14:05 whatif cancel 12
+fairlead journal at -- -30m whatif priority 17 100
+"""
+_FORMS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
+_QUESTIONS = "why [KEY], whatif cancel KEY..., whatif priority KEY N, whatif move KEY QUEUE, whatif config FILE, "
+_MORE_QUESTIONS = "whatif drain NODE..., whatif add-nodes NODE N"
+
+
+def at(
+    moment: Annotated[
+        str,
+        typer.Argument(
+            metavar="TIME", help="Such as '2026-05-04 14:05', 14:05 (today), -30m (ago), or a record as '@812'."
+        ),
+    ],
+    question: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="QUESTION...", help="Such as why [KEY], or whatif CHANGE..., as those commands."),
+    ] = None,
+    path: Annotated[
+        Path | None,
+        typer.Option("--path", metavar="PATH", help="The journal file, or the state directory it is in."),
+    ] = None,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="With why KEY: also the smallest changes that would have started it.")
+    ] = False,
+    json: JsonOption = False,
+) -> Status:
+    """Ask why and what if of the state of a moment in the past.
+
+    The journal is only read. Without a question it says what waited and ran then.
+    """
+    then = _open(moment, path)
+    scheduler: Any = then.scheduler
+    words = question or []
+    match words:
+        case []:
+            answer, lines = _overview(scheduler, then)
+        case ["why"]:
+            answer, lines = _why_all(scheduler)
+        case ["why", key]:
+            answer, lines = _why(scheduler, key, changes)
+        case ["whatif", what, *rest] if rest:
+            answer, lines = _what_if(scheduler, what, rest)
+        case _:
+            raise wrong_usage(f"journal at: {' '.join(words)!r} is no question; ask {_QUESTIONS}{_MORE_QUESTIONS}")
+    if json:
+        render.write_json({"seq": then.seq, "at_ms": then.at_ms, "answer": answer})
+        return None
+    screen = render.Screen.of()
+    screen.line(f"As it was after record {then.seq}, {render.moment(then.at_ms)}:")
+    for line in lines:
+        screen.line(render.plain(line))
+    return None
+
+
+def _open(text: str, path: Path | None) -> Moment:
+    from fairlead.cli.journals import journal_file
+    from fairlead.journal.format import JournalError
+    from fairlead.journal.replay import state_at
+    from fairlead.scheduler import Scheduler
+
+    seq, at_ms = _moment(text)
+    try:
+        return state_at(
+            journal_file(path),
+            lambda state: Scheduler.load(dict(state)) if state else Scheduler(),
+            at_ms=at_ms,
+            seq=seq,
+        )
+    except JournalError as error:
+        raise Failure(str(error)) from None
+
+
+def _moment(text: str) -> tuple[int | None, int | None]:
+    """A record, or a time in milliseconds."""
+    from fairlead.cli.values import parse_duration
+
+    if text.startswith("@") and text[1:].isdecimal():
+        return int(text[1:]), None
+    if text.startswith("-"):
+        return None, int(time.time() * 1000) - parse_duration(text[1:], "journal at")
+    if text.count("-") == 0 and text.count(":") in (1, 2):
+        text = f"{time.strftime('%Y-%m-%d')} {text}"
+    for form in _FORMS:
+        try:
+            return None, int(time.mktime(time.strptime(text, form)) * 1000)
+        except ValueError:
+            continue
+    raise wrong_usage(f"journal at: {text!r} is no time; write '2026-05-04 14:05', 14:05, -30m, or a record as @812")
+
+
+def _overview(scheduler: Scheduler, then: Moment) -> tuple[Any, list[str]]:
+    counts = {
+        "applications": sum(len(p.applications) for p in scheduler.cluster.partitions.values()),
+        "running": sum(p.allocation_count for p in scheduler.cluster.partitions.values()),
+        "waiting": sum(a.pending_count for p in scheduler.cluster.partitions.values() for a in p.applications.values()),
+        "nodes": sum(len(p.nodes.nodes) for p in scheduler.cluster.partitions.values()),
+    }
+    del then
+    return counts, [", ".join(f"{count} {what}" for what, count in counts.items())]
+
+
+def _asks(scheduler: Scheduler, key: str) -> list[Name]:
+    """All asks of this key, or of the work of this key."""
+    return [
+        (name, app.id, ask.key)
+        for name, partition in scheduler.cluster.partitions.items()
+        for app in partition.applications.values()
+        for ask in app.asks.values()
+        if ask.key == key or app.id == key
+    ]
+
+
+def _one(scheduler: Scheduler, key: str) -> Name:
+    found = _asks(scheduler, key)
+    if not found:
+        raise Failure(f"there was no work {key!r} at that moment; `fairlead journal events` tells what happened when")
+    return found[0]
+
+
+def _why_all(scheduler: Scheduler) -> tuple[Any, list[str]]:
+    rows, lines = [], []
+    for name, partition in scheduler.cluster.partitions.items():
+        for app in partition.applications.values():
+            for ask in app.waiting_asks():
+                reason = scheduler.why(app.id, ask.key, name)
+                rows.append({"key": ask.key, "application": app.id, "reason": reason.as_dict() if reason else None})
+                lines.append(f"{ask.key} in {app.queue.path}: {reason.sentence() if reason else ''}")
+    return rows, lines or ["Nothing waited."]
+
+
+def _why(scheduler: Scheduler, key: str, changes: bool) -> tuple[Any, list[str]]:
+    from fairlead.insight.explain import Effort, explain
+
+    partition, application, ask = _one(scheduler, key)
+    verdict = explain(scheduler, application, ask, partition, changes=Effort() if changes else None)
+    plain = verdict.as_dict()
+    return plain, [f"{ask}: {verdict.state}: {verdict.sentence}", *(f"  {line}" for line in plain["details"])]
+
+
+def _what_if(scheduler: Scheduler, what: str, rest: list[str]) -> tuple[Any, list[str]]:
+    from fairlead.cli.answers import difference_lines
+    from fairlead.insight.telling import difference
+    from fairlead.insight.whatif import suppose
+
+    supposed = _supposition(scheduler, what, rest)
+    answer = {"supposed": supposed.sentence} | difference(suppose(scheduler, supposed))
+    return answer, list(difference_lines(answer))
+
+
+def _supposition(scheduler: Scheduler, what: str, rest: list[str]) -> Supposition:
+    from fairlead.config import ConfigurationError, load_file
+    from fairlead.insight import whatif
+
+    match what, rest:
+        case "cancel", keys:
+            return whatif.cancelled([_one(scheduler, key) for key in keys])
+        case "priority", [key, number] if number.removeprefix("-").isdecimal():
+            return whatif.prioritised(_one(scheduler, key), int(number))
+        case "move", [key, queue]:
+            return whatif.moved(_one(scheduler, key), queue)
+        case "config", [file]:
+            try:
+                return whatif.configured(load_file(file))
+            except (OSError, ConfigurationError) as error:
+                raise Failure(f"{file}: {error}") from None
+        case "drain", nodes:
+            return whatif.drained([_node(scheduler, node) for node in nodes])
+        case "add-nodes", [like, count] if count.isdecimal() and int(count) > 0:
+            return whatif.nodes_added(scheduler, _node(scheduler, like), int(count))
+        case _:
+            raise wrong_usage(f"journal at: whatif {what} {' '.join(rest)}: ask {_QUESTIONS}{_MORE_QUESTIONS}")
+
+
+def _node(scheduler: Scheduler, node: str) -> str:
+    if all(node not in partition.nodes.nodes for partition in scheduler.cluster.partitions.values()):
+        raise Failure(f"there was no node {node!r} at that moment")
+    return node

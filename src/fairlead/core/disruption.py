@@ -1,0 +1,200 @@
+"""Disruption: what is remembered of work that was stopped for other work, so that it is not done in vain again.
+
+Decides what a nominated ask keeps of queues and limits while its victims leave, who was stopped for whom since the last
+change, on which nodes it was fruitless, and how much a queue has lost within the last hour. Never chooses a victim.
+Invariant: what is kept is the sum of what the holds keep, and nothing here grows without bound.
+
+Two counters say what may have changed the outcome: `news` grows with every arrival and every change of capacity,
+`capacity` with the latter alone. What comes back after it was stopped is no arrival.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from fairlead.core.resources import add_to, take_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fairlead.core.applications import Ask
+    from fairlead.core.nodes import Node
+    from fairlead.core.queues import Queue
+    from fairlead.core.resources import Book
+    from fairlead.core.trackers import Ceiling
+
+HOUR_MS = 3_600_000
+FRUITLESS_MAX = 2
+"""So often an ask may stop work on one node without getting the room; then it is barred there."""
+REMEMBERED_MAX = 10_000
+
+
+def work_name(ask: Ask) -> str:
+    """What all attempts of one piece of work have in common."""
+    return f"{ask.app.id}/{ask.spec.first_key or ask.key}"
+
+
+class Disruption:
+    """The memory of one partition."""
+
+    __slots__ = ("_fruitless", "_kept_for", "_pairs", "_times", "again_ms", "capacity", "kept", "news")
+
+    def __init__(self) -> None:
+        self.news = 0
+        self.capacity = 0
+        self.kept: dict[Queue | Ceiling, Book] = {}
+        """Room under maxima and limits that nominated asks will need."""
+        self.again_ms: int | None = None
+        """When to search again because work that is protected now will not be; None: no such timer is set."""
+        self._kept_for: dict[Ask, tuple[Queue | Ceiling, ...]] = {}
+        self._pairs: dict[str, dict[str, tuple[int, bool]]] = {}
+        """By preemptor and victim the news when the one was stopped for the other, and whether a loop was reported."""
+        self._fruitless: dict[tuple[str, str], tuple[int, int, int]] = {}
+        """Of (preemptor, node): how often in vain, at which capacity, and when last."""
+        self._times: dict[str, deque[int]] = {}
+        """By queue with a budget of evictions, the times of the evictions of the last hour."""
+
+    def arrival(self) -> None:
+        """New work (not one that comes back) is there."""
+        self.news += 1
+
+    def capacity_changed(self) -> None:
+        """A node came, went or changed, or the configuration did."""
+        self.news += 1
+        self.capacity += 1
+
+    # -- room that is kept ----------------------------------------------------------------------------------------
+
+    def keep(self, ask: Ask) -> None:
+        """`ask` is nominated: keep room for it under every maximum and limit above it."""
+        ceilings = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
+        places: tuple[Queue | Ceiling, ...] = (*ask.app.queue.lineage[:-1], *ceilings)
+        self._kept_for[ask] = places
+        for place in places:
+            add_to(self.kept.setdefault(place, {}), ask.items)
+
+    def let_go(self, ask: Ask) -> None:
+        """Nothing more is kept for `ask`: who waits for that room is woken."""
+        for place in self._kept_for.pop(ask):
+            book = self.kept[place]
+            take_from(book, ask.items)
+            if not any(book.values()):
+                del self.kept[place]
+            place.wake_waiting()
+
+    def keep_anew(self) -> None:
+        """The configuration changed: the same asks keep room where they are under now."""
+        asks = list(self._kept_for)
+        self.kept.clear()
+        self._kept_for.clear()
+        for ask in asks:
+            self.keep(ask)
+
+    def keeps(self, ask: Ask) -> tuple[Queue | Ceiling, ...]:
+        """Where room is kept for `ask`."""
+        return self._kept_for.get(ask, ())
+
+    # -- who was stopped for whom ---------------------------------------------------------------------------------
+
+    def note(self, preemptor: Ask, victim: Ask, now_ms: int) -> None:
+        """`victim` was told to stop for `preemptor`."""
+        own = self._pairs.setdefault(work_name(preemptor), {})
+        own[work_name(victim)] = (self.news, False)
+        if len(self._pairs) > REMEMBERED_MAX:
+            self._forget_old_pairs()
+        for queue in victim.app.queue.lineage:
+            if queue.properties.preemption_evictions_max is not None:
+                self._times.setdefault(queue.path, deque()).append(now_ms)
+
+    def _forget_old_pairs(self) -> None:
+        """Forget what does not count any more; if all of it counts, the oldest preemptor."""
+        self._pairs = {
+            name: current
+            for name, own in self._pairs.items()
+            if (current := {victim: last for victim, last in own.items() if last[0] == self.news})
+        }
+        if len(self._pairs) > REMEMBERED_MAX:
+            del self._pairs[next(iter(self._pairs))]
+
+    def has_history(self, preemptor: Ask) -> bool:
+        """Whether work was stopped for it before, or in vain: then it is not like its equals."""
+        return bool(self._fruitless) or work_name(preemptor) in self._pairs
+
+    def was_stopped_for(self, preemptor: Ask, victim: Ask) -> bool:
+        """Whether the one was stopped for the other, and nothing new has come since."""
+        own = self._pairs.get(work_name(preemptor)) if self._pairs else None
+        last = own.get(work_name(victim)) if own is not None else None
+        return last is not None and last[0] == self.news
+
+    def report_pair(self, preemptor: Ask, victim: Ask) -> bool:
+        """Whether this loop is still to be reported; only once."""
+        own, name = self._pairs[work_name(preemptor)], work_name(victim)
+        stamp, reported = own[name]
+        own[name] = (stamp, True)
+        return not reported
+
+    # -- in vain --------------------------------------------------------------------------------------------------
+
+    def note_fruitless(self, preemptor: Ask, node: Node, now_ms: int) -> bool:
+        """Work stopped on `node` for `preemptor`, and it has no room there; True when it is barred there now."""
+        if len(self._fruitless) >= REMEMBERED_MAX:
+            del self._fruitless[next(iter(self._fruitless))]
+        key = (work_name(preemptor), node.id)
+        times, capacity, _ = self._fruitless.pop(key, (0, self.capacity, now_ms))
+        times = times + 1 if capacity == self.capacity else 1
+        self._fruitless[key] = (times, self.capacity, now_ms)
+        return times == FRUITLESS_MAX
+
+    def barred_until(self, preemptor: Ask, node: Node, now_ms: int) -> int | None:
+        """Until when the ask may stop nothing on this node, as far as no capacity changes; None: it may."""
+        if not self._fruitless:
+            return None
+        times, capacity, last_ms = self._fruitless.get((work_name(preemptor), node.id), (0, 0, 0))
+        until_ms = last_ms + HOUR_MS
+        if times < FRUITLESS_MAX or capacity != self.capacity:
+            return None
+        if until_ms <= now_ms:
+            del self._fruitless[work_name(preemptor), node.id]
+            return None
+        return until_ms
+
+    # -- evictions by the hour ------------------------------------------------------------------------------------
+
+    def evictions_left(self, queue: Queue, now_ms: int) -> tuple[int, int]:
+        """How many more works of a queue with a budget may be stopped now, and when there will be one more."""
+        most = queue.properties.preemption_evictions_max
+        assert most is not None
+        times = self._times.get(queue.path)
+        while times and times[0] + HOUR_MS <= now_ms:
+            times.popleft()
+        if not times:
+            self._times.pop(queue.path, None)
+            return most, now_ms + HOUR_MS
+        return max(most - len(times), 0), times[0] + HOUR_MS
+
+    # -- written down ---------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """All that is not made again from the holds, as plain values."""
+        return {
+            "news": self.news,
+            "capacity": self.capacity,
+            "again_ms": self.again_ms,
+            "pairs": [[a, b, *last] for a, own in self._pairs.items() for b, last in own.items()],
+            "fruitless": [[*key, *last] for key, last in self._fruitless.items()],
+            "times": [[path, list(times)] for path, times in self._times.items()],
+        }
+
+    @classmethod
+    def load(cls, plain: dict[str, Any], holds: Iterable[Ask]) -> Disruption:
+        """What `dump` wrote down, and what these asks hold."""
+        memory = cls()
+        memory.news, memory.capacity, memory.again_ms = plain["news"], plain["capacity"], plain["again_ms"]
+        for preemptor, victim, news, told in plain["pairs"]:
+            memory._pairs.setdefault(preemptor, {})[victim] = (news, told)
+        memory._fruitless = {(a, n): (times, capacity, last) for a, n, times, capacity, last in plain["fruitless"]}
+        memory._times = {path: deque(times) for path, times in plain["times"]}
+        for ask in holds:
+            memory.keep(ask)
+        return memory

@@ -1,0 +1,81 @@
+"""Shaping: which waiting asks share a shape.
+
+Decides that asks are equal while they need the same, have the same constraints, and differ in no label that counts. A
+label begins to count when an ask comes whose affinity, anti-affinity or spread looks at it; then waiting asks that were
+equal are told apart. Never changes who is waiting or in which order. Invariant: asks of one shape may run on the same
+nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.applications import line_group
+from fairlead.core.constraints import ANYWHERE
+from fairlead.core.demand import Shape
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Ask
+    from fairlead.core.constraints import Constraints
+    from fairlead.core.demand import ShapeKey
+    from fairlead.core.partition import Partition
+
+
+def shape_of(partition: Partition, ask: Ask) -> Shape:
+    """The shape of an ask; one object for all equal ones."""
+    spec = ask.spec
+    if spec.where is ANYWHERE and not spec.labels:
+        key: ShapeKey = (ask.items, ask.required_node)
+    else:
+        key = partition.nodes.terrain.shape_key(ask)
+    found = partition.shapes.get(key)
+    if found is None:
+        found = partition.shapes[key] = Shape(key)
+        if not found.is_plain:
+            partition.nodes.terrain.need(found)
+    return found
+
+
+def leave_shape(partition: Partition, shape: Shape) -> None:
+    """One ask less waits with this shape; with the last one it goes."""
+    shape.pending -= 1
+    if not shape.pending:
+        partition.shapes.pop(shape.key, None)
+        partition.nodes.unfit.pop(shape, None)
+        if not shape.is_plain or shape.watched:
+            partition.nodes.terrain.need_no_longer(shape)
+
+
+def meet(partition: Partition, where: Constraints) -> None:
+    """An ask with these constraints is there from now on: the labels that its terms look at count."""
+    if where is ANYWHERE:
+        return
+    new = partition.nodes.terrain.learn(where)
+    if not new:
+        return
+    for app in partition.applications.values():
+        if app.pending_count:
+            for ask in app.waiting_asks():
+                if any(key in ask.spec.labels for key in new):
+                    _regroup(partition, ask)
+
+
+def _regroup(partition: Partition, ask: Ask) -> None:
+    """Put a waiting ask behind the shape that it has now."""
+    app, old = ask.app, ask.shape
+    assert old is not None
+    if ask.spec.idle:
+        partition.idle.leave(ask)
+    else:
+        app.withdraw(ask)
+    leave_shape(partition, old)
+    shape = ask.shape = shape_of(partition, ask)
+    shape.pending += 1
+    if ask.spec.idle:
+        partition.idle.join(ask)
+        return
+    group = line_group(ask)
+    app.join(ask, partition.demand_for(app, shape, group), group)
+    if ask.reserved_on is not None:
+        partition.nodes.reserved_again[ask] = None
+    app.queue.touch_app(app)

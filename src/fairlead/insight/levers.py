@@ -1,0 +1,277 @@
+"""Levers: where one could try to move something so that a waiting ask starts.
+
+Decides from the books which changes are worth a trial, and between which values; each is a guess that `unblock`
+confirms or drops. Never tries anything itself. Invariant: every part says truly what is so now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import gcd
+from typing import TYPE_CHECKING
+
+from fairlead.core.idle import payer
+from fairlead.core.lifecycle import State
+from fairlead.core.queues import QueueState
+from fairlead.core.resources import fits_in
+from fairlead.core.specs import PRIORITY_MAX
+from fairlead.insight.changes import Part, What, names, spec_of_queue
+from fairlead.insight.places import Place, places
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Application, Ask
+    from fairlead.core.partition import Partition
+    from fairlead.core.queues import Queue
+    from fairlead.core.trackers import Ceiling
+
+NODES_TRIED = 3
+CANCELS_TRIED = 6
+QUEUES_TRIED = 4
+MORE_NODES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Lever:
+    """Parts to move together: from the least that could do, up to what would do if anything does."""
+
+    parts: tuple[Part, ...]
+    highs: tuple[int, ...]
+    grains: tuple[int, ...]
+    """Values of each part differ in their effect by multiples of this at least (a guess)."""
+
+    def __add__(self, other: Lever) -> Lever:
+        """Both together."""
+        return Lever(self.parts + other.parts, self.highs + other.highs, self.grains + other.grains)
+
+
+def limits_in_the_way(partition: Partition, ask: Ask) -> Lever | None:
+    """Every maximum and limit above the nodes that has no room for the ask; None: there is none.
+
+    Also None when one of them is not in the queue file, so that nobody can change it there.
+    """
+    app = ask.app
+    levels: list[tuple[Part, int]] = []
+    for queue in payer(ask).lineage:
+        levels += _queue_parts(queue, ask)
+    for ceiling in app.allowance.ceilings if app.allowance is not None else ():
+        levels += _ceiling_parts(partition, ceiling, ask)
+    if app.state is State.ACCEPTED:
+        levels += _gates(partition, app)
+    if not levels or any(not _is_in_file(partition, part) for part, _ in levels):
+        return None
+    return _lever(partition, levels)
+
+
+def _lever(partition: Partition, levels: list[tuple[Part, int]]) -> Lever:
+    grains = tuple(grain(partition, part.resource) if part.resource else 1 for part, _ in levels)
+    return Lever(tuple(part for part, _ in levels), tuple(high for _, high in levels), grains)
+
+
+def _queue_parts(queue: Queue, ask: Ask) -> Iterator[tuple[Part, int]]:
+    most = queue.max
+    if most is None or queue.parent is None:
+        return
+    for name, amount in ask.items:
+        used = queue.allocated.get(name, 0)
+        if name in most and amount > 0 and used + amount > most[name]:
+            value = used + amount
+            yield Part(What.QUEUE_MAX, queue.path, most[name], value, name), value + queue.pending.get(name, 0)
+
+
+def _ceiling_parts(partition: Partition, ceiling: Ceiling, ask: Ask) -> Iterator[tuple[Part, int]]:
+    most = ceiling.max or {}
+    who = _entry(partition, ceiling)
+    for name, amount in ask.items:
+        used = ceiling.used.get(name, 0)
+        if name in most and amount > 0 and used + amount > most[name]:
+            value = used + amount
+            high = value + partition.root.pending.get(name, 0)
+            yield Part(What.LIMIT, ceiling.queue, most[name], value, name, who), high
+
+
+def _gates(partition: Partition, app: Application) -> Iterator[tuple[Part, int]]:
+    for queue in app.queue.lineage:
+        most = queue.max_applications
+        running = queue.running + len(queue.allocating_accepted)
+        if most and app.id not in queue.allocating_accepted and running + 1 > most:
+            waiting = sum(len(below.applications) for below in queue.walk())
+            yield Part(What.QUEUE_APPLICATIONS, queue.path, most, running + 1), running + 1 + waiting
+    for ceiling in app.allowance.ceilings if app.allowance is not None else ():
+        if ceiling.is_closed_for(app.id):
+            value = len(ceiling.applications) + 1
+            who = _entry(partition, ceiling)
+            part = Part(What.LIMIT_APPLICATIONS, ceiling.queue, ceiling.max_applications, value, who=who)
+            yield part, value + len(app.queue.applications)
+
+
+def _entry(partition: Partition, ceiling: Ceiling) -> str:
+    """The entry of the file that a ceiling comes from: the user's own, or that for everybody."""
+    spec = spec_of_queue(partition.spec.root, ceiling.queue)
+    if spec is not None and not any(names(limit, ceiling.kind, ceiling.name) for limit in spec.limits):
+        return f"{ceiling.kind} *"
+    return f"{ceiling.kind} {ceiling.name}"
+
+
+def _is_in_file(partition: Partition, part: Part) -> bool:
+    return spec_of_queue(partition.spec.root, part.subject) is not None
+
+
+def grain(partition: Partition, resource: str) -> int:
+    """What all amounts of a resource that wait or run are multiples of."""
+    found = 0
+    for app in partition.applications.values():
+        for ask in app.asks.values():
+            for name, amount in ask.items:
+                if name == resource:
+                    found = gcd(found, amount)
+    return found or 1
+
+
+# -- priority -----------------------------------------------------------------------------------------------------
+
+
+def priorities_above(partition: Partition, ask: Ask) -> list[int]:
+    """The priorities at which the ask could come to stand differently against some other work, ascending.
+
+    Seen from a queue on its way up, an ask of priority p counts as p plus the offsets passed; it passes another where
+    the two sums meet.
+    """
+    mine = _offsets(ask.app.queue)
+    others: set[tuple[int, int]] = set()
+    for leaf in partition.root.walk():
+        if leaf.is_leaf and leaf.applications:
+            known = {other.priority for app in leaf.applications.values() for other in app.asks.values()}
+            others |= {(offset, priority) for offset in _offsets(leaf) for priority in known}
+    meeting = {priority + theirs - own for theirs, priority in others for own in mine}
+    wanted = {value for meets in meeting for value in (meets, meets + 1)}
+    return sorted(value for value in wanted if ask.priority < value <= PRIORITY_MAX)
+
+
+def first_in_line(partition: Partition, ask: Ask) -> Lever | None:
+    """A priority with which it would stand above everything that it can stand above."""
+    values = priorities_above(partition, ask)
+    if not values:
+        return None
+    return Lever((Part(What.PRIORITY, ask.key, ask.priority, values[-1]),), (values[-1],), (1,))
+
+
+def _offsets(leaf: Queue) -> set[int]:
+    """The sums of offsets on the way up."""
+    total, sums = 0, {0}
+    for queue in leaf.lineage:
+        total += queue.properties.priority_offset
+        sums.add(total)
+    return sums
+
+
+# -- nodes --------------------------------------------------------------------------------------------------------
+
+
+def room_on_nodes(partition: Partition, ask: Ask) -> list[Lever]:
+    """More room on one node, for the nodes that lack least."""
+    levers = []
+    largest = {name: max(node.total.get(name, 0) for node in partition.nodes.nodes.values()) for name, _ in ask.items}
+    for place in [p for p in places(partition, ask) if p.is_open and p.missing][:NODES_TRIED]:
+        rows = []
+        for name, missing in place.missing.items():
+            free = place.node.free.get(name, 0)
+            part = Part(What.NODE_ROOM, place.node.id, free, free + missing, name)
+            # More than the largest node has would be no sensible thing to say.
+            rows.append((part, min(part.value + partition.root.pending.get(name, 0), max(largest[name], part.value))))
+        levers.append(_lever(partition, rows))
+    return levers
+
+
+def more_nodes(partition: Partition, ask: Ask) -> Lever | None:
+    """Nodes like one that is there and that would take the ask if it were empty: the smallest of that kind."""
+    like = min(
+        (p for p in places(partition, ask) if p.suits and p.node.fits_total(ask.items)),
+        key=lambda p: (sorted(p.node.total.items()), p.node.id),
+        default=None,
+    )
+    if like is None or ask.required_node:
+        return None
+    return Lever((Part(What.NODES, like.node.id, 0, 1),), (MORE_NODES,), (1,))
+
+
+# -- others -------------------------------------------------------------------------------------------------------
+
+
+def cancels(partition: Partition, ask: Ask) -> list[Lever]:
+    """Single running works whose end could let the ask start: least important, then smallest, then youngest first."""
+    limits = limits_in_the_way(partition, ask)
+    if limits is not None:
+        candidates = _holders_of(partition, ask, limits.parts)
+    else:
+        candidates = [a for p in places(partition, ask) if p.is_open for a in _enough_on(p)]
+    ordered = sorted(candidates, key=lambda a: (a.priority, _size(partition, a), -(a.allocated_ms or 0), a.seq))
+    return [Lever((Part(What.CANCEL, f"{a.app.id}/{a.key}", 0, 1),), (1,), (1,)) for a in ordered[:CANCELS_TRIED]]
+
+
+def _enough_on(place: Place) -> Iterator[Ask]:
+    for other in place.node.allocations:
+        back = dict(other.items)
+        if other.evict_cause is None and all(lack <= back.get(name, 0) for name, lack in place.missing.items()):
+            yield other
+
+
+def _holders_of(partition: Partition, ask: Ask, parts: Iterable[Part]) -> list[Ask]:
+    """Running works that count under the first of these limits, and give back what it lacks."""
+    part = next(iter(parts))
+    queue = partition.root.find(part.subject)
+    kind, _, who = part.who.partition(" ")
+    found = []
+    for app in [a for q in (queue.walk() if queue is not None else ()) for a in q.applications.values()]:
+        if not app.allocations or (kind == "user" and who not in ("*", app.user)):
+            continue
+        if kind == "user" and app.user != ask.app.user:
+            continue
+        if kind == "group" and app.limit_group != who:
+            continue
+        lacks = part.value - part.now
+        for other in app.allocated_asks():
+            alone = not part.resource and app.allocations == 1 and not app.pending_count
+            if other.evict_cause is None and (
+                alone or (part.resource and dict(other.items).get(part.resource, 0) >= lacks)
+            ):
+                found.append(other)
+    return found
+
+
+def _size(partition: Partition, ask: Ask) -> float:
+    total = partition.nodes.total
+    return sum(amount / total[name] for name, amount in ask.items if total.get(name))
+
+
+def other_queues(partition: Partition, ask: Ask) -> list[Lever]:
+    """Leaves that have room for the ask under their maxima: those with most pending room first."""
+    here = ask.app.queue
+    leaves = [
+        queue
+        for queue in partition.root.walk()
+        if queue.is_leaf and queue.managed and queue is not here and queue.state is QueueState.ACTIVE
+        if queue.short_of_room(ask.items) is None
+    ]
+    leaves.sort(key=lambda queue: (-queue.reported, queue.path))
+    return [Lever((Part(What.QUEUE, queue.path, 0, 1),), (1,), (1,)) for queue in leaves[:QUEUES_TRIED]]
+
+
+def smaller_requests(partition: Partition, ask: Ask) -> list[Lever]:
+    """What the ask could have now, where that is less than it wants but something of everything."""
+    room = ask.app.queue.headroom() or {}
+    for ceiling in ask.app.allowance.ceilings if ask.app.allowance is not None else ():
+        for name, most in (ceiling.max or {}).items():
+            room[name] = min(room.get(name, most), most - ceiling.used.get(name, 0))
+    seen: dict[tuple[Part, ...], None] = {}
+    for place in [p for p in places(partition, ask) if p.is_open][: 4 * NODES_TRIED]:
+        fits = {name: min(amount, place.node.free.get(name, 0), room.get(name, amount)) for name, amount in ask.items}
+        if all(fits[name] > 0 for name, amount in ask.items if amount > 0) and not fits_in(ask.items, fits):
+            seen[
+                tuple(
+                    Part(What.SMALLER, ask.key, amount, fits[name], name)
+                    for name, amount in ask.items
+                    if fits[name] < amount
+                )
+            ] = None
+    return [Lever(parts, tuple(0 for _ in parts), tuple(1 for _ in parts)) for parts in list(seen)[:NODES_TRIED]]

@@ -1,0 +1,80 @@
+"""Places: each node as a waiting ask sees it: whether it may go there, and what is missing.
+
+Decides the order of nodes by how little is missing. Never changes anything; which nodes suit at all is what the
+scheduler's own filters say. Invariant: a place that is open and lacks nothing is one that the scheduler could choose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Ask
+    from fairlead.core.nodes import Node
+    from fairlead.core.partition import Partition
+
+
+DRAINING = "draining"
+RESERVED = "set aside for others"
+NOT_REQUIRED = "not the node it has to run on"
+RULED_OUT = "ruled out by "
+"""Followed by the filter (`core.suitability`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One node as the ask sees it."""
+
+    node: Node
+    missing: dict[str, int]
+    """What the ask needs beyond what is free, for the resources that are short."""
+    closed: str = ""
+    """Why it is out of the question whatever is free there; empty: it is not."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the ask could be placed here if there were room."""
+        return not self.closed
+
+    @property
+    def suits(self) -> bool:
+        """Whether nodes like this one would do."""
+        return self.closed in ("", DRAINING, RESERVED)
+
+    def lack(self, ask: Ask) -> float:
+        """What is missing as a part of what is needed, summed."""
+        needed = dict(ask.items)
+        return sum(amount / needed[name] for name, amount in self.missing.items())
+
+
+def places(partition: Partition, ask: Ask) -> list[Place]:
+    """Every node, those that lack least first (open ones before closed ones)."""
+    found = [place_of(partition, node, ask) for node in partition.nodes.nodes.values()]
+    found.sort(key=lambda p: (bool(p.closed), p.lack(ask), p.node.id))
+    return found
+
+
+def place_of(partition: Partition, node: Node, ask: Ask) -> Place:
+    """One node."""
+    free, own = node.free, dict(node.held.get(ask, ()))
+    missing = {
+        name: amount - free.get(name, 0) - own.get(name, 0)
+        for name, amount in ask.items
+        if amount > 0 and amount > free.get(name, 0) + own.get(name, 0)
+    }
+    return Place(node, missing, _closed(partition, node, ask))
+
+
+def _closed(partition: Partition, node: Node, ask: Ask) -> str:
+    if ask.required_node:
+        # Such an ask goes to its node even when that is drained.
+        return "" if node.id == ask.required_node else NOT_REQUIRED
+    filtered = partition.nodes.terrain.misfit(ask.spec.where, ask.spec.labels, node)
+    if filtered is not None:
+        return f"{RULED_OUT}{filtered}"
+    if not node.schedulable:
+        return DRAINING
+    if node.reservations and ask not in node.reservations:
+        return RESERVED
+    return ""

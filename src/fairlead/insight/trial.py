@@ -1,0 +1,175 @@
+"""Trials: what would follow from some events, seen by letting the scheduler itself decide on a copy.
+
+Decides when a trial is over (`settle`) and by which means a copy is had. Never changes the scheduler that it is asked
+of. Invariant: what a trial says is what the same events would bring about, if nothing else happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from fairlead.core.copying import copied
+from fairlead.core.decisions import Allocated, Decision, Evict
+from fairlead.core.events import Event, Release
+from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.insight.apart import CAN_FORK, answered_apart
+from fairlead.scheduler import Scheduler
+
+T = TypeVar("T")
+Name = tuple[str, str, str]
+"""Partition, application and key of an ask."""
+
+ROUNDS_MAX = 1_000
+"""Times that evictions are confirmed and scheduling is run again in one trial."""
+COPIED_UP_TO = 400
+"""Asks up to which a copy inside the process is faster than a process of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What followed: decisions in order, as values."""
+
+    decisions: tuple[Decision, ...]
+    started: dict[Name, str] = field(default_factory=dict)
+    """Of each ask that has a node at the end and had none: which."""
+    evicted: tuple[tuple[Name, Evict], ...] = ()
+
+
+def settle(scheduler: Scheduler, now_ms: int | None = None) -> list[Decision]:
+    """Schedule at `now_ms` (default: the scheduler's own time) until nothing more follows.
+
+    Whoever is told to stop, or was told before, stops at once.
+    """
+    return [each for decided in rounds(scheduler, now_ms) for each in decided]
+
+
+def rounds(scheduler: Scheduler, now_ms: int | None = None, limit: int | None = None) -> Iterator[list[Decision]]:
+    """As `settle`, a part at a time: so that one can stop when one has seen enough. `limit`: placements in a part."""
+    now = scheduler.cluster.now_ms if now_ms is None else now_ms
+    gone = leaving(scheduler)
+    for _ in range(ROUNDS_MAX):
+        decided = scheduler.schedule(now, limit)
+        gone += confirmations(scheduler, decided)
+        yield decided
+        if limit is not None and len(allocated(decided)) >= limit:
+            limit *= 2
+            continue
+        if not gone:
+            return
+        told, gone = gone, []
+        for event in told:
+            followed = scheduler.handle(event, now)
+            gone += confirmations(scheduler, followed)
+            yield followed
+
+
+def confirmations(scheduler: Scheduler, decisions: Iterable[Decision]) -> list[Release]:
+    """What those answer who were just told to stop."""
+    return [
+        Release(each.application, each.key, each.cause, home_of(scheduler, each))
+        for each in decisions
+        if isinstance(each, Evict)
+    ]
+
+
+def home_of(scheduler: Scheduler, evict: Evict) -> str:
+    """The partition of somebody who was told to stop."""
+    parts = scheduler.cluster.partitions
+    if len(parts) == 1:
+        return next(iter(parts))
+    for name, partition in parts.items():
+        app = partition.applications.get(evict.application)
+        if app is not None and evict.key in app.asks and evict.node in partition.nodes.nodes:
+            return name
+    return DEFAULT_PARTITION
+
+
+def leaving(scheduler: Scheduler) -> list[Release]:
+    """The confirmations that are still to come from those who were told to stop, in order of arrival of their nodes."""
+    return [
+        Release(ask.app.id, ask.key, ask.evict_cause, name)
+        for name, partition in scheduler.cluster.partitions.items()
+        for node in partition.nodes.nodes.values()
+        for ask in node.allocations
+        if ask.evict_cause is not None
+    ]
+
+
+def play(scheduler: Scheduler, events: Iterable[Event]) -> Outcome:
+    """Let the events happen now to this very scheduler and settle: call it on a copy only."""
+    before = placed(scheduler)
+    decisions: list[Decision] = []
+    for event in events:
+        decisions += scheduler.handle(event, scheduler.cluster.now_ms)
+    decisions += settle(scheduler)
+    after = placed(scheduler)
+    started = {name: node for name, node in after.items() if name not in before}
+    return Outcome(tuple(decisions), started, tuple(_evictions(scheduler, decisions)))
+
+
+def placed(scheduler: Scheduler) -> dict[Name, str]:
+    """Every ask that has a node."""
+    return {
+        (name, ask.app.id, ask.key): node.id
+        for name, partition in scheduler.cluster.partitions.items()
+        for node in partition.nodes.nodes.values()
+        for ask in node.allocations
+    }
+
+
+def _evictions(scheduler: Scheduler, decisions: Iterable[Decision]) -> Iterator[tuple[Name, Evict]]:
+    for each in decisions:
+        if isinstance(each, Evict):
+            yield (home_of(scheduler, each), each.application, each.key), each
+
+
+def on_a_copy(scheduler: Scheduler, question: Callable[[Scheduler], T], *, fork: bool | None = None) -> T:
+    """`question(copy)`. It must return values. `fork`: whether by a process of its own (None: what is faster).
+
+    A process with threads that is not prepared for it should say `fork=False`.
+    """
+    if fork is None:
+        asks = sum(
+            len(app.asks) for part in scheduler.cluster.partitions.values() for app in part.applications.values()
+        )
+        fork = CAN_FORK and asks > COPIED_UP_TO
+    if fork:
+        return answered_apart(lambda: question(scheduler))
+    return question(copied(scheduler))
+
+
+def starts(scheduler: Scheduler, events: Sequence[Event], name: Name, *, fork: bool | None = None) -> Start | None:
+    """Whether the ask has a node after these events, and at which price; None: it has none."""
+    return on_a_copy(scheduler, lambda copy: start_of(copy, events, name), fork=fork)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """An ask would start: where, and who would be evicted (for whoever)."""
+
+    node: str
+    evicted: tuple[Name, ...] = ()
+
+
+def start_of(scheduler: Scheduler, events: Sequence[Event], name: Name) -> Start | None:
+    """As `starts`, on this very scheduler: call it on a copy only."""
+    partition, application, key = name
+    evicted: list[Evict] = []
+    for event in events:
+        scheduler.handle(event, scheduler.cluster.now_ms)
+    for decided in rounds(scheduler, limit=1):
+        for each in decided:
+            if isinstance(each, Evict):
+                evicted.append(each)
+            elif isinstance(each, Allocated) and (each.application, each.key) == (application, key):
+                book = scheduler.cluster.partitions.get(partition)
+                if book is not None and each.node in book.nodes.nodes:
+                    return Start(each.node, tuple(name for name, _ in _evictions(scheduler, evicted)))
+    return None
+
+
+def allocated(decisions: Iterable[Decision]) -> list[Allocated]:
+    """The placements among decisions."""
+    return [each for each in decisions if isinstance(each, Allocated)]

@@ -1,0 +1,241 @@
+"""Unblock: the smallest changes that start a waiting ask, each tried before it is said.
+
+Decides by trial alone: a change is stated when the scheduler, on a copy on which it was made, starts the ask, and no
+longer does when any part of it is one unit less. What cannot be shown within the effort that is allowed is not said.
+Never changes the scheduler that it is asked of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fairlead.insight import levers
+from fairlead.insight.changes import Change, Part, What, events_of
+from fairlead.insight.trial import Name, Start, starts
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Ask
+    from fairlead.core.partition import Partition
+    from fairlead.insight.levers import Lever
+    from fairlead.scheduler import Scheduler
+
+TRIALS = 160
+FEW = 12
+"""So many values are tried one after the other, from the smallest."""
+
+
+class Exhausted(Exception):
+    """All the effort that was allowed is spent."""
+
+
+@dataclass(slots=True)
+class Effort:
+    """How much may be tried. With `is_over` the answer depends on the clock behind it; without, on the state alone."""
+
+    trials: int = TRIALS
+    is_over: Callable[[], bool] | None = None
+    """Asked before each trial: whether there is no more time."""
+    spent: int = 0
+
+    def spend(self) -> None:
+        """One more trial, if there may be one. Raises `Exhausted`."""
+        if self.spent >= self.trials or (self.is_over is not None and self.is_over()):
+            raise Exhausted
+        self.spent += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How an ask could start."""
+
+    by_itself: Start | None
+    """It starts without any change, as soon as the scheduler runs and whoever is told to stop has stopped."""
+    changes: tuple[Change, ...] = ()
+    is_complete: bool = True
+    """False: the effort was spent before everything had been tried."""
+    trials: int = 0
+
+
+def ways(scheduler: Scheduler, name: Name, effort: Effort | None = None, *, fork: bool | None = None) -> Ways:
+    """The smallest changes that start a waiting ask, one for each dimension that can help.
+
+    `name` is partition, application and key. Raises KeyError when nothing waits under that name.
+    """
+    partition = scheduler.cluster.partitions[name[0]]
+    ask = partition.applications[name[1]].asks[name[2]]
+    if not ask.pending:
+        raise KeyError(name)
+    search = _Search(scheduler, partition, ask, name, effort or Effort(), fork)
+    return search.run()
+
+
+class _Search:
+    """One search under way."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        partition: Partition,
+        ask: Ask,
+        name: Name,
+        effort: Effort,
+        fork: bool | None,
+    ) -> None:
+        self.scheduler, self.partition, self.ask, self.name = scheduler, partition, ask, name
+        self.effort, self.fork = effort, fork
+        self._known: dict[tuple[Part, ...], Start | None] = {}
+
+    def run(self) -> Ways:
+        """Everything that can be shown."""
+        found: list[Change] = []
+        try:
+            by_itself = self.works(())
+            if by_itself is not None:
+                return Ways(by_itself, trials=self.effort.spent)
+            found.extend(self._alone())
+            if not found:
+                found.extend(self._together())
+        except Exhausted:
+            return Ways(None, tuple(found), False, self.effort.spent)
+        return Ways(None, tuple(found), True, self.effort.spent)
+
+    def _alone(self) -> Iterator[Change]:
+        """One dimension each, cheapest first."""
+        partition, ask = self.partition, self.ask
+        change = self._priority()
+        if change is not None:
+            yield change
+        limits = levers.limits_in_the_way(partition, ask)
+        if limits is not None:
+            yield from self._first([limits])
+        else:
+            yield from self._first(levers.room_on_nodes(partition, ask))
+            more = levers.more_nodes(partition, ask)
+            yield from self._first([more] if more is not None else [])
+        yield from self._first(levers.cancels(partition, ask))
+        yield from self._first(levers.smaller_requests(partition, ask))
+        yield from self._first(levers.other_queues(partition, ask))
+
+    def _together(self) -> Iterator[Change]:
+        """Two dimensions that do not help alone: of limits above the nodes, room on them, and priority."""
+        partition, ask = self.partition, self.ask
+        limits = levers.limits_in_the_way(partition, ask)
+        first = levers.first_in_line(partition, ask)
+        room = levers.room_on_nodes(partition, ask)
+        if limits is not None:
+            yield from self._first([limits + each for each in room])
+            more = levers.more_nodes(partition, ask)
+            yield from self._first([limits + more] if more is not None else [])
+            yield from self._first([first + limits] if first is not None else [])
+        elif first is not None:
+            yield from self._first([first + each for each in room])
+
+    def _first(self, tried: list[Lever]) -> Iterator[Change]:
+        for lever in tried:
+            change = self._solve(lever)
+            if change is not None:
+                yield change
+                return
+
+    # -- trials ---------------------------------------------------------------------------------------------------
+
+    def works(self, parts: tuple[Part, ...]) -> Start | None:
+        """How the ask starts with these parts; None: it does not."""
+        if parts not in self._known:
+            self.effort.spend()
+            events = events_of(self.scheduler, self.name, parts)
+            self._known[parts] = starts(self.scheduler, events, self.name, fork=self.fork)
+        return self._known[parts]
+
+    def _solve(self, lever: Lever) -> Change | None:
+        parts = lever.parts
+        if self.works(parts) is None:
+            parts = tuple(replace(p, value=_up(p, high, g)) for p, high, g in _rows(lever))
+            if parts == lever.parts or self.works(parts) is None:
+                return None
+            for number, grain in enumerate(lever.grains):
+                parts = self._lowered(parts, number, grain)
+        for number, part in enumerate(parts):
+            if part.is_counted and self._still_works(parts, number, part.less()):
+                parts = self._lowered(parts, number, 1)
+        return self._stated(parts)
+
+    def _stated(self, parts: tuple[Part, ...]) -> Change | None:
+        """The change, if it holds: all of it starts the ask, and one unit less of any part does not."""
+        start = self.works(parts)
+        if start is None:
+            return None
+        for number, part in enumerate(parts):
+            if part.is_counted and self._still_works(parts, number, part.less()):
+                return None
+        return Change(parts, start.node, start.evicted)
+
+    def _still_works(self, parts: tuple[Part, ...], number: int, instead: Part) -> bool:
+        return self.works((*parts[:number], instead, *parts[number + 1 :])) is not None
+
+    def _lowered(self, parts: tuple[Part, ...], number: int, grain: int) -> tuple[Part, ...]:
+        """The parts with one of them at the least value that works, found by halving, in steps of `grain`.
+
+        Between two neighbours the lower fails and the upper works; there may be a smaller one that works further down.
+        """
+        part = parts[number]
+        low, high = 0, abs(part.value - part.now) // grain
+        at = part.value
+        while high - low > 1:
+            middle = (low + high) // 2
+            tried = replace(part, value=at - part.step * (high - middle) * grain)
+            if self._still_works(parts, number, tried):
+                part, at, high = tried, tried.value, middle
+            else:
+                low = middle
+        return (*parts[:number], part, *parts[number + 1 :])
+
+    # -- priority -------------------------------------------------------------------------------------------------
+
+    def _priority(self) -> Change | None:
+        values = levers.priorities_above(self.partition, self.ask)
+        parts = [(Part(What.PRIORITY, self.ask.key, self.ask.priority, value),) for value in values]
+        if len(parts) <= FEW:
+            # Between two of these values nothing changes sides, so the first that works is the smallest of all.
+            for each in parts:
+                if self.works(each) is not None:
+                    change = self._stated(each)
+                    return replace(change, is_smallest=True) if change is not None else None
+            return None
+        if self.works(parts[-1]) is None:
+            return None
+        low, high = -1, len(parts) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.works(parts[middle]) is None:
+                low = middle
+            else:
+                high = middle
+        found: tuple[Part, ...] = parts[high]
+        if self._still_works(found, 0, found[0].less()) and found[0].less().value > self.ask.priority:
+            found = self._lowered(found, 0, 1)
+        return self._stated(found)
+
+
+def _rows(lever: Lever) -> Iterator[tuple[Part, int, int]]:
+    return zip(lever.parts, lever.highs, lever.grains, strict=True)
+
+
+def _up(part: Part, high: int, grain: int) -> int:
+    """The least value from `high` on that is a whole number of grains away from the part's own."""
+    if part.step < 0:
+        return part.value
+    return part.value + -(-max(high - part.value, 0) // grain) * grain
+
+
+def unblock(scheduler: Scheduler, application: str, key: str, partition: str = "default") -> list[dict[str, object]]:
+    """The smallest changes that start a waiting ask, as plain values; empty when nothing is known to help."""
+    name = (partition, application, key)
+    book = scheduler.cluster.partitions.get(partition)
+    app = book.applications.get(application) if book is not None else None
+    ask = app.asks.get(key) if app is not None else None
+    if ask is None or not ask.pending:
+        return []
+    return [change.as_dict() for change in ways(scheduler, name).changes]

@@ -1,0 +1,145 @@
+"""The guard of the machine's memory: measures, asks who has to go, and tells it to the books.
+
+Decides what a step of `pressure.Watch` means for the node and the works. Never measures in the writer's turn, and never
+stops a process itself. Invariant: while memory is short the node takes no new work, and it is opened again only by who
+closed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from fairlead.core.events import DrainNode, UndrainNode
+from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.local import memory, pressure
+from fairlead.local.hierarchies import Hierarchies, read_hierarchies
+from fairlead.local.pressure import Step, Use, Victim
+from fairlead.local.records import MemoryShort, WorkPressed, run_key
+from fairlead.local.runs import Capability, RunUsage
+from fairlead.local.work import ON_THE_MACHINE, State
+
+if TYPE_CHECKING:
+    from fairlead.local.works import Works
+    from fairlead.runtime import Turn
+
+GRACE_MAX_MS = 10_000
+"""Work that has to go for memory gets its grace, but not more than this: the machine cannot wait."""
+
+
+class Machine(Protocol):
+    """The part of the machine that is needed here."""
+
+    def usage(self, key: str) -> RunUsage | None:
+        """What a run uses now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A work on the machine, as the books have it."""
+
+    key: str
+    attempt: int
+    priority: int
+    request: int
+    started_ms: int
+    leaves: bool
+    """It was told to stop already."""
+
+
+class MemoryGuard:
+    """Looks at the memory of one machine again and again."""
+
+    def __init__(self, threshold: pressure.Threshold, budget: int | None = None, *, short: bool = False) -> None:
+        """`budget`: bytes that are for work, instead of what the machine has. `short`: it was, before a restart."""
+        self.threshold, self.budget = threshold, budget
+        self._watch = pressure.Watch(threshold, short)
+        self._hierarchies: Hierarchies = read_hierarchies()
+
+    def capability(self) -> Capability:
+        """What happens when memory runs out, as one sentence."""
+        name = "memory pressure"
+        if not self.threshold:
+            how = "switched off: when memory runs out the kernel chooses what it kills"
+            return Capability(name=name, enforced=False, how=how)
+        least = f"{self.threshold.per_mille / 10:g} %" if self.threshold.per_mille else f"{self.threshold.amount} bytes"
+        of = f"a budget of {self.budget} bytes" if self.budget is not None else "the machine's memory"
+        how = f"below {least} of {of} nothing new starts, and work that uses more than it asked for is stopped"
+        return Capability(name=name, enforced=True, how=how)
+
+    # --- a look, in three parts: the books, the machine, the books -------------------------------------------------
+
+    def running(self, works: Works) -> list[Running]:
+        """What is on the machine, from the books."""
+        return [
+            Running(
+                work.key,
+                work.attempt,
+                work.priority,
+                work.spec.resources["memory"],
+                work.started_at_ms or work.allocated_at_ms or 0,
+                work.state is not State.RUNNING,
+            )
+            for work in works.live()
+            if work.state in ON_THE_MACHINE
+        ]
+
+    def idle(self, running: Sequence[Running]) -> bool:
+        """Whether there is nothing to look after."""
+        return not running and not self._watch.short
+
+    def measure(self, machine: Machine, running: Sequence[Running]) -> tuple[pressure.Memory | None, list[Use]]:
+        """What is left and what each work uses; takes milliseconds, touches no book."""
+        uses, all_used = [], []
+        for each in running:
+            usage = machine.usage(run_key(each.key, each.attempt))
+            if usage is None:
+                continue
+            all_used.append(usage.memory_bytes)
+            if not each.leaves:
+                uses.append(Use(each.key, each.priority, each.request, usage.memory_bytes, each.started_ms))
+        if self.budget is not None:
+            return memory.of_budget(self.budget, all_used), uses
+        return memory.of_machine(self._hierarchies), uses
+
+    def decide(
+        self, found: pressure.Memory | None, uses: Sequence[Use], running: Sequence[Running]
+    ) -> tuple[Step, Victim | None]:
+        """What follows from a measurement."""
+        if found is None:
+            return Step.NOTHING, None
+        step = self._watch.look(found, [each.key for each in running])
+        if step is not Step.CHOOSE or any(each.leaves for each in running):
+            return (Step.NOTHING if step is Step.CHOOSE else step), None
+        return step, pressure.choose(uses, found, self.threshold.of(found.total))
+
+    def enter(self, turn: Turn, works: Works, step: Step, victim: Victim | None, node: str) -> str:
+        """Enter what was decided into the books; the work that is told to stop, or nothing."""
+        if step is Step.BEGIN:
+            found = turn.scheduler.cluster.partitions[DEFAULT_PARTITION].nodes.nodes.get(node)
+            closes = found is not None and found.schedulable
+            turn.note(MemoryShort(short=True, closed_node=node if closes else "", sentence="memory is short"))
+            if closes:
+                turn.event(DrainNode(node))
+        elif step is Step.END:
+            closed = works.memory_short.closed_node if works.memory_short is not None else ""
+            turn.note(MemoryShort(short=False, closed_node=closed, sentence="there is enough memory again"))
+            if closed:
+                turn.event(UndrainNode(closed))
+        elif victim is not None:
+            work = works.get(victim.use.key)
+            if work is not None and work.state is State.RUNNING:
+                grace_ms = min(work.spec.grace_ms, GRACE_MAX_MS)
+                turn.note(WorkPressed(key=work.key, grace_ms=grace_ms, sentence=victim.sentence))
+                return work.key
+        return ""
+
+    def entered(self, told: str) -> None:
+        """It is durable; `told` is the work that was told to stop, if one was."""
+        if told:
+            self._watch.told_to_stop(told)
+
+    def not_entered(self, step: Step) -> None:
+        """It could not be recorded: what was decided is decided anew."""
+        self._watch.take_back(step)

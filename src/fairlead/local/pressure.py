@@ -1,0 +1,206 @@
+"""Short of memory: which work has to go, and when.
+
+Decides by measured figures alone; it measures nothing and stops nothing. The order: 1. work that uses more than it
+asked for before work that does not; 2. lower priority first; 3. the more it uses above its request, relative to the
+request, the sooner; 4. the younger first. Work within its request is taken as a last resort alone: when nobody is above
+his request and memory has all but run out. Invariants: one victim at a time; nobody is told to stop before the one who
+was told before him is gone and memory was measured again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from fairlead.core.quantities import QuantityError, parse_quantity
+
+LOOKS = 2
+"""So many measurements in a row must say the same before anything is done about it."""
+LAST_RESORT = 4
+"""What is left is a quarter of the threshold: the kernel is about to choose by itself."""
+ENOUGH = Fraction(5, 4)
+"""It is over when so much of the threshold is free again: no back and forth around one value."""
+PER_MILLE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """How much must stay free: bytes, or a part of what there is in thousandths. Both 0: nobody looks."""
+
+    amount: int = 0
+    per_mille: int = 0
+
+    def of(self, total: int) -> int:
+        """In bytes, of a machine with so many."""
+        return max(self.amount, total * self.per_mille // PER_MILLE)
+
+    def __bool__(self) -> bool:
+        return bool(self.amount or self.per_mille)
+
+
+def parse_threshold(text: str) -> Threshold:
+    """`5%`, `0.5%`, `512Mi` or `off`. Raises ValueError with a sentence for anything else."""
+    word = text.strip().lower()
+    if word == "off":
+        return Threshold()
+    part = re.fullmatch(r"(\d{1,2})(?:\.(\d))?\s*%", word)
+    if part:
+        threshold = Threshold(per_mille=int(part[1]) * 10 + int(part[2] or 0))
+    else:
+        try:
+            threshold = Threshold(amount=parse_quantity("memory", text.strip()))
+        except QuantityError:
+            threshold = Threshold()
+    if not threshold:
+        raise ValueError(f"{text!r} is no threshold; write a part such as 5%, an amount such as 512Mi, or off")
+    return threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What there is and what of it can still be used, in bytes."""
+
+    total: int
+    available: int
+    stalled: float | None = None
+    """The part of the last ten seconds in which some process waited for memory, in percent; None: not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What one running work uses, in bytes."""
+
+    key: str
+    priority: int
+    request: int
+    """0: it asked for none, so that all it uses is above its request."""
+    used: int
+    started_ms: int
+
+    @property
+    def above(self) -> int:
+        """How much more than its request it uses; 0 or less: it is within it."""
+        return self.used - self.request
+
+    @property
+    def part_above(self) -> Fraction:
+        """That, relative to its request; to one byte where it asked for none."""
+        return Fraction(self.above, max(self.request, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """The work that is told to stop, and why it."""
+
+    use: Use
+    last_resort: bool
+    sentence: str
+
+
+def order(uses: Sequence[Use]) -> list[Use]:
+    """Who would have to go, the first one first; those that use nothing never."""
+    return sorted(
+        (use for use in uses if use.used > 0),
+        key=lambda use: (
+            use.above <= 0,
+            use.priority,
+            -use.part_above if use.above > 0 else Fraction(-use.used),
+            -use.started_ms,
+            use.key,
+        ),
+    )
+
+
+def choose(uses: Sequence[Use], memory: Memory, least: int) -> Victim | None:
+    """The work that has to go now, with `least` bytes to be kept free; None: nobody (what is short is used by others).
+
+    Somebody within his request goes only if nobody is above his and a quarter of `least` is all that is left.
+    """
+    found = order(uses)
+    if not found:
+        return None
+    first = found[0]
+    if first.above <= 0 and memory.available * LAST_RESORT > least:
+        return None
+    return Victim(first, first.above <= 0, _sentence(first, memory, least))
+
+
+def _sentence(use: Use, memory: Memory, least: int) -> str:
+    free = _size(memory.available)
+    short = f"the machine is short of memory: {free} of {_size(memory.total)} are left, {_size(least)} shall be"
+    if memory.stalled:
+        short += f"; in the last ten seconds processes had to wait for memory for {memory.stalled:g} % of the time"
+    if use.above <= 0:
+        what = (
+            f"told to stop as a last resort, though it is within its request ({_size(use.used)} of "
+            f"{_size(use.request)}): nobody uses more than he asked for, and next the kernel would kill something"
+        )
+    elif use.request:
+        what = f"told to stop because it uses {_size(use.used)}, more than its request of {_size(use.request)}"
+    else:
+        what = f"told to stop because it uses {_size(use.used)} and asked for none"
+    return f"{what}; {short}"
+
+
+def _size(value: int) -> str:
+    """Bytes for people, in three digits or so."""
+    for unit, name in ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki")):
+        if value >= unit:
+            return f"{value / unit:.1f}".removesuffix(".0") + name
+    return f"{value} bytes"
+
+
+class Step(Enum):
+    """What there is to do after a measurement."""
+
+    NOTHING = "nothing"
+    BEGIN = "begin"
+    """Memory is short from now on: nothing new shall start."""
+    CHOOSE = "choose"
+    """Somebody has to go."""
+    END = "end"
+    """There is enough again."""
+
+
+class Watch:
+    """What the measurements so far come to."""
+
+    def __init__(self, threshold: Threshold, short: bool = False) -> None:
+        """`short`: memory was short when somebody last looked, before a restart."""
+        self.threshold, self.short = threshold, short
+        self._below = self._above = 0
+        self._leaving: str | None = None
+
+    def told_to_stop(self, key: str) -> None:
+        """This work was told to stop; until it is gone nobody else is."""
+        self._leaving, self._below = key, 0
+
+    def take_back(self, step: Step) -> None:
+        """A step that was given could not be taken: the measurements begin anew."""
+        if step is not Step.CHOOSE:
+            self.short = step is Step.END
+        self._below = self._above = 0
+
+    def look(self, memory: Memory, running: Sequence[str]) -> Step:
+        """Take one measurement; `running` are the works that are still on the machine."""
+        least = self.threshold.of(memory.total)
+        below, enough = memory.available < least, memory.available >= least * ENOUGH
+        self._below, self._above = (self._below + 1 if below else 0), (self._above + 1 if enough else 0)
+        if self._leaving is not None:
+            if self._leaving in running:
+                self._below = 0
+                return Step.NOTHING
+            # What it gave back shows only now: look afresh.
+            self._leaving, self._below = None, int(below)
+        if self._below >= LOOKS:
+            if self.short:
+                return Step.CHOOSE
+            self.short = True
+            return Step.BEGIN
+        if self.short and self._above >= LOOKS:
+            self.short = False
+            return Step.END
+        return Step.NOTHING

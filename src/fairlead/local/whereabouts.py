@@ -1,0 +1,57 @@
+"""Whereabouts: what a user may say about where a work runs, in plain fields, and the constraints that it means.
+
+Decides the four short forms and their meaning on this machine: a selector on the node's attributes, host ports, and
+labels of other work that it has to run beside or apart from. Never whether a node suits. Invariant: `fields_of` gives
+back what `where_of` was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairlead.core.constraints import ANYWHERE, IN, AffinityTerm, Constraints, Requirement
+from fairlead.core.suitability import ANY_ADDRESS
+
+
+def where_of(
+    node_selector: Mapping[str, str],
+    ports: Sequence[str],
+    beside: Mapping[str, str],
+    apart_from: Mapping[str, str],
+) -> Constraints:
+    """The constraints of a work. Each label of `beside` and of `apart_from` counts by itself, on the same node."""
+    if not (node_selector or ports or beside or apart_from):
+        return ANYWHERE
+    return Constraints(
+        selector=_conditions(node_selector),
+        ports=tuple(ports),
+        affinity=tuple(AffinityTerm((each,)) for each in _conditions(beside)),
+        anti_affinity=tuple(AffinityTerm((each,)) for each in _conditions(apart_from)),
+    )
+
+
+def fields_of(where: Constraints) -> dict[str, Any]:
+    """The fields that say this."""
+    return {
+        "node_selector": {each.key: each.values[0] for each in where.selector},
+        "ports": list(where.ports),
+        "beside": {term.selector[0].key: term.selector[0].values[0] for term in where.affinity},
+        "apart_from": {term.selector[0].key: term.selector[0].values[0] for term in where.anti_affinity},
+    }
+
+
+def full_port(text: str) -> str:
+    """A port as `PROTOCOL/ADDRESS/PORT`, from that, from `PROTOCOL/PORT`, or from the number. Raises `ValueError`."""
+    parts = text.split("/")
+    protocol, address, port = {1: ["TCP", ANY_ADDRESS, *parts], 2: [parts[0], ANY_ADDRESS, *parts[1:]]}.get(
+        len(parts), [*parts[:2], "/".join(parts[2:])]
+    )
+    protocol, address = protocol.upper(), address or ANY_ADDRESS
+    if protocol not in ("TCP", "UDP", "SCTP") or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is no port; write 8080, UDP/53 or TCP/127.0.0.1/8080")
+    return f"{protocol}/{address}/{int(port)}"
+
+
+def _conditions(wanted: Mapping[str, str]) -> tuple[Requirement, ...]:
+    return tuple(Requirement(key, IN, (value,)) for key, value in sorted(wanted.items()))

@@ -1,0 +1,99 @@
+"""Protection: running work that outranked others may not stop now, though they stand above it.
+
+Decides who is spared because it has not run for long (`preemption.min.runtime`), because its queue has lost enough
+within the hour (`preemption.evictions.max`), or because it was stopped for the same ask before and nothing new has come
+since. Never chooses among the rest. Invariant: whoever is spared for a time is looked at again when that time is over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.decisions import LoopBroken
+from fairlead.core.disruption import work_name
+from fairlead.policy.victims import preference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fairlead.core.applications import Ask
+    from fairlead.core.partition import Partition
+    from fairlead.core.queues import Queue
+
+TIMER = "preempt-again"
+
+
+def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:
+    """Whether `victim` may not be stopped for `preemptor` now; a loop that this breaks is reported once."""
+    least_ms = victim.app.queue.properties.preemption_min_runtime_ms
+    if least_ms:
+        due_ms = (victim.allocated_ms or 0) + least_ms
+        if due_ms > partition.now_ms:
+            look_again(partition, due_ms)
+            return True
+    memory = partition.disruption
+    if memory.was_stopped_for(preemptor, victim):
+        if memory.report_pair(preemptor, victim) and victim.node is not None:
+            named = (preemptor.app.id, preemptor.key, victim.node.id)
+            partition.out.append(LoopBroken(*named, work_name(victim), 1, partition.name))
+        return True
+    return False
+
+
+def allowance(partition: Partition, queue: Queue) -> int | None:
+    """How much more work of this queue and below may be stopped within the hour; None: without bound."""
+    if queue.properties.preemption_evictions_max is None:
+        return None
+    left, again_ms = partition.disruption.evictions_left(queue, partition.now_ms)
+    if not left:
+        look_again(partition, again_ms)
+    return left
+
+
+def overdrawn(partition: Partition, victims: Iterable[Ask]) -> dict[Queue, int]:
+    """The queues that would lose more than they may if all of these were stopped, each with what it may lose."""
+    counts: dict[Queue, int] = {}
+    for victim in victims:
+        for queue in victim.app.queue.lineage:
+            if queue.properties.preemption_evictions_max is not None:
+                counts[queue] = counts.get(queue, 0) + 1
+    left = {queue: allowance(partition, queue) for queue in counts}
+    return {queue: most for queue, most in left.items() if most is not None and counts[queue] > most}
+
+
+def spare(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[Ask]:
+    """Those of some candidates that may be stopped: not spared, and of each queue no more, the preferred, than may."""
+    found = [v for v in victims if not is_spared(partition, preemptor, v)]
+    left = overdrawn(partition, found)
+    if not left:
+        return found
+    kept = set(within(left, sorted(found, key=preference)))
+    return [victim for victim in found if victim in kept]
+
+
+def within(left: dict[Queue, int], victims: Iterable[Ask]) -> list[Ask]:
+    """As many of the first of these as their queues may lose; what is `left` is used up by them."""
+    kept: list[Ask] = []
+    for victim in victims:
+        capped = [queue for queue in victim.app.queue.lineage if queue in left]
+        if all(left[queue] > 0 for queue in capped):
+            for queue in capped:
+                left[queue] -= 1
+            kept.append(victim)
+    return kept
+
+
+def look_again(partition: Partition, due_ms: int) -> None:
+    """Search again at `due_ms`: work that is spared now will not be then."""
+    memory = partition.disruption
+    if memory.again_ms is None or due_ms < memory.again_ms or memory.again_ms <= partition.now_ms:
+        memory.again_ms = due_ms
+        partition.timers.set(due_ms, partition.name, "", 0, TIMER)
+
+
+def on_timer(partition: Partition, _: str) -> None:
+    """Some work is spared no longer: what was found out in the state of things before does not count."""
+    memory = partition.disruption
+    if memory.again_ms is not None and memory.again_ms <= partition.now_ms:
+        memory.again_ms = None
+        partition.books_version += 1

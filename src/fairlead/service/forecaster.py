@@ -1,0 +1,131 @@
+"""The service's own forecasts, and whether they come true.
+
+Decides what is known about run times (from the works in the books), when a forecast is made, and keeps the score.
+Never blocks the writer: futures are played in a process of their own. Invariant: each work is scored by the first
+forecast that was made for it while it waited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from fairlead.core.decisions import Allocated
+from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.insight.apart import Asked, NoAnswer, ask_apart
+from fairlead.insight.forecast import Forecast, forecast
+from fairlead.insight.runtimes import Kind, Runtimes
+from fairlead.insight.scorecard import Scorecard
+from fairlead.insight.trial import Name
+from fairlead.local.work import State, Work
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Ask
+    from fairlead.local.works import Works
+    from fairlead.runtime.books import Entry
+    from fairlead.scheduler import Scheduler
+    from fairlead.service.desk import Desk
+
+log = logging.getLogger("fairlead.service")
+
+EVERY_S = 15.0
+DRAWS = 16
+DRAWS_MANY = 6
+"""Futures where more than `MANY` asks wait or run."""
+MANY = 2_000
+PATIENCE_S = 120.0
+STARTS_KEPT = 100_000
+
+
+def kinds(works: Works) -> Callable[[Ask], Kind]:
+    """User, name and queue of an ask, by the book of works."""
+
+    def kind_of(ask: Ask) -> Kind:
+        work = works.get(ask.app.id)
+        return Kind(ask.app.user, work.spec.name if work is not None else "", ask.app.queue.path)
+
+    return kind_of
+
+
+def learned(works: Iterable[Work]) -> Runtimes:
+    """Run times of what ended by itself."""
+    runtimes = Runtimes()
+    for work in works:
+        if work.state in (State.SUCCEEDED, State.FAILED) and work.started_at_ms and work.ended_at_ms:
+            kind = Kind(work.spec.user, work.spec.name, work.queue)
+            runtimes.learn(kind, work.ended_at_ms - work.started_at_ms)
+    return runtimes
+
+
+def ask_forecast(scheduler: Scheduler, works: Works, wanted: Sequence[Name] | None = None) -> Asked:
+    """A forecast under way in its own process; call it between two turns. It answers with a `Forecast`."""
+    partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
+    asks = sum(len(app.asks) for app in partition.applications.values()) if partition is not None else 0
+
+    def question() -> Forecast:
+        return forecast(
+            scheduler,
+            learned(works),
+            draws=DRAWS if asks <= MANY else DRAWS_MANY,
+            kind=kinds(works),
+            wanted=wanted,
+            fork=True,
+        )
+
+    return ask_apart(question, PATIENCE_S)
+
+
+class Forecaster:
+    """Forecasts on the way, scored as they come true. A subscriber of the journal."""
+
+    def __init__(self) -> None:
+        self.card = Scorecard()
+        self._starts: deque[tuple[Name, int]] = deque(maxlen=STARTS_KEPT)
+
+    def offer(self, entries: Sequence[Entry]) -> None:
+        """Note who starts; called by the writer."""
+        for entry in entries:
+            for each in entry.decisions:
+                if isinstance(each, Allocated):
+                    self._starts.append(((DEFAULT_PARTITION, each.application, each.key), entry.at_ms))
+
+    def score(self) -> None:
+        """Hold what started against what was said."""
+        with contextlib.suppress(IndexError):
+            while True:
+                self.card.started(*self._starts.popleft())
+
+    async def keep(self, desk: Desk, every_s: float = EVERY_S) -> None:
+        """Forecast again and again, for what began to wait since."""
+        while True:
+            await asyncio.sleep(every_s)
+            try:
+                await self.look(desk)
+            except NoAnswer as problem:
+                log.warning("no forecast could be made: %s", problem)
+
+    async def look(self, desk: Desk) -> None:
+        """Score what came true, and forecast for what waits without one."""
+
+        def fresh(scheduler: Scheduler, works: Works) -> tuple[set[Name], Asked | None]:
+            waits = {
+                (DEFAULT_PARTITION, work.key, work.ask_key) for work in works.live() if work.state is State.WAITING
+            }
+            new = sorted(name for name in waits if not self.card.is_promised(name))
+            return waits, ask_forecast(scheduler, works, new) if new else None
+
+        waits, asked = await desk.read(fresh)
+        self.score()
+        self.card.keep_only(waits)
+        if asked is None:
+            return
+        told: Forecast = await asyncio.to_thread(asked.answer)
+        stretch = self.card.stretch(told.made_ms)
+        for name in sorted(told.starts):
+            if name in waits:
+                self.card.promise(told.made_ms, told.expected(name, stretch=stretch))
+        self.score()

@@ -1,0 +1,274 @@
+"""Routes for questions: why, what if, when.
+
+Decides who may ask what, and brings each question to a copy of the state. Never keeps the writer waiting: but for the
+plain verdict, answers are worked out in processes of their own. Invariant: no question changes anything, and no answer
+names work that the asker may not see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Query, Response
+from starlette.concurrency import run_in_threadpool
+
+from fairlead.config import ConfigurationError
+from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
+from fairlead.insight import telling, whatif
+from fairlead.insight.apart import Asked, NoAnswer, ask_apart
+from fairlead.insight.explain import WAYS_BEGIN, Effort, explain
+from fairlead.insight.trial import Name
+from fairlead.insight.whatif import Supposition, suppose
+from fairlead.local import accounts, placing, requests
+from fairlead.local.access import Rights
+from fairlead.local.records import WorkSpec
+from fairlead.local.work import State, Work
+from fairlead.runtime import Refusal
+from fairlead.service import models, views
+from fairlead.service.configuration import usable
+from fairlead.service.desk import CallerOf, DeskOf, plain
+from fairlead.service.errors import documented
+from fairlead.service.forecaster import ask_forecast, kinds, learned
+from fairlead.service.suppositions import Otherwise, Score, Supposed, When
+from fairlead.service.works import spec_of
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Application
+    from fairlead.local.callers import Caller
+    from fairlead.local.works import Works
+    from fairlead.scheduler import Scheduler
+
+T = TypeVar("T")
+router = APIRouter(prefix="/api/v1", tags=["questions"])
+NEW = "new"
+"""What supposed work is called."""
+ON_THE_MACHINE = (State.WAITING, State.RUNNING, State.STOPPING)
+PATIENCE_S = 60.0
+CHANGES_S = 10.0
+"""Changes are tried for so long."""
+
+
+@router.get("/works/{key}/why", response_model=models.Why, responses=documented(404))
+async def why(
+    key: str,
+    desk: DeskOf,
+    caller: CallerOf,
+    changes: Annotated[
+        bool, Query(description="Also find the smallest changes that would start it; takes up to some seconds.")
+    ] = False,
+) -> Response:
+    """Why a work waits, runs or stopped, with the numbers; what holds what it needs; and what would start it."""
+
+    def ask(scheduler: Scheduler, works: Works) -> tuple[dict[str, Any], Asked | None]:
+        rights = Rights(caller, scheduler)
+        work = requests.visible(works, rights, key)
+        shown = views.work_why(work, scheduler)
+        if not _has_verdict(scheduler, work):
+            return shown | {"verdict": None}, None
+        sees = _sees_application(rights, works)
+
+        def question(effort: Effort | None = None) -> dict[str, Any]:
+            found = explain(scheduler, key, work.ask_key, changes=effort, visible=sees, fork=True)
+            return _without_others(found.as_dict(), rights, works)
+
+        if not changes or work.state is not State.WAITING:
+            return shown | {"verdict": question()}, None
+        until = time.monotonic() + CHANGES_S
+        return shown, ask_apart(lambda: question(Effort(is_over=lambda: time.monotonic() > until)), PATIENCE_S)
+
+    async with desk.questions:
+        shown, asked = await desk.read(ask)
+        if asked is not None:
+            shown["verdict"] = await _answer(asked)
+    return plain(shown)
+
+
+def _has_verdict(scheduler: Scheduler, work: Work) -> bool:
+    """Whether the scheduler knows it now (one that waits for its back-off is not in line)."""
+    partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
+    app = partition.applications.get(work.key) if partition is not None else None
+    ask = app.asks.get(work.ask_key) if app is not None else None
+    return work.state in ON_THE_MACHINE and ask is not None and (ask.pending or ask.node is not None)
+
+
+def _sees_application(rights: Rights, works: Works) -> Callable[[Application], bool]:
+    def sees(app: Application) -> bool:
+        work = works.get(app.id)
+        return work is not None and rights.may_act(work)
+
+    return sees
+
+
+def _sees(rights: Rights, works: Works) -> Callable[[Name], bool]:
+    def sees(name: Name) -> bool:
+        work = works.get(name[1])
+        return name[1] == NEW or (work is not None and rights.may_act(work))
+
+    return sees
+
+
+def _without_others(verdict: dict[str, Any], rights: Rights, works: Works) -> dict[str, Any]:
+    """The verdict without changes that name work which the asker may not see."""
+    sees = _sees(rights, works)
+    kept = []
+    for change in verdict.get("changes") or ():
+        named = [(DEFAULT_PARTITION, each["application"], each["key"]) for each in change["evicts"]]
+        named += [
+            (DEFAULT_PARTITION, *part["subject"].split("/", 1)) for part in change["parts"] if part["what"] == "cancel"
+        ]
+        if all(sees(name) for name in named):
+            kept.append(change)
+        elif all(part["what"] != "cancel" for part in change["parts"]):
+            text = change["sentence"].partition("; that would stop")[0]
+            stopped = f"{text}; that would stop {len(change['evicts'])} others"
+            kept.append(change | {"evicts": [], "sentence": stopped})
+    hidden = verdict.get("changes") is not None and kept != verdict["changes"]
+    if not hidden:
+        return verdict
+    details = [line for line in verdict["details"] if not line.startswith(WAYS_BEGIN)]
+    if kept:
+        details.append(f"It {'; or it '.join(change['sentence'] for change in kept)}.")
+    head = verdict["paragraph"].partition(verdict["details"][0])[0] if verdict["details"] else verdict["paragraph"]
+    return verdict | {"changes": kept, "details": details, "paragraph": head + " ".join(details)}
+
+
+@router.post("/whatif", response_model=Otherwise, responses=documented(404, 413))
+async def what_if(body: Supposed, desk: DeskOf, caller: CallerOf) -> Response:
+    """What would be otherwise if one thing were done now: who starts, who stops, whose start moves, which shares."""
+    spec = await run_in_threadpool(_file, body.config) if body.config is not None else None
+    draft = None
+    if body.submit is not None:
+        caller.require_submit(desk.gate.own_name)
+        account = await run_in_threadpool(accounts.by_uid, caller.uid)
+        draft = spec_of(body.submit, caller, account)
+
+    def ask(scheduler: Scheduler, works: Works) -> tuple[str, Asked]:
+        rights = Rights(caller, scheduler)
+        supposed = _supposition(body, scheduler, works, caller, draft, spec)
+        sees = _sees(rights, works)
+
+        def question() -> dict[str, Any]:
+            found = suppose(
+                scheduler,
+                supposed,
+                runtimes=learned(works) if body.forecast else None,
+                kind=kinds(works),
+                fork=True,
+            )
+            return telling.difference(found, sees)
+
+        return supposed.sentence, ask_apart(question, PATIENCE_S)
+
+    async with desk.questions:
+        sentence, asked = await desk.read(ask)
+        return plain({"supposed": sentence} | await _answer(asked))
+
+
+def _file(text: str) -> ClusterSpec:
+    try:
+        return usable(text)
+    except ConfigurationError as error:
+        first = error.errors[0]
+        raise Refusal("invalid", f"line {first.line}: {first.path}: {first.message}", field="config") from error
+
+
+def _supposition(
+    body: Supposed,
+    scheduler: Scheduler,
+    works: Works,
+    caller: Caller,
+    draft: WorkSpec | None,
+    spec: ClusterSpec | None,
+) -> Supposition:
+    """The change as events. Raises `Refusal` for what the caller may not ask."""
+    rights = Rights(caller, scheduler)
+    if draft is not None:
+        return _submission(scheduler, draft)
+    if body.cancel is not None:
+        found = [_live(requests.visible(works, rights, key)) for key in body.cancel]
+        return whatif.cancelled([(DEFAULT_PARTITION, work.key, work.ask_key) for work in found])
+    if body.priority is not None:
+        work = _live(requests.visible(works, rights, body.priority.key))
+        name = (DEFAULT_PARTITION, work.key, work.ask_key)
+        return whatif.prioritised(name, body.priority.priority, caller.user)
+    if body.move is not None:
+        work = _live(requests.visible(works, rights, body.move.key))
+        return _move(scheduler, rights, work, body.move.queue)
+    caller.require_admin("ask what a change of the nodes or the queue file would do to everybody's work")
+    if spec is not None:
+        return whatif.configured(spec)
+    known = scheduler.cluster.partitions[DEFAULT_PARTITION].nodes.nodes
+    asked_for = body.drain if body.drain is not None else [body.add_nodes.like] if body.add_nodes is not None else []
+    for node in asked_for:
+        if node not in known:
+            raise Refusal("not-found", f"there is no node {node!r}; `fairlead nodes` lists them")
+    if body.add_nodes is not None:
+        return whatif.nodes_added(scheduler, body.add_nodes.like, body.add_nodes.count)
+    return whatif.drained(asked_for)
+
+
+def _live(work: Work) -> Work:
+    if work.ended:
+        raise Refusal("conflict", f"work {work.key} has ended already ({work.state}); nothing follows from it now")
+    return work
+
+
+def _submission(scheduler: Scheduler, draft: WorkSpec) -> Supposition:
+    keyed = WorkSpec(**{name: getattr(draft, name) for name in draft.__dataclass_fields__} | {"key": NEW})
+    placed = placing.plan(scheduler, [keyed])[0]
+    if placed.denial is not None:
+        raise Refusal("forbidden" if placed.denial.code == placing.SUBMIT_DENIED else "invalid", placed.denial.sentence)
+    return whatif.submitted(placing.application_of(placed.spec), [requests.ask_of(placed.spec)])
+
+
+def _move(scheduler: Scheduler, rights: Rights, work: Work, queue: str) -> Supposition:
+    partition = scheduler.cluster.partitions[DEFAULT_PARTITION]
+    path = placing.full_path(partition, queue)
+    target = partition.root.find(path)
+    if target is None:
+        raise Refusal("not-found", f"there is no queue {queue}{placing.suggestions(partition, path)}", field="move")
+    if not rights.may_move_to(work, target):
+        raise Refusal("forbidden", f"{work.spec.user} may not submit to {target.path}", field="move")
+    return whatif.moved((DEFAULT_PARTITION, work.key, work.ask_key), target.path, rights.caller.user)
+
+
+@router.get("/works/{key}/forecast", response_model=When, responses=documented(404, 409))
+async def when(key: str, desk: DeskOf, caller: CallerOf) -> Response:
+    """When a work that waits is expected to start: an interval, and what it rests on."""
+
+    def ask(scheduler: Scheduler, works: Works) -> tuple[Name, Asked]:
+        work = requests.visible(works, Rights(caller, scheduler), key)
+        if work.state is not State.WAITING or not _has_verdict(scheduler, work):
+            raise Refusal(
+                "conflict", f"work {key} is {work.state} and not in line; only what is in line has a forecast"
+            )
+        name = (DEFAULT_PARTITION, work.key, work.ask_key)
+        return name, ask_forecast(scheduler, works, [name])
+
+    async with desk.questions:
+        name, asked = await desk.read(ask)
+        told = await _answer(asked)
+    desk.forecaster.score()
+    card = desk.forecaster.card
+    expected = told.expected(name, stretch=card.stretch(told.made_ms))
+    shown = expected.as_dict() | {"key": key, "made_ms": told.made_ms, "draws": told.draws}
+    del shown["partition"], shown["application"]
+    return plain(shown | {"assumptions": list(told.assumptions), "score": card.as_dict()})
+
+
+@router.get("/forecasts/score", response_model=Score, responses=documented())
+async def score(desk: DeskOf, caller: CallerOf) -> Response:
+    """How often the service's own forecasts came true since it started."""
+    del caller
+    desk.forecaster.score()
+    return plain(desk.forecaster.card.as_dict())
+
+
+async def _answer(asked: Asked) -> Any:
+    try:
+        return await asyncio.to_thread(asked.answer)
+    except NoAnswer as problem:
+        raise Refusal("unavailable", f"the question could not be answered: {problem}; try again") from problem

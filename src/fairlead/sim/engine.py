@@ -1,0 +1,440 @@
+"""The engine: a workload, a queue file, nodes and faults through the production scheduler, in virtual time.
+
+Decides what happens next: the earliest of what ends, what fails, what comes, and the scheduler's own timers. Never
+decides who runs. Invariants: the same input gives the same decisions, byte for byte; each task has exactly one fate;
+the work for one event does not depend on how long the workload is.
+
+At one moment first ends what ends (what is free can be used at once), then nodes are lost and come back, then comes
+what comes, then the scheduler runs, again and again until nothing it stopped has made more room.
+
+What an engine does that a place with real work does too: it tells of ends, confirms stops (at once, or after the ask's
+grace), and gives a gang its real asks once its placeholders stand. Work that was stopped or lost comes back by the
+scheduler's own retry if its ask has one; otherwise its owner submits it again, as an ask `KEY#2`, unless `resubmit` is
+off. A task that reaches its declared time limit is cut off there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from heapq import heappop, heappush
+from typing import Any
+
+from fairlead.core.decisions import (
+    Allocated,
+    ApplicationChanged,
+    ApplicationRejected,
+    AskRejected,
+    ConfigurationRejected,
+    Decision,
+    Evict,
+    NodeRejected,
+    Released,
+    Retried,
+)
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Event, Release, RemoveNode
+from fairlead.core.reasons import Reason
+from fairlead.core.specs import AskSpec, ClusterSpec, NodeSpec
+from fairlead.scheduler import Scheduler
+from fairlead.sim.attempts import Attempt, Settings
+from fairlead.sim.columns import Columns, End, Fate
+from fairlead.sim.faults import LOST, Fault
+from fairlead.sim.gangs import Gang, placeholders
+from fairlead.sim.jobs import Job, in_order
+from fairlead.sim.lines import decision_line
+
+PROGRESS_EVERY = 512
+REASONS_MAX = 100
+"""Different reasons of refusals that are kept apart."""
+ENDED = frozenset({"Completed", "Failing", "Failed", "Expired", "Removed", "Rejected"})
+"""States in which an application takes no further asks."""
+FAILED = frozenset({"Failing", "Failed"})
+_END, _STOP = 0, 1
+Id = tuple[str, str]
+"""Application and key of an ask."""
+
+
+class Refused(ValueError):
+    """The queue file or a node was refused; the text is the scheduler's reason."""
+
+
+class Engine:
+    """A simulation under way."""
+
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        nodes: Iterable[NodeSpec],
+        jobs: Iterable[Job],
+        faults: Iterable[Fault] = (),
+        settings: Settings | None = None,
+    ) -> None:
+        """Takes the queue file and the nodes in at the time of the first job; raises `Refused` if one is refused."""
+        self.settings = settings or Settings()
+        self._jobs: Iterator[Job] = in_order(jobs)
+        self._next_job = next(self._jobs, None)
+        self._faults = iter(faults)
+        self._next_fault = next(self._faults, None)
+        self.begin_ms = self.now_ms = self._next_job.at_ms if self._next_job else 0
+        self.columns = Columns()
+        self.columns.begin_ms = self.columns.end_ms = self.now_ms
+        self.jobs = self.tasks = self.ended = self.evictions = self.losses = self.events = self.decisions = 0
+        self.refused: dict[str, int] = {}
+        """Why tasks were refused (names left out of the sentence), and how many."""
+        self.waiting: dict[Id, Attempt] = {}
+        self.running: dict[Id, Attempt] = {}
+        self.stopped = False
+        """Set it to stop before the next moment."""
+        self._digest = hashlib.sha256()
+        self._ends: list[tuple[int, int, int, Attempt]] = []
+        self._sequence = 0
+        self._queue_of: dict[str, str] = {}
+        """The queue of each application that has not ended."""
+        self._gangs: dict[str, Gang] = {}
+        self._asked = False
+        """Something came or went since the scheduler ran."""
+        self._orders: list[Evict] = []
+        self._lost: list[Attempt] = []
+        self._retries: dict[Id, Retried] = {}
+        self._down: dict[str, NodeSpec] = {}
+        self._nodes: dict[str, NodeSpec] = {}
+        self.scheduler = Scheduler(now_ms=self.now_ms)
+        self._handle(Configure(spec))
+        for node in nodes:
+            self._add_node(node)
+
+    # -- the loop -------------------------------------------------------------------------------------------------
+
+    def run(self, until_ms: int | None = None, progress: Callable[[int], None] | None = None) -> None:
+        """Go on until nothing is left to happen, or to `until_ms`; `progress` hears how many tasks came or ended.
+
+        Faults without end do not keep a simulation going: it is over when no work is left.
+        """
+        turns = 0
+        while not self.stopped:
+            at_ms = self._next_ms()
+            if at_ms is None or (until_ms is not None and at_ms > until_ms):
+                break
+            self._turn(at_ms)
+            turns += 1
+            if progress and turns % PROGRESS_EVERY == 0:
+                progress(self.done)
+        if until_ms is not None and not self.stopped:
+            self.now_ms = max(until_ms, self.now_ms)
+        self.columns.end_ms = self.now_ms
+        if progress:
+            progress(self.done)
+
+    @property
+    def done(self) -> int:
+        """How many tasks came plus how many are through: twice the tasks when all is over."""
+        return self.tasks + self.ended
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the lines of all decisions so far, in hex; empty if it is not wanted."""
+        return self._digest.hexdigest() if self.settings.digest else ""
+
+    def why(self, waits: Id) -> Reason | None:
+        """Why a task still waits."""
+        return self.scheduler.why(*waits)
+
+    def _next_ms(self) -> int | None:
+        """The next moment at which anything happens; None when no work is left, or what waits can never start."""
+        at_ms = self._next_job.at_ms if self._next_job is not None else None
+        if self._ends and (at_ms is None or self._ends[0][0] < at_ms):
+            at_ms = self._ends[0][0]
+        if self.waiting or self._gangs:
+            due_ms = self.scheduler.next_wakeup_ms()
+            if due_ms is not None and due_ms > self.now_ms and (at_ms is None or due_ms < at_ms):
+                at_ms = due_ms
+        fault = self._next_fault
+        if fault is not None:
+            # With nothing else to come, a fault matters only if it can bring room for what waits.
+            fault_ms = self.begin_ms + fault.at_ms
+            if (at_ms is not None and fault_ms < at_ms) or (at_ms is None and self.waiting and self._down):
+                at_ms = fault_ms
+        return None if at_ms is None else max(at_ms, self.now_ms)
+
+    def _turn(self, at_ms: int) -> None:
+        self.now_ms = at_ms
+        ends = self._ends
+        while ends and ends[0][0] <= at_ms:
+            _, _, kind, attempt = heappop(ends)
+            if not attempt.over:
+                self._end(attempt, kind)
+        while self._next_fault is not None and self.begin_ms + self._next_fault.at_ms <= at_ms:
+            self._strike(self._next_fault)
+            self._next_fault = next(self._faults, None)
+        while self._next_job is not None and self._next_job.at_ms <= at_ms:
+            self._submit(self._next_job)
+            self._next_job = next(self._jobs, None)
+        self._asked = True
+        while self._asked:
+            self._asked = False
+            self._take(self.scheduler.schedule(at_ms))
+            self._settle()
+
+    # -- what comes -----------------------------------------------------------------------------------------------
+
+    def _submit(self, job: Job) -> None:
+        app = job.application
+        self.jobs += 1
+        columns, at_ms, refusal = self.columns, self.now_ms, ""
+        if app.id in self._queue_of:
+            due_ms = self.scheduler.next_wakeup_ms()
+            if due_ms is not None and due_ms <= at_ms:
+                # It may have completed meanwhile: what was due before is said first.
+                self._take(self.scheduler.schedule(at_ms, 0))
+        if app.id not in self._queue_of:
+            self._queue_of[app.id] = app.queue
+            sized = placeholders(job) if job.gang else app
+            for decision in self._handle(AddApplication(sized)):
+                if isinstance(decision, ApplicationRejected):
+                    refusal = decision.reason.sentence()
+        queue = self._queue_of.get(app.id, app.queue)
+        attempts = []
+        for task in job.tasks:
+            ask = task.ask
+            name = ask.key if ask.key == app.id else f"{app.id}/{ask.key}"
+            row = columns.add_task(name, queue, app.user, ask.resources.items, ask.priority, at_ms, task.run_ms)
+            attempts.append(Attempt(task, row))
+        self.tasks += len(attempts)
+        if refusal:
+            del self._queue_of[app.id]
+            for attempt in attempts:
+                self._refuse(attempt, refusal)
+            return
+        for attempt in attempts:
+            self.waiting[app.id, attempt.ask.key] = attempt
+        if job.gang:
+            gang = self._gangs[app.id] = Gang(job, tuple(a.ask for a in attempts))
+            self._handle(AddAsks(gang.placeholders))
+        else:
+            self._handle(AddAsks(tuple([a.ask for a in attempts])))
+
+    def _open(self, gang: Gang) -> None:
+        """Placeholders stand for all of it (or are given up): its real asks come."""
+        app = gang.application
+        del self._gangs[app]
+        self._asked = True
+        self._handle(AddAsks(tuple(ask for ask in gang.asks if (app, ask.key) in self.waiting)))
+
+    def _refuse(self, attempt: Attempt, sentence: str) -> None:
+        ask = attempt.task.ask
+        alike = sentence.replace(ask.key, "...").replace(ask.application, "...")
+        if alike not in self.refused and len(self.refused) >= REASONS_MAX:
+            alike = "other reasons"
+        self.refused[alike] = self.refused.get(alike, 0) + 1
+        self._over(attempt, Fate.REFUSED)
+
+    def _over(self, attempt: Attempt, fate: Fate) -> None:
+        self.ended += 1
+        self.columns.fate[attempt.row] = fate
+        self.columns.done_ms[attempt.row] = self.now_ms
+
+    # -- what ends ------------------------------------------------------------------------------------------------
+
+    def _end(self, attempt: Attempt, kind: int) -> None:
+        """A run ends by itself, or its grace is over."""
+        if kind == _STOP:
+            assert attempt.stopping is not None
+            self._stop(attempt, attempt.stopping)
+            return
+        ask, task = attempt.ask, attempt.task
+        limit_ms = ask.time_limit_ms
+        cut_off = limit_ms is not None and limit_ms < task.run_ms
+        how = End.CUT_OFF if cut_off else End.FAILED if task.exit_code else End.FINISHED
+        code = 143 if cut_off else task.exit_code
+        id_ = self._leave(attempt, how)
+        self._handle(Release(*id_, Cause.FINISHED, exit_code=code))
+        if not self._comes_back(id_, attempt):
+            self._over(attempt, Fate.COMPLETED)
+        self._settle()
+
+    def _leave(self, attempt: Attempt, how: End) -> Id:
+        """It runs no longer."""
+        id_ = (attempt.ask.application, attempt.ask.key)
+        del self.running[id_]
+        attempt.over = True
+        self.columns.end_run(attempt.run, self.now_ms, how)
+        return id_
+
+    def _stop(self, attempt: Attempt, cause: Cause) -> None:
+        """What was told to stop has stopped."""
+        id_ = self._leave(attempt, End.EVICTED)
+        self._handle(Release(*id_, cause))
+        self._again(id_, attempt)
+
+    def _again(self, id_: Id, attempt: Attempt) -> None:
+        """It was stopped or lost: by whom does it come back, if at all?"""
+        if self._comes_back(id_, attempt):
+            return
+        ask = attempt.ask
+        if ask.retry is not None or not self.settings.resubmit or ask.application not in self._queue_of:
+            self._over(attempt, Fate.GIVEN_UP)
+            return
+        tries = attempt.tries + 1
+        self._wait_again(attempt, replace(ask, key=f"{attempt.task.ask.key}#{tries}", task_group=""), tries)
+
+    def _comes_back(self, id_: Id, attempt: Attempt) -> bool:
+        """Whether the scheduler itself tries it again; then it waits from now on."""
+        retried = self._retries.pop(id_, None)
+        if retried is None:
+            return False
+        self._wait_again(attempt, replace(attempt.ask, key=retried.new_key), attempt.tries + 1, told=True)
+        return True
+
+    def _wait_again(self, attempt: Attempt, ask: AskSpec, tries: int, told: bool = False) -> None:
+        fresh = Attempt(attempt.task, attempt.row)
+        fresh.ask, fresh.tries = ask, tries
+        self.columns.fate[attempt.row] = Fate.WAITING
+        self.waiting[ask.application, ask.key] = fresh
+        if not told:
+            self._handle(AddAsks((ask,)))
+
+    # -- nodes ----------------------------------------------------------------------------------------------------
+
+    def _add_node(self, node: NodeSpec) -> None:
+        self._nodes[node.id] = node
+        self._handle(AddNode(node))
+        self.columns.capacity.append((self.now_ms, node.id, node.capacity.items, 1))
+
+    def _strike(self, fault: Fault) -> None:
+        """A node is lost or comes back; what is so already, and a node that does not exist, changes nothing."""
+        if fault.what == LOST and fault.node in self._nodes:
+            node = self._down[fault.node] = self._nodes.pop(fault.node)
+            self.columns.capacity.append((self.now_ms, node.id, node.capacity.items, -1))
+            self._handle(RemoveNode(node.id, node.partition))
+            self._settle()
+        elif fault.what != LOST and fault.node in self._down:
+            self._add_node(self._down.pop(fault.node))
+
+    # -- what follows ---------------------------------------------------------------------------------------------
+
+    def _handle(self, event: Event) -> list[Decision]:
+        self.events += 1
+        decisions = self.scheduler.handle(event, self.now_ms)
+        self._take(decisions)
+        return decisions
+
+    def _take(self, decisions: list[Decision]) -> None:
+        """Remember what was decided; orders to stop and losses are acted on by `_settle`."""
+        if not decisions:
+            return
+        self.decisions += len(decisions)
+        if self.settings.digest or self.settings.lines is not None:
+            self._write(decisions)
+        for d in decisions:
+            act = _ACTS.get(type(d))
+            if act is not None:
+                act(self, d)
+
+    def _write(self, decisions: list[Decision]) -> None:
+        now_ms = self.now_ms
+        text = "".join([decision_line(now_ms, d) + "\n" for d in decisions])
+        if self.settings.digest:
+            self._digest.update(text.encode())
+        if self.settings.lines is not None:
+            self.settings.lines.write(text)
+
+    def _settle(self) -> None:
+        """Confirm what was told to stop and bring back what was lost."""
+        while self._orders or self._lost:
+            self._asked = True
+            lost, self._lost = self._lost, []
+            for attempt in lost:
+                self._again(self._leave(attempt, End.LOST), attempt)
+            orders, self._orders = self._orders, []
+            for order in orders:
+                self._carry_out(order)
+
+    def _carry_out(self, order: Evict) -> None:
+        attempt = self.running.get((order.application, order.key))
+        if attempt is None:
+            # A placeholder: it stops at once.
+            self._handle(Release(order.application, order.key, order.cause))
+            gang = self._gangs.get(order.application)
+            if gang is not None and order.cause is not Cause.PLACEHOLDER_REPLACED:
+                self._placeholder_stopped(gang, order)
+            return
+        if attempt.stopping is not None:
+            return
+        self.evictions += 1
+        attempt.stopping = order.cause
+        grace_ms = attempt.ask.grace_ms or 0
+        if grace_ms:
+            self._push(self.now_ms + grace_ms, _STOP, attempt)
+        else:
+            self._stop(attempt, order.cause)
+
+    def _placeholder_stopped(self, gang: Gang, order: Evict) -> None:
+        """Its time was over: the gang goes on as single asks. It was preempted: another one takes its place."""
+        if order.cause is Cause.TIMEOUT:
+            if gang.application in self._queue_of:
+                self._open(gang)
+        else:
+            self._handle(AddAsks((gang.another(order.key),)))
+
+    def _push(self, at_ms: int, kind: int, attempt: Attempt) -> None:
+        self._sequence += 1
+        heappush(self._ends, (at_ms, self._sequence, kind, attempt))
+
+    def _allocated(self, d: Allocated) -> None:
+        attempt = self.waiting.pop((d.application, d.key), None)
+        if attempt is None:
+            gang = self._gangs.get(d.application)
+            if gang is not None and gang.stands(d.key):
+                self._open(gang)
+            return
+        self.running[d.application, d.key] = attempt
+        now_ms = self.now_ms
+        attempt.node, attempt.start_ms = d.node, now_ms
+        attempt.run = self.columns.add_run(attempt.row, d.node, now_ms)
+        run_ms, limit_ms = attempt.task.run_ms, attempt.ask.time_limit_ms
+        if limit_ms is not None and limit_ms < run_ms:
+            run_ms = limit_ms
+        self._push(now_ms + run_ms, _END, attempt)
+
+    def _released(self, d: Released) -> None:
+        attempt = self.running.get((d.application, d.key))
+        if attempt is not None:
+            # Nobody was told that it ended: its node is gone.
+            self.losses += 1
+            self._lost.append(attempt)
+        elif d.application in self._gangs and d.message.startswith("Node "):
+            self._handle(AddAsks((self._gangs[d.application].another(d.key),)))
+
+    def _retried(self, d: Retried) -> None:
+        self._retries[d.application, d.key] = d
+
+    def _application_changed(self, d: ApplicationChanged) -> None:
+        if d.state in ENDED:
+            self._queue_of.pop(d.id, None)
+        if d.state in FAILED:
+            gang = self._gangs.pop(d.id, None)
+            for ask in gang.asks if gang is not None else ():
+                attempt = self.waiting.pop((d.id, ask.key), None)
+                if attempt is not None:
+                    self._over(attempt, Fate.GIVEN_UP)
+
+    def _ask_rejected(self, d: AskRejected) -> None:
+        attempt = self.waiting.pop((d.application, d.key), None)
+        if attempt is not None:
+            self._refuse(attempt, d.reason.sentence())
+
+    def _refused(self, d: ConfigurationRejected | NodeRejected) -> None:
+        raise Refused(d.reason.sentence())
+
+
+_ACTS: dict[type[Any], Callable[[Engine, Any], None]] = {
+    Allocated: Engine._allocated,
+    Evict: lambda engine, d: engine._orders.append(d),
+    Released: Engine._released,
+    Retried: Engine._retried,
+    ApplicationChanged: Engine._application_changed,
+    AskRejected: Engine._ask_rejected,
+    ConfigurationRejected: Engine._refused,
+    NodeRejected: Engine._refused,
+}

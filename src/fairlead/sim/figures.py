@@ -1,0 +1,344 @@
+"""Figures: how good a simulated policy was, from the rows of a simulation.
+
+Decides how waiting, slowdown, use, fairness and loss are measured (each function says how). Never simulates. Invariant:
+percentiles are by nearest rank (values that really occurred); a task that has not started is counted as such and never
+given a made-up wait.
+
+The wait of a task is the time from its submission to its first start. Its slowdown is the time from submission to
+completion over the time it ran, both at least `SHORT_MS` (bounded slowdown): 1 is perfect.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead.core.specs import ClusterSpec, QueueSpec
+from fairlead.sim.columns import NOT_YET, Columns, End, Fate
+from fairlead.sim.courses import (
+    Floats,
+    Grid,
+    Ints,
+    Rows,
+    capacity_course,
+    count_courses,
+    largest_node,
+    rows_of,
+    share_of,
+    used_course,
+    wanted_course,
+    wanted_spans,
+)
+
+SHORT_MS = 10_000
+PERCENTILES = (50, 95, 99)
+GROUPS_MAX = 50
+SIZES = (("small", 1 / 8), ("medium", 1 / 2), ("large", math.inf))
+"""Sizes of tasks by the largest part of a node's resources that they ask for: to 1/8, to 1/2, above."""
+Mask = NDArray[np.bool_]
+
+
+def figures_of(columns: Columns, spec: ClusterSpec) -> dict[str, Any]:
+    """Everything that is measured, as plain values; times in seconds, shares from 0 to 1."""
+    rows = rows_of(columns)
+    grid = Grid(columns.begin_ms, columns.end_ms)
+    most = largest_node(columns)
+    sizes = np.array([_size(share_of(items, most)) for items in columns.shapes.values], dtype=np.int64)
+    return {
+        "tasks": totals(rows),
+        "begin_s": columns.begin_ms / 1000,
+        "end_s": columns.end_ms / 1000,
+        "waits": waits(rows),
+        "slowdown": slowdown(rows),
+        "waits_by": {
+            "queue": grouped(rows, rows.queue, columns.queues.values),
+            "user": grouped(rows, rows.user, columns.users.values),
+            "priority": by_priority(rows),
+            "size": grouped(rows, sizes[rows.shape] if len(rows.shape) else rows.shape, [n for n, _ in SIZES]),
+        },
+        "use": use(columns, rows, grid),
+        "stops": stops(rows),
+        "fairness": fairness(columns, rows, grid, spec),
+    }
+
+
+def _size(share: float) -> int:
+    return next(i for i, (_, most) in enumerate(SIZES) if share <= most)
+
+
+def totals(rows: Rows) -> dict[str, int]:
+    """How many tasks were submitted, and what became of them; the parts add up to `submitted`."""
+    count = np.bincount(rows.fate, minlength=len(Fate))
+    return {"submitted": len(rows.fate)} | {fate.name.lower(): int(count[fate]) for fate in Fate}
+
+
+def summary(values: Floats) -> dict[str, float] | None:
+    """`count`, `mean`, `p50`, `p95`, `p99` and `max`; None without values."""
+    if not len(values):
+        return None
+    ordered = np.sort(values)
+    found: dict[str, float] = {"count": len(ordered), "mean": round(float(ordered.mean()), 3)}
+    for percent in PERCENTILES:
+        rank = max(math.ceil(len(ordered) * percent / 100), 1) - 1
+        found[f"p{percent}"] = round(float(ordered[rank]), 3)
+    return found | {"max": round(float(ordered[-1]), 3)}
+
+
+def wait_seconds(rows: Rows, chosen: Mask | None = None) -> Floats:
+    """The waits of all tasks (or the chosen ones) that started."""
+    started = rows.start != NOT_YET
+    if chosen is not None:
+        started &= chosen
+    return np.asarray((rows.start[started] - rows.submit[started]) / 1000, dtype=np.float64)
+
+
+def waits(rows: Rows, chosen: Mask | None = None) -> dict[str, Any]:
+    """Waits of what started; `not_started` counts what never did, `longest_unstarted` is how long that has waited."""
+    open_ = (rows.start == NOT_YET) & (rows.fate == Fate.WAITING)
+    if chosen is not None:
+        open_ = open_ & chosen
+    longest = float(rows.end_ms - rows.submit[open_].min()) / 1000 if open_.any() else 0.0
+    started = summary(wait_seconds(rows, chosen))
+    return {"started": started, "not_started": int(open_.sum()), "longest_unstarted": longest}
+
+
+def slowdown(rows: Rows, chosen: Mask | None = None) -> dict[str, float] | None:
+    """Bounded slowdown of the completed tasks."""
+    done = rows.fate == Fate.COMPLETED
+    if chosen is not None:
+        done &= chosen
+    took = np.maximum(rows.done[done] - rows.submit[done], SHORT_MS)
+    ran = np.maximum(rows.run_ms[done], SHORT_MS)
+    return summary(np.maximum(took / ran, 1.0))
+
+
+def grouped(rows: Rows, key: Ints, names: list[str]) -> dict[str, Any]:
+    """Waits and mean slowdown by group, the largest groups first when there are too many; sorted by name."""
+    count = np.bincount(key, minlength=len(names)) if len(key) else np.zeros(len(names), dtype=np.int64)
+    chosen = sorted(range(len(names)), key=lambda i: (-int(count[i]), names[i]))[:GROUPS_MAX]
+    found = {}
+    for number in sorted(chosen, key=lambda i: names[i]):
+        if count[number]:
+            mask = key == number
+            slow = slowdown(rows, mask)
+            found[names[number]] = {"tasks": int(count[number])} | waits(rows, mask) | {"slowdown": slow}
+    return found
+
+
+def by_priority(rows: Rows) -> dict[str, Any]:
+    """Waits by priority, highest first."""
+    values, key = np.unique(rows.priority, return_inverse=True)
+    found = grouped(rows, key.astype(np.int64), [str(int(v)) for v in values])
+    return {name: found[name] for name in sorted(found, key=lambda n: -int(n))}
+
+
+def use(columns: Columns, rows: Rows, grid: Grid) -> dict[str, Any]:
+    """Use of each resource weighted by time: `mean` and `peak` share of what was offered, `lost` the share that went
+    into runs which were stopped or lost (part of `mean`).
+
+    `while_coming` is the mean up to the last submission: after it the cluster only runs empty, at whatever speed the
+    longest task has.
+    """
+    found = {}
+    last_ms = int(rows.submit.max()) if len(rows.submit) else 0
+    wasted = _wasted(rows)
+    for name in rows.amounts:
+        offered = capacity_course(columns, grid, name)
+        total = float(offered.sum()) * grid.width_ms
+        if not total or name.startswith("gpu-model/"):
+            continue
+        amount = rows.amounts[name][rows.shape[rows.task]] if len(rows.task) else np.zeros(0)
+        spent = amount * rows.runs_on
+        course = np.divide(used_course(rows, grid, name), offered, out=np.zeros_like(offered), where=offered > 0)
+        coming = grid.edges[:-1] < last_ms
+        found[name] = {
+            "capacity": max(_steps(columns, name)),
+            "mean": round(float(spent.sum()) / total, 6),
+            "peak": round(float(course.max()), 6),
+            "while_coming": round(float(course[coming].mean()), 6) if coming.any() else 0.0,
+            "lost": round(float(spent[wasted].sum()) / total, 6),
+        }
+    return found
+
+
+def _steps(columns: Columns, name: str) -> list[int]:
+    offered, seen = 0, [0]
+    for _, _, items, sign in columns.capacity:
+        offered += sign * dict(items).get(name, 0)
+        seen.append(offered)
+    return seen
+
+
+def _wasted(rows: Rows) -> Mask:
+    return np.asarray(np.isin(rows.how, [End.EVICTED, End.LOST, End.FAILED]), dtype=np.bool_)
+
+
+def stops(rows: Rows) -> dict[str, float]:
+    """Runs that were evicted, lost with their node, failed or cut off, and the run time that was lost by them."""
+    count = np.bincount(rows.how, minlength=len(End))
+    lasted = rows.runs_on / 1000
+    return {
+        "evicted": int(count[End.EVICTED]),
+        "lost_with_node": int(count[End.LOST]),
+        "failed": int(count[End.FAILED]),
+        "cut_off": int(count[End.CUT_OFF]),
+        "tasks_evicted": len(np.unique(rows.task[rows.how == End.EVICTED])),
+        "evicted_run_s": round(float(lasted[rows.how == End.EVICTED].sum()), 3),
+        "lost_run_s": round(float(lasted[_wasted(rows)].sum()), 3),
+    }
+
+
+# -- fairness -----------------------------------------------------------------------------------------------------
+
+
+def guarantees(spec: ClusterSpec) -> dict[str, dict[str, int]]:
+    """The guarantee of each leaf that has one, by its path in lower case."""
+    found: dict[str, dict[str, int]] = {}
+
+    def visit(queue: QueueSpec, path: str) -> None:
+        if not queue.queues and queue.guaranteed is not None and queue.guaranteed.is_set:
+            found[path] = queue.guaranteed.as_dict()
+        for child in queue.queues:
+            visit(child, f"{path}.{child.name.lower()}")
+
+    for partition in spec.partitions:
+        visit(partition.root, "root")
+    return found
+
+
+def fair_shares(wanted: list[float], weights: list[float], whole: float) -> list[float]:
+    """`whole` divided fairly: nobody gets more than it wants, what is over goes to the others by weight."""
+    share = [0.0] * len(wanted)
+    open_ = [i for i, w in enumerate(wanted) if w > 0 and weights[i] > 0]
+    left = whole
+    while open_ and left > 1e-12:
+        unit = left / sum(weights[i] for i in open_)
+        full = [i for i in open_ if wanted[i] - share[i] <= unit * weights[i] + 1e-12]
+        if not full:
+            for i in open_:
+                share[i] += unit * weights[i]
+            break
+        for i in full:
+            left -= wanted[i] - share[i]
+            share[i] = wanted[i]
+        open_ = [i for i in open_ if i not in full]
+    return share
+
+
+def jain(values: list[float]) -> float:
+    """Jain's index: 1 when all are equal, 1/n when one has everything."""
+    squares = sum(v * v for v in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
+
+
+def fairness(columns: Columns, rows: Rows, grid: Grid, spec: ClusterSpec) -> dict[str, Any]:
+    """Share against what is due, queue by queue.
+
+    By queue: `share`, the mean part of the cluster that it had (its dominant resource); `wanted`, the mean part that
+    it used or waited for; for a guaranteed one `met`, the part of the time with work there in which it had what it was
+    guaranteed or all that it wanted (to 1 %), and `short`, the mean part of the guarantee that was missing.
+    `jain`: Jain's index over the users of what each had relative to its fair share of the cluster (each gets what it
+    wants, what is scarce is divided equally), mean over the time in which at least two wanted something.
+    """
+    given = guarantees(spec)
+    queues: dict[str, Any] = {}
+    for number, path in enumerate(columns.queues.values):
+        chosen = np.asarray(rows.queue == number, dtype=np.bool_)
+        used, wanted = _dominant(columns, rows, grid, chosen)
+        queues[path] = {"share": round(float(used.mean()), 6), "wanted": round(float(wanted.mean()), 6)}
+        if path.lower() in given:
+            queues[path] |= _against(rows, grid, chosen, given[path.lower()])
+    return {"queues": {path: queues[path] for path in sorted(queues)}, "jain": _jain_of_users(columns, rows, grid)}
+
+
+def _dominant(columns: Columns, rows: Rows, grid: Grid, chosen: Mask) -> tuple[Floats, Floats]:
+    """The courses of used and wanted, as the largest part of any resource that the cluster offers."""
+    used = wanted = np.zeros(len(grid.edges) - 1)
+    for name in rows.amounts:
+        if name.startswith("gpu-model/"):
+            continue
+        offered = capacity_course(columns, grid, name)
+        some = np.where(offered > 0, offered, math.inf)
+        used = np.maximum(used, used_course(rows, grid, name, chosen) / some)
+        wanted = np.maximum(wanted, wanted_course(rows, grid, name, chosen) / some)
+    return used, wanted
+
+
+def _against(rows: Rows, grid: Grid, chosen: Mask, guaranteed: dict[str, int]) -> dict[str, float]:
+    missing = np.zeros(len(grid.edges) - 1)
+    there = np.zeros(len(missing), dtype=np.bool_)
+    for name, amount in sorted(guaranteed.items()):
+        if amount <= 0 or name not in rows.amounts:
+            continue
+        wanted = wanted_course(rows, grid, name, chosen)
+        due = np.minimum(wanted, amount)
+        there |= wanted > 1e-9
+        missing = np.maximum(missing, (due - used_course(rows, grid, name, chosen)) / amount)
+    if not there.any():
+        return {"met": 1.0, "short": 0.0}
+    short = np.maximum(missing[there], 0.0)
+    return {"met": round(float((short <= 0.01).mean()), 6), "short": round(float(short.mean()), 6)}
+
+
+def _jain_of_users(columns: Columns, rows: Rows, grid: Grid) -> float | None:
+    count = np.bincount(rows.user, minlength=len(columns.users)) if len(rows.user) else np.zeros(0)
+    busiest = sorted(range(len(count)), key=lambda i: (-int(count[i]), i))[:GROUPS_MAX]
+    courses = [_dominant(columns, rows, grid, np.asarray(rows.user == user, dtype=np.bool_)) for user in busiest]
+    indices = []
+    for at in range(len(grid.edges) - 1):
+        wanted = [float(w[at]) for _, w in courses]
+        if sum(w > 1e-9 for w in wanted) < 2:
+            continue
+        shares = fair_shares(wanted, [1.0] * len(wanted), 1.0)
+        indices.append(jain([float(u[at]) / s for (u, _), s in zip(courses, shares, strict=True) if s > 1e-9]))
+    return round(sum(indices) / len(indices), 6) if indices else None
+
+
+# -- courses for plots --------------------------------------------------------------------------------------------
+
+
+def courses_of(columns: Columns, stretches: int = 240) -> dict[str, Any]:
+    """Lines over time for plots: `at_s` (the middle of each stretch), use by resource, waiting, running, share by
+    queue.
+    """
+    rows = rows_of(columns)
+    grid = Grid(columns.begin_ms, columns.end_ms, stretches)
+    middle = (grid.edges[:-1] + grid.edges[1:]) / 2
+    waiting, running = count_courses(rows, grid)
+    use_: dict[str, Any] = {}
+    for name in rows.amounts:
+        offered = capacity_course(columns, grid, name)
+        if offered.any() and not name.startswith("gpu-model/"):
+            some = np.where(offered > 0, offered, math.inf)
+            use_[name] = _rounded(used_course(rows, grid, name) / some)
+    shares = {}
+    for number, path in enumerate(columns.queues.values):
+        shares[path] = _rounded(_dominant(columns, rows, grid, np.asarray(rows.queue == number, dtype=np.bool_))[0])
+    return {
+        "at_s": _rounded((middle - columns.begin_ms) / 1000, 3),
+        "use": use_,
+        "waiting": _rounded(waiting, 3),
+        "running": _rounded(running, 3),
+        "shares": {path: shares[path] for path in sorted(shares)},
+    }
+
+
+def _rounded(values: Floats, digits: int = 5) -> list[float]:
+    return [round(float(v), digits) for v in values]
+
+
+def wait_curve(columns: Columns, points: int = 200) -> list[tuple[float, float]]:
+    """The distribution of waits as (seconds, part of all submitted tasks that had started within that)."""
+    rows = rows_of(columns)
+    ordered = np.sort(wait_seconds(rows))
+    if not len(ordered):
+        return []
+    ranks = np.unique(np.linspace(0, len(ordered) - 1, min(points, len(ordered))).round().astype(np.int64))
+    accepted = max(int((rows.fate != Fate.REFUSED).sum()), 1)
+    return [(round(float(ordered[r]), 3), round((int(r) + 1) / accepted, 6)) for r in ranks]
+
+
+__all__ = ["courses_of", "fair_shares", "figures_of", "jain", "wait_curve", "wanted_spans"]

@@ -1,0 +1,89 @@
+"""Machines: the nodes of a simulation, from a file or a few words.
+
+Decides what `100x vcore=32,memory=128Gi` and the rows of a CSV file mean. Never reads a workload. Invariant: every node
+has a name of its own and a capacity.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+from fairlead.core.quantities import QuantityError, parse_quantity
+from fairlead.core.resources import Resources
+from fairlead.core.specs import NodeSpec
+from fairlead.sim.trace import NODE_COLUMNS, TraceError
+
+_WORDS = re.compile(r"(\d+) *x *(.+)")
+COUNT_MAX = 1_000_000
+
+
+class MachineError(ValueError):
+    """Nodes that make no sense."""
+
+
+def machines(text: str) -> tuple[NodeSpec, ...]:
+    """The nodes of a CSV file (`id`, then a column for each resource), or of words.
+
+    Words: `COUNT x NAME=QUANTITY,NAME=QUANTITY`, several kinds with `;` between them. Raises `MachineError`,
+    `TraceError` or OSError.
+    """
+    if "=" not in text:
+        return _read(text)
+    found: list[NodeSpec] = []
+    for kind in filter(None, (part.strip() for part in text.split(";"))):
+        match = _WORDS.fullmatch(kind)
+        if not match or not 0 < int(match[1]) <= COUNT_MAX:
+            raise MachineError(
+                f"nodes {kind!r}: write COUNT x RESOURCE=QUANTITY,..., such as 100x vcore=32,memory=128Gi"
+            )
+        amounts = {}
+        for part in match[2].split(","):
+            name, equals, quantity = (word.strip() for word in part.partition("="))
+            if not (name and equals):
+                raise MachineError(f"nodes {kind!r}: {part!r} must be RESOURCE=QUANTITY")
+            try:
+                amounts[name] = parse_quantity(name, quantity)
+            except QuantityError as e:
+                raise MachineError(f"nodes {kind!r}: {e}") from e
+        capacity = Resources(amounts)
+        if not capacity:
+            raise MachineError(f"nodes {kind!r}: have nothing to offer")
+        first = len(found)
+        found += [NodeSpec(id=f"node-{first + i:05}", capacity=capacity) for i in range(int(match[1]))]
+    return tuple(found)
+
+
+def is_openb(path: str) -> bool:
+    """Whether a CSV file has the columns of the openb trace's nodes."""
+    with Path(path).open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        return set(NODE_COLUMNS) <= {name.strip() for name in next(csv.reader(file), [])}
+
+
+def _read(path: str) -> tuple[NodeSpec, ...]:
+    found: dict[str, NodeSpec] = {}
+    with Path(path).open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        reader = csv.reader(file)
+        header = [name.strip() for name in next(reader, [])]
+        if "id" not in header or len(header) < 2:
+            raise TraceError(path, 1, "", "", "the first line must name id and at least one resource, such as id,vcore")
+        for cells in filter(None, reader):
+            line = reader.line_num
+            if len(cells) != len(header):
+                hint = f"has {len(cells)} columns, the first line names {len(header)}"
+                raise TraceError(path, line, "", "", hint)
+            row = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
+            id_ = row.pop("id")
+            if not id_ or id_ in found:
+                raise TraceError(path, line, "id", id_, "is there already" if id_ else "must not be empty")
+            amounts = {}
+            for name, text in row.items():
+                try:
+                    amounts[name] = parse_quantity(name, text or "0")
+                except QuantityError as e:
+                    raise TraceError(path, line, name, text, e.hint) from None
+            found[id_] = NodeSpec(id=id_, capacity=Resources(amounts))
+    if not found:
+        raise TraceError(path, 1, "", "", "names no node")
+    return tuple(found.values())

@@ -1,0 +1,257 @@
+"""What `fairlead sim run` and `fairlead sim compare` do: run trials, print, write reports.
+
+Decides what is printed where. Never measures anything. Invariant: what was done so far is reported even when a run is
+interrupted, and marked as such.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from fairlead.core.quantities import format_quantity
+from fairlead.sim.fleet import TrialFailed, run_alone, run_trials
+from fairlead.sim.images import ImagesImpossible, write_images
+from fairlead.sim.report import html_report
+from fairlead.sim.trials import Trial
+from fairlead.sim.verdicts import BREAKDOWNS, Row, breakdown, in_words, rows, span, write_csv
+
+INTERRUPTED = 130
+BARS = " ▁▂▃▄▅▆▇█"
+WIDTH = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """What is written beside what is printed; empty: not wanted."""
+
+    report: str = ""
+    """The HTML report."""
+    images: str = ""
+    """A folder for pictures."""
+    csv: str = ""
+
+    def write(self, outcomes: list[dict[str, Any]]) -> None:
+        """Write what is wanted. Raises OSError or `ImagesImpossible`."""
+        if self.report:
+            Path(self.report).write_text(html_report(outcomes), encoding="utf-8")
+        if self.images:
+            write_images(outcomes, self.images)
+        if self.csv:
+            with Path(self.csv).open("w", encoding="utf-8", newline="") as file:
+                write_csv(outcomes, file)
+
+
+def run(
+    trial: Trial,
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+    *,
+    decisions: str = "",
+    report: str = "",
+    images: str = "",
+    as_json: bool = False,
+    progress: bool | None = None,
+) -> int:
+    """Simulate one queue file and print its report.
+
+    `decisions` is a file for every decision, `report` one for the HTML report, `images` a folder for pictures;
+    `progress` shows a bar on `err` (None: when it is a terminal). Returns 0, 130 after Ctrl-C (the report shows what
+    there is), or 2 after a sentence on `err`.
+    """
+    out, err = out or sys.stdout, err or sys.stderr
+    try:
+        with ExitStack() as stack:
+            lines = stack.enter_context(Path(decisions).open("w", encoding="utf-8")) if decisions else None
+            tick = stack.enter_context(progress_bars(err, [trial], progress))
+            outcome = run_alone(trial, lines, tick)
+        Files(report=report, images=images).write([outcome])
+    except (OSError, ValueError, ImagesImpossible) as e:
+        print(f"cannot simulate: {e}", file=err)
+        return 2
+    print(_json(_plain(outcome)) if as_json else run_text(outcome), file=out)
+    return INTERRUPTED if outcome["interrupted"] else 0
+
+
+def compare(
+    trials: Sequence[Trial],
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+    *,
+    files: Files | None = None,
+    as_json: bool = False,
+    processes: int = 2,
+    progress: bool | None = None,
+) -> int:
+    """Simulate several queue files on the same workload and print how they compare. Status as in `run`."""
+    out, err = out or sys.stdout, err or sys.stderr
+    try:
+        with progress_bars(err, trials, progress) as tick:
+            outcomes = run_trials(trials, processes, tick)
+        if not outcomes:
+            print("interrupted before anything was simulated", file=err)
+            return INTERRUPTED
+        (files or Files()).write(outcomes)
+    except (OSError, ValueError, TrialFailed, ImagesImpossible) as e:
+        print(f"cannot simulate: {e}", file=err)
+        return 2
+    missing = [t.name for t in trials[len(outcomes) :]]
+    if as_json:
+        print(_json({"in_words": in_words(outcomes), "outcomes": [_plain(o) for o in outcomes]}), file=out)
+    else:
+        compare_text(outcomes, out)
+    if missing:
+        print(f"interrupted: not simulated: {', '.join(missing)}", file=err)
+    return INTERRUPTED if missing or any(o["interrupted"] for o in outcomes) else 0
+
+
+def _plain(outcome: dict[str, Any]) -> dict[str, Any]:
+    """An outcome without what is for plots only, its totals in front."""
+    kept = {name: value for name, value in outcome.items() if name not in ("gantt", "wait_curve", "figures")}
+    return (
+        {"name": outcome["name"], "totals": outcome["figures"]["tasks"], "adds_up": adds_up(outcome)}
+        | kept
+        | {"figures": outcome["figures"]}
+    )
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def adds_up(outcome: dict[str, Any]) -> bool:
+    """Whether every submitted task has one fate."""
+    totals = outcome["figures"]["tasks"]
+    return bool(totals["submitted"] == sum(totals.values()) - totals["submitted"])
+
+
+@contextmanager
+def progress_bars(
+    err: TextIO, trials: Sequence[Trial], wanted: bool | None
+) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar for each trial on `err` for as long as it lasts; None where there is none.
+
+    Where lines cannot be drawn over, only their end is printed. How much there is to do is known where the workload
+    says so; else the bar only shows that it moves.
+    """
+    if not (err.isatty() if wanted is None else wanted):
+        yield None
+        return
+    console = Console(file=err)
+    moving = console.is_terminal and not console.is_dumb_terminal
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("tasks came or ended"))
+    # Counting the tasks of a journal would mean to read it twice.
+    total = None if Path(trials[0].source.workload).is_dir() else trials[0].source.open().tasks
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=moving) as bars:
+        tasks = [bars.add_task(trial.name, total=None if total is None else 2 * total) for trial in trials]
+        yield lambda number, done: bars.update(tasks[number], completed=done)
+
+
+# -- texts ---------------------------------------------------------------------------------------------------------
+
+
+def run_text(outcome: dict[str, Any]) -> str:
+    """One outcome for people."""
+    figures = outcome["figures"]
+    t = figures["tasks"]
+    lasted = figures["end_s"] - figures["begin_s"]
+    parts = " + ".join(f"{name.replace('_', ' ')} {t[name]:,}" for name in t if name != "submitted")
+    lines = [
+        f"{outcome['workload']}: {outcome['nodes']:,} nodes, {t['submitted']:,} tasks, {span(lasted)} of virtual time, "
+        f"{outcome['cpu_s']:.2f} s of CPU",
+        *(["INTERRUPTED: only what happened so far"] if outcome["interrupted"] else []),
+        "",
+        f"submitted {t['submitted']:,} = {parts}" + ("" if adds_up(outcome) else "   DOES NOT ADD UP"),
+        "",
+        "use over time (weighted by time; course from first to last)",
+    ]
+    lines += [_use_line(name, use, outcome["courses"]["use"][name]) for name, use in figures["use"].items()]
+    lines += ["", *_wait_lines(outcome)]
+    stops = figures["stops"]
+    if stops["evicted"] or stops["lost_with_node"] or stops["failed"] or stops["cut_off"]:
+        lines.append(
+            f"stopped: {stops['evicted']:,} evicted, {stops['lost_with_node']:,} lost with a node, "
+            f"{stops['failed']:,} failed, {stops['cut_off']:,} at their time limit; run time lost: "
+            f"{span(stops['lost_run_s'])}"
+        )
+    lines += [f"refused {count:,}: {why}" for why, count in outcome["refused"].items()]
+    lines += ["", *outcome["notes"]] if outcome["notes"] else []
+    lines += ["", f"decisions: {outcome['decisions']:,}, sha256 {outcome['digest']}"]
+    return "\n".join(lines)
+
+
+def bars_of(course: Sequence[float], width: int = WIDTH) -> str:
+    """A course of shares as one line of bars, empty to full."""
+    step = len(course) / width
+    means = []
+    for i in range(width):
+        part = course[int(i * step) : max(int((i + 1) * step), int(i * step) + 1)]
+        means.append(sum(part) / len(part) if part else 0.0)
+    top = len(BARS) - 1
+    return "".join(BARS[min(-int(-mean * top // 1), top)] if mean > 0.0005 else " " for mean in means)
+
+
+def _use_line(name: str, use: dict[str, float], course: Sequence[float]) -> str:
+    capacity = format_quantity(name, int(use["capacity"]))
+    shown = f"{use['mean']:7.1%} mean {use['peak']:7.1%} peak {use['while_coming']:7.1%} while work came"
+    return f"  {name:16} {shown}, of {capacity:>8}  |{bars_of(course)}|"
+
+
+def _wait_lines(outcome: dict[str, Any]) -> list[str]:
+    waits = outcome["figures"]["waits"]
+    lines = ["waiting times: nothing has started"]
+    if (w := waits["started"]) is not None:
+        shown = ", ".join(f"{name} {span(w[name])}" for name in ("mean", "p50", "p95", "p99", "max"))
+        lines = [f"waiting times of {w['count']:,} that started: {shown}"]
+    if (s := outcome["figures"]["slowdown"]) is not None:
+        lines.append(f"bounded slowdown: mean {s['mean']:,.2f}, p95 {s['p95']:,.2f}, p99 {s['p99']:,.2f}")
+    if waiting := outcome["figures"]["tasks"]["waiting"]:
+        lines.append(f"still waiting: {waiting:,}, the longest unstarted for {span(waits['longest_unstarted'])}")
+        lines += [f"  {name}: {why}" for name, why in outcome["still_waiting"].items()]
+    return lines
+
+
+def compare_text(outcomes: Sequence[dict[str, Any]], out: TextIO) -> None:
+    """The outcomes side by side: a table of figures, one of waits by queue, user, priority and size, then words."""
+    console = Console(file=out, width=None if out.isatty() else 140, highlight=False)
+    first = outcomes[0]
+    console.print(
+        f"{first['workload']}: {first['nodes']:,} nodes, {first['figures']['tasks']['submitted']:,} tasks; "
+        "the best of each row is marked *"
+    )
+    console.print(_table("", rows(outcomes), outcomes))
+    for by in BREAKDOWNS:
+        found = breakdown(outcomes, by)
+        if len(found) > 1:
+            console.print(_table(f"mean waiting time by {by}", found, outcomes))
+    for note in dict.fromkeys(note for o in outcomes for note in o["notes"]):
+        console.print(f"note: {note}", markup=False)
+    for sentence in in_words(outcomes):
+        console.print(sentence, markup=False, soft_wrap=True)
+
+
+def _table(title: str, found: Sequence[Row], outcomes: Sequence[dict[str, Any]]) -> Table:
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, show_header=True)
+    table.add_column("", min_width=34)
+    for outcome in outcomes:
+        table.add_column(outcome["name"] + (" (interrupted)" if outcome["interrupted"] else ""), justify="right")
+    group = None
+    for row in found:
+        if not title and row.group != group:
+            group = row.group
+            table.add_row(f"[bold]{group}[/bold]")
+        cells = [
+            f"[bold green]{row.text(i)} *[/bold green]" if i in row.best else f"{row.text(i)}  "
+            for i in range(len(outcomes))
+        ]
+        table.add_row(row.name if title else f"  {row.name}", *cells)
+    return table

@@ -1,0 +1,128 @@
+"""Sources: which workload the words of a command mean.
+
+Decides by the form of what is given: a name (`poisson`, ...), a recipe (`.yaml`), a log (`.swf`), a table (`.csv`,
+`.jsonl`) or the openb trace (known by its columns). Never opens a journal: that is handed in. Invariant: a workload can
+be opened again and again, and gives the same jobs each time.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairlead.core.specs import NodeSpec
+from fairlead.sim.jobs import Workload
+from fairlead.sim.machines import MachineError, is_openb, machines
+from fairlead.sim.trace import TASK_COLUMNS, TraceError, read_nodes, read_tasks
+from fairlead.sim.workloads.generate import generate
+from fairlead.sim.workloads.openb import openb
+from fairlead.sim.workloads.presets import PRESETS
+from fairlead.sim.workloads.recipes import RecipeError, duration_ms, read_recipe
+from fairlead.sim.workloads.swf import read_log, swf
+from fairlead.sim.workloads.table import read_table
+
+
+class SourceError(ValueError):
+    """A workload that cannot be had; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What was asked for."""
+
+    workload: str
+    nodes: str = ""
+    seed: int = 1
+    tasks: int | None = None
+    lasts: str | None = None
+    load: float | None = None
+    skip_bad: bool = False
+    since: int | None = None
+    """For a journal: only what was submitted from this time on, Unix milliseconds; None: from its begin."""
+    until: int | None = None
+    journal: Callable[[Source], Workload] | None = None
+    """Opens the journal that `workload` is."""
+
+    def open(self) -> Workload:
+        """The workload. Raises `SourceError` with a sentence, or OSError."""
+        try:
+            return self._open()
+        except (TraceError, MachineError, RecipeError) as e:
+            raise SourceError(str(e)) from e
+
+    def _open(self) -> Workload:
+        name = self.workload
+        path = Path(name)
+        if name in PRESETS and not path.exists():
+            return self._made(PRESETS[name], name)
+        if path.is_dir():
+            return self._journal()
+        self._only_for_recipes()
+        if name.endswith((".yaml", ".yml")):
+            return self._made(path.read_text(encoding="utf-8"), path.name)
+        if name.endswith((".swf", ".swf.gz", ".txt", ".gz")):
+            return swf(read_log(name), machines(self.nodes) if self.nodes else ())
+        if name.endswith((".csv", ".jsonl", ".ndjson", ".json")):
+            return self._table(name)
+        what = "" if path.exists() else "there is no such file; "
+        raise SourceError(
+            f"workload {name!r}: {what}give a file (.swf, .csv, .jsonl, .yaml), the folder of a journal, or one of "
+            + ", ".join(PRESETS)
+        )
+
+    def _only_for_recipes(self) -> None:
+        if self.workload.endswith((".yaml", ".yml")):
+            return
+        for option, value in (("--tasks-max", self.tasks), ("--lasts", self.lasts), ("--load", self.load)):
+            if value is not None:
+                raise SourceError(f"{option} is for made-up workloads; {self.workload} says itself what it holds")
+
+    def _made(self, text: str, name: str) -> Workload:
+        if self.lasts is not None and duration_ms(self.lasts) is None:
+            raise SourceError(f"--lasts {self.lasts!r} must be a time, such as 12h or 7d")
+        changes: dict[str, Any] = {"tasks": self.tasks, "lasts": self.lasts, "load": self.load}
+        recipe = read_recipe(text, name, changes)
+        given = self.nodes.strip()
+        nodes: Sequence[NodeSpec]
+        if given and not given.isdigit():
+            nodes = machines(given)
+        else:
+            count = int(given) if given else recipe.node_count
+            if not 0 < count <= 1_000_000:
+                raise SourceError(f"--nodes {given}: must be 1 to 1,000,000")
+            nodes = [NodeSpec(id=f"node-{i:05}", capacity=recipe.node) for i in range(count)]
+        try:
+            return generate(recipe, self.seed, nodes)
+        except ValueError as e:
+            raise SourceError(str(e)) from e
+
+    def _journal(self) -> Workload:
+        self._only_for_recipes()
+        if self.journal is None:
+            raise SourceError(f"workload {self.workload!r} is a folder; journals cannot be read here")
+        return self.journal(self)
+
+    def _table(self, name: str) -> Workload:
+        bad: list[TraceError] | None = [] if self.skip_bad else None
+        if _is_openb(name):
+            if not self.nodes or "=" in self.nodes or not is_openb(self.nodes):
+                raise SourceError(f"{name} is an openb trace: give the file of its nodes with --nodes")
+            nodes, tasks = read_nodes(self.nodes, bad), read_tasks(name, bad)
+            workload = openb(nodes, tasks)
+        else:
+            if not self.nodes:
+                raise SourceError(f"{name} names no nodes: say --nodes '10x vcore=32,memory=128Gi' or a CSV file")
+            workload = read_table(name, machines(self.nodes), bad)
+        if bad:
+            workload.notes.append(f"bad rows left out: {len(bad):,}; the first: {bad[0]}")
+        return workload
+
+
+def _is_openb(path: str) -> bool:
+    if not path.endswith(".csv"):
+        return False
+    with Path(path).open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        return set(TASK_COLUMNS) <= {name.strip() for name in next(csv.reader(file), [])}

@@ -1,0 +1,212 @@
+"""Verdicts: outcomes of several queue files side by side, and what the differences are in words.
+
+Decides which figures are compared, in which direction each is better, and which differences are worth a sentence. Never
+runs a trial and never draws. Invariant: rows come in one order, with one value for each outcome; a figure that an
+outcome does not have is None and never counts as best.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+Outcome = dict[str, Any]
+LESS, MORE, NEITHER = "less", "more", ""
+WORTH_SAYING = 0.05
+"""Differences of a smaller part are noise to a reader."""
+TOLD = {
+    "waiting time": ("mean", "p95", "never started"),
+    "bounded slowdown": ("mean",),
+    "tasks": ("refused", "given up"),
+    "stopped work": ("evictions", "run time lost"),
+}
+"""Which rows are told in words; of groups that are not named here, all. The table has the others."""
+BREAKDOWNS = ("queue", "user", "priority", "size")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure of all outcomes. `kind` says how it is written: `time`, `part`, `count` or `ratio`."""
+
+    group: str
+    name: str
+    values: tuple[float | None, ...]
+    kind: str
+    better: str
+
+    @property
+    def best(self) -> frozenset[int]:
+        """Which outcomes are best by this figure; none if all read the same or neither direction is better."""
+        known = [v for v in self.values if v is not None]
+        if not self.better or len({written(v, self.kind) for v in known}) < 2:
+            return frozenset()
+        top = written(min(known) if self.better == LESS else max(known), self.kind)
+        return frozenset(i for i, v in enumerate(self.values) if v is not None and written(v, self.kind) == top)
+
+    def text(self, number: int) -> str:
+        """One value for people; `-` where there is none."""
+        value = self.values[number]
+        return "-" if value is None else written(value, self.kind)
+
+
+def written(value: float, kind: str) -> str:
+    """A figure for people."""
+    if kind == "time":
+        return span(value)
+    if kind == "part":
+        return f"{value:.1%}"
+    return f"{value:,.0f}" if kind == "count" else f"{value:,.2f}"
+
+
+def span(seconds: float) -> str:
+    """A time in the unit that suits it: `0.4 s`, `12 min`, `3.5 h`, `2.1 d`."""
+    size = abs(seconds)
+    for unit, length, to in (("s", 1.0, 120.0), ("min", 60.0, 6000.0), ("h", 3600.0, 172_800.0)):
+        if size < to:
+            return f"{seconds / length:.1f} {unit}" if size < 10 * length and size else f"{seconds / length:.0f} {unit}"
+    return f"{seconds / 86400:,.1f} d"
+
+
+def rows(outcomes: Sequence[Outcome]) -> list[Row]:
+    """Every figure that is compared."""
+    return [*_general(outcomes), *_use(outcomes), *_fairness(outcomes)]
+
+
+def _row(outcomes: Sequence[Outcome], words: tuple[str, str, str, str], get: Callable[[Outcome], float | None]) -> Row:
+    group, name, kind, better = words
+    return Row(group, name, tuple(get(o["figures"]) for o in outcomes), kind, better)
+
+
+def _general(outcomes: Sequence[Outcome]) -> Iterator[Row]:
+    def at(*path: str) -> Callable[[Outcome], float | None]:
+        def get(figures: Outcome) -> float | None:
+            found: Any = figures
+            for name in path:
+                found = None if found is None else found.get(name)
+            return None if found is None else float(found)
+
+        return get
+
+    for name in ("mean", "p50", "p95", "p99", "max"):
+        yield _row(outcomes, ("waiting time", name, "time", LESS), at("waits", "started", name))
+    yield _row(outcomes, ("waiting time", "never started", "count", LESS), at("waits", "not_started"))
+    for name in ("mean", "p95", "p99"):
+        yield _row(outcomes, ("bounded slowdown", name, "ratio", LESS), at("slowdown", name))
+    yield _row(outcomes, ("tasks", "completed", "count", MORE), at("tasks", "completed"))
+    yield _row(outcomes, ("tasks", "refused", "count", LESS), at("tasks", "refused"))
+    yield _row(outcomes, ("tasks", "given up", "count", LESS), at("tasks", "given_up"))
+    yield _row(outcomes, ("tasks", "last one ended after", "time", LESS), lambda f: f["end_s"] - f["begin_s"])
+    yield _row(outcomes, ("stopped work", "evictions", "count", LESS), at("stops", "evicted"))
+    yield _row(outcomes, ("stopped work", "lost with a node", "count", NEITHER), at("stops", "lost_with_node"))
+    yield _row(outcomes, ("stopped work", "run time lost", "time", LESS), at("stops", "lost_run_s"))
+
+
+def _use(outcomes: Sequence[Outcome]) -> Iterator[Row]:
+    """Utilisation up to the last submission."""
+    for name in sorted({name for o in outcomes for name in o["figures"]["use"]}):
+        values = tuple(o["figures"]["use"].get(name, {}).get("while_coming") for o in outcomes)
+        yield Row("utilisation while work comes", name, values, "part", MORE)
+
+
+def _fairness(outcomes: Sequence[Outcome]) -> Iterator[Row]:
+    yield _row(outcomes, ("fairness", "Jain's index over users", "ratio", MORE), lambda f: f["fairness"]["jain"])
+    queues = [o["figures"]["fairness"]["queues"] for o in outcomes]
+    for path in sorted({path for found in queues for path in found}):
+        if any("met" in found.get(path, {}) for found in queues):
+            values = tuple(found.get(path, {}).get("met") for found in queues)
+            yield Row("fairness", f"guarantee met: {path}", values, "part", MORE)
+    for path in sorted({path for found in queues for path in found}):
+        values = tuple(found.get(path, {}).get("share") for found in queues)
+        yield Row("share of the cluster", path, values, "part", NEITHER)
+
+
+def breakdown(outcomes: Sequence[Outcome], by: str, figure: str = "mean") -> list[Row]:
+    """The waits of each queue, user, priority or size."""
+    found = [o["figures"]["waits_by"][by] for o in outcomes]
+    names = dict.fromkeys(name for groups in found for name in groups)
+    return [
+        Row(f"waiting time by {by}", name, tuple(_wait(g.get(name), figure) for g in found), "time", LESS)
+        for name in names
+    ]
+
+
+def _wait(group: dict[str, Any] | None, figure: str) -> float | None:
+    return None if group is None or group["started"] is None else float(group["started"][figure])
+
+
+# -- in words ------------------------------------------------------------------------------------------------------
+
+
+def in_words(outcomes: Sequence[Outcome]) -> list[str]:
+    """What the others do better and worse than the first, and for whom; one outcome has nothing to be compared with."""
+    first = outcomes[0]
+    sentences = []
+    for other in outcomes[1:]:
+        better: list[str] = []
+        worse: list[str] = []
+        for row in rows([first, other]):
+            if row.better and row.name in TOLD.get(row.group, (row.name,)) and (said := _difference(row)):
+                (better if _improves(row) else worse).append(said)
+        name, base = other["name"], first["name"]
+        if not better and not worse:
+            sentences.append(f"{name} makes no difference worth mentioning against {base}.")
+            continue
+        if better:
+            sentences.append(f"{name} is better than {base} in: {'; '.join(better)}.")
+        if worse:
+            sentences.append(f"{name} is worse than {base} in: {'; '.join(worse)}.")
+        sentences += _who(first, other)
+    sentences += [
+        f"{o['name']} was interrupted: its figures go only to {span(o['figures']['end_s'] - o['figures']['begin_s'])}."
+        for o in outcomes
+        if o["interrupted"]
+    ]
+    return sentences
+
+
+def _improves(row: Row) -> bool:
+    old, new = row.values
+    assert old is not None
+    assert new is not None
+    return (new < old) == (row.better == LESS)
+
+
+def _difference(row: Row) -> str:
+    old, new = row.values
+    if old is None or new is None or abs(new - old) <= WORTH_SAYING * max(abs(old), abs(new)):
+        return ""
+    if row.kind == "time" and max(old, new) < 1:
+        return ""
+    return f"{row.group} {row.name} ({row.text(0)} → {row.text(1)})"
+
+
+def _who(first: Outcome, other: Outcome) -> Iterator[str]:
+    """Which queue gains most and which loses most, by mean wait."""
+    changes = []
+    for row in breakdown([first, other], "queue"):
+        old, new = row.values
+        if old is not None and new is not None and max(old, new) >= 1:
+            changes.append(((new - old) / max(old, new), row))
+    changes.sort(key=lambda c: (c[0], c[1].name))
+    if changes and changes[0][0] < -WORTH_SAYING:
+        row = changes[0][1]
+        yield f"With {other['name']}, {row.name} gains most: its mean wait goes from {row.text(0)} to {row.text(1)}."
+    if changes and changes[-1][0] > WORTH_SAYING:
+        row = changes[-1][1]
+        yield f"With {other['name']}, {row.name} pays most: its mean wait goes from {row.text(0)} to {row.text(1)}."
+
+
+def write_csv(outcomes: Sequence[Outcome], out: TextIO) -> None:
+    """Every compared figure as `group,figure,NAME,NAME,...`, plain numbers in seconds and parts of 1."""
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["group", "figure", *(o["name"] for o in outcomes)])
+    all_rows = rows(outcomes)
+    for by in BREAKDOWNS:
+        for figure in ("mean", "p50", "p95", "p99"):
+            all_rows += [
+                Row(r.group, f"{r.name} {figure}", r.values, r.kind, r.better) for r in breakdown(outcomes, by, figure)
+            ]
+    for row in all_rows:
+        writer.writerow([row.group, row.name, *("" if v is None else repr(v) for v in row.values)])

@@ -1,0 +1,157 @@
+"""The recorded core's preemption rules to the letter, each in the place of the decision that we took instead.
+
+Decides nothing of its own: every rule is what the recorded core was seen to do, where ours differs on purpose (the rows
+of the compatibility page). With a rule in force, a scenario that differs for that decision alone must agree; so each
+difference is explained by a named decision, or it is none. Invariant: outside of `literal` nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from fairlead.core import quotas
+from fairlead.core.applications import Ask
+from fairlead.core.nodes import Node
+from fairlead.core.partition import Partition
+from fairlead.core.queues import Queue
+from fairlead.core.resources import add_to, fits_in, take_from
+from fairlead.policy import guarantee, quota, required_node, victims
+from fairlead.policy.queue_snapshot import QueueSnapshots
+
+Amounts = Mapping[str, int]
+
+
+def larger(left: Amounts, right: Amounts) -> bool:
+    """Whether `left` is larger by the names that both have: nowhere smaller, and somewhere larger."""
+    shared = [(v, right[n]) for n, v in left.items() if n in right]
+    return all(a >= b for a, b in shared) and (not shared or any(a != b for a, b in shared))
+
+
+def as_large_as_the_ask(_: Partition, ask: Ask, node: Node, found: list[Ask]) -> tuple[Ask, ...]:
+    """By guarantee: victims until together they are as large as the ask, whatever is free; none if they never are."""
+    if not fits_in(ask.items, node.free):
+        found = [v for v in found if v.node is node]
+    total: dict[str, int] = {}
+    taken: list[Ask] = []
+    for victim in found:
+        if not larger(dict(ask.items), total):
+            break
+        add_to(total, victim.items)
+        taken.append(victim)
+    return () if larger(dict(ask.items), total) else tuple(taken)
+
+
+def below_its_guarantee(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> guarantee.Verdict:
+    """By guarantee: a queue above its guarantee may lose work that brings it below."""
+    theirs, mine = snapshots.of(victim.app.queue), snapshots.ask_queue
+    left = theirs.remaining()
+    if left is not None and all(left.get(n, 0) >= 0 for n, _ in ask.items):
+        return guarantee.Verdict.SPARED
+    mark = snapshots.mark()
+    snapshots.remove(theirs, victim.items)
+    entitled = mine.remaining()
+    if entitled is None or any(v > entitled[n] for n, v in victim.items if n in entitled):
+        snapshots.undo(mark)
+        return guarantee.Verdict.ENOUGH
+    snapshots.add(mine, victim.items)
+    return guarantee.Verdict.TAKEN
+
+
+def with_the_shared_offset(ask: Ask, top: Queue) -> dict[Queue, int]:
+    """By guarantee: the offset of a queue that ask and victim share is added to the ask alone."""
+    seen: dict[Queue, int] = {}
+    standing = ask.priority
+    for queue in ask.app.queue.lineage:
+        rules = queue.properties
+        standing = rules.priority_offset if rules.priority_fence else standing + rules.priority_offset
+        seen[queue] = standing
+        if queue is top:
+            break
+    return seen
+
+
+def whatever_is_free_there(_: Partition, ask: Ask, node: Node) -> list[Ask]:
+    """Required node: victims until they alone are as large as the ask."""
+    names = {name for name, _ in ask.items}
+    found = [
+        a
+        for a in node.allocations
+        if not a.required_node
+        and a.priority <= ask.priority
+        and a.evict_cause is None
+        and any(name in names for name, _ in a.items)
+    ]
+    found.sort(key=victims.reluctance)
+    free, total = dict(node.free), dict[str, int]()
+    taken: list[Ask] = []
+    for victim in found:
+        add_to(free, victim.items)
+        add_to(total, victim.items)
+        taken.append(victim)
+        if fits_in(ask.items, total):
+            break
+    return taken if fits_in(ask.items, free) else []
+
+
+def one_resource_is_enough(leaf: Queue, share: Amounts) -> list[Ask]:
+    """By quota: enough is taken when one resource is covered; a victim that is put back for the guarantee is taken off
+    the sum twice; and the leaf's own clock is stopped.
+    """
+    leaf.quota_due_ms = None
+    found = [
+        a
+        for app in leaf.applications.values()
+        for a in app.asks.values()
+        if a.node is not None
+        and a.evict_cause is None
+        and not a.required_node
+        and all(v <= share[n] for n, v in a.items if n in share)
+    ]
+    found.sort(key=victims.reluctance)
+    total: dict[str, int] = {}
+    left = dict(leaf.allocated)
+    taken: list[Ask] = []
+    for victim in found:
+        if not larger(share, total):
+            continue
+        take_from(left, victim.items)
+        if leaf.guaranteed and larger(leaf.guaranteed, left):
+            add_to(left, victim.items)
+            for name, amount in victim.items:
+                total[name] = total.get(name, 0) - amount
+            continue
+        add_to(total, victim.items)
+        taken.append(victim)
+    return taken
+
+
+def wholly_lower(new: Amounts, old: Amounts | None) -> bool:
+    """By quota: a change starts the clock when every resource is lowered or equal; a first maximum does not."""
+    if old is None:
+        return False
+    names = new.keys() | old.keys()
+    return all(old.get(n, 0) >= new.get(n, 0) for n in names) and any(old.get(n, 0) != new.get(n, 0) for n in names)
+
+
+RULES: dict[str, tuple[Any, str, Any]] = {
+    "guarantee: how many victims": (guarantee, "_as_many_as_needed", as_large_as_the_ask),
+    "guarantee: law 2": (guarantee, "_judge", below_its_guarantee),
+    "guarantee: offset of a queue that ask and victim share": (victims, "standing_at", with_the_shared_offset),
+    "required node: how many victims": (required_node, "_victims", whatever_is_free_there),
+    "quota: when enough is taken": (quota, "_victims", one_resource_is_enough),
+    "quota: which change starts the clock": (quotas, "_is_lower", wholly_lower),
+}
+"""The decisions, as the compatibility page names them, each with what takes its place."""
+
+
+@contextmanager
+def literal(*names: str) -> Iterator[None]:
+    """The named rules are as in the recorded core inside, and ours outside."""
+    with ExitStack() as stack:
+        for name in names:
+            module, attribute, rule = RULES[name]
+            stack.enter_context(patch.object(module, attribute, rule))
+        yield

@@ -1,0 +1,162 @@
+"""The naive scheduler with constraints: for every node it goes through all that runs, by the words of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reference.naive import Application, Ask, NaiveScheduler, Node
+
+from fairlead.core import events
+from fairlead.core.constraints import Constraints, Requirement, Taint, Toleration
+from fairlead.core.specs import AskSpec
+
+Labels = dict[str, str]
+Running = tuple[AskSpec, str]
+"""What runs, and the node."""
+
+
+def meets(labels: Labels, conditions: tuple[Requirement, ...]) -> bool:
+    """Kubernetes' operators, one by one."""
+    for condition in conditions:
+        there, value = condition.key in labels, labels.get(condition.key, "")
+        ok = {
+            "In": there and value in condition.values,
+            "NotIn": not (there and value in condition.values),
+            "Exists": there,
+            "DoesNotExist": not there,
+            "Gt": there and value.isdecimal() and int(value) > int((*condition.values, "0")[0] or 0),
+            "Lt": there and value.isdecimal() and int(value) < int((*condition.values, "0")[0] or 0),
+        }
+        if not ok[condition.operator]:
+            return False
+    return True
+
+
+def puts_up_with(toleration: Toleration, taint: Taint) -> bool:
+    """One toleration against one taint."""
+    if toleration.effect not in ("", taint.effect):
+        return False
+    if toleration.operator == "Exists":
+        return toleration.key in ("", taint.key)
+    return (toleration.key, toleration.value) == (taint.key, taint.value)
+
+
+class ConstrainedScheduler(NaiveScheduler):
+    """It remembers what was said about asks and nodes, and nothing else."""
+
+    def suits(self, app: Application, ask: Ask, node: Node) -> bool:
+        spec = self.specs[app.id, ask.key]
+        where, mine = spec.where, dict(spec.labels)
+        return (
+            self.is_named(where, node)
+            and all(
+                taint.effect == "PreferNoSchedule" or any(puts_up_with(t, taint) for t in where.tolerations)
+                for taint in self.taints[node.id]
+            )
+            and not any(
+                theirs == node.id and self.collide(port, other)
+                for running, theirs in self.running()
+                for port in where.ports
+                for other in running.where.ports
+            )
+            and self.is_drawn(where, mine, node)
+            and not any(
+                meets(dict(running.labels), term.selector) and self.together(term.topology_key, theirs, node.id)
+                for running, theirs in self.running()
+                for term in where.anti_affinity
+            )
+            and not any(
+                meets(mine, term.selector) and self.together(term.topology_key, theirs, node.id)
+                for running, theirs in self.running()
+                for term in running.where.anti_affinity
+            )
+            and self.is_spread(where, mine, node)
+        )
+
+    def is_named(self, where: Constraints, node: Node) -> bool:
+        here = self.labels_of(node.id)
+        if not meets(here, where.selector):
+            return False
+        return not where.node_terms or any(meets(here, term) for term in where.node_terms)
+
+    def is_drawn(self, where: Constraints, mine: Labels, node: Node) -> bool:
+        """With work that matches all terms; the first of a group that matches itself may go where the keys are."""
+        keys = [term.topology_key for term in where.affinity]
+        if any(key not in self.labels_of(node.id) for key in keys):
+            return False
+
+        def wanted(labels: Labels) -> bool:
+            return all(meets(labels, term.selector) for term in where.affinity)
+
+        near = [theirs for running, theirs in self.running() if wanted(dict(running.labels))]
+        if all(any(self.together(key, theirs, node.id) for theirs in near) for key in keys):
+            return True
+        return wanted(mine) and not any(key in self.labels_of(theirs) for theirs in near for key in keys)
+
+    def is_spread(self, where: Constraints, mine: Labels, node: Node) -> bool:
+        """No domain gets ahead of the emptiest by more than the skew; nodes count that are named and have all keys."""
+        keys = [term.topology_key for term in where.spread]
+        if any(key not in self.labels_of(node.id) for key in keys):
+            return False
+        counting = [
+            n.id
+            for n in self.nodes.values()
+            if self.is_named(where, n) and all(key in self.labels_of(n.id) for key in keys)
+        ]
+        for term in where.spread:
+            count = {self.labels_of(n)[term.topology_key]: 0 for n in counting}
+            for running, theirs in self.running():
+                if theirs in counting and meets(dict(running.labels), term.selector):
+                    count[self.labels_of(theirs)[term.topology_key]] += 1
+            fewest = 0 if len(count) < term.min_domains else min(count.values(), default=0)
+            here = count.get(self.labels_of(node.id)[term.topology_key], 0) + meets(mine, term.selector)
+            if here - fewest > term.max_skew:
+                return False
+        return True
+
+    def collide(self, mine: str, theirs: str) -> bool:
+        (protocol, address, port), (protocol2, address2, port2) = mine.split("/"), theirs.split("/")
+        if (protocol, port) != (protocol2, port2):
+            return False
+        return address == address2 or "0.0.0.0" in (address, address2)
+
+    def together(self, key: str, one: str, other: str) -> bool:
+        here, there = self.labels_of(one), self.labels_of(other)
+        return key in here and key in there and here[key] == there[key]
+
+    def labels_of(self, node: str) -> Labels:
+        return {**self.attributes[node], "kubernetes.io/hostname": node}
+
+    def running(self) -> Iterator[Running]:
+        for app in self.applications.values():
+            for ask in app.asks.values():
+                if ask.node:
+                    yield self.specs[app.id, ask.key], ask.node
+
+    # -- events --
+
+    def handle(self, event: events.Event, now_ms: int) -> None:
+        if isinstance(event, events.AddAsks):
+            for spec in event.asks:
+                self.specs.setdefault((spec.application, spec.key), spec)
+        super().handle(event, now_ms)
+
+    def AddNode(self, event: events.AddNode) -> None:
+        super().AddNode(event)
+        self.attributes[event.node.id], self.taints[event.node.id] = dict(event.node.attributes), event.node.taints
+
+    def LabelNode(self, event: events.LabelNode) -> None:
+        if event.id in self.nodes:
+            self.attributes[event.id], self.taints[event.id] = dict(event.attributes), event.taints
+
+    @property
+    def specs(self) -> dict[tuple[str, str], AskSpec]:
+        return self.__dict__.setdefault("_specs", {})
+
+    @property
+    def attributes(self) -> dict[str, Labels]:
+        return self.__dict__.setdefault("_attributes", {})
+
+    @property
+    def taints(self) -> dict[str, tuple[Taint, ...]]:
+        return self.__dict__.setdefault("_taints", {})

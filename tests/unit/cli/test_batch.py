@@ -1,0 +1,123 @@
+"""submit --retry, reserve, checkpoint, and how attempts are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fairlead.cli import follow
+from fairlead.cli.client import Client
+from fairlead.cli.failures import Failure
+from fairlead.cli.worklist import describe, read_works
+
+BASE = {"command": ["true"], "cpu": "1"}
+
+
+def test_retries_become_one_object() -> None:
+    """With the back-off in milliseconds, and statuses as text or as a list."""
+    given = {"retry": 3, "retry_backoff": "1m30s", "no_retry_on": "2, 64"}
+    assert describe(BASE | given, "x").body["retry"] == {"limit": 3, "backoff_ms": 90_000, "never_on": [2, 64]}
+    assert describe(BASE | {"retry": 1, "no_retry_on": [7]}, "x").body["retry"] == {"limit": 1, "never_on": [7]}
+    assert "retry" not in describe(BASE | {"retry": 0, "retry_backoff": "5s"}, "x").body
+    assert "retry" not in describe(BASE, "x").body
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"retry": "often"}, "retry: 'often' is not a number of further attempts"),
+        ({"retry": True}, "retry: True is not a number"),
+        ({"retry_backoff": "5s"}, "retry_backoff: says how it is tried again, but retry does not say how often"),
+        ({"retry": 1, "retry_backoff": "soon"}, "retry_backoff: 'soon' is not a duration"),
+        ({"retry": 1, "no_retry_on": "2,x"}, "no_retry_on: 'x' is not an exit status"),
+        ({"retry": 1, "no_retry_on": [256]}, "no_retry_on: '256' is not an exit status"),
+        ({"idle": "yes"}, 'idle: "yes" is neither true nor false'),
+        ({"labels": ["a"]}, "labels: must be an object"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(fields: dict[str, Any], said: str) -> None:
+    """With its place."""
+    with pytest.raises(Failure) as refused:
+        describe(BASE | fields, "w.jsonl:3")
+    assert f"w.jsonl:3: {said}" in refused.value.message
+
+
+def test_files_have_the_same_words() -> None:
+    """And what a work does not say comes from the options."""
+    text = '{"command": "true", "idle": true, "labels": {"app": "x"}}\n{"command": "true", "retry": 0}\n'
+    first, second = read_works("w.jsonl", text, {"retry": 2, "priority_class": "low"})
+    assert (first.body["idle"], first.body["labels"], first.body["retry"]) == (True, {"app": "x"}, {"limit": 2})
+    assert first.body["priority_class"] == "low"
+    assert "retry" not in second.body
+
+
+def test_options_name_themselves_when_they_are_wrong(run: Callable[..., Any]) -> None:
+    """As they are written on the command line."""
+    result = run("submit", "--retry", "1", "--no-retry-on", "x", "--", "true")
+    assert (result.exit_code, "--no-retry-on: 'x' is not an exit status" in result.stderr) == (2, True)
+    result = run("submit", "--retry-backoff", "5s", "--", "true")
+    assert (result.exit_code, "--retry-backoff: says how it is tried again" in result.stderr) == (2, True)
+
+
+def test_attempts_are_shown_one_a_line(service: Any, run: Callable[..., Any]) -> None:
+    """When each began, how long it ran and how it ended."""
+    over = {"attempt": 1, "state": "evicted", "started_at_ms": 1_000, "ended_at_ms": 4_000, "how": "by signal 15"}
+    retry = {"limit": 3, "backoff_ms": 30_000, "never_on": [2]}
+    service.add("1", "running", past=[over], attempts=2, retry=retry, idle=True, labels={"a": "b"}, reserved=False)
+    text = run("show", "1").stdout
+    assert ", ran 3.0s, evicted: by signal 15\n" in text
+    assert "2: running\n" in text
+    assert "up to 3 times, after 30s and more, not after exit status 2\n" in text
+    assert "a=b" in text
+    assert "reserved" not in text
+
+
+def test_following_goes_on_with_the_next_attempt(service: Any, client: Client, answer: Any) -> None:
+    """From its first byte; the work is asked how many there are."""
+    contents = {"1": b"first\n", "2": b"second\n"}
+    work = service.add("1", "running", attempts=1)
+    asked: list[tuple[str, str, bool]] = []
+
+    def logs(request: Any) -> Any:
+        attempt, offset = request.query["attempt"], int(request.query["offset"])
+        follows = request.query.get("follow") == "true"
+        asked.append((attempt, request.query["offset"], follows))
+        if follows and attempt == "1":
+            work["attempts"] = 2
+        elif follows:
+            work["state"] = "succeeded"
+        part = contents[attempt][offset:]
+        return answer(200, raw=part, headers={"X-Offset-Next": str(offset + len(part))})
+
+    service.on("GET", "/works/1/logs", logs)
+    assert b"".join(follow.patient_log(client, "1", "stdout", 0)) == b"first\nsecond\n"
+    assert asked == [("1", "0", True), ("1", "6", False), ("2", "0", True), ("2", "7", False)]
+
+
+def test_a_reservation_is_switched_on_and_off(service: Any, run: Callable[..., Any]) -> None:
+    """With the reason."""
+    work = service.add("1", "waiting")
+    service.on("POST", "/works/1/reserve", lambda _: work)
+    assert run("reserve", "1", "--why", "the demo").stdout == "1: the next room is kept for it\n"
+    assert run("reserve", "1", "--off").stdout == "1: the next room is no longer kept for it\n"
+    assert [r.body for r in service.requests] == [{"on": True, "why": "the demo"}, {"on": False, "why": ""}]
+
+
+def test_work_names_itself_in_a_checkpoint(
+    service: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what is in its environment; from outside the key is named, and no attempt."""
+    for key in ("1", "2"):
+        service.on("POST", f"/works/{key}/checkpoint", {"ok": True})
+    monkeypatch.delenv("FAIRLEAD_KEY", raising=False)
+    assert "FAIRLEAD_KEY is not set" in run("checkpoint").stderr
+    monkeypatch.setenv("FAIRLEAD_KEY", "1")
+    monkeypatch.setenv("FAIRLEAD_ATTEMPT", "3")
+    assert run("checkpoint").exit_code == 0
+    assert run("checkpoint", "2").exit_code == 0
+    assert [(r.path, r.body) for r in service.requests] == [
+        ("/api/v1/works/1/checkpoint", {"attempt": 3}),
+        ("/api/v1/works/2/checkpoint", {}),
+    ]

@@ -1,0 +1,125 @@
+"""sim run, sim compare: options reach the simulator, and a journal becomes a workload."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.config import load_text
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, Event, Release
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.journal.codec import encode, encode_all, encode_plain
+from fairlead.journal.format import EVENT, SCHEDULE
+from fairlead.journal.store import Journal
+from fairlead.scheduler import Scheduler
+
+QUEUES = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues: [{name: a}]
+"""
+
+
+def test_what_is_wrong_with_the_options_is_said(run: Callable[..., Any], tmp_path: Path) -> None:
+    """Status 2 and a sentence."""
+    for words, says in (
+        (("--until", "soon"), "--until: 'soon' is not a duration"),
+        (("--mtbf", "1h", "--faults", "f.csv"), "give one of them"),
+        (("--since", "yesterday"), "--since: 'yesterday' is no time"),
+    ):
+        result = run("sim", "run", "--workload", "poisson", *words)
+        assert (result.exit_code, says in result.stderr) == (2, True), result.stderr
+    file = tmp_path / "q.yaml"
+    file.write_text(QUEUES)
+    result = run("sim", "compare", str(file), str(file), "--workload", "poisson")
+    assert (result.exit_code, "given twice" in result.stderr) == (2, True)
+
+
+def test_files_of_the_same_name_are_told_apart(run: Callable[..., Any], tmp_path: Path) -> None:
+    """By as much of their paths as that needs."""
+    files = []
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+        files.append(str(tmp_path / folder / "queues.yaml"))
+        Path(files[-1]).write_text(QUEUES.replace("name: a", "name: default"))
+    (tmp_path / "t.csv").write_text("time,run,resources.vcore\n0,9,1\n")
+    words = ("--workload", str(tmp_path / "t.csv"), "--nodes", "1x vcore=2", "--processes", "1", "--json")
+    result = run("sim", "compare", *files, *words)
+    assert result.exit_code == 0, result.stderr
+    assert [o["name"] for o in json.loads(result.stdout)["outcomes"]] == ["old/queues.yaml", "new/queues.yaml"]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A state directory whose journal knows one node and two works of which one waited."""
+    scheduler, folder = Scheduler(), tmp_path / "state"
+    folder.mkdir()
+    one = Resources({"vcore": 1000})
+    happened: list[tuple[int, Event]] = [
+        (0, Configure(replace(load_text(QUEUES), text=QUEUES))),
+        (0, AddNode(NodeSpec(id="n", capacity=one))),
+    ]
+    for at_s, name in ((10, "x"), (20, "y")):
+        happened.append((at_s, AddApplication(ApplicationSpec(id=name, queue="root.a", user="ann"))))
+        happened.append((at_s, AddAsks((AskSpec(application=name, key=name, resources=one),))))
+    happened += [(70, Release("x", "x", exit_code=0)), (100, Release("y", "y", exit_code=0))]
+    with Journal(folder / "journal.db") as journal:
+        for at_s, event in happened:
+            record(journal, at_s * 1000, event, scheduler)
+    return folder
+
+
+def record(journal: Journal, at_ms: int, event: Event, scheduler: Scheduler) -> None:
+    """An event and the run after it, as the runtime writes them down."""
+    journal.append(at_ms, EVENT, encode(event), encode_all(scheduler.handle(event, at_ms)))
+    journal.append(at_ms, SCHEDULE, encode_plain({"limit": None}), encode_all(scheduler.schedule(at_ms)))
+    journal.commit()
+
+
+def test_a_journal_is_a_workload(run: Callable[..., Any], state: Path) -> None:
+    """What was submitted comes again, runs as long as it did, on the recorded node and queues."""
+    result = run("sim", "run", "--workload", str(state), "--json")
+    assert result.exit_code == 0, result.stderr
+    plain = json.loads(result.stdout)
+    assert plain["totals"]["completed"] == 2
+    assert plain["figures"]["waits"]["started"]["max"] == 50
+    assert plain["figures"]["end_s"] - plain["figures"]["begin_s"] == 90
+
+
+def test_a_stretch_of_a_journal_can_be_chosen(run: Callable[..., Any], state: Path) -> None:
+    """By the time of submission."""
+    result = run("sim", "run", "--workload", str(state), "--since", "1970-01-01T00:00:15+00:00", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["totals"]["submitted"] == 1
+
+
+def test_a_folder_without_a_journal_is_said(run: Callable[..., Any], tmp_path: Path) -> None:
+    """Status 2 and a sentence."""
+    result = run("sim", "run", "--workload", str(tmp_path))
+    assert (result.exit_code, "journal.db" in result.stderr) == (2, True)
+
+
+def test_an_openb_trace_is_known_by_its_columns(run: Callable[..., Any], tmp_path: Path) -> None:
+    """It needs the file of its nodes."""
+    (tmp_path / "n.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,4000,8192,1,T4\nn2,4000,8192,0,\n")
+    (tmp_path / "t.csv").write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+        "t1,1000,1024,0,0,,LS,Succeeded,0,60,0\nt2,1000,1024,1,500,T4,BE,Succeeded,5,60,5\n"
+    )
+    decisions = tmp_path / "decisions"
+    words = ("--workload", str(tmp_path / "t.csv"), "--decisions", str(decisions))
+    result = run("sim", "run", *words, "--nodes", str(tmp_path / "n.csv"))
+    assert result.exit_code == 0, result.stderr
+    assert "1 tasks name GPU models" in result.stdout
+    assert "5000 allocated application=t2 key=t2 node=n1" in decisions.read_text()
+    result = run("sim", "run", *words)
+    assert (result.exit_code, "openb trace" in result.stderr) == (2, True)

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from fairlead.insight.apart import NoAnswer, answered_apart, ask_apart
+
+
+def test_what_the_question_changes_is_gone_with_it() -> None:
+    """Only the answer comes back."""
+    book = {"vcore": 1}
+
+    def question() -> tuple[dict[str, int], int]:
+        book["vcore"] = 2
+        return book, os.getpid()
+
+    changed, pid = answered_apart(question)
+    assert changed == {"vcore": 2}
+    assert book == {"vcore": 1}
+    assert pid != os.getpid()
+
+
+def test_questions_can_be_asked_inside_a_question() -> None:
+    """Trials are made like this; each has its own pipe."""
+    assert answered_apart(lambda: answered_apart(lambda: 20) + answered_apart(lambda: 1)) == 21
+
+
+def test_a_question_that_fails_says_how_and_where() -> None:
+    """Not only that there was no answer."""
+
+    def question() -> None:
+        raise ValueError("no such thing")
+
+    with pytest.raises(NoAnswer, match=r"ValueError: no such thing .*test_apart.py"):
+        answered_apart(question)
+
+
+def test_a_question_that_takes_too_long_is_given_up() -> None:
+    """By its own alarm."""
+    asked = ask_apart(lambda: time.sleep(30), patience_s=0.1)
+    with pytest.raises(NoAnswer, match="too long"):
+        asked.answer()
+
+
+def test_a_process_that_ends_without_an_answer_is_noticed() -> None:
+    """Whatever ended it."""
+    with pytest.raises(NoAnswer, match="without an answer"):
+        answered_apart(lambda: os._exit(3))
+
+
+def test_an_answer_may_be_large() -> None:
+    """Larger than a pipe."""
+    assert len(answered_apart(lambda: b"x" * 5_000_000)) == 5_000_000

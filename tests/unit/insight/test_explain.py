@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fairlead.config import load_text
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, DrainNode, Release
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
+from fairlead.insight.changes import What, current_spec
+from fairlead.insight.explain import Effort, explain, unblock
+from fairlead.insight.unblock import Ways, ways
+from fairlead.scheduler import Scheduler
+
+GPU = "gpu"
+
+
+def spec(*queues: dict[str, Any], rule: str = "priority", **root: Any) -> ClusterSpec:
+    tree = [{"name": "root", "submitacl": "*", "queues": list(queues)} | root]
+    return load_text(json.dumps({"partitions": [{"name": "default", "queues": tree, "preemption": {"rule": rule}}]}))
+
+
+def leaf(name: str, most: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return {"name": name} | ({"resources": {"max": most}} if most else {}) | more
+
+
+class Lab:
+    """A small cluster in which works are single asks."""
+
+    def __init__(self, file: ClusterSpec, *nodes: dict[str, int]) -> None:
+        self.scheduler = Scheduler(file)
+        for number, capacity in enumerate(nodes, 1):
+            self.scheduler.handle(AddNode(NodeSpec(id=f"node-{number}", capacity=Resources(capacity))), 0)
+
+    def submit(self, key: str, queue: str, user: str = "ann", now_ms: int = 0, **more: Any) -> None:
+        amounts = more.pop("amounts", {GPU: 1})
+        self.scheduler.handle(AddApplication(ApplicationSpec(id=key, queue=queue, user=user)), now_ms)
+        ask = AskSpec(application=key, key=key, resources=Resources(amounts), **more)
+        self.scheduler.handle(AddAsks((ask,)), now_ms)
+        self.scheduler.schedule(now_ms)
+
+    def ways(self, key: str) -> Ways:
+        return ways(self.scheduler, ("default", key, key), fork=False)
+
+    def changes(self, key: str) -> dict[str, str]:
+        return {change.dimension: change.sentence() for change in self.ways(key).changes}
+
+
+def test_a_full_queue_is_named_with_the_level_the_numbers_and_who_holds_it() -> None:
+    """The level of the tree that is full, not the leaf below it."""
+    file = spec({"name": "ml", "resources": {"max": {GPU: 2}}, "queues": [leaf("a"), leaf("b")]})
+    lab = Lab(file, {GPU: 8})
+    lab.submit("big", "root.ml.a", user="bob", amounts={GPU: 2})
+    lab.submit("late", "root.ml.b")
+    verdict = explain(lab.scheduler, "late", "late")
+    blocking = [level for level in verdict.levels if level.blocks]
+    assert [(b.queue, b.resource, b.needed, b.used, b.max) for b in blocking] == [("root.ml", GPU, 1, 2, 2)]
+    assert [(h.key, h.user, h.node) for h in verdict.holders] == [("big", "bob", "node-1")]
+    assert "big of bob (gpu 2)" in verdict.paragraph()
+
+
+def test_the_maximum_of_each_level_that_is_in_the_way_is_raised_just_enough() -> None:
+    """Both levels together where one alone would not help."""
+    file = spec({"name": "ml", "resources": {"max": {GPU: 2}}, "queues": [leaf("a", {GPU: 2}), leaf("b", {GPU: 1})]})
+    lab = Lab(file, {GPU: 8})
+    lab.submit("one", "root.ml.a", amounts={GPU: 2})
+    lab.submit("late", "root.ml.b", amounts={GPU: 2})
+    assert lab.changes("late")["queue-max"] == (
+        "runs if the maximum of root.ml.b were gpu 2 (now gpu 1) and the maximum of root.ml were gpu 4 (now gpu 2)"
+    )
+
+
+def test_who_comes_first_is_counted_in() -> None:
+    """The maximum has to be wide enough for those ahead of it, too."""
+    lab = Lab(spec(leaf("a", {GPU: 1})), {GPU: 8})
+    for key in ("runs", "first", "second"):
+        lab.submit(key, "root.a")
+    assert lab.changes("second")["queue-max"] == "runs if the maximum of root.a were gpu 3 (now gpu 1)"
+
+
+def test_the_least_priority_that_preempts() -> None:
+    """One above what runs, and whom that would stop."""
+    lab = Lab(spec(leaf("a")), {GPU: 2})
+    lab.submit("low", "root.a", priority=70, amounts={GPU: 2})
+    lab.submit("late", "root.a", priority=5)
+    change = next(c for c in lab.ways("late").changes if c.parts[0].what is What.PRIORITY)
+    assert change.sentence() == "runs if its priority were 71 (now 5; 70 is not enough); that would stop low"
+    assert change.is_smallest
+
+
+def test_room_on_one_node_and_when_it_will_be_there() -> None:
+    """The node that lacks least, what it lacks, and when time limits free enough of it."""
+    lab = Lab(spec(leaf("a")), {GPU: 4}, {GPU: 4})
+    lab.submit("one", "root.a", amounts={GPU: 4})
+    lab.submit("two", "root.a", amounts={GPU: 2}, time_limit_ms=60_000)
+    lab.submit("three", "root.a", amounts={GPU: 1})
+    lab.submit("late", "root.a", amounts={GPU: 3})
+    near = explain(lab.scheduler, "late", "late").closest[0]
+    assert (near.node, near.free, near.missing, near.frees_ms) == ("node-2", {GPU: 1}, {GPU: 2}, 60_000)
+    assert lab.changes("late")["node-room"] == "runs if gpu 3 were free on node-2 (now gpu 1)"
+    assert lab.changes("late")["smaller-request"] == "runs if it needed no more than gpu 1 (now gpu 3)"
+    assert lab.changes("late")["nodes"] == "runs if there were one more node like node-1"
+
+
+def test_the_limit_of_a_user_is_raised_just_enough() -> None:
+    """In the queue where it is."""
+    limits = [{"limit": "", "users": ["ann"], "maxresources": {GPU: 2}}]
+    lab = Lab(spec(leaf("a", limits=limits)), {GPU: 8})
+    lab.submit("one", "root.a", amounts={GPU: 2})
+    lab.submit("late", "root.a", amounts={GPU: 2})
+    assert lab.changes("late")["limit"] == "runs if the limit of user ann in root.a were gpu 4 (now gpu 2)"
+
+
+def test_one_more_application_where_a_queue_runs_as_many_as_it_may() -> None:
+    """And the end of one that runs does as well."""
+    lab = Lab(spec(leaf("a", maxapplications=1)), {GPU: 8})
+    lab.submit("one", "root.a")
+    lab.submit("late", "root.a")
+    assert lab.changes("late")["queue-applications"] == "runs if root.a might run 2 applications (now 1)"
+
+
+def test_a_change_that_would_not_help_is_not_stated() -> None:
+    """No priority makes room under a user's limit."""
+    limits = [{"limit": "", "users": ["ann"], "maxresources": {GPU: 1}}]
+    lab = Lab(spec(leaf("a", limits=limits)), {GPU: 8})
+    lab.submit("one", "root.a")
+    lab.submit("late", "root.a")
+    assert "priority" not in lab.changes("late")
+
+
+def test_two_dimensions_together_where_none_helps_alone() -> None:
+    """A full queue and full nodes, and no single work that has enough."""
+    lab = Lab(spec(leaf("a", {GPU: 2}), leaf("b"), rule="guarantee"), {GPU: 4})
+    for key, queue in (("one", "root.a"), ("two", "root.a"), ("three", "root.b"), ("four", "root.b")):
+        lab.submit(key, queue)
+    lab.submit("late", "root.a", amounts={GPU: 2})
+    assert lab.changes("late") == {
+        "queue-max+node-room": (
+            "runs if the maximum of root.a were gpu 4 (now gpu 2) and gpu 2 were free on node-1 (now nothing)"
+        )
+    }
+
+
+def test_it_starts_by_itself_when_its_victims_are_gone() -> None:
+    """Then nothing needs to change."""
+    lab = Lab(spec(leaf("a")), {GPU: 2})
+    lab.submit("low", "root.a", amounts={GPU: 2})
+    lab.submit("high", "root.a", priority=9)
+    found = lab.ways("high")
+    assert found.by_itself is not None
+    assert found.changes == ()
+    told = explain(lab.scheduler, "high", "high", changes=Effort(), fork=False).paragraph()
+    assert "starts on node-1 without any change" in told
+
+
+def test_the_effort_is_bounded_and_says_so() -> None:
+    """What was found is told; that more was not tried, too."""
+    lab = Lab(spec(leaf("a")), {GPU: 4})
+    lab.submit("one", "root.a", amounts={GPU: 4}, priority=3)
+    lab.submit("late", "root.a", amounts={GPU: 3})
+    found = ways(lab.scheduler, ("default", "late", "late"), Effort(trials=3), fork=False)
+    assert (found.is_complete, found.trials) == (False, 3)
+
+
+def test_the_position_counts_everybody_ahead_in_the_queue() -> None:
+    """By priority, then by age."""
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    lab.submit("runs", "root.a", priority=9)
+    for key, priority in (("old", 1), ("new", 1), ("high", 5)):
+        lab.submit(key, "root.a", priority=priority)
+    positions = {key: explain(lab.scheduler, key, key).position for key in ("old", "new", "high")}
+    assert positions == {"high": 1, "old": 2, "new": 3}
+
+
+def test_nodes_that_are_out_of_the_question_are_counted_by_why() -> None:
+    """A drained one is not open."""
+    lab = Lab(spec(leaf("a")), {GPU: 1}, {GPU: 1})
+    lab.scheduler.handle(DrainNode("node-2"), 0)
+    lab.submit("runs", "root.a")
+    lab.submit("late", "root.a")
+    nodes = explain(lab.scheduler, "late", "late").nodes
+    assert nodes is not None
+    assert (nodes.total, nodes.open, nodes.with_room, dict(nodes.closed)) == (2, 1, 0, {"draining": 1})
+
+
+def test_what_runs_says_why_those_that_came_earlier_wait() -> None:
+    """They need more than there is."""
+    lab = Lab(spec(leaf("a")), {GPU: 3})
+    lab.submit("first", "root.a", amounts={GPU: 2})
+    lab.submit("big", "root.a", amounts={GPU: 2}, now_ms=10)
+    lab.submit("small", "root.a", now_ms=20)
+    verdict = explain(lab.scheduler, "small", "small")
+    assert (verdict.state, verdict.node) == ("running", "node-1")
+    assert [each.key for each in verdict.passed_over] == ["big"]
+    assert "big came earlier and waits" in verdict.paragraph()
+
+
+def test_holders_that_the_asker_may_not_see_are_counted() -> None:
+    """Not named."""
+    lab = Lab(spec(leaf("a", {GPU: 1})), {GPU: 8})
+    lab.submit("secret", "root.a", user="bob")
+    lab.submit("late", "root.a")
+    verdict = explain(lab.scheduler, "late", "late", visible=lambda app: app.user == "ann")
+    assert (verdict.holders, verdict.hidden_holders) == ((), 1)
+    assert "secret" not in verdict.paragraph()
+
+
+def test_unblock_gives_plain_values_and_nothing_for_what_does_not_wait() -> None:
+    """JSON-ready."""
+    lab = Lab(spec(leaf("a", {GPU: 1})), {GPU: 8})
+    lab.submit("runs", "root.a")
+    lab.submit("late", "root.a")
+    found = unblock(lab.scheduler, "late", "late")
+    assert json.loads(json.dumps(found)) == found
+    assert {"what": "queue-max", "subject": "root.a", "now": 1, "value": 2, "resource": GPU} in found[1]["parts"]
+    assert unblock(lab.scheduler, "runs", "runs") == []
+    assert unblock(lab.scheduler, "nobody", "x") == []
+
+
+def test_trying_changes_keeps_classes_budgets_and_quotas_of_the_file() -> None:
+    """A change of a maximum is a change of nothing else."""
+    text = {
+        "partitions": [{"name": "default", "queues": [{"name": "root", "submitacl": "*", "queues": [leaf("a")]}]}],
+        "priorityclasses": [{"name": "urgent", "value": 50}],
+    }
+    scheduler = Scheduler(load_text(json.dumps(text)))
+    before = scheduler.cluster.admission.dump()
+    scheduler.handle(Configure(current_spec(scheduler)), 0)
+    assert scheduler.cluster.admission.dump() == before
+    assert current_spec(scheduler).priority_classes
+
+
+def test_a_verdict_on_nobody_is_an_error() -> None:
+    """And on what waits no longer."""
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    lab.submit("runs", "root.a")
+    lab.scheduler.handle(Release("runs", "runs"), 0)
+    with pytest.raises(KeyError):
+        explain(lab.scheduler, "runs", "runs")
+    with pytest.raises(KeyError):
+        explain(lab.scheduler, "nobody", "x")

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Release
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.insight.forecast import Expected, forecast, kind_of, shifts, waiting
+from fairlead.insight.runtimes import ENOUGH, Kind, Runtimes
+from fairlead.insight.scorecard import Scorecard
+from fairlead.scheduler import Scheduler
+
+MINUTE = 60_000
+KIND = Kind("ann", "train", "root.a")
+
+
+def lab(*limits_ms: int | None) -> Scheduler:
+    """One place; the first work runs and the others wait."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
+    s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"gpu": 1}))), 0)
+    for number, limit_ms in enumerate(limits_ms):
+        key = f"w{number}"
+        s.handle(AddApplication(ApplicationSpec(id=key, queue="root.a", user="ann", tags={"name": "train"})), 0)
+        ask = AskSpec(application=key, key=key, resources=Resources({"gpu": 1}), time_limit_ms=limit_ms)
+        s.handle(AddAsks((ask,)), 0)
+        s.schedule(0)
+    return s
+
+
+def known(run_ms: int, count: int = ENOUGH) -> Runtimes:
+    runtimes = Runtimes()
+    for _ in range(count):
+        runtimes.learn(KIND, run_ms)
+    return runtimes
+
+
+def test_who_waits_starts_when_those_ahead_have_ended() -> None:
+    """With run times that are known to the millisecond, the start is."""
+    told = forecast(lab(None, None, None), known(10 * MINUTE), draws=3)
+    first, second = (told.expected(("default", key, key)) for key in ("w1", "w2"))
+    assert (first.earliest_ms, first.median_ms, first.latest_ms) == (10 * MINUTE,) * 3
+    assert (second.median_ms, second.ahead, second.never) == (20 * MINUTE, 1, 0.0)
+
+
+def test_a_time_limit_ends_it_at_the_latest() -> None:
+    """Whatever was learned."""
+    told = forecast(lab(2 * MINUTE, None), known(10 * MINUTE), draws=3)
+    assert told.expected(("default", "w1", "w1")).latest_ms == 2 * MINUTE
+
+
+def test_what_runs_for_long_has_less_to_go() -> None:
+    """The time that it has run already counts."""
+    s = lab(None, None)
+    s.schedule(4 * MINUTE)
+    assert forecast(s, known(10 * MINUTE), draws=3).expected(("default", "w1", "w1")).median_ms == 10 * MINUTE
+
+
+def test_the_same_state_and_seed_give_the_same_forecast() -> None:
+    """And another seed another one."""
+    s, runtimes = lab(None, None, None), Runtimes()
+    first = forecast(s, runtimes, seed=1)
+    assert forecast(s, runtimes, seed=1) == first
+    assert forecast(s, runtimes, seed=1, fork=True) == first
+    assert forecast(s, runtimes, seed=2).starts != first.starts
+
+
+def test_it_says_what_it_rests_on() -> None:
+    """Without experience it says so."""
+    told = " ".join(forecast(lab(None, None), Runtimes(), draws=1).assumptions)
+    assert "no experience (1)" in told
+    assert "less than 10 minutes" in told
+    assert "user and name (1)" in " ".join(forecast(lab(None, None), known(1), draws=1).assumptions)
+
+
+def test_asking_changes_nothing() -> None:
+    """Futures are played on copies."""
+    s = lab(None, None, None)
+    before = s.dump()
+    forecast(s, known(MINUTE), draws=2)
+    assert s.dump() == before
+
+
+def test_what_can_never_start_is_never_expected() -> None:
+    """More than every node has."""
+    s = lab(None)
+    s.handle(AddApplication(ApplicationSpec(id="huge", queue="root.a")), 0)
+    s.handle(AddAsks((AskSpec(application="huge", key="huge", resources=Resources({"gpu": 9})),)), 0)
+    told = forecast(s, known(MINUTE), draws=2).expected(("default", "huge", "huge"))
+    assert (told.median_ms, told.latest_ms, told.never) == (None, None, 1.0)
+
+
+def test_whose_start_an_event_moves() -> None:
+    """The end of what runs brings everybody forward."""
+    s = lab(None, None, None)
+    moved = shifts(s, (Release("w0", "w0"),), known(10 * MINUTE), draws=3)
+    assert {(m.name[2], m.before_ms, m.after_ms) for m in moved} == {
+        ("w1", 10 * MINUTE, 0),
+        ("w2", 20 * MINUTE, 10 * MINUTE),
+    }
+
+
+def test_names_of_what_waits() -> None:
+    """In the order of arrival; kinds are by user, name and queue."""
+    s = lab(None, None, None)
+    assert [name[2] for name in waiting(s)] == ["w1", "w2"]
+    assert kind_of(s.cluster.partitions["default"].applications["w1"].asks["w1"]) == KIND
+
+
+# -- run times ----------------------------------------------------------------------------------------------------
+
+
+def test_the_most_particular_experience_counts() -> None:
+    """Down to all work there is, and then to none."""
+    runtimes = Runtimes()
+    assert runtimes.basis(KIND) == ("no experience", None)
+    others = (("bob", "x", "root.b"), ("bob", "x", "root.a"), ("ann", "x", "root.a"), ("bob", "train", "root.a"))
+    levels = ("all work", "queue", "user", "name in the queue")
+    for number, (kind, level) in enumerate(zip(others, levels, strict=True)):
+        for _ in range(ENOUGH):
+            runtimes.learn(Kind(*kind), number + 1)
+        assert runtimes.basis(KIND)[0] == level
+    for _ in range(ENOUGH):
+        runtimes.learn(KIND, 9)
+    assert runtimes.basis(KIND)[0] == "user and name"
+
+
+def test_draws_are_beyond_what_has_passed_and_within_the_limit() -> None:
+    """Whatever is known."""
+    for runtimes in (Runtimes(), known(MINUTE)):
+        chance = Random(1)
+        for elapsed in (0, 30_000, 90_000):
+            drawn = [runtimes.draw(KIND, chance, elapsed, 100_000) for _ in range(50)]
+            assert all(elapsed < total <= 100_000 for total in drawn)
+
+
+def test_what_is_drawn_has_been_seen() -> None:
+    """No mean of long and short ones."""
+    runtimes = Runtimes()
+    for run_ms in (10, 10, 10, 1000, 1000):
+        runtimes.learn(KIND, run_ms)
+    chance = Random(1)
+    assert {runtimes.draw(KIND, chance) for _ in range(50)} == {10, 1000}
+    assert {runtimes.draw(KIND, chance, elapsed_ms=10) for _ in range(50)} == {1000}
+
+
+def test_old_experience_makes_room_for_new() -> None:
+    """Only so many are kept."""
+    runtimes = known(1, 600)
+    for _ in range(512):
+        runtimes.learn(KIND, 7)
+    chance = Random(1)
+    assert {runtimes.draw(KIND, chance) for _ in range(50)} == {7}
+
+
+# -- the score ----------------------------------------------------------------------------------------------------
+
+
+def promise(number: int, wait_ms: int) -> Expected:
+    name = ("default", f"w{number}", f"w{number}")
+    return Expected(name, wait_ms, wait_ms // 2, wait_ms * 2, 0.8, 0, 0.0)
+
+
+def test_each_forecast_is_scored_once() -> None:
+    """Inside, earlier, later, or dropped."""
+    card = Scorecard()
+    for number, start_ms in enumerate((100, 40, 300)):
+        expected = promise(number, 100)
+        card.promise(0, expected)
+        card.started(expected.name, start_ms)
+        card.started(expected.name, start_ms)
+    card.promise(0, promise(9, 100))
+    card.keep_only(())
+    shown = card.as_dict()
+    assert (shown["scored"], shown["inside"], shown["early"], shown["late"], shown["dropped"]) == (3, 1, 1, 1, 1)
+    assert card.observed == pytest.approx(1 / 3)
+
+
+def test_intervals_learn_to_be_right_as_often_as_promised() -> None:
+    """Waits that are three times as long as the futures have it, and scattered."""
+    card, chance, now = Scorecard(), Random(3), 0
+    inside = []
+    for number in range(1_500):
+        wait = 100_000
+        stretch = card.stretch(now)
+        low, high = (int(wait * (f or 1)) for f in (stretch or (0.9, 1.1)))
+        name = ("default", f"w{number}", "k")
+        card.promise(now, Expected(name, now + wait, now + low, now + high, 0.8, 0, 0.0))
+        real = int(wait * 3 * chance.lognormvariate(0, 0.7))
+        card.started(name, now + real)
+        if number >= 200:
+            inside.append(low <= real <= high)
+    assert 0.75 <= sum(inside) / len(inside) <= 0.85

@@ -1,0 +1,272 @@
+"""Kept turns: an administrator's reservation for one task, the bound on waiting, and backfill past them."""
+
+from __future__ import annotations
+
+from fairlead.core.decisions import Allocated, AskRejected, Decision, ReservationSwitched
+from fairlead.core.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Cause,
+    MoveApplication,
+    Release,
+    ReserveAsk,
+    SetPriority,
+)
+from fairlead.core.reasons import HeldForReservation
+from fairlead.core.resources import Limits, Resources
+from fairlead.core.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+)
+from fairlead.scheduler import Scheduler
+
+MINUTE, HOUR = 60_000, 3_600_000
+GIB = 1 << 30
+
+
+def amount(cores: int, gib: int) -> Resources:
+    return Resources({"vcore": cores * 1000, "memory": gib * GIB})
+
+
+class Place:
+    """One queue `root.q` with its own quota, and `root.other` without."""
+
+    def __init__(self, properties: dict[str, str] | None = None, most: int | None = 4, node: int = 100) -> None:
+        limits = None if most is None else Limits({"vcore": most * 1000, "memory": 2 * most * GIB})
+        leaves = (QueueSpec(name="q", max=limits, properties=properties or {}), QueueSpec(name="other"))
+        root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
+        preemption = PreemptionSpec(rule="priority", enabled=False)
+        self.s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=preemption),)))
+        self.now = 0
+        self.s.handle(AddNode(NodeSpec(id="n", capacity=amount(node, 2 * node))), 0)
+
+    def submit(self, name: str, cores: int, priority: int = 0, queue: str = "root.q", limit: int | None = None) -> None:
+        self.s.handle(AddApplication(ApplicationSpec(id=name, queue=queue)), self.now)
+        ask = AskSpec(
+            application=name, key=name, resources=amount(cores, 2 * cores), priority=priority, time_limit_ms=limit
+        )
+        self.s.handle(AddAsks((ask,)), self.now)
+
+    def end(self, name: str) -> None:
+        self.s.handle(Release(name, name, Cause.FINISHED), self.now)
+
+    def reserve(self, name: str, on: bool = True) -> list[Decision]:
+        return self.s.handle(ReserveAsk(name, name, on, "ann", "a deadline"), self.now)
+
+    def run(self, at: int | None = None) -> list[str]:
+        """What starts by then."""
+        if at is not None:
+            self.now = at
+        decisions: list[Decision] = []
+        while more := self.s.schedule(self.now):
+            decisions += more
+        self.s.check()
+        return [d.application for d in decisions if isinstance(d, Allocated)]
+
+
+def test_the_timeline_of_a_reservation() -> None:
+    """Queue full at 10:00; B passes A; with a reservation for A nobody below does; when A runs, it is over."""
+    p = Place(most=5)
+    p.now = 9 * HOUR
+    for name, cores in (("r1", 1), ("r2", 2), ("r3", 2)):
+        p.submit(name, cores)
+    assert p.run() == ["r1", "r2", "r3"]
+    p.now = 10 * HOUR
+    for name, cores, priority in (("A", 4, 6), ("B", 1, 4), ("C", 2, 4), ("D", 1, 2)):
+        p.submit(name, cores, priority)
+    assert p.run() == []
+    p.now = 11 * HOUR
+    p.end("r1")
+    assert p.run() == ["B"]
+    p.now += 5 * MINUTE
+    assert p.reserve("A")[-1] == ReservationSwitched("A", "A", True, "ann", "a deadline")
+    assert p.run() == []
+    p.now += 5 * MINUTE
+    p.end("r2")
+    assert p.run() == []
+    p.now += 5 * MINUTE
+    p.end("r3")
+    assert p.run() == ["A"]
+    p.now += 5 * MINUTE
+    p.end("B")
+    assert p.run() == ["D"]
+
+
+def test_a_small_task_passes_a_large_one() -> None:
+    """Default backfill: A (8) was created before B (4); both wait at 1 free; at 4 free B runs."""
+    p = Place(most=8)
+    p.submit("r1", 4)
+    p.submit("r2", 3)
+    p.submit("r3", 1)
+    p.run()
+    p.submit("A", 8)
+    p.submit("B", 4)
+    p.end("r3")
+    assert p.run(10 * HOUR) == []
+    p.end("r2")
+    assert p.run(11 * HOUR) == ["B"]
+
+
+def test_the_same_and_higher_priorities_are_not_held_back() -> None:
+    """A reservation holds back what is below it, in its own queue only."""
+    p = Place(most=4)
+    p.submit("r", 1)
+    p.run()
+    p.submit("A", 4, 5)
+    p.reserve("A")
+    p.submit("below", 1, 4)
+    p.submit("same", 1, 5)
+    p.submit("above", 1, 6)
+    p.submit("else", 1, 0, queue="root.other")
+    assert sorted(p.run()) == ["above", "else", "same"]
+    why = p.s.why("below", "below")
+    assert why == HeldForReservation("root.q", "A/A", 5, 0, "ann", "a deadline")
+
+
+def test_a_reservation_ends_when_it_is_switched_off_or_its_ask_is_gone() -> None:
+    """What was held back runs then."""
+    for end in ("off", "withdrawn", "moved", "raised"):
+        p = Place(most=4)
+        p.submit("r", 2)
+        p.run()
+        p.submit("A", 4, 5)
+        p.reserve("A")
+        p.submit("below", 1, 4)
+        assert p.run() == []
+        if end == "off":
+            assert p.reserve("A", on=False)[-1] == ReservationSwitched("A", "A", False, "ann", "a deadline")
+        elif end == "withdrawn":
+            p.end("A")
+        elif end == "moved":
+            p.s.handle(MoveApplication("A", "root.other"), 0)
+        else:
+            p.s.handle(SetPriority("below", "below", 5), 0)
+        assert "below" in p.run(), end
+
+
+def test_an_order_that_makes_no_sense_is_refused() -> None:
+    """Of unknown, running and idle work; twice; and switching off what is not on."""
+    p = Place()
+    p.submit("r", 1)
+    p.run()
+    p.submit("w", 9)
+    p.s.handle(AddApplication(ApplicationSpec(id="i", queue="root.q")), 0)
+    p.s.handle(AddAsks((AskSpec(application="i", key="i", resources=amount(1, 1), idle=True),)), 0)
+    orders = [
+        (ReserveAsk("x", "x", True), "nothing waits under x/x"),
+        (ReserveAsk("r", "r", True), "nothing waits under r/r"),
+        (ReserveAsk("i", "i", True), "i/i is idle work"),
+        (ReserveAsk("w", "w", False), "w/w has no reservation"),
+        (ReserveAsk("w", "w", True), ""),
+        (ReserveAsk("w", "w", True), "w/w has a reservation already"),
+    ]
+    for order, said in orders:
+        [decision] = p.s.handle(order, 0)
+        assert isinstance(decision, AskRejected) is bool(said)
+        assert not isinstance(decision, AskRejected) or decision.reason.sentence().startswith(said)
+
+
+def test_who_waited_long_enough_gets_a_reservation_by_itself() -> None:
+    """The oldest first, one at a time; small work of the same priority does not pass it any longer."""
+    p = Place({"wait.max": "2h"}, most=4)
+    p.submit("r", 2)
+    p.run()
+    p.submit("A", 4)
+    p.now = MINUTE
+    p.submit("B", 3)
+    p.now = HOUR
+    p.submit("small", 1)
+    assert p.run() == ["small"]
+    assert p.s.next_wakeup_ms() is not None
+    p.run(2 * HOUR)
+    p.submit("late", 1)
+    assert p.run(2 * HOUR + 2 * MINUTE) == []
+    assert isinstance(p.s.why("late", "late"), HeldForReservation)
+    assert [a.key for a, _ in p.s.cluster.partitions["default"].reserving.every()] == ["A"]
+    p.end("r")
+    assert p.run(3 * HOUR) == []
+    p.end("small")
+    assert p.run() == ["A"]
+    p.end("A")
+    assert p.run(4 * HOUR) == ["B", "late"]
+
+
+def test_what_can_never_run_gets_no_reservation() -> None:
+    """It would hold its queue back for ever; when a node that is large enough comes, it gets one."""
+    p = Place({"wait.max": "1m"}, most=None, node=4)
+    p.submit("r", 2)
+    p.run()
+    p.submit("huge", 8)
+    p.submit("late", 2)
+    assert p.run(HOUR) == ["late"]
+    p.s.handle(AddNode(NodeSpec(id="large", capacity=amount(7, 16), schedulable=True)), HOUR)
+    p.run()
+    assert not p.s.cluster.partitions["default"].reserving.of
+    p.s.handle(AddNode(NodeSpec(id="larger", capacity=amount(8, 16))), HOUR)
+    p.submit("x", 1)
+    assert "huge" in p.run()
+
+
+def test_other_queues_do_not_fill_the_node_for_ever() -> None:
+    """For who waited too long the room of one node gathers; what others leave free of it they may use."""
+    p = Place({"wait.max": "1m"}, most=None, node=4)
+    for name in ("a", "b", "c", "d"):
+        p.submit(name, 1, queue="root.other")
+    p.run()
+    p.submit("A", 3)
+    p.run(2 * MINUTE)
+    for name in ("e", "f", "g"):
+        p.submit(name, 1, queue="root.other")
+    for ended, starts in (("a", []), ("b", []), ("c", ["A"]), ("d", ["e"])):
+        p.end(ended)
+        assert p.run() == starts
+    assert p.s.why("f", "f") is not None
+
+
+def test_easy_backfill_lets_pass_what_ends_in_time() -> None:
+    """And what leaves enough for the reserved one; nothing that has no limit and is in its way."""
+    p = Place({"backfill": "easy"}, most=6)
+    p.submit("r", 4, limit=HOUR)
+    p.run()
+    p.submit("A", 5, 5)
+    p.reserve("A")
+    assert p.s.expected_start_ms("A", "A") == HOUR
+    p.submit("endless", 2)
+    p.submit("long", 2, limit=HOUR + 1)
+    p.submit("short", 1, limit=HOUR)
+    p.submit("beside", 1)
+    assert p.run() == ["short", "beside"]
+    assert p.s.expected_start_ms("A", "A") == HOUR
+    p.end("r")
+    p.end("short")
+    assert p.run(HOUR) == ["A"]
+
+
+def test_without_limits_the_start_is_unknown_and_nothing_passes() -> None:
+    """Nobody knows when work without a time limit ends."""
+    p = Place({"backfill": "easy"}, most=4)
+    p.submit("r", 3)
+    p.run()
+    p.submit("A", 4, 5)
+    p.reserve("A")
+    p.submit("short", 1, limit=1)
+    assert p.run() == []
+    assert p.s.expected_start_ms("A", "A") is None
+    assert p.s.expected_start_ms("r", "r") is None
+
+
+def test_a_free_queue_lets_nothing_pass() -> None:
+    """Without `backfill: easy` what is held back waits, however short."""
+    p = Place(most=4)
+    p.submit("r", 3, limit=HOUR)
+    p.run()
+    p.submit("A", 4, 5)
+    p.reserve("A")
+    p.submit("short", 1, limit=1)
+    assert p.run() == []

@@ -1,0 +1,148 @@
+"""Why, what if and when over HTTP, asked of a running service."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def full(served: Any) -> Any:
+    """The queue root.small is full, and one more waits there: the keys of both."""
+    runs = served.submit(
+        "sleep", "60", queue="root.small", resources={"vcore": 1000}, who="alice", time_limit_ms=90_000
+    )
+    served.wait(runs, "running")
+    waits = served.submit("sleep", "60", queue="root.small", resources={"vcore": 1000}, who="bob")
+    yield runs, waits
+    for key in (waits, runs):
+        served.call("POST", f"/api/v1/works/{key}/cancel", {})
+    served.wait(runs)
+
+
+def test_why_has_the_numbers_of_every_level_and_who_holds_what_is_short(served: Any, full: Any) -> None:
+    """An administrator sees the holder by name."""
+    runs, waits = full
+    verdict = served.call("GET", f"/api/v1/works/{waits}/why").json["verdict"]
+    blocking = [level for level in verdict["levels"] if level["blocks"]]
+    assert [(b["queue"], b["resource"], b["needed"], b["used"], b["max"]) for b in blocking] == [
+        ("root.small", "vcore", 1000, 1000, 1000)
+    ]
+    assert [h["key"] for h in verdict["holders"]] == [runs]
+    assert verdict["position"] == 1
+    assert verdict["changes"] is None, "they were not asked for"
+
+
+def test_why_with_changes_says_what_would_start_it(served: Any, full: Any) -> None:
+    """The queue's maximum, the end of what runs, and another queue."""
+    runs, waits = full
+    verdict = served.call("GET", f"/api/v1/works/{waits}/why?changes=true").json["verdict"]
+    by_dimension = {change["dimension"]: change for change in verdict["changes"]}
+    assert by_dimension["queue-max"]["parts"][0] | {"who": ""} == {
+        "what": "queue-max",
+        "subject": "root.small",
+        "resource": "vcore",
+        "now": 1000,
+        "value": 2000,
+        "who": "",
+    }
+    assert by_dimension["cancel"]["parts"][0]["subject"] == f"{runs}/{runs}"
+    assert by_dimension["queue"]["parts"][0]["subject"] in ("root.batch", "root.default")
+
+
+def test_why_names_nobody_whom_the_asker_may_not_see(served: Any, full: Any) -> None:
+    """Bob learns that somebody holds it, not who."""
+    runs, waits = full
+    verdict = served.call("GET", f"/api/v1/works/{waits}/why?changes=true", who="bob").json["verdict"]
+    assert (verdict["holders"], verdict["hidden_holders"]) == ([], 1)
+    assert "cancel" not in [change["dimension"] for change in verdict["changes"]]
+    assert f"{runs} of alice" not in verdict["paragraph"]
+    assert served.call("GET", f"/api/v1/works/{runs}/why", who="bob").status == 404
+
+
+def test_whatif_of_a_cancellation_starts_who_waits_and_changes_nothing(served: Any, full: Any) -> None:
+    """What is asked does not happen."""
+    runs, waits = full
+    answer = served.call("POST", "/api/v1/whatif", {"cancel": [runs]}).json
+    assert [work["key"] for work in answer["starts"]["works"]] == [waits]
+    assert [work["key"] for work in answer["ends"]["works"]] == [runs]
+    assert (served.show(runs)["state"], served.show(waits)["state"]) == ("running", "waiting")
+
+
+def test_whatif_of_a_submission_says_where_it_starts_or_why_it_waits(served: Any, full: Any) -> None:
+    """In a queue with room it starts, in a full one it does not."""
+    del full
+    draft = {"command": ["true"], "queue": "root.batch", "resources": {"vcore": 1000}}
+    assert served.call("POST", "/api/v1/whatif", {"submit": draft}).json["starts"]["count"] == 1
+    answer = served.call("POST", "/api/v1/whatif", {"submit": draft | {"queue": "root.small"}}).json
+    assert answer["starts"]["count"] == 0
+    assert [each["reason"]["code"] for each in answer["waits"]] == ["queue-full"]
+
+
+def test_whatif_hides_others_and_refuses_what_is_not_the_askers(served: Any, full: Any) -> None:
+    """Bob sees that somebody would end, not who; the nodes and others' work are not his to suppose about."""
+    runs, waits = full
+    answer = served.call("POST", "/api/v1/whatif", {"priority": {"key": waits, "priority": 9}}, who="bob").json
+    assert answer["starts"]["count"] + answer["starts"]["hidden"] >= 0
+    assert all(work["key"] != runs for part in ("evicted", "ends") for work in answer[part]["works"])
+    assert served.call("POST", "/api/v1/whatif", {"cancel": [runs]}, who="bob").status == 404
+    node = served.call("GET", "/api/v1/nodes").json["nodes"][0]["id"]
+    assert served.call("POST", "/api/v1/whatif", {"drain": [node]}, who="bob").status == 403
+
+
+def test_whatif_needs_exactly_one_change(served: Any) -> None:
+    """None and two are refused with the list of what there is."""
+    for body in ({}, {"cancel": ["1"], "drain": ["x"]}):
+        answer = served.call("POST", "/api/v1/whatif", body)
+        assert answer.status == 422
+        assert "exactly one of submit, cancel" in answer.error["message"]
+
+
+def test_whatif_of_a_queue_file_and_of_more_nodes(served: Any, full: Any) -> None:
+    """A wider maximum starts what waits; one more node like this one joins."""
+    _, waits = full
+    text = served.call("GET", "/api/v1/config").json["text"].replace("max: {vcore: 1}", "max: {vcore: 2}")
+    answer = served.call("POST", "/api/v1/whatif", {"config": text}).json
+    assert [work["key"] for work in answer["starts"]["works"]] == [waits]
+    share = next(share for share in answer["shares"] if share["queue"] == "root.small")
+    assert (share["before"]["vcore"], share["after"]["vcore"]) == (1000, 2000)
+    node = served.call("GET", "/api/v1/nodes").json["nodes"][0]["id"]
+    more = served.call("POST", "/api/v1/whatif", {"add_nodes": {"like": node, "count": 2}})
+    assert more.status == 200, more.body
+    assert served.call("POST", "/api/v1/whatif", {"drain": ["nowhere"]}).status == 404
+
+
+def test_when_is_an_interval_within_the_time_limit_of_what_runs(served: Any, full: Any) -> None:
+    """What runs has a limit: by then the one that waits has started."""
+    _, waits = full
+    answer = served.call("GET", f"/api/v1/works/{waits}/forecast").json
+    now = time.time_ns() // 1_000_000
+    assert now - 5_000 < answer["earliest_ms"] <= answer["median_ms"] <= answer["latest_ms"] <= now + 91_000
+    assert (answer["ahead"], answer["never"]) == (0, 0.0)
+    assert answer["assumptions"]
+
+
+def test_when_of_what_runs_is_refused(served: Any, full: Any) -> None:
+    """It has started already."""
+    runs, _ = full
+    assert served.call("GET", f"/api/v1/works/{runs}/forecast").status == 409
+
+
+def test_the_service_scores_its_own_forecasts(served: Any) -> None:
+    """A forecast is made for what waits, and scored when it starts."""
+    import asyncio
+
+    before = served.call("GET", "/api/v1/forecasts/score").json
+    runs = served.submit("sleep", "60", queue="root.small", resources={"vcore": 1000}, time_limit_ms=90_000)
+    served.wait(runs, "running")
+    waits = served.submit("true", queue="root.small", resources={"vcore": 1000})
+    asyncio.run(served.desk.forecaster.look(served.desk))
+    assert served.call("GET", "/api/v1/forecasts/score").json["open"] == before["open"] + 1
+    served.call("POST", f"/api/v1/works/{runs}/cancel", {})
+    served.wait(waits)
+    after = served.call("GET", "/api/v1/forecasts/score").json
+    assert (after["scored"], after["early"]) == (before["scored"] + 1, before["early"] + 1)

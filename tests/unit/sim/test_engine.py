@@ -1,0 +1,271 @@
+"""The engine: what happens to tasks in virtual time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from fairlead.config import load_text
+from fairlead.core.decisions import Allocated
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
+from fairlead.scheduler import Scheduler
+from fairlead.sim.columns import Columns, End, Fate
+from fairlead.sim.engine import Engine, Refused, Settings
+from fairlead.sim.faults import BACK, LOST, Fault
+from fairlead.sim.jobs import Job, OutOfOrder, Task
+from fairlead.sim.lines import decision_line
+
+QUEUES = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues: [{name: a}, {name: b}]
+"""
+BY_PRIORITY = QUEUES.replace(
+    "    queues:\n      - name: root", "    preemption: {rule: priority}\n    queues:\n      - name: root"
+)
+
+
+def node(name: str = "n", cores: int = 1) -> NodeSpec:
+    return NodeSpec(id=name, capacity=Resources({"vcore": cores * 1000}))
+
+
+def job(name: str, at_s: int = 0, runs_s: int = 10, cores: int = 1, count: int = 1, **more: Any) -> Job:
+    """A job of equal tasks of one core, unless said otherwise."""
+    gang, queue, exit_code = more.pop("gang", False), more.pop("queue", "root.a"), more.pop("exit_code", 0)
+    patience = more.pop("patience_ms", 0)
+    keys = [name] if count == 1 else [f"{name}-{i}" for i in range(count)]
+    asks = [AskSpec(application=name, key=k, resources=Resources({"vcore": cores * 1000}), **more) for k in keys]
+    application = ApplicationSpec(id=name, queue=queue, user="ann", placeholder_timeout_ms=patience)
+    return Job(at_s * 1000, application, tuple(Task(a, runs_s * 1000, exit_code) for a in asks), gang)
+
+
+def simulated(*jobs: Job, nodes: Iterable[NodeSpec] = (), queues: str = QUEUES, **options: Any) -> Engine:
+    """A finished simulation."""
+    until_ms, faults = options.pop("until_ms", None), options.pop("faults", ())
+    engine = Engine(load_text(queues), nodes or [node()], jobs, faults, Settings(**options))
+    engine.run(until_ms)
+    engine.scheduler.check()
+    return engine
+
+
+def runs(columns: Columns) -> list[tuple[str, str, float, float, str]]:
+    """Task, node, begin, end (seconds) and how each run ended, in order of start."""
+    return [
+        (
+            columns.names[columns.run_task[i]],
+            columns.nodes.values[columns.run_node[i]],
+            columns.run_start_ms[i] / 1000,
+            columns.run_end_ms[i] / 1000,
+            End(columns.run_how[i]).name,
+        )
+        for i in range(len(columns.run_task))
+    ]
+
+
+def fates(columns: Columns) -> dict[str, Fate]:
+    return {columns.names[i]: Fate(columns.fate[i]) for i in range(len(columns))}
+
+
+def test_a_task_waits_until_the_one_before_has_ended() -> None:
+    """What ends at a moment makes room at that moment."""
+    columns = simulated(job("one"), job("two", at_s=4)).columns
+    assert runs(columns) == [("one", "n", 0, 10, "FINISHED"), ("two", "n", 10, 20, "FINISHED")]
+    assert list(columns.start_ms) == [0, 10_000]
+    assert (columns.begin_ms, columns.end_ms) == (0, 20_000)
+
+
+def test_the_engine_decides_what_plain_calls_decide() -> None:
+    """The same events at the same times, by hand."""
+    lines = io.StringIO()
+    engine = simulated(job("one", runs_s=10), job("two", at_s=4, runs_s=5), lines=lines)
+    hand, told = Scheduler(), io.StringIO()
+
+    def say(at_ms: int, decisions: Any) -> None:
+        told.writelines(decision_line(at_ms, d) + "\n" for d in decisions)
+
+    size = Resources({"vcore": 1000})
+    say(0, hand.handle(Configure(load_text(QUEUES)), 0))
+    say(0, hand.handle(AddNode(node()), 0))
+    for at_ms, name in ((0, "one"), (4000, "two")):
+        say(at_ms, hand.handle(AddApplication(ApplicationSpec(id=name, queue="root.a", user="ann")), at_ms))
+        say(at_ms, hand.handle(AddAsks((AskSpec(application=name, key=name, resources=size),)), at_ms))
+        say(at_ms, hand.schedule(at_ms))
+    say(10_000, hand.handle(Release("one", "one", Cause.FINISHED, exit_code=0), 10_000))
+    say(10_000, hand.schedule(10_000))
+    say(15_000, hand.handle(Release("two", "two", Cause.FINISHED, exit_code=0), 15_000))
+    say(15_000, hand.schedule(15_000))
+    assert lines.getvalue() == told.getvalue()
+    assert engine.decisions == len(told.getvalue().splitlines())
+
+
+def test_tasks_of_one_application_may_come_one_by_one() -> None:
+    """A job whose application is known adds asks to it."""
+    first = job("app")
+    second = Job(
+        3000,
+        first.application,
+        (Task(AskSpec(application="app", key="more", resources=Resources({"vcore": 1000})), 5000),),
+    )
+    engine = simulated(first, second)
+    assert runs(engine.columns)[1] == ("app/more", "n", 10, 15, "FINISHED")
+    assert engine.ended == engine.tasks == 2
+
+
+def test_an_application_that_has_completed_is_submitted_again() -> None:
+    """Its id may come back later."""
+    engine = simulated(job("app"), job("app", at_s=500))
+    assert [r[2] for r in runs(engine.columns)] == [0, 500]
+
+
+def test_what_fits_nowhere_is_still_waiting_at_the_end() -> None:
+    """It is counted, and the reason can be asked."""
+    engine = simulated(job("huge", cores=5), job("one"))
+    assert fates(engine.columns) == {"huge": Fate.WAITING, "one": Fate.COMPLETED}
+    reason = engine.why(("huge", "huge"))
+    assert reason is not None
+    assert reason.code == "too-big-for-every-node"
+
+
+def test_until_stops_in_the_middle() -> None:
+    """Running and waiting ones are counted as such, jobs that were not due are not submitted."""
+    engine = simulated(job("one"), job("two", 1), job("later", 20), until_ms=9000)
+    assert fates(engine.columns) == {"one": Fate.RUNNING, "two": Fate.WAITING}
+    assert engine.columns.end_ms == 9000
+
+
+def test_a_refused_job_is_counted_with_its_reason() -> None:
+    """No such queue; the others go on."""
+    engine = simulated(job("lost", queue="root.nowhere", count=2), job("one"))
+    assert fates(engine.columns)["lost/lost-0"] is Fate.REFUSED
+    assert (sum(engine.refused.values()), engine.ended) == (2, 3)
+    assert list(engine.refused) == ["failed to place application ...: application rejected: no placement rule matched"]
+
+
+def test_time_never_goes_back() -> None:
+    """A workload out of order is an error that names the job."""
+    with pytest.raises(OutOfOrder, match="job early comes at 3000 ms, after one at 5000 ms"):
+        simulated(job("late", 5), job("early", 3))
+
+
+def test_a_node_that_is_refused_stops_it() -> None:
+    """Two of one name."""
+    with pytest.raises(Refused, match="already exists"):
+        simulated(job("one"), nodes=[node(), node()])
+
+
+# -- stopped and lost ----------------------------------------------------------------------------------------------
+
+
+def test_evicted_work_comes_back_and_starts_over() -> None:
+    """Preempted by priority: the time it ran is lost, its second run is whole."""
+    engine = simulated(job("low", runs_s=100), job("high", at_s=50, priority=5), queues=BY_PRIORITY)
+    assert runs(engine.columns) == [
+        ("low", "n", 0, 50, "EVICTED"),
+        ("high", "n", 50, 60, "FINISHED"),
+        ("low", "n", 60, 160, "FINISHED"),
+    ]
+    assert engine.evictions == 1
+
+
+def test_work_is_given_up_if_nobody_submits_it_again() -> None:
+    """`resubmit` off, and no retries."""
+    engine = simulated(job("low", runs_s=100), job("high", at_s=50, priority=5), queues=BY_PRIORITY, resubmit=False)
+    assert fates(engine.columns) == {"low": Fate.GIVEN_UP, "high": Fate.COMPLETED}
+
+
+def test_stopping_takes_the_grace_that_the_work_has() -> None:
+    """What preempts it starts only then."""
+    engine = simulated(job("low", runs_s=100, grace_ms=7000), job("high", at_s=50, priority=5), queues=BY_PRIORITY)
+    assert [r[:4] for r in runs(engine.columns)][:2] == [("low", "n", 0, 57), ("high", "n", 57, 67)]
+
+
+def test_work_that_ends_within_its_grace_has_completed() -> None:
+    """Nothing of it is lost."""
+    engine = simulated(job("low", runs_s=53, grace_ms=7000), job("high", at_s=50, priority=5), queues=BY_PRIORITY)
+    assert [r[3:] for r in runs(engine.columns)] == [(53, "FINISHED"), (63, "FINISHED")]
+
+
+def test_a_lost_node_takes_its_work_and_brings_back_room() -> None:
+    """The work waits until the node is back, and starts over."""
+    faults = [Fault(4000, "n", LOST), Fault(9000, "n", BACK)]
+    engine = simulated(job("one"), faults=faults)
+    assert runs(engine.columns) == [("one", "n", 0, 4, "LOST"), ("one", "n", 9, 19, "FINISHED")]
+    assert [(at, sign) for at, _, _, sign in engine.columns.capacity] == [(0, 1), (4000, -1), (9000, 1)]
+    assert engine.losses == 1
+
+
+def test_faults_without_end_do_not_keep_it_going() -> None:
+    """When all work is through, it is over."""
+    endless = (Fault(i * 3000, "m", LOST if i % 2 else BACK) for i in range(1, 10**9))
+    engine = simulated(job("one", cores=2), nodes=[node("n", 2), node("m")], faults=endless)
+    assert engine.columns.end_ms == 10_000
+
+
+def test_retries_are_the_schedulers_own() -> None:
+    """Work that fails is tried as often as it may be, and counted once."""
+    engine = simulated(job("flaky", exit_code=1, retry=RetrySpec(limit=2)))
+    assert [r[2:] for r in runs(engine.columns)] == [(0, 10, "FAILED"), (10, 20, "FAILED"), (20, 30, "FAILED")]
+    assert (engine.tasks, engine.ended, fates(engine.columns)) == (1, 1, {"flaky": Fate.COMPLETED})
+
+
+def test_a_time_limit_cuts_work_off() -> None:
+    """At its declared limit."""
+    engine = simulated(job("long", runs_s=100, time_limit_ms=30_000))
+    assert runs(engine.columns) == [("long", "n", 0, 30, "CUT_OFF")]
+
+
+# -- gangs ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_gang_starts_together() -> None:
+    """Only when there is room for all of it, though there was room for one before."""
+    nodes = [node("n"), node("m")]
+    engine = simulated(job("one", runs_s=20), job("team", at_s=5, count=2, gang=True), nodes=nodes)
+    started = {name: begin for name, _, begin, _, _ in runs(engine.columns)}
+    assert started == {"one": 0, "team/team-0": 20, "team/team-1": 20}
+    assert all(fate is Fate.COMPLETED for fate in fates(engine.columns).values())
+
+
+def test_a_gang_whose_patience_ends_goes_on_one_by_one() -> None:
+    """The default style is soft."""
+    nodes = [node("n"), node("m")]
+    engine = simulated(job("one", runs_s=200), job("team", at_s=5, count=2, gang=True, patience_ms=60_000), nodes=nodes)
+    started = {name: begin for name, _, begin, _, _ in runs(engine.columns)}
+    assert 65 <= started["team/team-0"] < 200
+    assert engine.ended == 3
+
+
+def test_a_gang_that_loses_a_node_while_it_gathers_starts_later() -> None:
+    """The placeholder that was lost is asked for again."""
+    nodes = [node("n"), node("m")]
+    faults = [Fault(10_000, "n", LOST), Fault(30_000, "n", BACK)]
+    engine = simulated(job("one", runs_s=20), job("team", at_s=5, count=2, gang=True), nodes=nodes, faults=faults)
+    assert engine.ended == 3
+    assert {begin for name, _, begin, _, _ in runs(engine.columns) if name.startswith("team")} == {30}
+
+
+# -- determinism ---------------------------------------------------------------------------------------------------
+
+
+def test_the_same_input_gives_the_same_decisions() -> None:
+    """Byte for byte, and each started task is told once."""
+    jobs = [job(f"j{i}", at_s=i // 3, runs_s=1 + i * 7 % 13, count=1 + i % 3, priority=i % 4) for i in range(60)]
+    first, second = (simulated(*jobs, nodes=[node("n", 2), node("m", 3)], queues=BY_PRIORITY) for _ in range(2))
+    assert first.digest == second.digest
+    assert first.ended == first.tasks == sum(1 + i % 3 for i in range(60))
+
+
+def test_decisions_are_written_as_lines() -> None:
+    """Each one, in order."""
+    lines = io.StringIO()
+    engine = simulated(job("one"), lines=lines)
+    assert len(lines.getvalue().splitlines()) == engine.decisions
+    assert decision_line(0, Allocated("one", "one", "n")) in lines.getvalue()

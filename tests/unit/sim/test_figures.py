@@ -1,0 +1,190 @@
+"""Figures of small cases, worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.config import load_text
+from fairlead.core.resources import Items
+from fairlead.sim.columns import Columns, End, Fate
+from fairlead.sim.courses import Grid
+from fairlead.sim.figures import courses_of, fair_shares, figures_of, jain, wait_curve
+
+QUEUES = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - {name: a, resources: {guaranteed: {vcore: 2}}}
+          - {name: b}
+"""
+ONE, TWO = (("vcore", 1000),), (("vcore", 2000),)
+
+
+class Story:
+    """Columns filled by hand: a node of 4 cores from 0 s to `end_s`."""
+
+    def __init__(self, end_s: int = 100) -> None:
+        self.columns = Columns()
+        self.columns.end_ms = end_s * 1000
+        self.columns.capacity.append((0, "n", (("vcore", 4000),), 1))
+
+    def task(
+        self,
+        name: str,
+        came_s: int,
+        runs: list[tuple[int, int | None, End]],
+        items: Items = ONE,
+        queue: str = "root.a",
+        user: str = "ann",
+        priority: int = 0,
+    ) -> Story:
+        """A task with its runs (begin, end, how)."""
+        columns = self.columns
+        run_ms = (runs[-1][1] - runs[-1][0]) * 1000 if runs and runs[-1][1] is not None else 0
+        row = columns.add_task(name, queue, user, items, priority, came_s * 1000, run_ms)
+        for begin, end, how in runs:
+            run = columns.add_run(row, "n", begin * 1000)
+            if end is not None:
+                columns.end_run(run, end * 1000, how)
+                columns.fate[row] = Fate.COMPLETED if how is End.FINISHED else Fate.WAITING
+                if how is End.FINISHED:
+                    columns.done_ms[row] = end * 1000
+        return self
+
+    def figures(self) -> dict:  # type: ignore[type-arg]
+        """What is measured."""
+        return figures_of(self.columns, load_text(QUEUES))
+
+
+def done(begin: int, end: int) -> list[tuple[int, int | None, End]]:
+    return [(begin, end, End.FINISHED)]
+
+
+def test_waits_and_slowdown() -> None:
+    """From submission to the first start; from submission to the end over the run time, short ones as ten seconds."""
+    story = Story().task("one", 0, done(0, 50)).task("two", 10, done(40, 70)).task("blink", 20, done(30, 31))
+    figures = story.figures()
+    assert figures["waits"]["started"] == {"count": 3, "mean": 13.333, "p50": 10, "p95": 30, "p99": 30, "max": 30}
+    # 50/50, 60/30, 11/10.
+    assert figures["slowdown"]["mean"] == pytest.approx((1 + 2 + 1.1) / 3, abs=1e-3)
+    assert figures["tasks"]["completed"] == figures["tasks"]["submitted"] == 3
+
+
+def test_what_never_started_is_counted_and_given_no_wait() -> None:
+    """It has waited since it came."""
+    figures = Story().task("one", 0, done(0, 10)).task("never", 30, []).figures()
+    assert figures["waits"] == {
+        "started": {"count": 1, "mean": 0, "p50": 0, "p95": 0, "p99": 0, "max": 0},
+        "not_started": 1,
+        "longest_unstarted": 70,
+    }
+
+
+def test_use_is_weighted_by_time() -> None:
+    """Two cores of four for half of the time is a quarter; up to the last submission it is a half."""
+    story = Story().task("one", 0, done(0, 50), TWO).task("late", 50, [])
+    use = story.figures()["use"]["vcore"]
+    assert (use["mean"], use["peak"], use["capacity"], use["lost"]) == (0.25, 0.5, 4000, 0)
+    assert use["while_coming"] == pytest.approx(0.5, abs=0.01)
+
+
+def test_use_counts_what_nodes_offered_at_the_time() -> None:
+    """A node that is lost for half of the time offers half."""
+    story = Story().task("one", 0, done(0, 50), TWO)
+    story.columns.capacity += [(50_000, "n", (("vcore", 4000),), -1)]
+    assert story.figures()["use"]["vcore"]["mean"] == 0.5
+
+
+def test_stopped_work_is_counted_with_what_it_lost() -> None:
+    """Evicted after twenty seconds, done the second time."""
+    runs = [(0, 20, End.EVICTED), (30, 60, End.FINISHED)]
+    figures = Story().task("one", 0, runs, TWO).figures()
+    assert figures["stops"]["evicted"] == figures["stops"]["tasks_evicted"] == 1
+    assert figures["stops"]["lost_run_s"] == figures["stops"]["evicted_run_s"] == 20
+    assert figures["use"]["vcore"]["mean"] == pytest.approx(0.25)
+    assert figures["use"]["vcore"]["lost"] == pytest.approx(0.1)
+
+
+def test_waits_by_queue_user_priority_and_size() -> None:
+    """Each group has its own."""
+    story = Story().task("a", 0, done(10, 20), user="ann", priority=1)
+    story.task("b", 0, done(30, 40), (("vcore", 4000),), queue="root.b", user="bob", priority=5)
+    by = story.figures()["waits_by"]
+    assert {name: g["started"]["mean"] for name, g in by["queue"].items()} == {"root.a": 10, "root.b": 30}
+    assert {name: g["started"]["mean"] for name, g in by["user"].items()} == {"ann": 10, "bob": 30}
+    assert list(by["priority"]) == ["5", "1"]
+    assert {name: g["tasks"] for name, g in by["size"].items()} == {"medium": 1, "large": 1}
+
+
+def test_a_guarantee_is_met_when_what_is_wanted_up_to_it_runs() -> None:
+    """Two cores guaranteed and wanted: one for half of the time, two for the other half."""
+    story = Story().task("x", 0, done(0, 100)).task("y", 0, done(50, 100))
+    queue = story.figures()["fairness"]["queues"]["root.a"]
+    assert (queue["met"], queue["short"]) == (0.5, 0.25)
+    assert (queue["share"], queue["wanted"]) == (0.375, 0.5)
+    assert "met" not in Story().task("z", 0, done(0, 1), queue="root.b").figures()["fairness"]["queues"]["root.b"]
+
+
+def test_jains_index_over_users() -> None:
+    """Both want all of it: equal shares give 1, all for one gives a half; one alone has nothing to be fair to."""
+    whole = (("vcore", 4000),)
+    equal = Story().task("x", 0, done(0, 100), TWO).task("y", 0, done(0, 100), TWO, user="bob")
+    assert equal.figures()["fairness"]["jain"] == 1
+    unfair = Story().task("x", 0, done(0, 100), whole).task("y", 0, [], whole, user="bob")
+    assert unfair.figures()["fairness"]["jain"] == 0.5
+    assert Story().task("x", 0, done(0, 10)).figures()["fairness"]["jain"] is None
+
+
+def test_fair_shares_give_nobody_more_than_he_wants() -> None:
+    """What one leaves over is divided among the others, by weight."""
+    assert fair_shares([0.1, 1.0, 1.0], [1, 1, 1], 1.0) == pytest.approx([0.1, 0.45, 0.45])
+    assert fair_shares([1.0, 1.0], [3, 1], 1.0) == pytest.approx([0.75, 0.25])
+    assert fair_shares([0.2, 0.0], [1, 1], 1.0) == pytest.approx([0.2, 0.0])
+
+
+def test_jain() -> None:
+    """Between 1/n and 1."""
+    assert jain([2, 2, 2]) == 1
+    assert jain([1, 0, 0, 0]) == 0.25
+
+
+def test_the_curve_of_waits_ends_below_one_when_something_never_started() -> None:
+    """Parts of all that were accepted."""
+    story = Story().task("one", 0, done(0, 10)).task("two", 0, done(20, 30)).task("never", 0, [])
+    assert wait_curve(story.columns) == [(0.0, pytest.approx(1 / 3, abs=1e-5)), (20.0, pytest.approx(2 / 3, abs=1e-5))]
+
+
+def test_courses_show_who_waited_and_ran_when() -> None:
+    """In four stretches of 25 seconds."""
+    courses = courses_of(Story().task("one", 0, done(50, 100), TWO).columns, 4)
+    assert courses["at_s"] == [12.5, 37.5, 62.5, 87.5]
+    assert courses["waiting"] == [1, 1, 0, 0]
+    assert courses["running"] == [0, 0, 1, 1]
+    assert courses["use"]["vcore"] == [0, 0, 0.5, 0.5]
+    assert courses["shares"] == {"root.a": [0, 0, 0.5, 0.5]}
+
+
+def test_nothing_at_all_is_measured_without_an_error() -> None:
+    """An empty workload."""
+    figures = Story(0).figures()
+    assert (figures["waits"]["started"], figures["slowdown"], figures["use"]) == (None, None, {})
+
+
+spans = st.lists(st.tuples(st.integers(0, 999), st.integers(1, 500), st.integers(0, 50)), max_size=30)
+
+
+@given(spans, st.integers(1, 40))
+def test_the_mean_of_a_course_is_exact(found: list[tuple[int, int, int]], stretches: int) -> None:
+    """However few stretches there are: the integral is that of the spans."""
+    begin = np.array([b for b, _, _ in found], dtype=np.int64)
+    until = np.array([min(b + n, 1000) for b, n, _ in found], dtype=np.int64)
+    weight = np.array([w for _, _, w in found], dtype=float)
+    grid = Grid(0, 1000, stretches)
+    area = float((grid.mean(begin, until, weight) * grid.width_ms).sum())
+    assert area == pytest.approx(float(((until - begin) * weight).sum()), abs=1e-6)

@@ -1,0 +1,289 @@
+"""Running and comparing queue files: texts, files, status, Ctrl-C."""
+
+from __future__ import annotations
+
+import csv
+import html.parser
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.sim.fleet import TrialFailed, run_trials
+from fairlead.sim.simulate import Files, bars_of, compare, run
+from fairlead.sim.sources import Source, SourceError
+from fairlead.sim.trials import Trial
+from fairlead.sim.verdicts import in_words, span
+
+QUEUES = """
+partitions:
+  - name: default
+    preemption: {enabled: false}
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - {name: a, resources: {guaranteed: {vcore: 1}}}
+          - {name: b, properties: {priority.offset: "0"}}
+"""
+TASKS = "time,run,resources.vcore,queue,user\n0,100,1,root.a,ann\n1,10,1,root.b,bob\n2,10,1,root.a,ann\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Three tasks for one core, and two queue files: b goes ahead of a in the second."""
+    (tmp_path / "tasks.csv").write_text(TASKS)
+    (tmp_path / "one.yaml").write_text(QUEUES)
+    (tmp_path / "two.yaml").write_text(QUEUES.replace('"0"', '"10"'))
+    return tmp_path
+
+
+def trial(place: Path, name: str = "one", **options: Any) -> Trial:
+    source = Source(
+        workload=str(place / "tasks.csv"), nodes=options.pop("nodes", "1x vcore=1"), **options.pop("source", {})
+    )
+    return Trial(name=name, queues=str(place / f"{name}.yaml"), source=source, **options)
+
+
+def ran(*trials: Trial, **options: Any) -> tuple[int, str, str]:
+    """Status, output, error output; of `run` with one trial, else of `compare` in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    if len(trials) == 1:
+        status = run(trials[0], out, err, **options)
+    else:
+        status = compare(trials, out, err, processes=options.pop("processes", 1), **options)
+    return status, out.getvalue(), err.getvalue()
+
+
+def test_a_run_reports_totals_that_add_up(place: Path) -> None:
+    """For people and for programs."""
+    status, text, err = ran(trial(place))
+    assert (status, err) == (0, "")
+    assert "submitted 3 = waiting 0 + running 0 + completed 3 + refused 0 + given up 0\n" in text
+    assert "waiting times of 3 that started: mean 69 s" in text
+    plain = json.loads(ran(trial(place), as_json=True)[1])
+    assert plain["totals"]["completed"] == 3
+    assert plain["adds_up"] is True
+    assert re.fullmatch("[0-9a-f]{64}", plain["digest"])
+
+
+def test_a_comparison_shows_both_and_says_who_gains(place: Path) -> None:
+    """The task of queue b comes earlier with the second file, that of a later."""
+    status, text, err = ran(trial(place), trial(place, "two"))
+    assert (status, err) == (0, "")
+    assert "one" in text.splitlines()[1]
+    plain = json.loads(ran(trial(place), trial(place, "two"), as_json=True)[1])
+    means = [o["figures"]["waits_by"]["queue"]["root.b"]["started"]["mean"] for o in plain["outcomes"]]
+    assert means == [109, 99]
+    assert "With two, root.b gains most: its mean wait goes from 109 s to 99 s." in plain["in_words"]
+    assert plain["in_words"] == [line for line in text.splitlines() if line in plain["in_words"]]
+
+
+def test_several_processes_give_the_same(place: Path) -> None:
+    """And the order of the files is kept."""
+    trials = [trial(place), trial(place, "two")]
+
+    def lasting(outcomes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{k: v for k, v in o.items() if k != "cpu_s"} for o in outcomes]
+
+    assert json.dumps(lasting(run_trials(trials, 2))) == json.dumps(lasting(run_trials(trials, 1)))
+
+
+def test_what_is_wrong_with_one_trial_is_said(place: Path) -> None:
+    """Whether it runs here or in a process of its own."""
+    (place / "two.yaml").write_text("partitions: [{name: default}]\n")
+    with pytest.raises(ValueError, match="two.yaml"):
+        run_trials([trial(place), trial(place, "two")])
+    with pytest.raises(TrialFailed, match="two: .*two.yaml"):
+        run_trials([trial(place), trial(place, "two")], 2)
+    status, out, err = ran(trial(place, "two"))
+    assert (status, out) == (2, "")
+    assert err.startswith("cannot simulate: ")
+
+
+class Page(html.parser.HTMLParser):
+    """What a page refers to, and whether its elements close."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.refers: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.refers += [f"{tag} {n}={v}" for n, v in attrs if n in ("src", "href", "data", "action", "srcset")]
+        if tag not in ("meta", "br", "img"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        del tag, attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_report_is_one_whole_page_without_the_network(place: Path) -> None:
+    """Every element closes, nothing is referred to, the words and figures are in it."""
+    path = place / "report.html"
+    assert ran(trial(place), trial(place, "two"), files=Files(report=str(path)))[0] == 0
+    text = path.read_text()
+    page = Page(text)
+    assert (page.open, page.refers) == ([], [])
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", text)
+    for word in ("In short", "Waiting times", "Utilisation", "Shares by queue", "Nodes", "root.b gains most"):
+        assert word in text
+    assert text.count("<svg") >= 8
+
+
+def test_the_report_is_the_same_each_time(place: Path) -> None:
+    """Byte for byte, also under another hash seed."""
+    pages = set()
+    code = (
+        "import sys; from fairlead.sim.simulate import *; from fairlead.sim.sources import Source;"
+        "p = sys.argv[1]; s = Source(workload='tenants', nodes='5', lasts='3h');"
+        "run(Trial(name='x', source=s, mtbf_ms=7200000), report=p)"
+    )
+    for seed in ("0", "4711"):
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        path = place / f"{seed}.html"
+        subprocess.run([sys.executable, "-c", code, str(path)], env=environment, capture_output=True, check=True)
+        pages.add(path.read_bytes())
+    assert len(pages) == 1
+
+
+def test_names_from_outside_are_escaped(place: Path) -> None:
+    """A queue file called like a tag does no harm."""
+    path = place / "report.html"
+    odd = Trial(name="<b>&'\"", queues=str(place / "one.yaml"), source=trial(place).source)
+    assert ran(odd, report=str(path))[0] == 0
+    assert "<b>" not in path.read_text()
+    assert Page(path.read_text()).open == []
+
+
+def test_the_csv_file_has_a_column_for_each_queue_file(place: Path) -> None:
+    """Plain numbers."""
+    path = place / "figures.csv"
+    ran(trial(place), trial(place, "two"), files=Files(csv=str(path)))
+    rows = list(csv.reader(path.read_text().splitlines()))
+    assert rows[0] == ["group", "figure", "one", "two"]
+    assert ["waiting time by queue", "root.b mean", "109.0", "99.0"] in rows
+
+
+def test_pictures_are_written(place: Path) -> None:
+    """As PNG files."""
+    pytest.importorskip("matplotlib")
+    folder = place / "pictures"
+    assert ran(trial(place), images=str(folder))[0] == 0
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "nodes.png",
+        "shares.png",
+        "tasks.png",
+        "utilisation.png",
+        "waits.png",
+    ]
+    assert (folder / "waits.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_pictures_without_matplotlib_are_a_sentence(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That says how to get it."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    status, _, err = ran(trial(place), images=str(place / "pictures"))
+    assert status == 2
+    assert "install fairlead[sim]" in err
+
+
+def test_ctrl_c_reports_what_there_is(place: Path) -> None:
+    """Marked as partial, with its status."""
+    script = (
+        "import sys; from fairlead.sim.simulate import *; from fairlead.sim.sources import Source;"
+        "s = Source(workload='poisson', nodes='20', tasks=2000000);"
+        "sys.exit(run(Trial(name='x', source=s), as_json=True))"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=40)
+    assert process.returncode == 130
+    plain = json.loads(out)
+    assert plain["interrupted"]
+    assert plain["adds_up"]
+    assert 0 < plain["totals"]["submitted"] < 2_000_000
+
+
+def test_progress_is_shown_where_it_is_wanted(place: Path) -> None:
+    """On the error output; not when that is no terminal."""
+    assert "tasks came or ended" in ran(trial(place), progress=True)[2]
+    assert ran(trial(place))[2] == ""
+
+
+def test_faults_come_from_a_file_or_from_a_seed(place: Path) -> None:
+    """Both reach the engine; an unknown node is an error."""
+    (place / "faults.csv").write_text("time,node,what\n5,node-00000,lost\n8,node-00000,back\n")
+    plain = json.loads(ran(trial(place, faults=str(place / "faults.csv")), as_json=True)[1])
+    assert plain["figures"]["stops"]["lost_with_node"] == 1
+    drawn = json.loads(ran(trial(place, mtbf_ms=30_000, mttr_ms=1000), as_json=True)[1])
+    assert drawn["figures"]["stops"]["lost_with_node"] >= 1
+    (place / "faults.csv").write_text("time,node,what\n5,x,lost\n")
+    assert "there is no node x" in ran(trial(place, faults=str(place / "faults.csv")))[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"workload": "nothing.csv"}, "No such file"),
+        ({"workload": "nothing"}, "there is no such file; give a file (.swf, .csv"),
+        ({"workload": "poisson", "nodes": "0"}, "must be 1 to 1,000,000"),
+        ({"workload": "poisson", "lasts": "soon"}, "--lasts 'soon' must be a time"),
+        ({"workload": "tasks.csv", "load": 0.5}, "--load is for made-up workloads"),
+        ({"workload": "tasks.csv"}, "names no nodes: say --nodes"),
+        ({"workload": "."}, "journals cannot be read here"),
+    ],
+)
+def test_a_workload_that_cannot_be_had_is_a_sentence(
+    place: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], says: str
+) -> None:
+    """With what to do."""
+    monkeypatch.chdir(place)
+    with pytest.raises((SourceError, OSError)) as e:
+        Source(**options).open()
+    assert says in str(e.value)
+
+
+def test_bad_rows_are_left_out_and_said(place: Path) -> None:
+    """When that is wanted."""
+    (place / "tasks.csv").write_text(TASKS + "x,1,1,root.a,ann\n")
+    assert "tasks.csv:5: column time: 'x'" in ran(trial(place))[2]
+    status, text, _ = ran(trial(place, source={"skip_bad": True}))
+    assert status == 0
+    assert "bad rows left out: 1; the first: " in text
+
+
+def test_equal_outcomes_make_no_difference(place: Path) -> None:
+    """And one alone has nothing to be compared with."""
+    (place / "two.yaml").write_text(QUEUES)
+    outcomes = run_trials([trial(place), trial(place, "two")])
+    assert in_words(outcomes) == ["two makes no difference worth mentioning against one."]
+    assert in_words(outcomes[:1]) == []
+
+
+def test_texts() -> None:
+    """Times in the unit that suits them, and courses as bars."""
+    assert [span(s) for s in (0, 0.25, 42, 90, 600, 7200, 200_000)] == [
+        "0 s",
+        "0.2 s",
+        "42 s",
+        "90 s",
+        "10 min",
+        "2.0 h",
+        "2.3 d",
+    ]
+    assert bars_of([0.0, 0.5, 1.0, 0.001], 4) == " ▄█▁"

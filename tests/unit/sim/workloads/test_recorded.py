@@ -1,0 +1,98 @@
+"""A recorded past as a workload."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from fairlead.config import load_text
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Event, Release, UpdateNode
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
+from fairlead.scheduler import Scheduler
+from fairlead.sim.engine import Engine
+from fairlead.sim.workloads.recorded import Moment, recorded
+
+QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]\n"
+
+
+class Past:
+    """A scheduler whose moments are kept, as a journal keeps them."""
+
+    def __init__(self, cores: int = 1) -> None:
+        self.scheduler = Scheduler()
+        self.moments: list[Moment] = []
+        self.say(0, Configure(replace(load_text(QUEUES), text=QUEUES)))
+        self.say(0, AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 1000 * cores}))))
+
+    def say(self, at_s: int, event: Event) -> Past:
+        """An event, and a scheduling run after it."""
+        at_ms = at_s * 1000
+        self.moments.append((at_ms, event, tuple(self.scheduler.handle(event, at_ms))))
+        self.moments.append((at_ms, None, tuple(self.scheduler.schedule(at_ms))))
+        return self
+
+    def come(self, at_s: int, name: str, user: str = "ann", **more: Any) -> Past:
+        """An application with one ask."""
+        self.say(at_s, AddApplication(ApplicationSpec(id=name, queue="root.a", user=user)))
+        return self.say(
+            at_s, AddAsks((AskSpec(application=name, key=name, resources=Resources({"vcore": 1000}), **more),))
+        )
+
+    def end(self, at_s: int, key: str, cause: Cause = Cause.FINISHED, exit_code: int = 0) -> Past:
+        """An end."""
+        return self.say(at_s, Release(key.split("#")[0], key, cause, exit_code=exit_code))
+
+    def jobs(self, **options: Any) -> list[tuple[int, str, int]]:
+        """When what comes, and how long it runs (seconds)."""
+        return [
+            (j.at_ms // 1000, j.application.id, t.run_ms // 1000)
+            for j in recorded(self.moments, "past", **options).jobs
+            for t in j.tasks
+        ]
+
+
+def test_run_times_are_the_real_ones() -> None:
+    """From the start to the end, however long it waited before."""
+    past = Past().come(0, "one").come(5, "two").end(20, "one").end(50, "two")
+    assert past.jobs() == [(0, "one", 20), (5, "two", 30)]
+
+
+def test_the_same_queue_file_gives_the_same_past() -> None:
+    """Replayed with the recorded queues and nodes, everything starts and ends when it did."""
+    past = Past(2).come(0, "one").come(1, "two").come(2, "three").end(20, "two").end(30, "one").end(70, "three")
+    workload = recorded(past.moments, "past")
+    engine = Engine(load_text(workload.queues), workload.nodes, workload.jobs)
+    engine.run()
+    assert list(engine.columns.start_ms) == [0, 1000, 20_000]
+    assert list(engine.columns.done_ms) == [30_000, 20_000, 70_000]
+
+
+def test_what_still_runs_ends_with_the_record_and_what_never_ran_gets_the_median() -> None:
+    """Both are said."""
+    past = Past().come(0, "one").end(10, "one").come(20, "two", "bob").come(30, "three").come(90, "four", "eve")
+    workload = recorded(past.moments, "past")
+    assert past.jobs() == [(0, "one", 10), (20, "two", 70), (30, "three", 10), (90, "four", 10)]
+    assert "1 tasks still ran" in workload.notes[0]
+    assert "2 tasks never ran" in workload.notes[1]
+
+
+def test_further_attempts_are_not_tasks_of_their_own() -> None:
+    """The run time is that of the last one, and how it ended."""
+    past = Past().come(0, "one", retry=RetrySpec(limit=1))
+    past.end(10, "one", exit_code=1).end(40, "one#2")
+    assert past.jobs() == [(0, "one", 30)]
+
+
+def test_a_stretch_of_time_can_be_chosen() -> None:
+    """By submission; what is known from before is used."""
+    past = Past().come(0, "one").end(5, "one").come(10, "two").end(15, "two").come(20, "three").end(25, "three")
+    assert past.jobs(from_ms=10_000, until_ms=20_000) == [(10, "two", 5)]
+
+
+def test_nodes_are_those_of_the_record_or_given() -> None:
+    """With their last capacity."""
+    past = Past().say(1, UpdateNode("n", Resources({"vcore": 8000})))
+    assert [n.capacity["vcore"] for n in recorded(past.moments, "past").nodes] == [8000]
+    other = NodeSpec(id="m", capacity=Resources({"vcore": 1}))
+    assert recorded(past.moments, "past", nodes=[other]).nodes == (other,)
