@@ -49,7 +49,16 @@ from fairlead.scheduler import Scheduler
 LEAVES = ("root.a.x", "root.a.y", "root.b.z", "root.c")
 STEPS_OF_ONE = 200
 SHAPES = [{"vcore": 1}, {"vcore": 2}, {"vcore": 1, "memory": 2}, {"vcore": 3}]
-DISRUPTIVE = (Configure, DrainNode, UndrainNode, RemoveNode, MoveApplication, SetPriority, ReserveAsk, RemoveApplication)
+DISRUPTIVE = (
+    Configure,
+    DrainNode,
+    UndrainNode,
+    RemoveNode,
+    MoveApplication,
+    SetPriority,
+    ReserveAsk,
+    RemoveApplication,
+)
 
 
 def world(chance: random.Random) -> ClusterSpec:
@@ -232,7 +241,9 @@ class Mix:
             for app in leaf.applications.values():
                 for ask in app.asks.values():
                     found[app.id, ask.key] = [
-                        (h.app.id, h.key) for h in own if ask.pending and not ask.spec.idle and ask.priority < h.priority
+                        (h.app.id, h.key)
+                        for h in own
+                        if ask.pending and not ask.spec.idle and ask.priority < h.priority
                     ]
         return found
 

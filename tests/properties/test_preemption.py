@@ -194,9 +194,7 @@ class Course:
             self.nothing_in_vain(decision)
         elif isinstance(decision, Reserved):
             self.nominated[f"{decision.application}/{decision.key}"] = decision.node
-        elif isinstance(decision, Unreserved):
-            self.nominated.pop(f"{decision.application}/{decision.key}", None)
-        elif isinstance(decision, Allocated | Released):
+        elif isinstance(decision, Unreserved | Allocated | Released):
             self.nominated.pop(f"{decision.application}/{decision.key}", None)
 
     def nothing_in_vain(self, order: Evict) -> None:

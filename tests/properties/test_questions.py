@@ -14,11 +14,11 @@ import pytest
 from properties.course import Course
 from properties.worlds import LEAVES, WORLDS, world
 
-from fairlead.core.copying import copied
 from fairlead.core.decisions import Allocated, Decision, Evict
 from fairlead.core.events import Event, Release
 from fairlead.core.specs import ApplicationSpec, AskSpec
 from fairlead.insight.changes import events_of
+from fairlead.insight.copying import copied
 from fairlead.insight.trial import Name
 from fairlead.insight.unblock import ways
 from fairlead.insight.whatif import (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairlead.cli import forecasts
 from fairlead.cli.app import JsonOption, Status, command, group
 from fairlead.cli.failures import wrong_usage
 from fairlead.cli.values import parse_duration
@@ -66,7 +67,7 @@ FaultsOption = Annotated[
 MtbfOption = Annotated[
     str, typer.Option("--mtbf", metavar="TIME", help="Lose nodes at random: mean time between failures of each.")
 ]
-MttrOption = Annotated[str, typer.Option("--mttr", metavar="TIME", help="Mean time until a lost node is back.")]
+MttrOption = Annotated[str, typer.Option("--mttr", metavar="TIME", help="Mean time until a lost node is back (1h).")]
 UntilOption = Annotated[
     str, typer.Option("--until", metavar="TIME", help="Stop so long after the first job (seconds, or 12h, 7d).")
 ]
@@ -110,6 +111,7 @@ def register(app: typer.Typer) -> None:
         fairlead sim compare a.yaml b.yaml --workload .fairlead --since 2026-05-01
         """,
     )(sim_compare)
+    command(sim, "forecast", examples=forecasts.EXAMPLES)(forecasts.sim_forecast)
     app.add_typer(sim)
 
 
@@ -125,7 +127,7 @@ def sim_run(
     before: BeforeOption = "",
     faults: FaultsOption = "",
     mtbf: MtbfOption = "",
-    mttr: MttrOption = "1h",
+    mttr: MttrOption = "",
     until: UntilOption = "",
     skip_bad: SkipOption = False,
     no_resubmit: KeepOption = False,
@@ -158,7 +160,7 @@ def sim_compare(
     before: BeforeOption = "",
     faults: FaultsOption = "",
     mtbf: MtbfOption = "",
-    mttr: MttrOption = "1h",
+    mttr: MttrOption = "",
     until: UntilOption = "",
     skip_bad: SkipOption = False,
     no_resubmit: KeepOption = False,
@@ -229,13 +231,15 @@ def _trial(
 
     if faults and mtbf:
         raise wrong_usage("--faults and --mtbf: give one of them")
+    if mttr and not mtbf:
+        raise wrong_usage("--mttr goes with --mtbf: say how often nodes are lost, too")
     return Trial(
         name=name,
         queues=queues,
         source=source,
         faults=faults,
         mtbf_ms=parse_duration(mtbf, "--mtbf") if mtbf else None,
-        mttr_ms=parse_duration(mttr, "--mttr"),
+        mttr_ms=parse_duration(mttr or "1h", "--mttr"),
         until_ms=parse_duration(until, "--until") if until else None,
         resubmit=not no_resubmit,
     )

@@ -195,8 +195,9 @@ def _each(found: Findings, entries: tuple[Placed[S], ...], problem_of: Callable[
     for entry in entries:
         name = entry.spec.name
         problem = problem_of(entry.spec)
+        unread = found.report_unread(f"{entry.path}.resources", Stage.SYNTAX, -1)
         told = any(p.path == entry.path for p in found.problems)
-        if problem is not None and not told:
+        if problem is not None and not told and not (unread and problem[0] == "resources"):
             at, message = problem
             found.add(f"{entry.path}.{at}" if at else entry.path, message, stage=Stage.SYNTAX)
         if name in seen:

@@ -9,7 +9,7 @@ from fairlead.config.decode import Findings, child_path
 from fairlead.config.problems import Stage
 from fairlead.config.tree import PlacedQueue, go_map
 from fairlead.core.names import ACL_GROUP, ACL_USER, QUEUE_NAME, QUEUE_NAME_RULE
-from fairlead.core.properties import KNOWN, unreadable
+from fairlead.core.properties import KNOWN, RESOURCE_GROUP, unreadable
 from fairlead.core.quantities import format_amounts, format_quantity
 from fairlead.core.resources import UNLIMITED, Limits
 from fairlead.core.specs import QueueSpec
@@ -80,6 +80,13 @@ def check_properties(found: Findings, queue: PlacedQueue) -> None:
             found.warn(
                 child_path(path, rule.key),
                 f"{rule.key} needs {rule.allowed}, not '{properties[rule.key][:60]}'; the default counts instead",
+            )
+        rule = KNOWN[RESOURCE_GROUP]
+        if rule.read(properties.get(RESOURCE_GROUP, "")) and (not queue.children and not queue.spec.parent):
+            found.warn(
+                child_path(path, RESOURCE_GROUP),
+                f"{RESOURCE_GROUP} means something on a parent only: idle work borrows among the leaves below it; "
+                f"write it at the parent of {queue.full_name}",
             )
         for key in properties:
             if key not in KNOWN:

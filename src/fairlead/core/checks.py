@@ -55,6 +55,18 @@ def check_partition(partition: Partition) -> None:
         assert ask.pending, f"{ask} holds space but does not wait"
         assert ask.held_on is not None, f"{ask} is in the list of holds without a node"
         assert ask in ask.held_on.held, f"{ask} holds space that {ask.held_on} does not know of"
+    check_kept(partition)
+
+
+def check_kept(partition: Partition) -> None:
+    """Assert that what queues and limits keep for nominated asks is what these need, and nothing else."""
+    memory = partition.disruption
+    want: dict[object, Book] = {}
+    for ask in partition.holds:
+        assert memory.keeps(ask)[:1] == (ask.app.queue,), f"{ask} holds space, and its queue does not keep room for it"
+        for place in memory.keeps(ask):
+            add_to(want.setdefault(place, {}), ask.items)
+    assert {k: pruned(v) for k, v in memory.kept.items()} == {k: pruned(v) for k, v in want.items() if pruned(v)}
 
 
 def check_limits(partition: Partition) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
     from fairlead.core.resources import Book, Items
-    from fairlead.core.trackers import Allowance, Ceiling
+    from fairlead.core.trackers import Ceiling
 
 RESERVATION_MS = 60 * 60_000
 """A reserved node that its ask has had no use for since then (its queue or user is full) is given up."""

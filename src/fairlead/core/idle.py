@@ -124,16 +124,16 @@ def start(ask: Ask) -> None:
 def uncount(partition: Partition) -> None:
     """The file is about to change, and with it, maybe, who is whose group: idle work leaves the books of the queues."""
     for ask in partition.idle.every():
-        _count(partition, ask, -1)
+        _count(ask, -1)
 
 
 def recount(partition: Partition) -> None:
     """The file has changed: idle work counts where it belongs by now."""
     for ask in partition.idle.every():
-        _count(partition, ask, 1)
+        _count(ask, 1)
 
 
-def _count(partition: Partition, ask: Ask, sign: int) -> None:
+def _count(ask: Ask, sign: int) -> None:
     queue = payer(ask)
     for above in queue.lineage:
         for name, amount in ask.items:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core import claims, gangs, lives
-from fairlead.core.idle import payer
 from fairlead.core.events import Cause
+from fairlead.core.idle import payer
 from fairlead.core.lifecycle import LIVE
 from fairlead.core.resources import Book, add_to, take_from
 

@@ -108,7 +108,7 @@ class Node:
         """Replace what the node says about itself (its table has to know: `NodeTable.describe`)."""
         self.spec = replace(self.spec, attributes=attributes, taints=taints)
         self.attributes = attributes
-        self.labels = {**attributes, HOSTNAME: self.id}
+        self.labels = {HOSTNAME: self.id, **attributes}
         self.keeps_away = any(keeps_away(taint) for taint in taints)
 
     def set_capacity(self, capacity: Resources) -> None:

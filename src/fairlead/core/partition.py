@@ -110,10 +110,6 @@ class Partition:
 
     # -- asks -----------------------------------------------------------------------------------------------------
 
-    def shape(self, ask: Ask) -> Shape:
-        """The shape of an ask; one object for all equal ones."""
-        return shaping.shape_of(self, ask)
-
     def demand_for(self, app: Application, shape: Shape, task_group: str) -> Demand:
         """The demand that asks of this shape and task group wait with: one for all to whom the same limits apply."""
         allowance = app.allowance
@@ -140,7 +136,7 @@ class Partition:
         """`ask` waits from now on: in its application's line, in the books of its queues, in their priorities."""
         app = ask.app
         queue = app.queue
-        shape = self.shape(ask)
+        shape = shaping.shape_of(self, ask)
         shape.pending += 1
         ask.shape = shape
         self.ask_version += 1

@@ -7,32 +7,15 @@ Decides what can be said when something waits or is refused. Never builds log te
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar
 
+from fairlead.core.preemption_reasons import LimitPromised as LimitPromised
+from fairlead.core.preemption_reasons import NeverPreempts as NeverPreempts
+from fairlead.core.preemption_reasons import PreemptionDoesNotHelp as PreemptionDoesNotHelp
 from fairlead.core.quantities import format_amounts
+from fairlead.core.reason import Reason as Reason
 from fairlead.core.suitability import filters_in_words
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why not (yet)."""
-
-    code: ClassVar[str] = "unknown"
-
-    def sentence(self) -> str:
-        """One plain sentence with the numbers."""
-        raise NotImplementedError
-
-    def as_dict(self) -> dict[str, Any]:
-        """`{"code": …, "sentence": …, <fields>}`, ready for JSON."""
-        shown: dict[str, Any] = {"code": self.code, "sentence": self.sentence()}
-        for f in fields(self):
-            value = getattr(self, f.name)
-            shown[f.name] = (
-                dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
-            )
-        return shown
 
 
 def _only(amounts: Mapping[str, int], names: list[str]) -> str:
@@ -165,58 +148,6 @@ class QueuePromised(Reason):
             f"needs {format_amounts(dict(self.needed))}; what queue {self.queue} has left of its maximum, "
             f"{format_amounts(dict(self.free))}, is promised to {', '.join(self.promised_to)}"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class LimitPromised(Reason):
-    """A user or group has room under its limit, but that is promised to asks for which others were told to stop."""
-
-    code: ClassVar[str] = "limit-promised"
-    kind: str
-    name: str
-    queue: str
-    needed: Mapping[str, int]
-    free: Mapping[str, int]
-    promised_to: tuple[str, ...]
-    """`application/key` of each ask for which space is held."""
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return (
-            f"needs {format_amounts(dict(self.needed))}; what {self.kind} {self.name} has left of the limit in "
-            f"{self.queue}, {format_amounts(dict(self.free))}, is promised to {', '.join(self.promised_to)}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class NeverPreempts(Reason):
-    """It goes ahead of lower priorities but nobody is stopped for it."""
-
-    code: ClassVar[str] = "never-preempts"
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return "it may not cause other work to stop; it starts when there is room"
-
-
-@dataclass(frozen=True, slots=True)
-class PreemptionDoesNotHelp(Reason):
-    """There is no work that may be stopped and whose going would make it fit."""
-
-    code: ClassVar[str] = "preemption-does-not-help"
-    priority: int
-    below: int
-    """How much running work stands below it, as far as it may look for victims."""
-    spared: int
-    """How much of that may not be stopped now: it has not run for long, or it was stopped for the same ask before."""
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        if not self.below:
-            return f"no running work that it may stop stands below its priority {self.priority}"
-        spared = f", {self.spared} of which are spared for now" if self.spared else ""
-        works = "1 work stands" if self.below == 1 else f"{self.below} works stand"
-        return f"{works} below its priority {self.priority}{spared}; stopping them would not make it fit on any node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,8 +301,7 @@ class AttemptHeldBack(Reason):
 
 @dataclass(frozen=True, slots=True)
 class HeldForReservation(Reason):
-    """Another ask has a reservation in its queue (for idle work: in its resource group), and it waits until that runs.
-    """
+    """Another ask has a reservation in its queue (idle work: in its resource group), and it waits until that runs."""
 
     code: ClassVar[str] = "held-for-reservation"
     queue: str

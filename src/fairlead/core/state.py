@@ -23,182 +23,20 @@ from fairlead.core.properties import QueueProperties
 from fairlead.core.queues import Queue, QueueState
 from fairlead.core.reconfigure import recount_priorities
 from fairlead.core.retries import Retries
+from fairlead.core.shaping import shape_of
+from fairlead.core.state_lists import (
+    APP_STATE,
+    ASK_STATE,
+    GROUP_STATE,
+    NODE_BOOKS,
+    PARTITION_STATE,
+    QUEUE_BOOKS,
+    QUEUE_STATE,
+)
 from fairlead.core.task_groups import TaskGroup
 from fairlead.core.timers import Timer
 
 VERSION = 1
-
-# For each class: attributes written as they are, and those that are made again (or written in a form of their own).
-ASK_STATE = (
-    "priority",
-    "seq",
-    "created_ms",
-    "pending",
-    "allocated_ms",
-    "preempt_triggered",
-    "preempt_checked_ms",
-    "attempted",
-    "scale_up_reported",
-    "stood_in_ms",
-    "checkpoint_ms",
-)
-ASK_OTHER = frozenset(
-    {
-        "app",
-        "spec",
-        "key",
-        "items",
-        "shape",
-        "in_line",
-        "node",
-        "evict_cause",
-        "held_on",
-        "victims",
-        "reserved_on",
-        "replaces",
-        "bound_for",
-        "watches",
-    }
-)
-APP_STATE = (
-    "seq",
-    "submitted_ms",
-    "start_ms",
-    "finished_ms",
-    "message",
-    "timer_epoch",
-    "backoff_until_ms",
-    "unschedulable",
-    "placeholder_timeout_ms",
-    "placeholder_due_ms",
-    "closing",
-    "reserve_due_ms",
-    "attempt_timer_ms",
-    "limit_group",
-    "tracked",
-)
-APP_OTHER = frozenset(
-    {
-        "id",
-        "spec",
-        "queue",
-        "state",
-        "state_log",
-        "rejected",
-        "asks",
-        "consumed",
-        "batches",
-        "by_key",
-        "pending",
-        "pending_count",
-        "allocated",
-        "placeholders",
-        "allocations",
-        "allowance",
-        "placeholder_count",
-        "groups",
-        "swapping",
-        "priority",
-        "order_key",
-        "entry",
-        "park_stamp",
-        "touched",
-    }
-)
-GROUP_STATE = ("name", "count", "replaced", "timed_out")
-QUEUE_STATE = ("seq", "is_leaf", "managed", "max_applications", "admin_acl", "submit_acl", "running", "quota_due_ms")
-QUEUE_BOOKS = ("max", "guaranteed", "allocated", "pending", "preempting")
-QUEUE_OTHER = frozenset(
-    {
-        "name",
-        "parent",
-        "path",
-        "state",
-        "children",
-        "applications",
-        "_lineage",
-        "properties",
-        "template",
-        "allocating_accepted",
-        "priority_counts",
-        "raw_priority",
-        "reported",
-        "demands",
-        "gates",
-        "open_demands",
-        "waiting",
-        "heap",
-        "changed_children",
-        "changed_apps",
-        "entry",
-        "touched",
-        "asleep",
-        "share_terms",
-    }
-)
-NODE_BOOKS = ("total", "allocated", "occupied")
-NODE_OTHER = frozenset(
-    {
-        "id",
-        "spec",
-        "seq",
-        "attributes",
-        "labels",
-        "keeps_away",
-        "schedulable",
-        "available",
-        "free",
-        "held",
-        "allocations",
-        "foreign",
-        "foreign_notes",
-        "reservations",
-        "score",
-        "score_terms",
-        "weight_sum",
-        "entry",
-        "changed",
-        "row",
-        "row_stale",
-    }
-)
-PARTITION_STATE = (
-    "draining",
-    "clean_due_ms",
-    "reservations",
-    "allocation_count",
-    "released_count",
-    "books_version",
-    "ask_version",
-)
-PARTITION_OTHER = frozenset(
-    {
-        "admission",
-        "spec",
-        "root",
-        "timers",
-        "out",
-        "next_seq",
-        "now_ms",
-        "nodes",
-        "applications",
-        "ended",
-        "rejected",
-        "shapes",
-        "trackers",
-        "unseen",
-        "holds",
-        "disruption",
-        "retries",
-        "idle",
-        "reserving",
-        "swappable",
-        "homeless",
-        "homeless_at",
-        "preempt_tried",
-        "shares_stale",
-    }
-)
 
 
 # -- writing ------------------------------------------------------------------------------------------------------
@@ -457,7 +295,7 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
 
 def _put_in_line(partition: Partition, ask: Ask) -> None:
     app = ask.app
-    shape = partition.shape(ask)
+    shape = shape_of(partition, ask)
     shape.pending += 1
     ask.shape = shape
     app.count_pending(ask)

@@ -25,6 +25,7 @@ K = TypeVar("K")
 Counts = npt.NDArray[np.int64]
 NOWHERE = 0
 """The domain of nodes that lack the attribute."""
+VIEWS_KEPT = 64
 
 
 class Topology:
@@ -84,7 +85,7 @@ class Tally:
         self.on_node: dict[Node, int] = {}
         self.watchers: dict[Shape, None] = {}
         """Shapes that fit nowhere and depend on this."""
-        self._views: dict[tuple[str, int], View] = {}
+        self._views: list[View] = []
 
     def add(self, node: Node, change: int, version: int) -> None:
         """So much more on this node; views of the columns' `version` follow, older ones are void."""
@@ -94,20 +95,22 @@ class Tally:
             self.on_node[node] = left
         else:
             del self.on_node[node]
-        for key, view in list(self._views.items()):
-            if view.topology.version == version:
-                # A node that joined since has no row: the rows are put together anew before anybody looks.
-                if node.row >= 0:
+        if self._views:
+            self._views = [view for view in self._views if view.topology.version == version]
+            # A node that joined since has no row: the rows are put together anew before anybody looks.
+            if node.row >= 0:
+                for view in self._views:
                     view.add(node, change)
-            else:
-                del self._views[key]
 
     def view(self, topology: Topology, among: Mask | None = None) -> View:
         """It by domain of a topology of the present rows; `among` must be one object for as long as it is the same."""
-        key = (topology.key, id(among))
-        found = self._views.get(key)
-        if found is None or found.topology is not topology or found.among is not among:
-            found = self._views[key] = View(self, topology, among)
+        for view in self._views:
+            if view.topology is topology and view.among is among:
+                return view
+        kept = [view for view in self._views if view.topology.version == topology.version]
+        self._views = kept if len(kept) < VIEWS_KEPT else []
+        found = View(self, topology, among)
+        self._views.append(found)
         return found
 
 

@@ -171,7 +171,8 @@ def _offsets(leaf: Queue) -> set[int]:
 def room_on_nodes(partition: Partition, ask: Ask) -> list[Lever]:
     """More room on one node, for the nodes that lack least."""
     levers = []
-    largest = {name: max(node.total.get(name, 0) for node in partition.nodes.nodes.values()) for name, _ in ask.items}
+    nodes = partition.nodes.nodes.values()
+    largest = {name: max((node.total.get(name, 0) for node in nodes), default=0) for name, _ in ask.items}
     for place in [p for p in places(partition, ask) if p.is_open and p.missing][:NODES_TRIED]:
         rows = []
         for name, missing in place.missing.items():

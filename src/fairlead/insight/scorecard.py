@@ -24,7 +24,7 @@ COVERAGE = 0.8
 WINDOW = 400
 """Newest errors that count."""
 ENOUGH = 20
-STEP = 0.02
+STEP = 0.01
 LEVEL_MIN, LEVEL_MAX = 0.005, 0.995
 OPEN_MAX = 20_000
 """Forecasts that wait for their outcome at most; beyond that the oldest are dropped unscored."""

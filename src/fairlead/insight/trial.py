@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from fairlead.core.copying import copied
 from fairlead.core.decisions import Allocated, Decision, Evict
 from fairlead.core.events import Event, Release
 from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.insight.apart import CAN_FORK, answered_apart
+from fairlead.insight.copying import copied
 from fairlead.scheduler import Scheduler
 
 T = TypeVar("T")

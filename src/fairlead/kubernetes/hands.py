@@ -163,7 +163,7 @@ class Hands:
             except Unreachable as e:
                 said = str(e)
             except ApiError as e:
-                if not self._again_after(act, e):
+                if not await self._again_after(act, e):
                     return
                 said = str(e)
             failures += 1
@@ -176,21 +176,35 @@ class Hands:
             wait = min(longest, first * 2 ** min(failures - 1, 12)) * self._chance.uniform(0.5, 1.0)
             await asyncio.sleep(max(wait, after or 0.0))
 
-    def _again_after(self, act: Act, e: ApiError) -> bool:
+    async def _again_after(self, act: Act, e: ApiError) -> bool:
         """Whether an act that the server refused may work later."""
         if isinstance(act, Bind):
             self.failed += 1
             self._report(BindFailed(act.pod.uid, act.node, e.message))
             return False
-        if isinstance(e, NotFound | Conflict):
-            # The pod is gone, or another one has its name by now: there is nothing left to do.
+        if isinstance(e, NotFound):
             return False
+        if isinstance(e, Conflict):
+            # Another pod has its name by now, or somebody else changed it at the same moment.
+            return e.reason != "AlreadyExists" and await self._is_there(act)
         if isinstance(act, EvictPod | DeletePod | CreatePlaceholder):
             # Rights and quotas may change; meanwhile somebody waits for this.
-            return isinstance(e, Forbidden | Conflict) or not isinstance(e, Invalid)
+            return not isinstance(e, Invalid)
         self.failed += 1
         log.warning("%s of %s was refused: %s", type(act).__name__, _subject(act), e)
         return False
+
+    async def _is_there(self, act: Act) -> bool:
+        """Whether the very pod of an act is still there, as far as the server says; if it does not, it may be."""
+        if isinstance(act, CreatePlaceholder):
+            return True
+        try:
+            found: Pod = await self._client.get(PODS, act.pod.name, act.pod.namespace)
+        except NotFound:
+            return False
+        except (ApiError, Unreachable):
+            return True
+        return found.metadata.uid == act.pod.uid
 
     async def _once(self, act: Act) -> None:
         if isinstance(act, Bind):

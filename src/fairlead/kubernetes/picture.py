@@ -47,6 +47,7 @@ from fairlead.kubernetes.translate.pods import (
     standing,
 )
 
+TAINT = "taint"
 UNREADABLE = (AmountError, ConstraintError, IdentityError)
 OVER_STATES = frozenset({"Completed", "Failed", "Expired", "Removed"})
 
@@ -341,6 +342,9 @@ class Picture:
         if known is None:
             return
         known.stopping = str(decision.cause)
+        if decision.rule == TAINT:
+            # The cluster's own controller does that, and knows for how long a taint is put up with.
+            return
         if known.spec.placeholder:
             self.acts.append(DeletePod(known.name))
             return

@@ -356,11 +356,14 @@ def _wanted_more(record: WorkEnded) -> bool:
 
 
 def _release_cause(work: Work, record: WorkEnded) -> Cause:
-    """How its end is told to the scheduler. What ended by itself before it could be stopped ended by itself."""
-    if record.lost:
-        return Cause.INTERRUPTED
-    if record.timed_out or not record.stopped:
-        return Cause.FINISHED
+    """How its end is told to the scheduler: who cancelled it wants no more of it, however it ended in the end.
+
+    What ended by itself before the scheduler's order reached it ended by itself.
+    """
     if work.cancelled_by:
         return Cause.STOPPED_BY_RM
-    return Cause(work.evict_cause) if work.evict_cause else Cause.FINISHED
+    if record.lost:
+        return Cause.INTERRUPTED
+    if work.evict_cause and record.stopped and not record.timed_out:
+        return Cause(work.evict_cause)
+    return Cause.FINISHED

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fairlead.core import claims
 from fairlead.core.decisions import LoopBroken
 from fairlead.core.disruption import FRUITLESS_MAX
+from fairlead.core.resources import fits_in, take_from
 from fairlead.policy.limits import full_ceiling, may_run
 from fairlead.policy.turns import gathers_room
 
@@ -25,7 +26,7 @@ def place_nominated(partition: Partition) -> Ask | None:
     for ask in list(partition.holds):
         node = ask.held_on
         assert node is not None
-        if node.schedulable and node.room_for(ask) and partition.nodes.suits(ask, node) and _may_run(partition, ask):
+        if node.schedulable and _has_room(node, ask) and partition.nodes.suits(ask, node) and _may_run(partition, ask):
             partition.place(ask, node)
             return ask
         if not _something_leaves(ask) and not gathers_room(partition, ask):
@@ -50,6 +51,16 @@ def _note_fruitless(partition: Partition, ask: Ask, node: Node) -> None:
     ask.preempt_triggered = False
     if partition.disruption.note_fruitless(ask, node, partition.now_ms):
         partition.out.append(LoopBroken(ask.app.id, ask.key, node.id, "", FRUITLESS_MAX))
+
+
+def _has_room(node: Node, ask: Ask) -> bool:
+    """Whether it fits beside those for which space was held before; the victims of later ones may still be there."""
+    left = dict(node.available)
+    for holder, items in node.held.items():
+        if holder is ask:
+            break
+        take_from(left, items)
+    return fits_in(ask.items, left)
 
 
 def _may_run(partition: Partition, ask: Ask) -> bool:

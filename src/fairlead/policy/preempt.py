@@ -61,6 +61,8 @@ class Attempts:
             if due > now:
                 next_ms = min(next_ms, due)
                 continue
+            if waits_for_turn(partition, ask):
+                break
             ask.preempt_checked_ms = now
             next_ms = min(next_ms, now + RETRY_MS)
             if futile:

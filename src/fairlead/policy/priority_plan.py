@@ -207,9 +207,7 @@ class Search:
     def _levels(self, table: Stoppable) -> Iterator[Level]:
         """The nodes worth a look, the least harm first. The space of nominations that may go counts as free."""
         table.keep_up(self.partition)
-        needs: list[Need] = [
-            table.need(name, amount, self._weaker_on) for name, amount in self.ask.items if amount > 0
-        ]
+        needs: list[Need] = [table.need(name, amount, self._weaker_on) for name, amount in self.ask.items if amount > 0]
         for bound in self._bounds:
             for name, left in bound.left.items():
                 if left < 0:

@@ -65,7 +65,8 @@ def preempt_by_priority(partition: Partition, table: Stoppable) -> bool:
         done = True
         if plan.cleared or gathered or not plan.victims:
             return True
-    partition.preempt_tried = partition.change_stamp()
+    if not (done and turn.some_never):
+        partition.preempt_tried = partition.change_stamp()
     return done
 
 
@@ -77,6 +78,8 @@ class Turn:
         self.table = table
         self.budgets_left: dict[str, int] = {}
         self._counted = False
+        self.some_never = False
+        """Somebody waits who stops nobody but may take the space that others hold."""
         self._hopeless: dict[Class, None] = {}
         self._known: dict[Class, dict[Node, Plan | None]] = {}
         self._reach: dict[Group, Reach] = {}
@@ -116,6 +119,7 @@ class Turn:
                 continue
             if reserving and waits_for_turn(partition, ask):
                 continue
+            self.some_never |= not ask.spec.allow_preempt_other
             if ask.spec.allow_preempt_other or partition.holds:
                 yield ask
 

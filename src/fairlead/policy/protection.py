@@ -21,23 +21,28 @@ if TYPE_CHECKING:
     from fairlead.core.queues import Queue
 
 TIMER = "preempt-again"
+FOR_GOOD = 2**62
 
 
 def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:
     """Whether `victim` may not be stopped for `preemptor` now; a loop that this breaks is reported once."""
+    until_ms = spared_until(partition, preemptor, victim)
+    if until_ms is None:
+        return False
+    if until_ms < FOR_GOOD:
+        look_again(partition, until_ms)
+    elif partition.disruption.report_pair(preemptor, victim) and victim.node is not None:
+        named = (preemptor.app.id, preemptor.key, victim.node.id)
+        partition.out.append(LoopBroken(*named, work_name(victim), 1, partition.name))
+    return True
+
+
+def spared_until(partition: Partition, preemptor: Ask, victim: Ask) -> int | None:
+    """Until when `victim` may not be stopped for `preemptor`; `FOR_GOOD`: until something new comes; None: it may."""
     least_ms = victim.app.queue.properties.preemption_min_runtime_ms
-    if least_ms:
-        due_ms = (victim.allocated_ms or 0) + least_ms
-        if due_ms > partition.now_ms:
-            look_again(partition, due_ms)
-            return True
-    memory = partition.disruption
-    if memory.was_stopped_for(preemptor, victim):
-        if memory.report_pair(preemptor, victim) and victim.node is not None:
-            named = (preemptor.app.id, preemptor.key, victim.node.id)
-            partition.out.append(LoopBroken(*named, work_name(victim), 1, partition.name))
-        return True
-    return False
+    if least_ms and (victim.allocated_ms or 0) + least_ms > partition.now_ms:
+        return (victim.allocated_ms or 0) + least_ms
+    return FOR_GOOD if partition.disruption.was_stopped_for(preemptor, victim) else None
 
 
 def allowance(partition: Partition, queue: Queue) -> int | None:

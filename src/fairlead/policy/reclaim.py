@@ -15,6 +15,7 @@ from math import comb
 from typing import TYPE_CHECKING
 
 from fairlead.core import claims
+from fairlead.core.applications import line_group
 from fairlead.core.events import Cause
 from fairlead.core.idle import group_of
 from fairlead.core.resources import Book, add_to, fits_in
@@ -97,7 +98,7 @@ def _leaves_in_order(queue: Queue) -> Iterator[Queue]:
 def _may_claim(partition: Partition, ask: Ask) -> bool:
     """Whether nothing but room in its group or on nodes is in the way: its own queue's quota must have it."""
     app = ask.app
-    if any(victim.evict_cause is not None for victim in ask.victims) or app.stands_in("" if ask.spec.placeholder else ask.spec.task_group):
+    if any(victim.evict_cause is not None for victim in ask.victims) or app.stands_in(line_group(ask)):
         return False
     if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:
         return False
@@ -136,9 +137,7 @@ def find_plan(partition: Partition, ask: Ask) -> Plan | None:
     return min(plans, key=lambda p: (p.harm, partition.nodes.score(p.node), p.node.id), default=None)
 
 
-def _nodes_worth_a_look(
-    partition: Partition, ask: Ask, by_node: dict[Node, list[Ask]], above: bool
-) -> Iterator[Node]:
+def _nodes_worth_a_look(partition: Partition, ask: Ask, by_node: dict[Node, list[Ask]], above: bool) -> Iterator[Node]:
     """Nodes with idle work; where a queue above is short, also those with room already."""
     for node in partition.nodes.nodes.values():
         if not node.schedulable or any(holder is not ask for holder in node.reservations):

@@ -110,7 +110,7 @@ def _first_due(partition: Partition, batch: Batch) -> Ask | None:
         if ask.created_ms > latest:
             return None
         if ask.pending and ask.reserved_on is None:
-            return ask
+            return None if waits_for_turn(partition, ask) else ask
     return None
 
 
@@ -170,6 +170,8 @@ def watch_ages(partition: Partition, app: Application) -> None:
         for ask in batch.asks:
             if not ask.pending or ask.reserved_on is not None:
                 continue
+            if waits_for_turn(partition, ask):
+                break
             if ask.created_ms <= latest:
                 batch.demand.seek(app)
             elif due_ms is None or ask.created_ms + DELAY_MS < due_ms:

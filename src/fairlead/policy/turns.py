@@ -177,11 +177,7 @@ def _node_for(partition: Partition, ask: Ask) -> Node | None:
     if found is not None:
         return found.node
     nodes = partition.nodes
-    suitable = [
-        n
-        for n in nodes.nodes.values()
-        if _could_take(n, ask) and not n.reservations and nodes.suits(ask, n)
-    ]
+    suitable = [n for n in nodes.nodes.values() if _could_take(n, ask) and not n.reservations and nodes.suits(ask, n)]
     return min(suitable, key=lambda n: (_shortage(n, ask), nodes.score(n), n.id), default=None)
 
 

@@ -171,7 +171,8 @@ def _decision(decision: d.Decision) -> Iterator[Told]:
 
 def _evict(evict: d.Evict) -> Told:
     names = ("node", "on_behalf_of", "rule")
-    return "work.evicting", evict.application, {n: getattr(evict, n) for n in names} | {"cause": str(evict.cause)}
+    told: dict[str, object] = {n: getattr(evict, n) for n in names} | {"cause": str(evict.cause)}
+    return "work.evicting", evict.application, told | ({"violates": list(evict.violates)} if evict.violates else {})
 
 
 _DECISIONS: dict[type, Callable[[Any], Told]] = {
@@ -181,12 +182,23 @@ _DECISIONS: dict[type, Callable[[Any], Told]] = {
     d.Retried: lambda x: ("work.retried", x.application, {"next": x.new_key, "attempt": x.attempt, "due_ms": x.due_ms}),
     d.Reserved: lambda x: ("work.reserved", x.application, {"node": x.node}),
     d.Unreserved: lambda x: ("work.unreserved", x.application, {"node": x.node}),
+    d.LoopBroken: lambda x: ("work.loop-broken", x.application, {"node": x.node, "victim": x.victim, "times": x.times}),
     d.PriorityChanged: lambda x: ("work.priority", x.application, {"old": x.old, "new": x.new, "who": x.who}),
     d.ApplicationAccepted: lambda x: ("work.placed", x.id, {"queue": x.queue}),
     d.ApplicationMoved: lambda x: ("work.moved", x.id, {"old": x.old, "new": x.new, "who": x.who}),
     d.QueueChanged: lambda x: (f"queue.{x.change}", "", {"queue": x.queue}),
     d.AskRejected: lambda x: ("work.rejected", x.application or x.key, {"reason": x.reason.as_dict()}),
     d.ApplicationRejected: lambda x: ("work.rejected", x.id, {"reason": x.reason.as_dict()}),
+    d.DeclarationChanged: lambda x: (
+        f"declaration.{x.change}",
+        "",
+        {"kind": x.kind, "name": x.name, "who": x.who},
+    ),
+    d.DeclarationRejected: lambda x: (
+        "declaration.refused",
+        "",
+        {"kind": x.kind, "name": x.name, "reason": x.reason.as_dict()},
+    ),
     d.NodeAccepted: lambda x: ("node.added", "", {"node": x.id}),
     d.NodeRejected: lambda x: ("node.refused", "", {"node": x.id, "reason": x.reason.as_dict()}),
     d.Configured: lambda x: ("config.applied", "", {"checksum": x.checksum}),

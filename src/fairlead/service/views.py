@@ -148,6 +148,7 @@ def work_why(work: Work, scheduler: Scheduler) -> Plain:
         "reason": reason,
         "sentence": reason["sentence"] if reason else _plain_sentence(work),
         "queue_position": queue_position(work, scheduler) if work.state is State.WAITING else None,
+        "expected_start_ms": scheduler.expected_start_ms(work.key, work.ask or work.key),
     }
 
 

@@ -125,20 +125,24 @@ def capacity_course(columns: Columns, grid: Grid, name: str) -> Floats:
 
 def used_course(rows: Rows, grid: Grid, name: str, chosen: NDArray[np.bool_] | None = None) -> Floats:
     """How much of a resource was in use, by all tasks or the `chosen` ones (a mask over tasks)."""
-    task = rows.task
-    weight = rows.amounts[name][rows.shape[task]] if len(task) else np.zeros(0)
+    task, begin, until = rows.task, rows.begin, rows.until
     if chosen is not None:
-        weight = weight * chosen[task]
-    return grid.mean(rows.begin, rows.until, weight)
+        runs = chosen[task]
+        task, begin, until = task[runs], begin[runs], until[runs]
+    return grid.mean(begin, until, _amounts(rows, name, rows.shape[task]))
 
 
 def wanted_course(rows: Rows, grid: Grid, name: str, chosen: NDArray[np.bool_] | None = None) -> Floats:
     """How much of a resource was in use or waited for."""
     begin, until = wanted_spans(rows)
-    weight = rows.amounts[name][rows.shape] if len(rows.shape) else np.zeros(0)
+    shape = rows.shape
     if chosen is not None:
-        weight = weight * chosen
-    return grid.mean(begin, until, weight)
+        begin, until, shape = begin[chosen], until[chosen], shape[chosen]
+    return grid.mean(begin, until, _amounts(rows, name, shape))
+
+
+def _amounts(rows: Rows, name: str, shapes: Ints) -> Floats:
+    return rows.amounts[name][shapes] if len(shapes) else np.zeros(0)
 
 
 def count_courses(rows: Rows, grid: Grid) -> tuple[Floats, Floats]:

@@ -148,7 +148,7 @@ def use(columns: Columns, rows: Rows, grid: Grid) -> dict[str, Any]:
     for name in rows.amounts:
         offered = capacity_course(columns, grid, name)
         total = float(offered.sum()) * grid.width_ms
-        if not total or name.startswith("gpu-model/"):
+        if not total:
             continue
         amount = rows.amounts[name][rows.shape[rows.task]] if len(rows.task) else np.zeros(0)
         spent = amount * rows.runs_on
@@ -258,8 +258,6 @@ def _dominant(columns: Columns, rows: Rows, grid: Grid, chosen: Mask) -> tuple[F
     """The courses of used and wanted, as the largest part of any resource that the cluster offers."""
     used = wanted = np.zeros(len(grid.edges) - 1)
     for name in rows.amounts:
-        if name.startswith("gpu-model/"):
-            continue
         offered = capacity_course(columns, grid, name)
         some = np.where(offered > 0, offered, math.inf)
         used = np.maximum(used, used_course(rows, grid, name, chosen) / some)
@@ -311,7 +309,7 @@ def courses_of(columns: Columns, stretches: int = 240) -> dict[str, Any]:
     use_: dict[str, Any] = {}
     for name in rows.amounts:
         offered = capacity_course(columns, grid, name)
-        if offered.any() and not name.startswith("gpu-model/"):
+        if offered.any():
             some = np.where(offered > 0, offered, math.inf)
             use_[name] = _rounded(used_course(rows, grid, name) / some)
     shares = {}

@@ -99,6 +99,8 @@ class _Fleet:
         self.trials, self.processes, self.progress = trials, processes, progress
         self.outcomes: list[dict[str, Any] | None] = [None] * len(trials)
         self.under_way: dict[Connection, tuple[int, SpawnProcess]] = {}
+        self.listening: list[SpawnProcess] = []
+        """Those that stop in order when they are told to; before, they would just end."""
         self.stopped = False
 
     def run(self) -> list[dict[str, Any]]:
@@ -137,6 +139,11 @@ class _Fleet:
         except EOFError:
             process.join()
             raise TrialFailed(f"{self.trials[number].name}: its process ended with {process.exitcode}") from None
+        if kind == "listens":
+            self.listening.append(process)
+            if self.stopped:
+                _tell_to_stop(process)
+            return False
         if kind == "done":
             if self.progress is not None:
                 self.progress(number, said)
@@ -150,9 +157,13 @@ class _Fleet:
 
     def _stop(self) -> None:
         self.stopped = True
-        for _, process in self.under_way.values():
-            if process.pid is not None and process.is_alive():
-                os.kill(process.pid, signal.SIGTERM)
+        for process in self.listening:
+            _tell_to_stop(process)
+
+
+def _tell_to_stop(process: SpawnProcess) -> None:
+    if process.pid is not None and process.is_alive():
+        os.kill(process.pid, signal.SIGTERM)
 
 
 def _in_process(trial: Trial, told: Connection) -> None:
@@ -171,6 +182,7 @@ def _in_process(trial: Trial, told: Connection) -> None:
         engine.stopped = bool(early)
 
     signal.signal(signal.SIGTERM, stop)
+    told.send(("listens", 0))
     try:
         outcome = run_trial(trial, watch=watch, tick=lambda done: told.send(("done", done)))
     except (OSError, ValueError) as e:

@@ -34,6 +34,7 @@ tr.group th{font-weight:600;padding:12px 0 4px;border-bottom:1px solid var(--sof
 td.best{background:var(--best);color:var(--bestink);font-weight:600}
 th i,.legend i{display:inline-block;width:10px;height:10px;border-radius:3px;margin-right:6px}
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(340px,1fr));gap:0 28px}
+.pair.three{grid-template-columns:1fr}
 svg{display:block;width:100%;height:auto}
 .grid{stroke:var(--rule)}.axis{stroke:var(--soft)}
 .tick{font-size:11px;fill:var(--soft)}

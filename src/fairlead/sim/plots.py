@@ -205,10 +205,12 @@ def _steps(points: Points, right: float) -> list[tuple[float, float]]:
     return [*found, (right, found[-1][1])]
 
 
-def stacked(label: str, at_s: Sequence[float], layers: Sequence[tuple[str, Sequence[float], str]]) -> str:
-    """Shares on top of each other over time; the first layer is at the bottom."""
+def stacked(
+    label: str, at_s: Sequence[float], layers: Sequence[tuple[str, Sequence[float], str]], lasts_s: float
+) -> str:
+    """Shares on top of each other over time; the first layer is at the bottom. The axis ends at `lasts_s`."""
     total = [sum(layer[1][i] for layer in layers) for i in range(len(at_s))]
-    frame = Frame(at_s[-1] if at_s else 1.0, max([1.0, *total]), part_text)
+    frame = Frame(lasts_s, max([1.0, *total]), part_text)
     frame.time_axis()
     below = [0.0] * len(at_s)
     for name, values, colour in layers:

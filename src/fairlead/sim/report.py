@@ -133,6 +133,11 @@ def _use(outcomes: Sequence[Outcome]) -> str:
     )
 
 
+def _longest(outcomes: Sequence[Outcome]) -> float:
+    """How long the longest simulation lasted, in seconds: plots that stand above each other have one time axis."""
+    return max(float(o["figures"]["end_s"] - o["figures"]["begin_s"]) for o in outcomes)
+
+
 def _shares(outcomes: Sequence[Outcome]) -> str:
     every = sorted({path for o in outcomes for path in o["courses"]["shares"]})
     weight = {p: sum(sum(o["courses"]["shares"].get(p, [0.0])) for o in outcomes) for p in every}
@@ -146,7 +151,8 @@ def _shares(outcomes: Sequence[Outcome]) -> str:
         rest = [values for path, values in shares.items() if path not in colours]
         if rest:
             layers.append(("all others", [sum(column) for column in zip(*rest, strict=True)], "#adb5bd"))
-        body.append(f"<h3>{escape(outcome['name'])}</h3>{stacked('share by queue', at_s, layers)}")
+        drawn = stacked("share by queue", at_s, layers, _longest(outcomes))
+        body.append(f"<h3>{escape(outcome['name'])}</h3>{drawn}")
     named = [(path, colours[path]) for path in shown]
     if len(every) > len(shown):
         named.append(("all others", "#adb5bd"))
@@ -160,7 +166,8 @@ def _breakdowns(outcomes: Sequence[Outcome]) -> Iterator[str]:
         if len(found) < 2:
             continue
         tails = breakdown(outcomes, by, "p95")
-        both = f'<div class="pair"><div><h3>mean</h3>{_table(found, outcomes)}</div>'
+        wide = " three" if len(outcomes) > 2 else ""
+        both = f'<div class="pair{wide}"><div><h3>mean</h3>{_table(found, outcomes)}</div>'
         both += f"<div><h3>p95</h3>{_table(tails, outcomes)}</div></div>"
         yield _section(f"Waiting times by {by}", "", both)
 
@@ -170,9 +177,8 @@ def _gantts(outcomes: Sequence[Outcome]) -> str:
     queues: list[str] = []
     for outcome in outcomes:
         plan = outcome["gantt"]
-        figures = outcome["figures"]
         queues = plan["queues"] if len(plan["queues"]) > len(queues) else queues
-        drawn = gantt("nodes", plan["nodes"], plan["bars"], figures["end_s"] - figures["begin_s"], FILLS)
+        drawn = gantt("nodes", plan["nodes"], plan["bars"], _longest(outcomes), FILLS)
         left = f'<p class="about">{plan["left_out"]:,} shorter runs are not shown.</p>' if plan["left_out"] else ""
         body.append(f"<h3>{escape(outcome['name'])}</h3>{drawn}{left}")
     about = "What ran where on the first nodes, coloured by queue; a red end was evicted, lost or failed."

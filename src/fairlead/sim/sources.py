@@ -56,10 +56,12 @@ class Source:
     def _open(self) -> Workload:
         name = self.workload
         path = Path(name)
-        if name in PRESETS and not path.exists():
-            return self._made(PRESETS[name], name)
         if path.is_dir():
             return self._journal()
+        if self.since is not None or self.until is not None:
+            raise SourceError(f"--since and --before are for journals; {name} is none")
+        if name in PRESETS and not path.exists():
+            return self._made(PRESETS[name], name)
         self._only_for_recipes()
         if name.endswith((".yaml", ".yml")):
             return self._made(path.read_text(encoding="utf-8"), path.name)
@@ -76,7 +78,8 @@ class Source:
     def _only_for_recipes(self) -> None:
         if self.workload.endswith((".yaml", ".yml")):
             return
-        for option, value in (("--tasks-max", self.tasks), ("--lasts", self.lasts), ("--load", self.load)):
+        given = (("--tasks-max", self.tasks), ("--lasts", self.lasts), ("--load", self.load))
+        for option, value in given:
             if value is not None:
                 raise SourceError(f"{option} is for made-up workloads; {self.workload} says itself what it holds")
 

@@ -17,8 +17,9 @@ from typing import Any, TextIO
 from fairlead.config import ConfigurationError, load_file, load_text
 from fairlead.config.unsupported import not_yet
 from fairlead.core.specs import ClusterSpec
+from fairlead.sim.attempts import Settings
 from fairlead.sim.columns import Columns, End
-from fairlead.sim.engine import Engine, Settings
+from fairlead.sim.engine import Engine
 from fairlead.sim.faults import Fault, drawn, known_only, read_faults
 from fairlead.sim.figures import courses_of, figures_of, wait_curve
 from fairlead.sim.jobs import Workload

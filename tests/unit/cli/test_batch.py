@@ -105,6 +105,14 @@ def test_a_reservation_is_switched_on_and_off(service: Any, run: Callable[..., A
     assert [r.body for r in service.requests] == [{"on": True, "why": "the demo"}, {"on": False, "why": ""}]
 
 
+def test_a_change_of_priority_may_have_a_reason(service: Any, run: Callable[..., Any]) -> None:
+    """It is sent along."""
+    work = service.add("1", "waiting")
+    service.on("PATCH", "/works/1", lambda _: work)
+    assert run("priority", "1", "7", "--why", "due today").exit_code == 0
+    assert service.requests[-1].body == {"priority": 7, "why": "due today"}
+
+
 def test_work_names_itself_in_a_checkpoint(
     service: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,7 +73,7 @@ def test_a_missing_trace_is_named(run: Callable[..., Any], tmp_path: Path) -> No
     """Status 2."""
     result = run("sim", "run", "--nodes", str(tmp_path / "n.csv"), "--tasks", str(tmp_path / "t.csv"))
     assert result.exit_code == 2
-    assert "n.csv" in result.stderr
+    assert "t.csv" in result.stderr
 
 
 def test_bench_refuses_a_case_that_does_not_exist(run: Callable[..., Any]) -> None:

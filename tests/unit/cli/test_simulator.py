@@ -34,6 +34,7 @@ def test_what_is_wrong_with_the_options_is_said(run: Callable[..., Any], tmp_pat
     for words, says in (
         (("--until", "soon"), "--until: 'soon' is not a duration"),
         (("--mtbf", "1h", "--faults", "f.csv"), "give one of them"),
+        (("--mttr", "1h"), "--mttr goes with --mtbf"),
         (("--since", "yesterday"), "--since: 'yesterday' is no time"),
     ):
         result = run("sim", "run", "--workload", "poisson", *words)

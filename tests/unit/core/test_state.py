@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.core import state
+from fairlead.core import state_lists as state
 from fairlead.core.applications import Application, Ask
 from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, DrainNode, Release
 from fairlead.core.nodes import Node

@@ -138,8 +138,11 @@ def test_two_dimensions_together_where_none_helps_alone() -> None:
     lab.submit("late", "root.a", amounts={GPU: 2})
     assert lab.changes("late") == {
         "queue-max+node-room": (
-            "runs if the maximum of root.a were gpu 4 (now gpu 2) and gpu 2 were free on node-1 (now nothing)"
-        )
+            "runs if the maximum of root.a were gpu 4 (now gpu 2) and gpu 2 were free on node-1 (now gpu 0)"
+        ),
+        "queue-max+nodes": (
+            "runs if the maximum of root.a were gpu 4 (now gpu 2) and there were one more node like node-1"
+        ),
     }
 
 

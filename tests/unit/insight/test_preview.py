@@ -8,7 +8,7 @@ from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure
 from fairlead.core.reasons import QueueFull
 from fairlead.core.resources import Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
-from fairlead.insight.preview import Change, ConfigDiff, OverLimit, QueueDiff, preview
+from fairlead.insight.preview import Change, ConfigDiff, DeclaredDiff, OverLimit, QueueDiff, preview
 from fairlead.scheduler import Scheduler
 
 
@@ -114,3 +114,28 @@ def test_a_file_that_would_be_refused() -> None:
     diff = preview(busy(leaf("a")), spec(leaf("a", queues=[leaf("b")])))
     assert diff.refused is not None
     assert diff == ConfigDiff(refused=diff.refused)
+
+
+def test_it_names_the_classes_quotas_and_budgets_that_differ() -> None:
+    """Those that come, change and go; of what is the same nothing."""
+
+    def declaring(**more: Any) -> ClusterSpec:
+        tree = [{"name": "root", "submitacl": "*", "queues": [leaf("a")]}]
+        return load_text(json.dumps({"partitions": [{"name": "default", "queues": tree}]} | more))
+
+    same = {"name": "same", "value": 1}
+    budget = {"name": "b", "minAvailable": 1}
+    old = declaring(priorityclasses=[same, {"name": "c", "value": 1}], budgets=[budget])
+    quota = {"name": "q", "queue": "root.a", "resources": {"vcore": "1"}}
+    new = declaring(priorityclasses=[same, {"name": "c", "value": 2, "limited": True}], quotas=[quota])
+    s = Scheduler(old)
+    assert preview(s, old).is_empty
+    diff = preview(s, new)
+    assert diff.declared == (
+        DeclaredDiff("priority-class", "c", "changed", (Change("value", 1, 2), Change("limited", False, True))),
+        DeclaredDiff(
+            "quota", "q", "added", (Change("queue", None, "root.a"), Change("resources", None, {"vcore": 1000}))
+        ),
+        DeclaredDiff("budget", "b", "removed", (Change("min_available", 1, None),)),
+    )
+    assert not diff.is_empty

@@ -29,6 +29,7 @@ from fairlead.core.specs import (
     PartitionSpec,
     PreemptionSpec,
     QueueSpec,
+    RetrySpec,
     RuleSpec,
 )
 from fairlead.insight.records import Record, as_json, cut
@@ -361,3 +362,16 @@ def test_applications_of_two_partitions_with_one_name_do_not_mix() -> None:
     told(RemoveApplication("app", "gpu"))
     assert list(notes) == [("default", "app")]
     assert notes["default", "app"].asks["k"].node == "n-default"
+
+
+def test_a_further_attempt_is_a_request_like_any_other() -> None:
+    """Nobody reports it, and yet it is told when it is decided, when it is placed and when it ends."""
+    for cause in (Cause.INTERRUPTED, Cause.PREEMPTED_BY_SCHEDULER):
+        told = Told()
+        work = AskSpec(application="app", key="k", resources=Resources({"vcore": 2}), retry=RetrySpec(limit=1))
+        told(node(), app(), AddAsks((work,)))
+        ended = told(Release("app", "k", cause))
+        placed = [r for r in ended if r.object == "app" and r.reference == "k#2"]
+        assert [r.change for r in placed] == [ADD, ADD]
+        gone = told(Release("app", "k#2", Cause.FINISHED))
+        assert [r.change for r in gone if r.type == APP and r.reference == "k#2"] == [REMOVE]

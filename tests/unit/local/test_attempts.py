@@ -342,6 +342,15 @@ def test_who_ends_well_before_he_could_be_stopped_is_not_tried_again(service: Se
     assert (service.work(key).state, service.work(key).attempt) == (State.SUCCEEDED, 1)
 
 
+@pytest.mark.parametrize("how", [{"lost": True}, {"exit_code": 1}, {"signal": 9, "stopped": True}])
+def test_what_is_cancelled_is_not_tried_again_however_it_ends(service: Service, how: dict[str, Any]) -> None:
+    """Lost or failed while it was being stopped."""
+    key = service.submit(RetrySpec(limit=2))
+    service.do(lambda turn: requests.cancel(service.place.works, turn, ANN, key))
+    service.end(f"{key}-1", **how)
+    assert (service.work(key).ended, service.work(key).attempt) == (True, 1)
+
+
 def test_a_restart_knows_all_attempts(service: Service) -> None:
     """The book and the scheduler come back from the journal as they were."""
     key = service.submit(RetrySpec(limit=3))

@@ -16,7 +16,9 @@ HOUR = 3_600_000
 def cluster(*properties: tuple[str, str]) -> Scheduler:
     leaves = (QueueSpec(name="q", properties=dict(properties)), QueueSpec(name="other"))
     return Scheduler(
-        ClusterSpec(partitions=(PartitionSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)),))
+        ClusterSpec(
+            partitions=(PartitionSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)),)
+        )
     )
 
 
@@ -80,7 +82,9 @@ def test_an_application_stands_where_its_first_ask_stands() -> None:
     s = cluster()
     submit(s, "high", 9)
     submit(s, "job", 0)
-    again = AskSpec(application="job", key="x#2", resources=Resources({"vcore": 1}), priority=0, attempt=2, first_key="x")
+    again = AskSpec(
+        application="job", key="x#2", resources=Resources({"vcore": 1}), priority=0, attempt=2, first_key="x"
+    )
     s.handle(AddAsks((again,)), 0)
     s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 9}))), 0)
     assert [d.key for d in s.schedule(0) if isinstance(d, Allocated)] == ["x#2", "high", "job"]

@@ -32,6 +32,7 @@ from fairlead.core.events import (
 from fairlead.core.reasons import NoNodeHasRoom, NoNodeSuits
 from fairlead.core.resources import Limits, Resources
 from fairlead.core.specs import (
+    TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
@@ -395,6 +396,42 @@ def test_a_node_is_set_aside_only_where_the_ask_may_run(world: World) -> None:
     world.run()
     nodes = world.scheduler.cluster.partitions["default"].nodes.nodes
     assert [n.id for n in nodes.values() if n.reservations] == ["n1"]
+
+
+def test_a_required_node_must_suit_too(world: World) -> None:
+    """A taint keeps away even who may run nowhere else; nobody is stopped for it."""
+    world.node("n1", taints=(Taint("t"),))
+    world.node("n2", vcore=8)
+    world.ask("low", vcore=4, node="n1")
+    for key, where in (("no", Constraints()), ("yes", Constraints(tolerations=(Toleration("t", "Exists"),)))):
+        spec = AskSpec(
+            application="b", key=key, resources=Resources({"vcore": 4}), where=where, tags={TAG_REQUIRED_NODE: "n1"}
+        )
+        world.tell(AddAsks((spec,)))
+        decided = [d for _ in range(3) for d in world.scheduler.schedule(world.now_ms)]
+        assert [d.on_behalf_of for d in decided if isinstance(d, Evict)] == (["b/yes"] if key == "yes" else [])
+    world.tell(Release("a", "low", Cause.PREEMPTED_BY_SCHEDULER))
+    assert world.run() == {"yes": "n1"}
+
+
+def test_a_gang_member_takes_its_placeholders_place_only_where_it_may_run(world: World) -> None:
+    """Its placeholder ran where it may not: it goes to the other node."""
+    world.node("n1", disk="hdd")
+    world.node("n2", disk="ssd")
+    for key, holds, where, node in (("tg", True, None, "n1"), ("real", False, selected(disk="ssd"), "")):
+        spec = AskSpec(
+            application="b",
+            key=key,
+            resources=Resources({"vcore": 1}),
+            where=where or Constraints(),
+            node=node,
+            task_group="g",
+            placeholder=holds,
+        )
+        world.tell(AddAsks((spec,)))
+    world.scheduler.schedule(world.now_ms)
+    decided = world.tell(Release("b", "tg", Cause.PLACEHOLDER_REPLACED))
+    assert [(d.key, d.node) for d in decided if isinstance(d, Allocated)] == [("real", "n2")]
 
 
 def test_whether_a_node_would_do_without_its_victims() -> None:

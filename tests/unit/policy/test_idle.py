@@ -58,7 +58,9 @@ class Place:
         for number, size in enumerate(nodes):
             self.s.handle(AddNode(NodeSpec(id=f"n{number}", capacity=cores(size))), 0)
 
-    def submit(self, name: str, count: int, queue: str = "root.g.a", priority: int = 0, **more: object) -> list[Decision]:
+    def submit(
+        self, name: str, count: int, queue: str = "root.g.a", priority: int = 0, **more: object
+    ) -> list[Decision]:
         self.s.handle(AddApplication(ApplicationSpec(id=name, queue=queue)), self.now)
         ask = AskSpec(application=name, key=name, resources=cores(count), priority=priority, **more)  # type: ignore[arg-type]
         return self.s.handle(AddAsks((ask,)), self.now)
@@ -141,7 +143,9 @@ def test_others_take_it_back() -> None:
     p.run()
     p.submit("w", 3)
     decisions = p.s.schedule(p.now)
-    assert [(d.application, d.rule, d.on_behalf_of) for d in decisions if isinstance(d, Evict)] == [("i", "reclaim", "w")]
+    assert [(d.application, d.rule, d.on_behalf_of) for d in decisions if isinstance(d, Evict)] == [
+        ("i", "reclaim", "w")
+    ]
     assert any(isinstance(d, Reserved) and d.application == "w" for d in decisions)
     p.submit("high", 3, queue="root.h.c", priority=99)
     assert p.run() == ([], [])
@@ -285,6 +289,7 @@ def test_the_books_follow_when_the_file_or_the_queue_changes() -> None:
 
 def test_preemption_by_quota_takes_idle_work_first() -> None:
     """When the maximum of a group is lowered, idle work makes it fit before anybody else has to."""
+
     def spec(most: int) -> ClusterSpec:
         leaf = QueueSpec(name="a")
         g = QueueSpec(

@@ -61,8 +61,8 @@ def test_somebody_elses_scheduler_that_takes_the_room_each_time_does_not_make_80
         for key in stopped:
             c.gone(key, "victims")
             taken = Resources({"vcore": 1000})
-            theirs = AskSpec(application="", key=f"theirs{i}", resources=taken, tags={TAG_FOREIGN: "default"}, node="n1")
-            c.handle(AddAsks((theirs,)))
+            tags = {TAG_FOREIGN: "default"}
+            c.handle(AddAsks((AskSpec(application="", key=f"theirs{i}", resources=taken, tags=tags, node="n1"),)))
     assert len(c.evictions()) == 2
     assert [(loop.key, loop.node, loop.times) for loop in c.loops()] == [("preemptor", "n1", 2)]
 
@@ -73,9 +73,7 @@ def test_two_pieces_of_work_do_not_preempt_each_other_for_ever() -> None:
     Queues with offsets and fences both ways, as many rounds as in a week of one a minute.
     """
     fence = {"priority.policy": "fence", "priority.offset": "5"}
-    c = PriorityCluster(
-        QueueSpec(name="a", properties={"priority.offset": "3"}), QueueSpec(name="b", properties=fence)
-    )
+    c = PriorityCluster(QueueSpec(name="a", properties={"priority.offset": "3"}), QueueSpec(name="b", properties=fence))
     c.fill("left", 4, 1, "root.a", retry=COMES_BACK)
     c.submit("right", 4, 1, "root.b", retry=COMES_BACK)
     apps = {"left": "left", "right": "right"}

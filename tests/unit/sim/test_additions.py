@@ -1,4 +1,4 @@
-"""What a scenario may say beyond YuniKorn's words: the fields, keys that stand alone, grace, and the further results."""
+"""What a scenario may say beyond YuniKorn's words: fields, keys that stand alone, grace, and the further results."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from fairlead.core.events import (
 )
 from fairlead.core.resources import Limits
 from fairlead.core.specs import AskSpec, BudgetSpec, PriorityClassSpec, QuotaSpec, RetrySpec
+from fairlead.insight.unblock import unblock as what_helps
 from fairlead.sim.scenario import run_scenario
 from fairlead.sim.steps import ScenarioError, as_scenario, events_of
 
@@ -247,3 +248,10 @@ def test_a_refused_declaration_is_in_the_result() -> None:
     """With the reason."""
     result = run({"op": "priority-class", "name": "system-mine", "value": 1})
     assert "system-" in result["declarations_rejected"]["system-mine"]
+
+
+def test_what_would_start_it_is_looked_for_even_without_a_node() -> None:
+    """A scenario whose only node has gone is no error."""
+    result = run({"op": "node", "id": "n", "action": "remove"}, ask("k"), unblock=what_helps)
+    assert result["waiting"]["k"]["reason"] == "no-nodes"
+    assert isinstance(result["waiting"]["k"]["unblock"], list)

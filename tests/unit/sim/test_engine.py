@@ -14,8 +14,9 @@ from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Config
 from fairlead.core.resources import Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
 from fairlead.scheduler import Scheduler
+from fairlead.sim.attempts import Settings
 from fairlead.sim.columns import Columns, End, Fate
-from fairlead.sim.engine import Engine, Refused, Settings
+from fairlead.sim.engine import Engine, Refused
 from fairlead.sim.faults import BACK, LOST, Fault
 from fairlead.sim.jobs import Job, OutOfOrder, Task
 from fairlead.sim.lines import decision_line
@@ -269,3 +270,13 @@ def test_decisions_are_written_as_lines() -> None:
     engine = simulated(job("one"), lines=lines)
     assert len(lines.getvalue().splitlines()) == engine.decisions
     assert decision_line(0, Allocated("one", "one", "n")) in lines.getvalue()
+
+
+def test_what_has_ended_is_forgotten() -> None:
+    """What the engine keeps of a long workload is what is alive, and the columns."""
+    gangs = [job(f"g{i}", at_s=60 * i, count=2, gang=True) for i in range(100)]
+    flaky = [job(f"f{i}", at_s=60 * i + 30, exit_code=i % 2, retry=RetrySpec(limit=1)) for i in range(100)]
+    engine = simulated(*sorted(gangs + flaky, key=lambda j: j.at_ms), nodes=[node("n"), node("m")])
+    assert engine.ended == engine.tasks == 300
+    kept = [value for value in vars(engine).values() if isinstance(value, dict | list)]
+    assert sum(map(len, kept)) < 20

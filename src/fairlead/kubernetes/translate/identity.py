@@ -44,7 +44,7 @@ class IdentityError(ValueError):
     """A label or annotation that cannot be read; the sentence names it."""
 
 
-class UserInfo(msgspec.Struct):
+class Submitter(msgspec.Struct):
     """Who submitted the pod, as the admission webhook writes it."""
 
     user: str = ""
@@ -105,7 +105,7 @@ def user_of(pod: Pod) -> tuple[str, tuple[str, ...]]:
     """User and groups, as the webhook wrote them, or the user by label. Raises `IdentityError`."""
     text = (pod.metadata.annotations or {}).get(USER_INFO)
     if text:
-        said = _json(text, UserInfo, USER_INFO)
+        said = _json(text, Submitter, USER_INFO)
         return said.user or NOBODY, tuple(said.groups)
     return _label(pod, (USER_NAME,)) or NOBODY, ()
 

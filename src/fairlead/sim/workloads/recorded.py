@@ -5,7 +5,7 @@ Invariant: each ask that came by itself is one task; further attempts of it are 
 
 A task's run time is that of its last run. What ran when the record ends is taken to end then (it is counted in the
 notes); what never ran is given the median of its user, else of all. Gangs come as their real asks do; what an
-administrator did meanwhile (priorities, moves, drained nodes) is not repeated.
+administrator did meanwhile (priorities, moves, nodes drained or removed) is not repeated.
 """
 
 from __future__ import annotations
@@ -14,9 +14,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
 
-from fairlead.core.decisions import Allocated, Decision, Evict, Released, Retried
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, Event, Release, RemoveNode, UpdateNode
-from fairlead.core.specs import TAG_CREATION_TIME, TAG_FOREIGN, ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.decisions import Allocated, Decision, Retried
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, Event, Release, UpdateNode
+from fairlead.core.specs import (
+    DEFAULT_PARTITION,
+    TAG_CREATION_TIME,
+    TAG_FOREIGN,
+    ApplicationSpec,
+    AskSpec,
+    NodeSpec,
+)
+from fairlead.policy.intake import partition_of
 from fairlead.sim.jobs import Job, Task, Workload
 from fairlead.sim.workloads.leaves import queue_file
 
@@ -46,6 +54,7 @@ class Recorder:
         """What is known and has not ended, by application and present key."""
         self._all: list[_Work] = []
         self.last_ms = 0
+        self._elsewhere = 0
 
     def take(self, at_ms: int, event: Event | None, decisions: Sequence[Decision]) -> None:
         """One moment of the record, in order of time."""
@@ -63,10 +72,11 @@ class Recorder:
                     if work is not None:
                         self._now[d.application, d.new_key] = work
                         work.started_ms, work.over = None, False
-                case Released() | Evict():
-                    pass
 
     def _event(self, at_ms: int, event: Event) -> None:
+        if not isinstance(event, Configure) and partition_of(event) != DEFAULT_PARTITION:
+            self._elsewhere += isinstance(event, AddAsks)
+            return
         match event:
             case Configure():
                 self.queue_text = event.spec.text or self.queue_text
@@ -74,9 +84,6 @@ class Recorder:
                 self._nodes[event.node.id] = event.node
             case UpdateNode() if event.id in self._nodes:
                 self._nodes[event.id] = replace(self._nodes[event.id], capacity=event.capacity)
-            case RemoveNode():
-                for work in [w for w in self._now.values() if w.ask.node == event.id]:
-                    work.over = True
             case AddApplication():
                 self._apps[event.application.id] = event.application
             case AddAsks():
@@ -121,6 +128,8 @@ class Recorder:
         running = sum(w.run_ms is None and w.started_ms is not None for w in chosen)
         never = sum(w.run_ms is None and w.started_ms is None for w in chosen)
         notes = []
+        if self._elsewhere:
+            notes.append(f"{self._elsewhere:,} submissions to other partitions than {DEFAULT_PARTITION} are left out")
         if running:
             notes.append(f"{running:,} tasks still ran when the record ends; they are taken to end then")
         if never:

@@ -110,13 +110,13 @@ def test_lines_that_are_no_jobs_are_counted_and_said(tmp_path: Path) -> None:
 
 def test_a_file_without_jobs_is_refused(tmp_path: Path) -> None:
     """And its first bad line is named."""
-    with pytest.raises(TraceError, match="holds no job .* the first bad line: .*log.swf:6: has 2 fields"):
+    with pytest.raises(TraceError, match=r"holds no job .* the first bad line: .*log\.swf:6: has 2 fields"):
         read_log(log(tmp_path, "a b"))
 
 
 def test_a_log_without_a_machine_needs_nodes(tmp_path: Path) -> None:
     """The error says how to give them."""
-    with pytest.raises(TraceError, match="MaxProcs.*--nodes"):
+    with pytest.raises(TraceError, match=r"MaxProcs.*--nodes"):
         swf(read_log(log(tmp_path, line(1), header="")))
 
 

@@ -80,7 +80,7 @@ def test_json_lines_say_the_same(tmp_path: Path) -> None:
 def test_a_bad_row_is_refused_or_counted(tmp_path: Path, row: str, says: str) -> None:
     """With file, line, column and value."""
     path = table(tmp_path, f"time,run,resources.vcore\n{row}\n3,1,1\n")
-    with pytest.raises(TraceError, match="tasks.csv") as e:
+    with pytest.raises(TraceError, match=r"tasks\.csv") as e:
         read_table(path)
     assert says in str(e.value)
     bad: list[TraceError] = []
@@ -131,7 +131,7 @@ def test_the_first_line_must_name_the_columns(tmp_path: Path, head: str, says: s
 )
 def test_a_bad_line_of_json_is_refused(tmp_path: Path, row: str, says: str) -> None:
     """With its place."""
-    with pytest.raises(TraceError, match="tasks.jsonl:1") as e:
+    with pytest.raises(TraceError, match=r"tasks\.jsonl:1") as e:
         read_table(table(tmp_path, row + "\n", "tasks.jsonl"))
     assert says in str(e.value)
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairlead.core.copying import copied
 from fairlead.core.resources import Resources
 from fairlead.core.timers import Timer
+from fairlead.insight.copying import copied
 
 
 def test_what_is_shared_inside_is_shared_inside_the_copy() -> None:

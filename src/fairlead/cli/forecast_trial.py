@@ -96,7 +96,7 @@ class ForecastReplay(Replay):
                 self.runtimes.learn(self._kinds[name], self.now_ms - since_ms)
 
 
-def run(  # noqa: PLR0913 - they are the options of a command
+def run(
     nodes_csv: str,
     tasks_csv: str,
     out: TextIO | None = None,

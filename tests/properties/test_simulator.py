@@ -1,0 +1,113 @@
+"""Laws of the simulator, over random workloads with gangs, priorities, retries, grace and lost nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.config import load_text
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
+from fairlead.sim.attempts import Settings
+from fairlead.sim.columns import End, Fate
+from fairlead.sim.engine import Engine
+from fairlead.sim.faults import BACK, LOST, Fault
+from fairlead.sim.jobs import Job, Task
+
+QUEUES = """
+partitions:
+  - name: default
+    preemption: {rule: RULE}
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - {name: a, resources: {guaranteed: {vcore: 3}}, properties: {preemption.delay: 5s}}
+          - {name: b, resources: {max: {vcore: 5}}}
+"""
+CORES = {"x": 3, "y": 4}
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> list[Job]:
+    found, at_s = [], 0
+    for number in range(draw(st.integers(1, 25))):
+        at_s += draw(st.integers(0, 20))
+        name, count = f"j{number}", draw(st.integers(1, 3))
+        retries = draw(st.sampled_from([None, RetrySpec(limit=2), RetrySpec(limit=1, backoff_ms=4000)]))
+        more: dict[str, Any] = {
+            "resources": Resources({"vcore": 1000 * draw(st.integers(1, 3))}),
+            "priority": draw(st.integers(0, 3)),
+            "grace_ms": draw(st.sampled_from([None, 3000])),
+            "time_limit_ms": draw(st.sampled_from([None, 25_000])),
+            "retry": retries,
+        }
+        application = ApplicationSpec(id=name, queue=draw(st.sampled_from(["root.a", "root.b"])), user="ann")
+        code = draw(st.sampled_from([0, 0, 0, 1]))
+        tasks = tuple(
+            Task(AskSpec(application=name, key=f"{name}-{i}", **more), draw(st.integers(0, 60)) * 1000, code)
+            for i in range(count)
+        )
+        found.append(Job(at_s * 1000, application, tasks, gang=count > 1 and draw(st.booleans())))
+    return found
+
+
+@st.composite
+def faults(draw: st.DrawFn) -> list[Fault]:
+    """Losses that are all made good in the end."""
+    found, at_ms = [], 0
+    for _ in range(draw(st.integers(0, 4))):
+        at_ms += draw(st.integers(1, 60)) * 1000
+        node = draw(st.sampled_from(sorted(CORES)))
+        away_ms = draw(st.integers(1, 30)) * 1000
+        found += [Fault(at_ms, node, LOST), Fault(at_ms + away_ms, node, BACK)]
+        at_ms += away_ms
+    return sorted(found)
+
+
+def over_capacity(engine: Engine) -> list[tuple[int, str]]:
+    """When which node had more on it than it has; ends come before starts."""
+    columns, changes = engine.columns, []
+    for i in range(len(columns.run_task)):
+        node = columns.nodes.values[columns.run_node[i]]
+        amount = dict(columns.shapes.values[columns.shape[columns.run_task[i]]])["vcore"]
+        if columns.run_end_ms[i] > columns.run_start_ms[i]:
+            changes.append((columns.run_start_ms[i], 1, amount, node))
+            changes.append((columns.run_end_ms[i], 0, -amount, node))
+    used: Counter[str] = Counter()
+    wrong = []
+    for at_ms, _, amount, node in sorted(changes):
+        used[node] += amount
+        if used[node] > CORES[node] * 1000:
+            wrong.append((at_ms, node))
+    return wrong
+
+
+@settings(max_examples=60, deadline=None)
+@given(jobs(), faults(), st.sampled_from(["guarantee", "priority"]), st.booleans())
+def test_every_task_has_one_fate_and_no_node_is_overfull(
+    found: list[Job], struck: list[Fault], rule: str, resubmit: bool
+) -> None:
+    """When everything is over, nothing is left that could run; and the same again gives the same."""
+    spec = load_text(QUEUES.replace("RULE", rule))
+    nodes = [NodeSpec(id=name, capacity=Resources({"vcore": 1000 * cores})) for name, cores in CORES.items()]
+    engine = Engine(spec, nodes, found, struck, Settings(resubmit=resubmit))
+    engine.run()
+    engine.scheduler.check()
+    columns = engine.columns
+    fates = Counter(Fate(fate) for fate in columns.fate)
+    assert sum(fates.values()) == engine.tasks == sum(len(job.tasks) for job in found)
+    assert not fates[Fate.WAITING]
+    assert not fates[Fate.RUNNING]
+    assert not engine.running
+    assert engine.ended == engine.tasks
+    assert End.RUNNING not in columns.run_how
+    if resubmit:
+        assert fates[Fate.COMPLETED] + fates[Fate.REFUSED] + fates[Fate.GIVEN_UP] == engine.tasks
+    assert over_capacity(engine) == []
+    again = Engine(spec, nodes, found, struck, Settings(resubmit=resubmit))
+    again.run()
+    assert again.digest == engine.digest

@@ -1,0 +1,102 @@
+"""priority-class, quota, budget: what is sent, and what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+CLASS = {
+    "name": "urgent",
+    "value": 1000,
+    "global_default": True,
+    "preemption_policy": "Never",
+    "limited": False,
+    "description": "d",
+    "source": "file",
+}
+
+
+def test_classes_are_listed(service: Any, run: Callable[..., Any]) -> None:
+    """With what each means for its work."""
+    service.on("GET", "/priority-classes", {"priority_classes": [CLASS]})
+    head, row = run("priority-class", "list").stdout.splitlines()
+    assert head.split() == ["CLASS", "VALUE", "DEFAULT", "PREEMPTS", "LIMITED", "FROM", "DESCRIPTION"]
+    assert row.split() == ["urgent", "1000", "yes", "never", "-", "queue", "file", "d"]
+
+
+def test_a_class_is_set(service: Any, run: Callable[..., Any]) -> None:
+    """With what was said and the defaults for the rest."""
+    service.on("PUT", "/priority-classes/urgent", CLASS)
+    done = run("priority-class", "set", "urgent", "--value", "-5", "--never")
+    assert (done.exit_code, done.stdout) == (0, "urgent set\n")
+    assert service.sent("PUT", "/priority-classes/urgent") == [
+        {"value": -5, "global_default": False, "preemption_policy": "Never", "limited": False, "description": ""}
+    ]
+
+
+def test_a_quota_is_set(service: Any, run: Callable[..., Any]) -> None:
+    """Scopes by options, amounts as everywhere, 0 too."""
+    service.on("PUT", "/quotas/q", {})
+    words = ("-q", "root.a", "-r", "cpu=1.5", "-r", "memory=4Gi", "-r", "gpu=0", "-c", "a", "-c", "b", "--any-class")
+    assert run("quota", "set", "q", *words).exit_code == 0
+    assert service.sent("PUT", "/quotas/q") == [
+        {
+            "queue": "root.a",
+            "resources": {"vcore": 1500, "memory": 4 * 2**30, "gpu": 0},
+            "scopes": [{"operator": "In", "values": ["a", "b"]}, {"operator": "Exists", "values": []}],
+        }
+    ]
+
+
+def test_quotas_are_listed(service: Any, run: Callable[..., Any]) -> None:
+    """What is in use stands beside what may be."""
+    scopes = [
+        {"key": "PriorityClass", "operator": "In", "values": ["a", "b"]},
+        {"key": "PriorityClass", "operator": "DoesNotExist", "values": []},
+    ]
+    quota = {"name": "q", "queue": "root.a", "resources": {"vcore": 4000}, "scopes": scopes, "used": {}, "works": 3}
+    service.on("GET", "/quotas", {"quotas": [quota | {"source": "api"}]})
+    row = run("quota", "list").stdout.splitlines()[1]
+    assert row.split()[:6] == ["q", "root.a", "a,", "b;", "none", "3"]
+    assert "4" in row
+    assert row.rstrip().endswith("order")
+
+
+@pytest.mark.parametrize(("text", "sent"), [("2", 2), ("50%", "50%")])
+def test_a_budget_is_set(service: Any, run: Callable[..., Any], text: str, sent: object) -> None:
+    """A number, or a part."""
+    service.on("PUT", "/budgets/b", {})
+    assert run("budget", "set", "b", "-l", "app=db", "--min-available", text).exit_code == 0
+    selector = [{"key": "app", "operator": "In", "values": ["db"]}]
+    assert service.sent("PUT", "/budgets/b") == [{"selector": selector, "min_available": sent}]
+
+
+@pytest.mark.parametrize("bounds", [(), ("--min-available", "1", "--max-unavailable", "1")])
+def test_a_budget_has_one_bound(service: Any, run: Callable[..., Any], bounds: tuple[str, ...]) -> None:
+    """Neither none nor two; nothing is sent."""
+    refused = run("budget", "set", "b", *bounds)
+    assert refused.exit_code == 2
+    assert "either" in refused.stderr
+
+
+def test_budgets_are_listed(service: Any, run: Callable[..., Any]) -> None:
+    """With how much each lets stop now."""
+    conditions = [
+        {"key": "app", "operator": "In", "values": ["db"]},
+        {"key": "tier", "operator": "Exists", "values": []},
+    ]
+    budget = {"name": "b", "selector": conditions, "min_available": "50%", "max_unavailable": None, "left": 2}
+    service.on("GET", "/budgets", {"budgets": [budget | {"namespace": "", "source": "api"}]})
+    row = run("budget", "list").stdout.splitlines()[1]
+    assert row.split() == ["b", "app", "=", "db;", "tier", "set", "50%", "-", "2", "order"]
+
+
+@pytest.mark.parametrize(
+    ("command", "route"), [("priority-class", "priority-classes"), ("quota", "quotas"), ("budget", "budgets")]
+)
+def test_each_can_be_removed(service: Any, run: Callable[..., Any], command: str, route: str) -> None:
+    """By its name."""
+    service.on("DELETE", f"/{route}/n", {"ok": True})
+    assert run(command, "remove", "n").stdout == "n removed\n"

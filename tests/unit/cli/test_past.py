@@ -1,0 +1,112 @@
+"""journal at: questions to a moment in the past, from the journal file alone."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.config import load_text
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, Event, Release
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.journal.codec import encode, encode_all, encode_plain
+from fairlead.journal.format import EVENT, SCHEDULE
+from fairlead.journal.store import Journal
+from fairlead.scheduler import Scheduler
+
+QUEUES = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: a
+            resources: {max: {gpu: 1}}
+          - name: b
+"""
+START_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Record 7: 1 runs and 2 waits behind it. Record 9: 1 has ended and 2 runs."""
+    scheduler = Scheduler()
+    one = Resources({"gpu": 1})
+    events: list[Event | None] = [
+        Configure(load_text(QUEUES)),
+        AddNode(NodeSpec(id="n1", capacity=Resources({"gpu": 4}))),
+        AddApplication(ApplicationSpec(id="1", queue="root.a", user="ann")),
+        AddAsks((AskSpec(application="1", key="1", resources=one),)),
+        AddApplication(ApplicationSpec(id="2", queue="root.a", user="bob")),
+        AddAsks((AskSpec(application="2", key="2", resources=one),)),
+        None,
+        Release("1", "1"),
+        None,
+    ]
+    with Journal(tmp_path / "journal.db") as journal:
+        for number, event in enumerate(events):
+            at_ms = START_MS + number * 60_000
+            if event is None:
+                outcome = encode_all(scheduler.schedule(at_ms))
+                journal.append(at_ms, SCHEDULE, encode_plain({"limit": None}), outcome)
+            else:
+                journal.append(at_ms, EVENT, encode(event), encode_all(scheduler.handle(event, at_ms)))
+        journal.commit()
+    return tmp_path
+
+
+def test_why_then_is_not_why_now(run: Callable[..., Any], state: Path) -> None:
+    """It waited at record 7, and runs at the end."""
+    then = run("journal", "at", "@7", "why", "2", "--path", str(state)).stdout.splitlines()
+    assert then[0].startswith("As it was after record 7, ")
+    assert then[1] == "2: waiting: needs gpu 1; queue root.a has gpu 0 left of its maximum gpu 1"
+    assert "Held by 1 of ann (gpu 1)." in then[-1]
+    assert run("journal", "at", "@9", "why", "2", "--path", str(state)).stdout.splitlines()[1] == (
+        "2: running: runs on n1"
+    )
+
+
+def test_what_would_have_started_it(run: Callable[..., Any], state: Path) -> None:
+    """Smallest changes, and what if."""
+    answer = json.loads(run("journal", "at", "@7", "why", "2", "--changes", "--json", "--path", str(state)).stdout)
+    assert {change["dimension"] for change in answer["answer"]["changes"]} >= {"queue-max", "cancel", "queue"}
+    lines = run("journal", "at", "@7", "whatif", "cancel", "1", "--path", str(state)).stdout.splitlines()
+    assert lines[1:4] == ["If 1 is cancelled:", "  would start: 2 (bob, on n1)", "  would be gone: 1 (ann, on n1)"]
+
+
+def test_a_moment_is_a_record_or_a_time(run: Callable[..., Any], state: Path) -> None:
+    """By the clock of this machine; between two records the earlier one counts."""
+    text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime((START_MS + 6 * 60_000 + 5_000) / 1000))
+    shown = json.loads(run("journal", "at", text, "--json", "--path", str(state)).stdout)
+    assert (shown["seq"], shown["answer"]["waiting"], shown["answer"]["running"]) == (7, 1, 1)
+    assert "2 in root.a: needs gpu 1" in run("journal", "at", "@7", "why", "--path", str(state)).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("at", "tomorrow-ish"), "is no time"),
+        (("at", "@7", "who", "2"), "is no question"),
+        (("at", "@7", "why", "77"), "there was no work '77'"),
+        (("at", "@7", "whatif", "drain", "n9"), "there was no node 'n9'"),
+        (("at", "@99"), "there is no record 99"),
+    ],
+)
+def test_what_cannot_be_answered_is_said(run: Callable[..., Any], state: Path, words: Any, said: str) -> None:
+    """In a sentence, with a status."""
+    result = run("journal", *words, "--path", str(state))
+    assert result.exit_code != 0
+    assert said in result.stderr
+
+
+def test_asking_the_past_leaves_the_journal_as_it_is(run: Callable[..., Any], state: Path) -> None:
+    """Read only."""
+    before = (state / "journal.db").read_bytes()
+    run("journal", "at", "@7", "whatif", "priority", "2", "9", "--path", str(state))
+    assert (state / "journal.db").read_bytes() == before

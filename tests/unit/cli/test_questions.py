@@ -1,0 +1,125 @@
+"""why, when, whatif: what is asked of the service, and how the answers read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+NOBODY: dict[str, Any] = {"count": 0, "hidden": 0, "works": []}
+SAME: dict[str, Any] = {
+    "supposed": "17 is cancelled",
+    "empty": False,
+    "refused": [],
+    "starts": NOBODY,
+    "starts_not": NOBODY,
+    "elsewhere": NOBODY,
+    "evicted": NOBODY,
+    "spared": NOBODY,
+    "ends": NOBODY,
+    "waits": [],
+    "shares": [],
+    "expected": [],
+}
+
+
+def work(key: str, **more: str) -> dict[str, str]:
+    return {"key": key, "user": "", "node": "", "on_behalf_of": "", "rule": ""} | more
+
+
+def test_why_prints_what_else_there_is_to_say(service: Any, run: Callable[..., Any]) -> None:
+    """One line each, below the sentence."""
+    service.on(
+        "GET",
+        "/works/2/why",
+        {
+            "key": "2",
+            "state": "waiting",
+            "sentence": "queue root.a is full",
+            "queue_position": 1,
+            "reason": None,
+            "verdict": {"details": ["Held by 1 of ann (gpu 1).", "It runs if 1 were gone."]},
+        },
+    )
+    assert run("why", "2", "--changes").stdout == (
+        "2: waiting (1st in its queue): queue root.a is full\n  Held by 1 of ann (gpu 1).\n  It runs if 1 were gone.\n"
+    )
+    assert service.requests[-1].query == {"changes": "true"}
+
+
+def test_changes_are_of_one_work(run: Callable[..., Any], service: Any) -> None:
+    """Not of everything that waits."""
+    del service
+    result = run("why", "--changes")
+    assert result.exit_code == 2
+    assert "needs the key" in result.stderr
+
+
+def test_whatif_prints_a_line_for_each_kind_of_change(service: Any, run: Callable[..., Any]) -> None:
+    """Who starts where, who stops for whom, what would wait, which shares change."""
+    answer = SAME | {
+        "starts": {"count": 2, "hidden": 1, "works": [work("18", user="ann", node="n1")]},
+        "evicted": {"count": 1, "hidden": 0, "works": [work("9", user="bob", on_behalf_of="18/18", rule="priority")]},
+        "waits": [{"key": "19", "reason": {"sentence": "queue root.a is full"}}],
+        "shares": [{"queue": "root.a", "before": {"vcore": 1000}, "after": {"vcore": 2000}}],
+    }
+    service.on("POST", "/whatif", answer)
+    assert run("whatif", "cancel", "17").stdout.splitlines() == [
+        "If 17 is cancelled:",
+        "  would start: 18 (ann, on n1), 1 more, 1 of them not yours to see",
+        "  would be told to stop: 9 (bob, for 18, by priority)",
+        "  19 would wait: queue root.a is full",
+        "  root.a would use cpu 2 (now cpu 1)",
+    ]
+    assert service.requests[-1].body == {"cancel": ["17"], "forecast": False}
+
+
+def test_whatif_says_when_nothing_would_change_and_when_it_is_refused(service: Any, run: Callable[..., Any]) -> None:
+    """In one line."""
+    service.on("POST", "/whatif", SAME | {"empty": True})
+    assert run("whatif", "drain", "n1").stdout == "If 17 is cancelled: nothing would be otherwise now.\n"
+    service.on("POST", "/whatif", SAME | {"refused": [{"sentence": "no such queue"}]})
+    assert run("whatif", "move", "17", "root.x").stdout == "If 17 is cancelled: it would be refused: no such queue\n"
+
+
+def test_each_whatif_asks_for_its_change(service: Any, run: Callable[..., Any], tmp_path: Any) -> None:
+    """In the body that the service documents."""
+    service.on("POST", "/whatif", SAME)
+    (tmp_path / "q.yaml").write_text("partitions: []\n")
+    asked = [
+        (("priority", "17", "-5"), {"priority": {"key": "17", "priority": -5}}),
+        (("move", "17", "root.b"), {"move": {"key": "17", "queue": "root.b"}}),
+        (("add-nodes", "n1", "3"), {"add_nodes": {"like": "n1", "count": 3}}),
+        (("drain", "n1", "n2"), {"drain": ["n1", "n2"]}),
+        (("config", str(tmp_path / "q.yaml")), {"config": "partitions: []\n"}),
+    ]
+    for words, body in asked:
+        assert run("whatif", *words, "--forecast").exit_code == 0
+        assert service.requests[-1].body == body | {"forecast": True}
+    assert run("whatif", "submit", "--queue", "root.b", "--cpu", "2", "--priority", "7").exit_code == 0
+    draft = service.requests[-1].body["submit"]
+    assert (draft["queue"], draft["resources"], draft["priority"]) == ("root.b", {"vcore": 2000}, 7)
+
+
+def test_when_reads_as_an_interval_with_its_assumptions(service: Any, run: Callable[..., Any]) -> None:
+    """And says how often the service was right so far."""
+    score = {"promised": 0.8, "observed": 0.79, "scored": 100, "early": 11, "late": 10, "open": 3}
+    answer = {
+        "key": "17",
+        "median_ms": 1_000_000,
+        "earliest_ms": 900_000,
+        "latest_ms": 2_000_000,
+        "coverage": 0.8,
+        "ahead": 3,
+        "never": 0.0,
+        "draws": 16,
+        "assumptions": ["nothing new arrives"],
+        "score": score,
+    }
+    service.on("GET", "/works/17/forecast", answer)
+    lines = run("when", "17").stdout.splitlines()
+    assert lines[0].startswith("17: 80 %: 1970-01-01")
+    assert lines[0].endswith("; 3 ahead of it.")
+    assert lines[2] == "  nothing new arrives"
+    assert lines[3].startswith("So far 79 % of 100 starts came inside their interval (80 % should)")
+    assert json.loads(run("when", "17", "--json").stdout) == answer

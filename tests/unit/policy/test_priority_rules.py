@@ -1,0 +1,468 @@
+"""Kubernetes' rules of preemption, one by one: whom, where, in which order, and what a nomination is worth."""
+
+from __future__ import annotations
+
+import pytest
+from priority_clusters import PriorityCluster, cores, labelled
+
+from fairlead.core.constraints import AffinityTerm, Constraints, Requirement
+from fairlead.core.decisions import Evict, Reserved, Unreserved
+from fairlead.core.events import (
+    AddAsks,
+    Checkpoint,
+    DrainNode,
+    RemoveNode,
+    SetBudget,
+    SetPriority,
+    UpdateNode,
+)
+from fairlead.core.resources import Resources
+from fairlead.core.specs import AskSpec, BudgetSpec, QueueSpec
+from fairlead.scheduler import Scheduler
+
+# -- whom, and whether at all -------------------------------------------------------------------------------------
+
+
+def test_never_goes_ahead_but_stops_nobody_and_can_be_stopped_itself() -> None:
+    """Rule 5: `allow_preempt_other` false is `preemptionPolicy: Never`."""
+    c = PriorityCluster()
+    c.fill("low", 4, 1)
+    c.submit("never", 4, 9, allow_preempt_other=False)
+    c.submit("plain", 4, 5)
+    assert c.run()[1] == ["low"]
+    assert [e.on_behalf_of for e in c.evictions()] == ["plain"]
+    assert c.nominated() == {"never": "n1"}, "the higher one takes the space that the other made"
+    c.gone("low")
+    assert c.run()[0] == ["never@n1"]
+    c.submit("above", 4, 10)
+    assert c.run()[1] == ["never"]
+
+
+def test_nobody_is_stopped_while_some_node_has_room() -> None:
+    """Rule 7."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 2})
+    c.fill("low", 4, 1)
+    c.submit("urgent", 2, 9)
+    assert c.run() == (["urgent@n2"], [])
+
+
+def test_lower_work_goes_on_while_a_higher_one_cannot_be_placed() -> None:
+    """Rule 6: no blocking by the head of the line."""
+    c = PriorityCluster(nodes={"n1": 4})
+    c.fill("mid", 3, 8)
+    c.submit("large", 4, 8)
+    c.submit("small", 1, 0)
+    assert c.run() == (["small@n1"], [])
+
+
+def test_a_node_on_which_another_filter_is_in_the_way_is_no_candidate() -> None:
+    """Rule 8: not resources alone. The fuller node has the attribute that the ask needs."""
+    c = PriorityCluster(nodes={})
+    c.node("plain", 4)
+    c.node("fast", 4, disk="ssd")
+    c.submit("low1", 4, 1)
+    c.submit("low2", 4, 2)
+    c.run()
+    where = Constraints(selector=(Requirement("disk", "In", ("ssd",)),))
+    c.submit("urgent", 1, 9, where=where)
+    _, stopped = c.run()
+    assert len(stopped) == 1
+    assert c.nominated() == {"urgent": "fast"}
+
+
+def test_work_that_keeps_the_ask_away_goes_although_there_is_room() -> None:
+    """Rule 8 the other way: anti-affinity to lower work on the only node."""
+    c = PriorityCluster()
+    c.fill("other", 1, 1)
+    c.fill("loud", 1, 1, labels={"app": "loud"})
+    where = Constraints(anti_affinity=(AffinityTerm(labelled("loud")),))
+    c.submit("shy", 1, 9, where=where)
+    assert c.run()[1] == ["loud"]
+    c.gone("loud")
+    assert c.run()[0] == ["shy@n1"]
+
+
+def test_a_node_is_no_candidate_when_the_ask_needs_whom_it_would_stop() -> None:
+    """Rule 13: affinity to the only work that could go."""
+    c = PriorityCluster()
+    c.fill("friend", 4, 1, labels={"app": "friend"})
+    c.submit("urgent", 2, 9, where=Constraints(affinity=(AffinityTerm(labelled("friend")),)))
+    assert c.run() == ([], [])
+
+
+def test_quality_of_service_does_not_count() -> None:
+    """Rule 14: what a victim asked for, little or much, is nothing to choose by: of equal ones the youngest goes."""
+    c = PriorityCluster()
+    c.fill("small", 1, 1)
+    c.fill("large", 3, 1)
+    c.submit("urgent", 1, 9)
+    assert c.run()[1] == ["large"]
+
+
+# -- which node ---------------------------------------------------------------------------------------------------
+
+
+def _two_nodes(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> PriorityCluster:
+    """Two nodes of four cores with works of (cores, priority) on them, the left ones on n1."""
+    c = PriorityCluster(nodes={"n1": 4})
+    for i, (size, priority) in enumerate(left):
+        assert c.fill(f"left{i}", size, priority) == "n1"
+    c.node("n2", 4)
+    for i, (size, priority) in enumerate(right):
+        assert c.fill(f"right{i}", size, priority) == "n2"
+    return c
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "side"),
+    [
+        ([(4, 3)], [(1, 1), (1, 1), (2, 2)], "right"),
+        ([(2, 4), (2, 3)], [(2, 4), (2, 1)], "right"),
+        ([(2, 0), (2, 0)], [(4, 0)], "right"),
+        ([(4, -5)], [(2, -5), (2, -5)], "left"),
+        ([(4, 2)], [(4, 2)], "right"),
+    ],
+    ids=["lowest highest", "smallest sum", "fewest", "more victims below zero are not less", "latest start"],
+)
+def test_the_node_with_the_least_harm(left: list[tuple[int, int]], right: list[tuple[int, int]], side: str) -> None:
+    """Rule 9, criterion by criterion."""
+    c = _two_nodes(left, right)
+    c.submit("urgent", 4, 9)
+    _, stopped = c.run()
+    assert {key.rstrip("0123456789") for key in stopped} == {side}
+
+
+def test_the_node_id_decides_last() -> None:
+    """Rule 9: everything else being equal."""
+    c = PriorityCluster(nodes={"n2": 4, "n1": 4})
+    c.submit("x", 4, 1)
+    c.submit("y", 4, 1)
+    c.run()
+    c.submit("urgent", 4, 9)
+    c.run()
+    assert c.nominated() == {"urgent": "n1"}
+
+
+def test_less_run_time_is_lost_where_work_was_saved() -> None:
+    """The longer running one said that its work is saved: stopping it loses less."""
+    c = _two_nodes([(4, 1)], [(4, 1)])
+    c.now_ms = 10_000
+    c.handle(Checkpoint("left0", "left0"))
+    c.submit("urgent", 4, 9)
+    assert c.run()[1] == ["left0"]
+
+
+def test_many_nodes_give_the_same_answer_as_few() -> None:
+    """Among 300 nodes the one whose victim is the lowest is found."""
+    c = PriorityCluster(nodes={f"n{i:03}": 1 for i in range(300)})
+    for i in range(300):
+        c.submit(f"w{i}", 1, 1 if i == 217 else 2 + i % 3)
+    c.run()
+    c.submit("urgent", 1, 9)
+    assert c.run()[1] == ["w217"]
+
+
+# -- nominations --------------------------------------------------------------------------------------------------
+
+
+def test_equal_and_lower_ones_do_not_get_the_space_that_is_held() -> None:
+    """Rule 10."""
+    c = PriorityCluster(nodes={"n1": 8})
+    c.fill("low1", 4, 1)
+    c.fill("low2", 4, 1)
+    c.submit("urgent", 6, 9)
+    c.run()
+    c.gone("low1")
+    c.submit("equal", 2, 9)
+    c.submit("lower", 2, 8)
+    c.run()
+    assert c.s.why("equal", "equal") is not None
+    assert c.s.why("lower", "lower") is not None
+
+
+def test_a_higher_one_takes_the_space_and_the_first_may_preempt_again() -> None:
+    """Rule 10: the nomination is cleared, nobody more is stopped for the higher one, and the first looks anew."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 4})
+    c.submit("low1", 4, 1)
+    c.submit("low2", 4, 2)
+    c.run()
+    c.submit("urgent", 4, 8)
+    assert c.run()[1] == ["low1"]
+    c.submit("higher", 4, 9)
+    _, stopped = c.run()
+    assert stopped == ["low2"], "for the first, which lost its place"
+    assert c.evictions()[-1].on_behalf_of == "urgent"
+    assert c.nominated() == {"higher": "n2", "urgent": "n1"}
+    assert [d.key for d in c.decided if isinstance(d, Unreserved)] == ["urgent"]
+
+
+def test_a_higher_one_that_comes_after_the_victims_are_gone_runs_at_once() -> None:
+    """Rule 10: part of the space of the nominated one is free already."""
+    c = PriorityCluster(nodes={"n1": 8})
+    c.fill("low1", 4, 1)
+    c.fill("low2", 4, 1)
+    c.submit("urgent", 8, 8)
+    assert sorted(c.run()[1]) == ["low1", "low2"]
+    c.gone("low1")
+    c.submit("higher", 4, 9)
+    assert c.run() == (["higher@n1"], [])
+    assert c.nominated() == {}
+
+
+def test_a_victim_that_ends_by_itself_first_pays_too() -> None:
+    """It finishes before it is stopped: the nominated one starts at once, and nobody else goes."""
+    c = PriorityCluster()
+    c.fill("low", 4, 1)
+    c.submit("urgent", 4, 9)
+    c.run()
+    c.finished("low")
+    assert c.run() == (["urgent@n1"], [])
+
+
+def test_a_victim_that_takes_its_time_holds_nobody_else_up() -> None:
+    """Rule 11: others are placed meanwhile, and the preemptor stops nobody else."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 2})
+    c.fill("low", 4, 1, grace_ms=60_000)
+    c.fill("safe", 2, 20)
+    c.submit("urgent", 4, 9)
+    assert c.run()[1] == ["low"]
+    c.finished("safe")
+    c.submit("other", 2, 0)
+    assert c.run() == (["other@n2"], [])
+    assert c.run(50_000) == ([], [])
+    c.gone("low")
+    assert c.run()[0] == ["urgent@n1"]
+
+
+@pytest.mark.parametrize("lost", [DrainNode("n1"), RemoveNode("n1")], ids=["drained", "lost"])
+def test_a_nomination_ends_with_its_node(lost: DrainNode | RemoveNode) -> None:
+    """Rule 10: the next plan is for another node."""
+    c = PriorityCluster(nodes={"n1": 4})
+    c.fill("low1", 4, 1)
+    c.submit("urgent", 4, 9)
+    assert c.run()[1] == ["low1"]
+    c.node("n2", 4)
+    c.handle(SetPriority("urgent", "urgent", 9))
+    c.submit("low2", 4, 10)
+    assert c.run()[0] == ["low2@n2"]
+    c.finished("low2")
+    c.handle(lost)
+    assert c.run()[0] == ["urgent@n2"]
+
+
+def test_a_node_that_shrinks_under_the_nomination_ends_it() -> None:
+    """The space cannot be enough any more: it is given up, and the next plan is made elsewhere."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 4})
+    assert c.fill("low1", 4, 1) == "n1"
+    c.fill("low2", 4, 2)
+    c.submit("urgent", 4, 9)
+    assert c.run()[1] == ["low1"]
+    c.handle(UpdateNode("n1", Resources({"vcore": 2000})))
+    c.gone("low1")
+    assert c.run()[1] == ["low2"]
+    assert c.nominated() == {"urgent": "n2"}
+
+
+def test_a_nominated_ask_that_is_resized_looks_anew() -> None:
+    """What is held is not what it needs any more."""
+    c = PriorityCluster(nodes={"n1": 4})
+    c.fill("low1", 2, 1)
+    c.fill("low2", 2, 1)
+    c.submit("urgent", 2, 9)
+    assert c.run()[1] == ["low2"]
+    c.handle(AddAsks((AskSpec(application="urgent", key="urgent", resources=Resources({"vcore": 4000}), priority=9),)))
+    assert c.run()[1] == ["low1"]
+    c.gone("low1")
+    c.gone("low2")
+    assert c.run()[0] == ["urgent@n1"]
+
+
+def test_a_nominated_ask_whose_priority_falls_can_be_overtaken() -> None:
+    """What counts is what it is now."""
+    c = PriorityCluster()
+    c.fill("low", 4, 1)
+    c.submit("urgent", 4, 9)
+    c.run()
+    c.submit("other", 4, 5)
+    assert c.run() == ([], [])
+    c.handle(SetPriority("urgent", "urgent", 3))
+    c.run()
+    assert c.nominated() == {"other": "n1"}
+
+
+def test_room_under_the_maximum_of_the_queue_is_kept_too() -> None:
+    """A lower one of the same queue on another node must not fill the queue while the victim leaves."""
+    c = PriorityCluster(QueueSpec(name="a", max=cores(4)), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4})
+    c.fill("high", 4, 20, "root.b")
+    c.fill("low", 4, 1, "root.a")
+    c.submit("urgent", 4, 9, "root.a")
+    assert c.run()[1] == ["low"]
+    c.finished("high")
+    c.submit("small", 2, 0, "root.a")
+    assert c.run() == ([], [])
+    c.gone("low")
+    started, _ = c.run()
+    assert [name.partition("@")[0] for name in started] == ["urgent"]
+
+
+def test_a_loaded_scheduler_keeps_nominations_and_what_they_keep() -> None:
+    """After a restart the space, and the room under maxima, is held as before."""
+    c = PriorityCluster(QueueSpec(name="a", max=cores(4)), nodes={"n1": 4, "n2": 4})
+    c.fill("low", 4, 1)
+    c.submit("urgent", 4, 9)
+    c.run()
+    c.s = Scheduler.load(c.s.dump())
+    c.submit("small", 2, 0)
+    assert c.run() == ([], [])
+    c.gone("low")
+    assert len(c.run()[0]) == 1
+
+
+# -- budgets ------------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_turns_the_choice_to_another_node() -> None:
+    """Rule 12: respected where another choice exists, although a higher one goes for it."""
+    c = _two_nodes([(4, 1)], [(4, 3)])
+    c.handle(SetBudget(BudgetSpec(name="keep", selector=labelled("web"), min_available=1)))
+    c.finished("left0")
+    assert c.fill("web", 4, 1, labels={"app": "web"}) == "n1"
+    c.submit("urgent", 4, 9)
+    assert c.run()[1] == ["right0"]
+    assert c.evictions()[0].violates == ()
+
+
+def test_a_budget_is_violated_as_a_last_resort_and_that_is_said() -> None:
+    """Rule 12: and recorded."""
+    c = PriorityCluster(budgets=(BudgetSpec(name="keep", selector=labelled("web"), max_unavailable=0),))
+    c.fill("web", 4, 1, labels={"app": "web"})
+    c.submit("urgent", 4, 9)
+    assert c.run()[1] == ["web"]
+    assert c.evictions()[0].violates == ("keep",)
+
+
+def test_on_one_node_those_within_the_budget_go_first() -> None:
+    """Rule 12 with rule 8: whose budget would be violated is given back before a higher one is."""
+    c = PriorityCluster(budgets=(BudgetSpec(name="keep", selector=labelled("web"), min_available=1),))
+    c.fill("web", 2, 1, labels={"app": "web"})
+    c.fill("batch", 2, 5)
+    c.submit("urgent", 2, 9)
+    assert c.run()[1] == ["batch"]
+
+
+def test_what_leaves_already_counts_against_a_budget() -> None:
+    """Two of three may go one after the other only: the second preemptor takes another one."""
+    c = PriorityCluster(nodes={"n1": 1, "n2": 1, "n3": 1, "n4": 1})
+    c.handle(SetBudget(BudgetSpec(name="keep", selector=labelled("web"), max_unavailable=1)))
+    for i in range(3):
+        c.fill(f"web{i}", 1, 1, labels={"app": "web"})
+    c.fill("batch", 1, 5)
+    c.submit("first", 1, 9)
+    assert c.run()[1] == ["web2"]
+    c.submit("second", 1, 9)
+    assert c.run()[1] == ["batch"]
+
+
+# -- what is said -------------------------------------------------------------------------------------------------
+
+
+def test_each_preemption_says_who_for_whom_by_which_rule_and_where() -> None:
+    """Rule 17: on both sides."""
+    c = PriorityCluster()
+    c.fill("low", 4, 1)
+    c.submit("urgent", 4, 9)
+    c.run()
+    evicted = next(d for d in c.decided if isinstance(d, Evict))
+    assert (evicted.key, evicted.on_behalf_of, evicted.rule, evicted.node) == ("low", "urgent", "priority", "n1")
+    assert evicted.message == "makes room on n1 for urgent (priority 9 over 1)"
+    assert [(d.key, d.node) for d in c.decided if isinstance(d, Reserved)] == [("urgent", "n1")]
+    why = c.s.why("urgent", "urgent")
+    assert why is not None
+    assert why.sentence() == "space on n1 is held for it; waiting for low to stop"
+
+
+def test_an_ask_that_cannot_preempt_is_told_why() -> None:
+    """A type for each: it may not at all, nothing stands below it, or what does would not be enough."""
+    c = PriorityCluster(QueueSpec(name="a", properties={"preemption.min.runtime": "1h"}), nodes={"n1": 8})
+    c.fill("high", 4, 20)
+    c.fill("low", 4, 5)
+    c.submit("never", 4, 9, allow_preempt_other=False)
+    c.submit("equal", 4, 5)
+    c.submit("above", 4, 9)
+    c.run()
+    told = {key: c.s.why_no_preemption(key, key) for key in ("never", "equal", "above", "high")}
+    assert {key: reason.code if reason else None for key, reason in told.items()} == {
+        "never": "never-preempts",
+        "equal": "preemption-does-not-help",
+        "above": "preemption-does-not-help",
+        "high": None,
+    }
+    assert told["equal"] is not None
+    assert told["equal"].sentence() == "no running work that it may stop stands below its priority 5"
+    assert told["above"] is not None
+    assert "1 work stands below its priority 9, 1 of which" in told["above"].sentence()
+
+
+# -- who is spared ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["priority", "guarantee"])
+def test_young_work_is_spared_until_it_has_run_its_time(rule: str) -> None:
+    """`preemption.min.runtime`: nobody has to ask again, it happens when the time has come."""
+    queues = (
+        QueueSpec(name="a", guaranteed=cores(4), properties={"preemption.delay": "1s"}),
+        QueueSpec(name="b", properties={"preemption.min.runtime": "60s"}),
+    )
+    c = PriorityCluster(*queues, rule=rule)
+    c.fill("low", 4, 1, "root.b")
+    c.submit("urgent", 4, 9, "root.a")
+    assert c.run(30_000) == ([], [])
+    due = c.s.next_wakeup_ms()
+    assert due is not None
+    for _ in range(20):
+        due = c.s.next_wakeup_ms()
+        assert due is not None
+        c.run(max(due - c.now_ms, 1))
+        if c.evictions():
+            break
+    assert [e.key for e in c.evictions()] == ["low"]
+    assert 60_000 <= c.now_ms <= 76_000
+
+
+@pytest.mark.parametrize("rule", ["priority", "guarantee"])
+def test_a_queue_loses_no_more_within_an_hour_than_it_may(rule: str) -> None:
+    """`preemption.evictions.max`: rolling, counted at every queue that says so."""
+    queues = (
+        QueueSpec(name="a", guaranteed=cores(4), properties={"preemption.delay": "1s"}),
+        QueueSpec(name="b", properties={"preemption.evictions.max": "2"}),
+    )
+    c = PriorityCluster(*queues, rule=rule)
+    for i in range(4):
+        c.fill(f"low{i}", 1, 1, "root.b")
+    for i in range(4):
+        c.submit(f"urgent{i}", 1, 9, "root.a")
+    for _ in range(10):
+        for key in c.run(20_000)[1]:
+            c.gone(key)
+    assert len(c.evictions()) == 2
+    for _ in range(200):
+        for key in c.run(20_000)[1]:
+            c.gone(key)
+    assert len(c.evictions()) == 4
+
+
+def test_a_plan_that_needs_more_victims_than_a_queue_may_lose_is_none() -> None:
+    """Two are needed and one may go: nobody does."""
+    c = PriorityCluster(QueueSpec(name="a", properties={"preemption.evictions.max": "1"}), QueueSpec(name="b"))
+    c.fill("low1", 2, 1)
+    c.fill("low2", 2, 1)
+    c.submit("urgent", 4, 9, "root.b")
+    assert c.run() == ([], [])
+
+
+def test_nobody_is_stopped_when_preemption_is_off() -> None:
+    """`preemption.enabled: false`."""
+    c = PriorityCluster(enabled=False)
+    c.fill("low", 4, 1)
+    c.submit("urgent", 4, 9)
+    assert c.run() == ([], [])
