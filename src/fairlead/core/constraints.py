@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 HOSTNAME = "kubernetes.io/hostname"
-"""Every node has this attribute, its id, whatever it was registered with."""
+"""Every node has this attribute: its id, unless it was registered with another name here, as in some clusters."""
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT = "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"

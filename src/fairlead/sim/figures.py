@@ -238,10 +238,10 @@ def fairness(columns: Columns, rows: Rows, grid: Grid, spec: ClusterSpec) -> dic
     """Share against what is due, queue by queue.
 
     By queue: `share`, the mean part of the cluster that it had (its dominant resource); `wanted`, the mean part that
-    it used or waited for; for a guaranteed one `met`, the part of the time with work there in which it had what it was
-    guaranteed or all that it wanted (to 1 %), and `short`, the mean part of the guarantee that was missing.
-    `jain`: Jain's index over the users of what each had relative to its fair share of the cluster (each gets what it
-    wants, what is scarce is divided equally), mean over the time in which at least two wanted something.
+    it used or waited for; for a guaranteed one the part `guaranteed`, `met`, the part of the time with work there in
+    which it had what it was guaranteed or all that it wanted (to 1 %), and `short`, the mean part of the guarantee that
+    was missing. `jain`: Jain's index over the users of what each had relative to its fair share of the cluster (each
+    gets what it wants, what is scarce is divided equally), mean over the time in which at least two wanted something.
     """
     given = guarantees(spec)
     queues: dict[str, Any] = {}
@@ -251,6 +251,7 @@ def fairness(columns: Columns, rows: Rows, grid: Grid, spec: ClusterSpec) -> dic
         queues[path] = {"share": round(float(used.mean()), 6), "wanted": round(float(wanted.mean()), 6)}
         if path.lower() in given:
             queues[path] |= _against(rows, grid, chosen, given[path.lower()])
+            queues[path]["guaranteed"] = round(_part(columns, given[path.lower()]), 6)
     return {"queues": {path: queues[path] for path in sorted(queues)}, "jain": _jain_of_users(columns, rows, grid)}
 
 
@@ -279,6 +280,11 @@ def _against(rows: Rows, grid: Grid, chosen: Mask, guaranteed: dict[str, int]) -
         return {"met": 1.0, "short": 0.0}
     short = np.maximum(missing[there], 0.0)
     return {"met": round(float((short <= 0.01).mean()), 6), "short": round(float(short.mean()), 6)}
+
+
+def _part(columns: Columns, guaranteed: dict[str, int]) -> float:
+    """The largest part of any resource of the cluster, at its largest, that is guaranteed."""
+    return max((amount / max(max(_steps(columns, name)), 1) for name, amount in guaranteed.items()), default=0.0)
 
 
 def _jain_of_users(columns: Columns, rows: Rows, grid: Grid) -> float | None:

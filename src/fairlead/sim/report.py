@@ -32,7 +32,7 @@ def html_report(outcomes: Sequence[Outcome]) -> str:
     first = outcomes[0]
     names = ", ".join(o["name"] for o in outcomes)
     parts = [_head(first, names), _words(outcomes), _figures(outcomes)]
-    parts += [_waits(outcomes), _queue_length(outcomes), _use(outcomes), _shares(outcomes)]
+    parts += [_waits(outcomes), _queue_length(outcomes), _use(outcomes), _shares(outcomes), _guarantees(outcomes)]
     parts += [*_breakdowns(outcomes), _gantts(outcomes), _notes(outcomes)]
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -158,6 +158,26 @@ def _shares(outcomes: Sequence[Outcome]) -> str:
         named.append(("all others", "#adb5bd"))
     about = "The part of the cluster that each queue had, by the resource of which it had most."
     return _section("Shares by queue", about, "".join(body) + _legend(named))
+
+
+def _guarantees(outcomes: Sequence[Outcome]) -> str:
+    """The share of each guaranteed queue beside its guarantee, where there is one."""
+    lasts = _longest(outcomes)
+    body = []
+    for path in sorted({path for o in outcomes for path in o["courses"]["shares"]}):
+        lines = _course(outcomes, lambda c, p=path: c["shares"].get(p))
+        bounds = []
+        for i, outcome in enumerate(outcomes):
+            part = outcome["figures"]["fairness"]["queues"].get(path, {}).get("guaranteed")
+            if part is not None:
+                level = [(0.0, part), (lasts, part)]
+                bounds.append(Line(f"guaranteed by {outcome['name']}", level, COLOURS[i % len(COLOURS)], dashed=True))
+        if bounds:
+            body.append(f"<h3>{escape(path)}</h3>{lines_over_time(path, [*lines, *bounds], part_text, 'part')}")
+    if not body:
+        return ""
+    about = "What guaranteed queues had (lines) beside their guarantee (dashed)."
+    return _section("Share against guarantee", about, "".join(body) + _outcome_legend(outcomes))
 
 
 def _breakdowns(outcomes: Sequence[Outcome]) -> Iterator[str]:

@@ -126,7 +126,7 @@ def test_a_guarantee_is_met_when_what_is_wanted_up_to_it_runs() -> None:
     """Two cores guaranteed and wanted: one for half of the time, two for the other half."""
     story = Story().task("x", 0, done(0, 100)).task("y", 0, done(50, 100))
     queue = story.figures()["fairness"]["queues"]["root.a"]
-    assert (queue["met"], queue["short"]) == (0.5, 0.25)
+    assert (queue["met"], queue["short"], queue["guaranteed"]) == (0.5, 0.25, 0.5)
     assert (queue["share"], queue["wanted"]) == (0.375, 0.5)
     assert "met" not in Story().task("z", 0, done(0, 1), queue="root.b").figures()["fairness"]["queues"]["root.b"]
 

@@ -138,7 +138,15 @@ def test_the_report_is_one_whole_page_without_the_network(place: Path) -> None:
     page = Page(text)
     assert (page.open, page.refers) == ([], [])
     assert not re.search(r"https?:|//[a-z]|@import|url\(", text)
-    for word in ("In short", "Waiting times", "Utilisation", "Shares by queue", "Nodes", "root.b gains most"):
+    for word in (
+        "In short",
+        "Waiting times",
+        "Utilisation",
+        "Shares by queue",
+        "Share against guarantee",
+        "Nodes",
+        "root.b gains most",
+    ):
         assert word in text
     assert text.count("<svg") >= 8
 
