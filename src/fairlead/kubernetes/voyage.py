@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from fairlead.core.decisions import Allocated, Decision, Evict
 from fairlead.core.specs import ClusterSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.explainer import Explainer
 from fairlead.kubernetes.hands import BindFailed, Hands, Report
 from fairlead.kubernetes.pilot import Pilot
-from fairlead.kubernetes.reflector import Change, Reflector, Synced
+from fairlead.kubernetes.reflector import Change, Changed, Reflector, Synced
+from fairlead.runtime.measures import Measures
 
 log = logging.getLogger("fairlead.kubernetes")
 
@@ -46,6 +49,13 @@ class Timings:
     first_bound: int = 0
 
 
+def _order_of_start(change: Change) -> tuple[int, str]:
+    """By kind, pods last; those by creation. Changes of one object stay in their order."""
+    if isinstance(change, Changed) and change.kind is kinds.PODS:
+        return len(WATCHED), change.object.metadata.creation_timestamp or ""
+    return (len(WATCHED), "~") if change.kind is kinds.PODS else (WATCHED.index(change.kind), "")
+
+
 class Voyage:
     """The scheduler at work on one cluster, while it may act."""
 
@@ -65,6 +75,9 @@ class Voyage:
         self.turns = 0
         self.bound = 0
         self.refused = 0
+        self.measures = Measures()
+        self.listeners: list[Callable[[int, Sequence[Decision]], None]] = []
+        """Called at the end of a turn with its time and what was decided; they must be quick and raise nothing."""
         self._client = client
         self._hands = hands
         self._now_ms = now_ms
@@ -133,7 +146,7 @@ class Voyage:
             await asyncio.sleep(0)
 
     async def _until_something_happens(self) -> None:
-        if self._changes or self._orders:
+        if self._orders or (self._changes and not self._missing):
             return
         wait = LONGEST_SLEEP_S
         if self.ready:
@@ -153,19 +166,20 @@ class Voyage:
         self.turns += 1
         while self._orders:
             self._orders.popleft()(self.pilot, now)
-        for _ in range(min(len(self._changes), TAKE_AT_ONCE)):
-            change = self._changes.popleft()
-            if isinstance(change, Synced):
-                self._synced(change)
-            else:
-                self.pilot.take(change, now)
-        if not self.ready:
-            self._begin_if_complete()
+        if self._missing:
+            self._gather()
+        if not self._missing:
+            for _ in range(min(len(self._changes), TAKE_AT_ONCE)):
+                self.pilot.take(self._changes.popleft(), now)
+            if not self.ready:
+                self._begin_if_complete()
         if self.ready:
             room = IN_FLIGHT - self._hands.busy
             if room > 0:
                 limit = min(PLACE_AT_ONCE, room)
+                began = time.perf_counter()
                 decided = self.pilot.schedule(now, limit)
+                self._measure(time.perf_counter() - began)
                 if decided >= limit:
                     self._news.set()
             else:
@@ -173,15 +187,30 @@ class Voyage:
             for act in self.pilot.acts():
                 self._hands.do(act)
             self._explainer.go_on(now)
-            self.pilot.decided.clear()
+            if self.pilot.decided:
+                for listener in self.listeners:
+                    listener(now, self.pilot.decided)
+                self.pilot.decided.clear()
 
-    def _synced(self, change: Synced) -> None:
-        if change.kind.plural in self._missing:
-            del self._missing[change.kind.plural]
-            self.timings.listed[change.kind.plural] = self._now_ms() - self._began_ms
+    def _measure(self, seconds: float) -> None:
+        placed = sum(type(decision) is Allocated for decision in self.pilot.decided)
+        evicted = sum(type(decision) is Evict for decision in self.pilot.decided)
+        self.measures.scheduled(seconds, placed, evicted)
+
+    def _gather(self) -> None:
+        """Wait for the first list of everything, and put it in order: what is needed to read pods, then pods by age.
+
+        A list is in the order of names; work must not come before older work because of its name.
+        """
+        for change in self._changes:
+            if isinstance(change, Synced) and change.kind.plural in self._missing:
+                del self._missing[change.kind.plural]
+                self.timings.listed[change.kind.plural] = self._now_ms() - self._began_ms
+        if not self._missing:
+            self._changes = deque(sorted(self._changes, key=_order_of_start))
 
     def _begin_if_complete(self) -> None:
-        if self._missing or self._changes:
+        if self._changes:
             return
         self.timings.rebuilt = self._now_ms() - self._began_ms
         self.pilot.begin()
