@@ -34,7 +34,8 @@ What must be so:
     => accepts APP in PATH         => rejects APP TEXT       => app APP STATE
     => queue PATH NAME=VALUE ...   => queue PATH gone        => refused TEXT
     => nominated APP/KEY@NODE ...  all for which space is held; `nothing`
-    => evicts APP/KEY for APP/KEY  => evicts APP/KEY for nobody         the last eviction of the one was for the other
+    => evicts APP/KEY for APP/KEY  => evicts APP/KEY for nobody         the last eviction of the one was for the other;
+                                   rule=NAME node=ID violates=BUDGET,...|nothing  and what else was recorded of it
     => refuses APP/KEY TEXT        the ask was not taken in             => declines NAME TEXT   nor the class or quota
 """
 
@@ -455,8 +456,12 @@ class Performance:
         return [] if words == ["nothing"] else sorted(words), held
 
     def evicts(self, words: list[str]) -> tuple[object, object]:
-        rows = {row["key"]: row["for"] or "nobody" for row in self.course.record.evictions}
-        return words[2], rows.get(words[0], "not evicted")
+        row = {row["key"]: row for row in self.course.record.evictions}.get(words[0])
+        if row is None:
+            return words[2], "not evicted"
+        want, _ = split_pairs(tuple(words))
+        got = {"rule": row["rule"], "node": row["node"], "violates": ",".join(row.get("violates", ())) or "nothing"}
+        return (words[2], want), (row["for"] or "nobody", {name: got[name] for name in want})
 
     def refuses(self, words: list[str]) -> tuple[object, object]:
         return said_of(self.course.record.asks_rejected, words)

@@ -42,6 +42,7 @@ COMMANDS = {
     "quota": ("declarations", "List and change quotas by priority class."),
     "budget": ("declarations", "List and change disruption budgets."),
     "config": ("configuration", "Check, show and change the queue configuration."),
+    "kubernetes": ("kubernetes", "Schedule a Kubernetes cluster."),
     "token": ("tokens", "Make, list and revoke tokens for access over TCP."),
     "journal": ("journals", "Check, replay and read the journal of a service."),
     "scenario": ("simulations", "Run or check scenarios in virtual time."),

@@ -81,7 +81,7 @@ class Voyage:
         self._client = client
         self._hands = hands
         self._now_ms = now_ms
-        self._began_ms = now_ms()
+        self._began_ms = self._turned_ms = now_ms()
         self._changes: deque[Change] = deque()
         self._news = asyncio.Event()
         self._missing = {kind.plural: None for kind in WATCHED}
@@ -108,6 +108,10 @@ class Voyage:
         """Have something done with the pilot at the beginning of the next turn."""
         self._orders.append(act)
         self._news.set()
+
+    def idle_s(self) -> float:
+        """Seconds since the last turn; there is one every few seconds, whether something happens or not."""
+        return (self._now_ms() - self._turned_ms) / 1000
 
     def report(self, report: Report) -> None:
         """What came of a placement."""
@@ -162,7 +166,7 @@ class Voyage:
             return
 
     def _turn(self) -> None:
-        now = self._now_ms()
+        now = self._turned_ms = self._now_ms()
         self.turns += 1
         while self._orders:
             self._orders.popleft()(self.pilot, now)

@@ -46,16 +46,33 @@ def gather(scheduler: Scheduler, works: Works) -> dict[str, Any]:
 
 def render(books: dict[str, Any], measures: Measures, *, journal_seq: int, readers: int, healthy: bool) -> bytes:
     """The text of one scrape."""
-    registry = CollectorRegistry()
-    families = [
-        *_queues(books["queues"]),
-        *_nodes(books["nodes"]),
+    return exposed([
+        *of_books(books),
         _works(books["works"]),
         *_measures(measures),
         GaugeMetricFamily("fairlead_journal_last_seq", "Newest durable record.", value=journal_seq),
         GaugeMetricFamily("fairlead_event_readers", "Open event streams.", value=readers),
         GaugeMetricFamily("fairlead_healthy", "1 if records can be written and scheduling runs.", value=int(healthy)),
+    ])  # fmt: skip
+
+
+def of_books(books: dict[str, Any]) -> list[Metric]:
+    """What every place has: queues and nodes."""
+    return [*_queues(books["queues"]), *_nodes(books["nodes"])]
+
+
+def of_scheduling(measures: Measures) -> list[Metric]:
+    """What every scheduler does."""
+    return [
+        CounterMetricFamily("fairlead_allocations", "Asks that got a node.", value=measures.allocations),
+        CounterMetricFamily("fairlead_evictions", "Orders of the scheduler to stop work.", value=measures.evictions),
+        _histogram("fairlead_scheduling_seconds", "A run of scheduling.", measures.scheduling),
     ]
+
+
+def exposed(families: Iterable[Metric]) -> bytes:
+    """The text of these families."""
+    registry = CollectorRegistry()
     registry.register(_Moment(families))
     return bytes(generate_latest(registry))
 
@@ -105,8 +122,6 @@ def _works(counts: dict[str, int]) -> Metric:
 
 def _measures(measures: Measures) -> list[Metric]:
     counters = (
-        ("fairlead_allocations", "Asks that got a node.", measures.allocations),
-        ("fairlead_evictions", "Orders of the scheduler to stop work.", measures.evictions),
         ("fairlead_journal_records", "Records written.", measures.records),
         ("fairlead_journal_failures", "Commits that failed.", measures.journal_failures),
         ("fairlead_requests_refused", "Requests that the books refused.", measures.refused),
@@ -114,11 +129,11 @@ def _measures(measures: Measures) -> list[Metric]:
     )
     latencies = (
         ("fairlead_turn_seconds", "A turn of the writer that wrote something.", measures.turns),
-        ("fairlead_scheduling_seconds", "A run of scheduling.", measures.scheduling),
         ("fairlead_commit_seconds", "A durable commit of the journal.", measures.commits),
         ("fairlead_snapshot_seconds", "Writing a snapshot.", measures.snapshots),
     )
-    found: list[Metric] = [CounterMetricFamily(name, text, value=value) for name, text, value in counters]
+    found = of_scheduling(measures)
+    found += [CounterMetricFamily(name, text, value=value) for name, text, value in counters]
     found += [_histogram(name, text, latency) for name, text, latency in latencies]
     return found
 

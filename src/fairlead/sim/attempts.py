@@ -13,6 +13,10 @@ from fairlead.core.events import Cause
 from fairlead.core.specs import AskSpec
 from fairlead.sim.jobs import Task
 
+ENDED = frozenset({"Completed", "Failing", "Failed", "Expired", "Removed", "Rejected"})
+"""States in which an application takes no further asks."""
+FAILED = frozenset({"Failing", "Failed"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:

@@ -37,7 +37,7 @@ from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Config
 from fairlead.core.reasons import Reason
 from fairlead.core.specs import AskSpec, ClusterSpec, NodeSpec
 from fairlead.scheduler import Scheduler
-from fairlead.sim.attempts import Attempt, Settings
+from fairlead.sim.attempts import ENDED, FAILED, Attempt, Settings
 from fairlead.sim.columns import Columns, End, Fate
 from fairlead.sim.faults import LOST, Fault
 from fairlead.sim.gangs import Gang, placeholders
@@ -45,11 +45,9 @@ from fairlead.sim.jobs import Job, in_order
 from fairlead.sim.lines import decision_line
 
 PROGRESS_EVERY = 512
+LINES_AT_A_TIME = 1024
 REASONS_MAX = 100
 """Different reasons of refusals that are kept apart."""
-ENDED = frozenset({"Completed", "Failing", "Failed", "Expired", "Removed", "Rejected"})
-"""States in which an application takes no further asks."""
-FAILED = frozenset({"Failing", "Failed"})
 _END, _STOP = 0, 1
 Id = tuple[str, str]
 """Application and key of an ask."""
@@ -87,6 +85,8 @@ class Engine:
         self.stopped = False
         """Set it to stop before the next moment."""
         self._digest = hashlib.sha256()
+        self._written: list[str] = []
+        """Lines that the digest does not cover yet."""
         self._ends: list[tuple[int, int, int, Attempt]] = []
         self._sequence = 0
         self._queue_of: dict[str, str] = {}
@@ -134,6 +134,7 @@ class Engine:
     @property
     def digest(self) -> str:
         """SHA-256 over the lines of all decisions so far, in hex; empty if it is not wanted."""
+        self._hash_written()
         return self._digest.hexdigest() if self.settings.digest else ""
 
     def why(self, waits: Id) -> Reason | None:
@@ -333,11 +334,18 @@ class Engine:
 
     def _write(self, decisions: list[Decision]) -> None:
         now_ms = self.now_ms
-        text = "".join([decision_line(now_ms, d) + "\n" for d in decisions])
-        if self.settings.digest:
-            self._digest.update(text.encode())
+        written = [decision_line(now_ms, d) for d in decisions]
         if self.settings.lines is not None:
-            self.settings.lines.write(text)
+            self.settings.lines.write("\n".join(written) + "\n")
+        if self.settings.digest:
+            self._written += written
+            if len(self._written) >= LINES_AT_A_TIME:
+                self._hash_written()
+
+    def _hash_written(self) -> None:
+        if self._written:
+            self._digest.update(("\n".join(self._written) + "\n").encode())
+            self._written.clear()
 
     def _settle(self) -> None:
         """Confirm what was told to stop and bring back what was lost."""

@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:@#|+-]+")
 class _Kind:
     """One kind of decision: its name, its fields, and ready forms for when all of its texts are plain."""
 
-    __slots__ = ("fields", "forms", "is_elsewhere", "name", "values")
+    __slots__ = ("fields", "forms", "full", "is_elsewhere", "name", "values")
 
     def __init__(self, kind: type) -> None:
         declared = fields(kind)
@@ -41,6 +41,7 @@ class _Kind:
         )
         self.forms: dict[tuple[bool, ...], str] = {}
         """By which texts are there, the line without the time, to be filled in."""
+        self.full = self.form((True,) * len(declared))
 
     def form(self, there: tuple[bool, ...]) -> str:
         """The form of a line with these texts."""
@@ -61,9 +62,14 @@ def decision_line(at_ms: int, decision: Decision) -> str:
     if kind.values is not None:
         values = kind.values(decision)
         if _PLAIN.fullmatch("".join(values)):
-            there = tuple(map(bool, values))
-            line = f"{at_ms}{(kind.forms.get(there) or kind.form(there)) % values}"
-            return line + _elsewhere(decision) if kind.is_elsewhere else line
+            if all(values):
+                line = f"{at_ms}{kind.full % values}"
+            else:
+                there = tuple(map(bool, values))
+                line = f"{at_ms}{(kind.forms.get(there) or kind.form(there)) % values}"
+            if kind.is_elsewhere and decision.partition != DEFAULT_PARTITION:  # type: ignore[union-attr]
+                line += _elsewhere(decision)
+            return line
     parts = [f"{at_ms} {kind.name}"]
     for name, get in kind.fields:
         value = get(decision)

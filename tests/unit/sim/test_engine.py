@@ -278,5 +278,6 @@ def test_what_has_ended_is_forgotten() -> None:
     flaky = [job(f"f{i}", at_s=60 * i + 30, exit_code=i % 2, retry=RetrySpec(limit=1)) for i in range(100)]
     engine = simulated(*sorted(gangs + flaky, key=lambda j: j.at_ms), nodes=[node("n"), node("m")])
     assert engine.ended == engine.tasks == 300
+    assert engine.digest
     kept = [value for value in vars(engine).values() if isinstance(value, dict | list)]
     assert sum(map(len, kept)) < 20

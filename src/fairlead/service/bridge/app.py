@@ -1,0 +1,137 @@
+"""The application of a scheduler on a cluster: probes, figures, the questions of the command line, and /ws/v1.
+
+Decides which routes there are. Invariant: none of them changes anything in the cluster or in the books.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from starlette.concurrency import run_in_threadpool
+
+from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.service import errors, metrics, views
+from fairlead.service.app import Bounded, given_once
+from fairlead.service.bridge import pods, questions, routes
+from fairlead.service.bridge.desk import ReaderOf, ShipDesk, ShipDeskOf
+from fairlead.service.bridge.gate import Entrance, Judge
+from fairlead.service.desk import plain
+from fairlead.service.scrape import CONTENT_TYPE
+from fairlead.service.yunikorn import figures, table, transport
+from fairlead.service.yunikorn.health import health
+from fairlead.service.yunikorn.transport import Front
+
+outside = APIRouter(tags=["service"])
+instead = APIRouter(prefix="/ws/v1", tags=["yunikorn"])
+"""Routes of /ws/v1 that look at the place itself."""
+
+
+@outside.get("/livez")
+@outside.get("/healthz")
+async def lives(desk: ShipDeskOf) -> Response:
+    """Whether it is worth keeping: the scheduler has its turns."""
+    found = desk.problems()
+    stuck = [problem for problem in found if "turn" in problem]
+    return plain({"status": "failing" if stuck else "ok", "problems": found}, 503 if stuck else 200)
+
+
+@outside.get("/readyz")
+async def is_ready(desk: ShipDeskOf) -> Response:
+    """Whether everything of the cluster is known, or another process leads and this one stands by."""
+    ready = desk.ship.ready
+    return plain({"status": "ok" if ready else "starting", "problems": desk.problems()}, 200 if ready else 503)
+
+
+@outside.get("/metrics", response_class=Response)
+async def scraped(desk: ShipDeskOf, reader: ReaderOf) -> Response:
+    """Figures for Prometheus: the scheduler's own, and the same under the names of Apache YuniKorn."""
+    del reader
+    return Response(await scrape(desk), media_type=CONTENT_TYPE)
+
+
+@instead.get("/metrics", response_class=Response)
+async def scraped_there(request: Request, desk: ShipDeskOf, reader: ReaderOf) -> Response:
+    """The same where YuniKorn has it."""
+    del reader
+    return transport.packed(request, await scrape(desk), CONTENT_TYPE)
+
+
+@instead.get("/scheduler/healthcheck", response_class=Response)
+async def checked(request: Request, desk: ShipDeskOf, reader: ReaderOf) -> Response:
+    """Whether the books are in order; 200 even when they are not."""
+    del reader
+    question = desk.read(lambda scheduler, _: health(scheduler, faults=0, problems=desk.problems()))
+    return await transport.answered(request, question)
+
+
+async def scrape(desk: ShipDesk) -> bytes:
+    """The text of one scrape; of a process that stands by only that it does."""
+    voyage = desk.ship.voyage
+    own = list(_own(desk))
+    if voyage is None or not voyage.ready:
+        return metrics.exposed(own)
+    scheduler, measures = voyage.pilot.scheduler, voyage.measures.copy()
+    books = {"queues": views.queue_views(scheduler), "nodes": views.node_views(scheduler)}
+    also = figures.gather(scheduler, desk.chronicle)
+
+    def text() -> bytes:
+        mine = metrics.exposed([*metrics.of_books(books), *metrics.of_scheduling(measures), *own])
+        return mine + figures.render(also, measures)
+
+    return await run_in_threadpool(text)
+
+
+def _own(desk: ShipDesk) -> Iterator[Metric]:
+    ship, voyage = desk.ship, desk.ship.voyage
+    leads = ship.election is None or ship.election.leads
+    yield GaugeMetricFamily("fairlead_healthy", "1 if all is well.", value=int(not desk.problems()))
+    yield GaugeMetricFamily("fairlead_kubernetes_leads", "1 if this process schedules.", value=int(leads))
+    if voyage is None or not voyage.ready:
+        return
+    states = GaugeMetricFamily("fairlead_kubernetes_pods", "Pods of this scheduler by state.", labels=("state",))
+    counts = Counter(pods.state_of(known) for known in pods.our_pods(voyage.pilot.picture))
+    for state in ("waiting", "running", "stopping"):
+        states.add_metric((state,), counts[state])
+    yield states
+    waits = len(voyage.pilot.scheduler.cluster.partitions[DEFAULT_PARTITION].applications)
+    yield GaugeMetricFamily("fairlead_kubernetes_applications", "Applications in the books.", value=waits)
+    yield CounterMetricFamily("fairlead_kubernetes_bound", "Pods bound.", value=voyage.bound)
+    yield CounterMetricFamily("fairlead_kubernetes_refused", "Placements that were refused.", value=voyage.refused)
+    yield CounterMetricFamily("fairlead_kubernetes_turns", "Turns of the scheduler.", value=voyage.turns)
+    start = GaugeMetricFamily(
+        "fairlead_kubernetes_start_seconds", "How long the parts of the start took.", labels=("part",)
+    )
+    for part, took_ms in (
+        *((f"list {kind}", took) for kind, took in voyage.timings.listed.items()),
+        ("rebuilt", voyage.timings.rebuilt),
+        ("first bind", voyage.timings.first_bound),
+    ):
+        start.add_metric((part,), took_ms / 1000)
+    yield start
+
+
+def make_ship_app(desk: ShipDesk, judge: Judge) -> FastAPI:
+    """The application of one scheduler on a cluster."""
+    app = FastAPI(
+        title="Fairlead",
+        version=desk.version,
+        summary="Priority-aware scheduling of a Kubernetes cluster.",
+        description="Send `Authorization: Bearer TOKEN` with a token that the cluster knows. Everything is read only.",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        separate_input_output_schemas=False,
+    )
+    app.state.desk = desk
+    errors.install(app)
+    for router in (questions.router, routes.router, outside):
+        app.include_router(router, dependencies=[Depends(given_once)])
+    for router in (instead, *table.ROUTERS):
+        app.include_router(router)
+    app.add_middleware(Bounded)
+    app.add_middleware(Front, known=tuple(table.known()))
+    app.add_middleware(Entrance, judge=judge)
+    return app

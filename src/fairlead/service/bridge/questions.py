@@ -1,0 +1,163 @@
+"""Routes for questions about pods: why, and what if.
+
+Decides how a question about a pod becomes one about the scheduler's books. Never answers in the event loop what takes
+long: a copy of everything does. Invariant: no question changes anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+
+from fairlead.config import ConfigurationError
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec
+from fairlead.insight import telling, whatif
+from fairlead.insight.explain import Effort, explain
+from fairlead.insight.trial import Name
+from fairlead.insight.whatif import Supposition, suppose
+from fairlead.kubernetes.roster import KnownPod
+from fairlead.kubernetes.translate.amounts import PODS
+from fairlead.local.whereabouts import where_of
+from fairlead.runtime import Refusal
+from fairlead.service import models
+from fairlead.service.bridge import pods
+from fairlead.service.bridge.desk import ReaderOf, ShipDesk, ShipDeskOf
+from fairlead.service.configuration import usable
+from fairlead.service.errors import documented
+from fairlead.service.fields import Line, Priority
+from fairlead.service.models import Strict, WorkDraft
+from fairlead.service.suppositions import Otherwise, Supposed
+
+router = APIRouter(prefix="/api/v1", tags=["questions"])
+CHANGES_S = 10.0
+"""Changes are tried for so long."""
+NEW = "new"
+PodKey = Annotated[str, Field(max_length=400)]
+
+
+class PodPriority(Strict):
+    """A waiting pod gets another priority."""
+
+    key: PodKey
+    priority: Priority
+
+
+class PodQueue(Strict):
+    """A pod's application goes to another queue."""
+
+    key: PodKey
+    queue: Line
+
+
+class SupposedOfPods(Supposed):
+    """One change to suppose; pods go by `NAMESPACE/NAME`."""
+
+    cancel: Annotated[list[PodKey], Field(min_length=1, max_length=1000)] | None = None
+    priority: PodPriority | None = None  # type: ignore[assignment]
+    move: PodQueue | None = None  # type: ignore[assignment]
+
+
+@router.get("/works/{namespace}/{name}/why", response_model=models.Why, responses=documented(404))
+async def why(
+    namespace: str,
+    name: str,
+    desk: ShipDeskOf,
+    reader: ReaderOf,
+    changes: Annotated[
+        bool, Query(description="Also find the smallest changes that would start it; takes up to some seconds.")
+    ] = False,
+) -> Response:
+    """Why a pod waits or runs, with the numbers; what holds what it needs; and what would start it."""
+    del reader
+    scheduler, picture = desk.scheduler, desk.picture
+    known = pods.pod_of(picture, f"{namespace}/{name}")
+    shown = pods.why(scheduler, picture, known)
+    _, ask = pods.entry_of(scheduler, picture, known)
+    if ask is None or not (ask.pending or ask.node is not None):
+        return desk.answer(shown | {"verdict": None})
+
+    def question() -> dict[str, Any]:
+        until = time.monotonic() + CHANGES_S
+        effort = Effort(is_over=lambda: time.monotonic() > until) if changes and ask.pending else None
+        found = explain(scheduler, known.application, known.name.uid, picture.partition, changes=effort, fork=True)
+        return found.as_dict()
+
+    return desk.answer(shown | {"verdict": await desk.apart(question)})
+
+
+@router.post("/whatif", response_model=Otherwise, responses=documented(404, 413))
+async def what_if(body: SupposedOfPods, desk: ShipDeskOf, reader: ReaderOf) -> Response:
+    """What would be otherwise if one thing were done now: who starts, who stops, which shares change."""
+    del reader
+    if body.forecast:
+        raise Refusal("invalid", "a cluster's scheduler learns no run times; ask without forecast", field="forecast")
+    spec = await run_in_threadpool(_file, body.config) if body.config is not None else None
+    supposed = _supposition(body, desk, spec)
+    shown = await desk.apart(_answering(desk, supposed))
+    return desk.answer({"supposed": supposed.sentence} | shown)
+
+
+def _answering(desk: ShipDesk, supposed: Supposition) -> Callable[[], dict[str, Any]]:
+    scheduler = desk.scheduler
+    return lambda: telling.difference(suppose(scheduler, supposed, fork=True))
+
+
+def _file(text: str) -> ClusterSpec:
+    try:
+        return usable(text)
+    except ConfigurationError as error:
+        first = error.errors[0]
+        raise Refusal("invalid", f"line {first.line}: {first.path}: {first.message}", field="config") from error
+
+
+def _supposition(body: SupposedOfPods, desk: ShipDesk, spec: ClusterSpec | None) -> Supposition:
+    """The change as events. Raises `Refusal`."""
+    picture, partition = desk.picture, desk.picture.partition
+
+    def name_of(key: str) -> Name:
+        return _name(pods.pod_of(picture, key), partition)
+
+    if spec is not None:
+        return whatif.configured(spec)
+    if body.submit is not None:
+        return _submission(body.submit, partition)
+    if body.cancel is not None:
+        return whatif.cancelled([name_of(key) for key in body.cancel])
+    if body.priority is not None:
+        return whatif.prioritised(name_of(body.priority.key), body.priority.priority)
+    if body.move is not None:
+        return whatif.moved(name_of(body.move.key), body.move.queue)
+    nodes = body.drain or ([body.add_nodes.like] if body.add_nodes is not None else [])
+    for node in nodes:
+        if node not in picture.around.nodes:
+            raise Refusal("not-found", f"there is no node {node!r}; `fairlead nodes` lists them")
+    if body.add_nodes is not None:
+        return whatif.nodes_added(desk.scheduler, body.add_nodes.like, body.add_nodes.count, partition)
+    return whatif.drained(nodes, partition)
+
+
+def _name(known: KnownPod, partition: str) -> Name:
+    return partition, known.application, known.name.uid
+
+
+def _submission(draft: WorkDraft, partition: str) -> Supposition:
+    """A pod like this draft; its command does not matter."""
+    application = ApplicationSpec(id=NEW, queue=draft.queue, user="nobody", partition=partition)
+    ask = AskSpec(
+        application=NEW,
+        key=NEW,
+        resources=Resources({PODS: 1, **draft.resources}),
+        priority=draft.priority,
+        labels=draft.labels,
+        where=where_of(draft.node_selector, draft.ports, draft.beside, draft.apart_from),
+        priority_class=draft.priority_class,
+        idle=draft.idle,
+        time_limit_ms=draft.time_limit_ms,
+    )
+    return whatif.submitted(application, [ask])

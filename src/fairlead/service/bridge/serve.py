@@ -1,0 +1,202 @@
+"""`fairlead kubernetes run`: a ship and its bridge in one process, from the start to an orderly end.
+
+Decides the order of start and stop, and with which status the process ends. Invariant: on SIGTERM and SIGINT nothing is
+sent to the cluster any more before the lease is given back; whoever lost the lease ends with 1, to be started anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.metadata
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+
+from fairlead.config import ConfigurationError
+from fairlead.kubernetes.access import Access, AccessError, find_access
+from fairlead.kubernetes.client import ApiError, Client, NotFound, Unreachable
+from fairlead.kubernetes.connection import Connection
+from fairlead.kubernetes.ship import LeaseLost, Ship, ShipOptions
+from fairlead.service import listen
+from fairlead.service.bridge.app import make_ship_app
+from fairlead.service.bridge.desk import ShipDesk
+from fairlead.service.bridge.gate import ApiJudge, ShipGate
+from fairlead.service.yunikorn import history
+
+log = logging.getLogger("fairlead.kubernetes")
+
+STOP_WITHIN_S = 3
+FOLLOW_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BridgeOptions:
+    """How to serve."""
+
+    ship: ShipOptions
+    kubeconfig: str | None = None
+    context: str | None = None
+    host: str = "127.0.0.1"
+    port: int | None = 9080
+    """None: no HTTP at all."""
+    open_reads: bool = False
+    log_level: str = "info"
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, stopped by us."""
+
+    def __init__(self, config: uvicorn.Config, desk: ShipDesk) -> None:
+        super().__init__(config)
+        self._desk = desk
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Signals are the process's business."""
+        yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the endless streams first."""
+        self._desk.streams.close()
+        await super().shutdown(sockets)
+
+
+def serve_ship(options: BridgeOptions) -> int:
+    """Schedule until SIGTERM or SIGINT; the exit status: 0 after an orderly stop, 1 if it could not start or go on."""
+    _log_to_stderr(options.log_level)
+    try:
+        access = find_access(options.kubeconfig, options.context)
+        sockets = [listen.on_tcp(options.host, options.port)] if options.port is not None else []
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(_live(options, access, sockets))
+    except (AccessError, listen.ListenError) as problem:
+        return _failed(str(problem))
+
+
+def _failed(sentence: str) -> int:
+    sys.stderr.write(f"fairlead: {sentence}\n")
+    return 1
+
+
+def _log_to_stderr(level: str) -> None:
+    root = logging.getLogger("fairlead")
+    if not root.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        root.addHandler(handler)
+        root.propagate = False
+    root.setLevel(level.upper())
+
+
+def _loop_factory() -> Any:
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        return uvloop.new_event_loop
+    return asyncio.new_event_loop
+
+
+async def _live(options: BridgeOptions, access: Access, sockets: list[socket.socket]) -> int:
+    ship = Ship(access, options.ship)
+    desk = ShipDesk(
+        ship, ShipGate(), _version(), started_at_ms=time.time_ns() // 1_000_000, open_reads=options.open_reads
+    )
+    asking = Client(Connection(access, 4))
+    log.info("%s schedules pods of %r at %s", ship.identity, options.ship.scheduler_name, access.server)
+    told = asyncio.Event()
+    _on_signals(told)
+    sailing = asyncio.create_task(ship.sail(), name="sail")
+    duties = [asyncio.create_task(_follow(desk)), asyncio.create_task(_sample(desk))]
+    server, serving = None, None
+    if sockets:
+        server = _server(desk, ApiJudge(asking))
+        serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
+        log.info("probes, figures and questions on %s", listen.url_of(sockets[0]))
+    waiting = asyncio.create_task(told.wait())
+    try:
+        await asyncio.wait({sailing, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sailing, waiting, *duties):
+            task.cancel()
+        await asyncio.gather(sailing, waiting, *duties, return_exceptions=True)
+        if server is not None and serving is not None:
+            server.should_exit = True
+            await asyncio.gather(serving, return_exceptions=True)
+        await asking.transport.close()
+    return _outcome(sailing, options.ship)
+
+
+def _outcome(sailing: asyncio.Task[None], options: ShipOptions) -> int:
+    """What the end of the ship means for the process."""
+    fault = None if sailing.cancelled() else sailing.exception()
+    if fault is None:
+        log.info("stopped; what runs goes on")
+        return 0
+    if isinstance(fault, LeaseLost | ConfigurationError | Unreachable):
+        return _failed(str(fault))
+    if isinstance(fault, NotFound) and options.config_map:
+        return _failed(f"there is no configmap {options.config_map} to read the queues from; create it first")
+    if isinstance(fault, ApiError):
+        return _failed(f"the API server refuses what the scheduler needs: {fault}; look at its ClusterRole")
+    if isinstance(fault, OSError) and options.queues is not None:
+        return _failed(f"the queue file {options.queues} cannot be read: {fault.strerror}")
+    log.error("a fault in the program", exc_info=fault)
+    return _failed(f"the scheduler had to stop on a fault in the program: {type(fault).__name__}: {fault}")
+
+
+def _on_signals(told: asyncio.Event) -> None:
+    """The first signal stops in order, the second at once."""
+    loop = asyncio.get_running_loop()
+
+    def stop(number: int) -> None:
+        if told.is_set():
+            os._exit(128 + number)
+        told.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+
+
+def _server(desk: ShipDesk, judge: ApiJudge) -> _Server:
+    config = uvicorn.Config(
+        make_ship_app(desk, judge),
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=STOP_WITHIN_S,
+    )
+    return _Server(config, desk)
+
+
+async def _follow(desk: ShipDesk) -> None:
+    """Note what happens from the beginning of each voyage on."""
+    while True:
+        desk.follow()
+        await asyncio.sleep(FOLLOW_S)
+
+
+async def _sample(desk: ShipDesk) -> None:
+    """A sample each minute, as long as there is something to count."""
+    while desk.ship.voyage is None or not desk.ship.voyage.ready:
+        await asyncio.sleep(1.0)
+    await history.keep(desk.history, lambda: desk.read(lambda scheduler, _: history.count(scheduler, time.time_ns())))
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("fairlead")
+    except importlib.metadata.PackageNotFoundError:
+        return "0+source"

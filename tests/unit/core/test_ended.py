@@ -1,0 +1,77 @@
+"""Applications that have ended are kept for three days, then forgotten, each at its own time."""
+
+from __future__ import annotations
+
+from fairlead.core.decisions import ApplicationChanged
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Release
+from fairlead.core.lives import COMPLETING_MS, ENDED_KEPT_MS
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.scheduler import Scheduler
+
+ONE = Resources({"vcore": 1000})
+ROOT = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+
+
+def scheduler() -> Scheduler:
+    made = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=ROOT),)))
+    made.handle(AddNode(NodeSpec(id="n", capacity=ONE)), 0)
+    return made
+
+
+def lived(made: Scheduler, name: str, at_ms: int) -> int:
+    """An application comes, runs for a second, and completes; when that was."""
+    made.handle(AddApplication(ApplicationSpec(id=name, queue="root.a")), at_ms)
+    made.handle(AddAsks((AskSpec(application=name, key=name, resources=ONE),)), at_ms)
+    made.schedule(at_ms)
+    made.handle(Release(name, name), at_ms + 1000)
+    made.schedule(at_ms + 1000 + COMPLETING_MS)
+    return at_ms + 1000 + COMPLETING_MS
+
+
+def expired(made: Scheduler, at_ms: int) -> list[str]:
+    """Who is said to have expired by then."""
+    return [d.id for d in made.schedule(at_ms) if isinstance(d, ApplicationChanged) and d.state == "Expired"]
+
+
+def test_each_is_forgotten_three_days_after_its_end() -> None:
+    """Not earlier, and said once; the younger one stays."""
+    made = scheduler()
+    first, second = lived(made, "one", 0), lived(made, "two", 100_000)
+    ended = made.cluster.partitions["default"].ended
+    assert [a.id for a in ended.values()] == ["one", "two"]
+    assert expired(made, first + ENDED_KEPT_MS - 1) == []
+    assert expired(made, first + ENDED_KEPT_MS) == ["one"]
+    assert [a.id for a in ended.values()] == ["two"]
+    assert expired(made, second + ENDED_KEPT_MS) == ["two"]
+    assert not ended
+
+
+def test_two_lives_under_one_name_are_forgotten_each_at_its_time() -> None:
+    """The end of the first does not take the second along."""
+    made = scheduler()
+    first, second = lived(made, "again", 0), lived(made, "again", 100_000)
+    ended = made.cluster.partitions["default"].ended
+    assert len(ended) == 2
+    expired(made, first + ENDED_KEPT_MS)
+    assert len(ended) == 1
+    expired(made, second + ENDED_KEPT_MS)
+    assert not ended
+
+
+def test_a_rejected_one_is_forgotten_too() -> None:
+    """Three days after it was refused."""
+    made = scheduler()
+    made.handle(AddApplication(ApplicationSpec(id="lost", queue="root.nowhere")), 5000)
+    assert "lost" in made.cluster.partitions["default"].rejected
+    assert expired(made, 5000 + ENDED_KEPT_MS) == ["lost"]
+    assert not made.cluster.partitions["default"].rejected
+
+
+def test_one_refused_again_is_kept_from_the_last_time_on() -> None:
+    """The timer of the first refusal is void."""
+    made = scheduler()
+    for at_ms in (5000, 60_000):
+        made.handle(AddApplication(ApplicationSpec(id="lost", queue="root.nowhere")), at_ms)
+    assert expired(made, 5000 + ENDED_KEPT_MS) == []
+    assert expired(made, 60_000 + ENDED_KEPT_MS) == ["lost"]
