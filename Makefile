@@ -22,7 +22,7 @@ endif
 
 .PHONY: help
 help:  ## List what can be made
-	@awk -F ':.*## ' '/^[.a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[.a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: $(READY)  ## Start the service with a sample workload and show it live; Ctrl-C ends it
@@ -30,11 +30,20 @@ run: $(READY)  ## Start the service with a sample workload and show it live; Ctr
 
 .PHONY: test
 test: lint types imports  ## Lint, types, import rules and the quick tests (PYTEST_ARGS="..." to narrow)
-	$(PYTEST) -n $(JOBS) --dist worksteal -m "not slow" $(PYTEST_ARGS)
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "not slow and not kubernetes" $(PYTEST_ARGS)
 
 .PHONY: test-long
 test-long: $(READY)  ## Every test, the slow ones and ten times the random steps included
-	$(PYTEST) -n $(JOBS) --dist worksteal --hypothesis-profile long --timeout 1800 $(PYTEST_ARGS)
+	$(PYTEST) -n $(JOBS) --dist worksteal --hypothesis-profile long --timeout 1800 -m "not kubernetes" $(PYTEST_ARGS)
+
+.PHONY: test-kubernetes
+test-kubernetes: $(READY)  ## Test on a real Kubernetes API server with fake nodes; needs Go, once, to build it
+	PYTHONPATH=tests $(BIN)/python -m testbed.binaries
+	$(PYTEST) tests/kubernetes -m kubernetes --timeout 900 $(PYTEST_ARGS)
+
+.PHONY: bench-kubernetes
+bench-kubernetes: $(READY)  ## Measure it there, beside kube-scheduler (BENCH_ARGS="--large" for 5,000 nodes)
+	PYTHONPATH=tests:src $(BIN)/python tests/kubernetes/bench.py $(BENCH_ARGS)
 
 .PHONY: lint
 lint: $(READY)  ## Check style and formatting

@@ -19,7 +19,7 @@ NOT_RECORDED = {
     "quota-enforced": "takes a quarter of an hour; quota_preemption.jsonl has recordings with shorter delays",
 }
 """Examples without a recording, and why."""
-BEYOND_YUNIKORN = {"batch.md", "priority-classes.md"}
+BEYOND_YUNIKORN = {"batch.md", "preemption-by-priority.md", "priority-classes.md"}
 """Pages about what YuniKorn does not know: none of their examples has a recording."""
 UNRECORDED = NOT_RECORDED.keys() | {example.name for example in EXAMPLES if example.page in BEYOND_YUNIKORN}
 
@@ -122,6 +122,17 @@ def test_what_did_not_happen_is_found(line: str) -> None:
     """Nothing was refused, nothing rejected, something started."""
     with pytest.raises(AssertionError):
         perform(line)
+
+
+@pytest.mark.parametrize("false", ["rule=guarantee", "node=m", "violates=nothing", "rule=priority violates=other"])
+def test_what_is_recorded_of_an_eviction_is_compared(false: str) -> None:
+    """By which rule, on which node, against which budgets."""
+    page = PAGE.replace("{queues:", "{preemption: {rule: priority}, queues:").replace(
+        "ask x/k vcore=1 times=3\n", "budget b most=0\nask x/k vcore=2\nrun\nask x/top vcore=1 priority=9\n"
+    )
+    Performance(read_text(page % "=> evicts x/k for x/top rule=priority node=n violates=b", "page.md")[1][0]).go()
+    with pytest.raises(AssertionError, match="evicts"):
+        Performance(read_text(page % f"=> evicts x/k for x/top {false}", "page.md")[1][0]).go()
 
 
 @pytest.mark.parametrize(

@@ -71,5 +71,8 @@ def _etcd() -> Path:
 
 
 if __name__ == "__main__":
-    for program in [*PACKAGES, "etcd"]:
-        print(binary(program))
+    try:
+        for program in [*PACKAGES, "etcd"]:
+            binary(program)
+    except BedError as missing:
+        raise SystemExit(f"the test bed cannot be made: {missing}") from None

@@ -17,6 +17,7 @@ from fairlead.cli.answers import difference_lines, when_lines
 from fairlead.cli.app import JsonOption, KeyArgument, Status, client_command, group
 from fairlead.cli.client import Client
 from fairlead.cli.failures import wrong_usage
+from fairlead.cli.keys import NamespaceOption, key_of
 from fairlead.cli.render import Screen
 from fairlead.cli.values import parse_pairs
 
@@ -36,6 +37,7 @@ QueueArgument = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     examples = "fairlead why 17\nfairlead why 17 --changes\nfairlead why            (everything that waits)"
+    examples += "\nfairlead why pod/web-1 -n shop     (on a cluster)"
     client_command(app, "why", examples=examples)(why)
     client_command(app, "when", examples="fairlead when 17\nfairlead when           (how often it was right)")(when)
     asked = group("whatif", "Say what would be otherwise, without doing it.")
@@ -68,6 +70,7 @@ def why(
         ),
     ] = None,
     changes: ChangesOption = False,
+    namespace: NamespaceOption = None,
     json: JsonOption = False,
 ) -> Status:
     """Say why work waits.
@@ -79,6 +82,7 @@ def why(
         if changes:
             raise wrong_usage("why: --changes needs the key of one work")
         return _why_all(client, json)
+    key = key_of(key, namespace)
     answer = client.get(f"/works/{completion.quoted(key)}/why", **({"changes": "true"} if changes else {}))
     if json:
         render.write_json(answer)
@@ -184,7 +188,7 @@ def if_cancelled(
     client: Client, keys: KeysArgument, forecast: ForecastOption = False, json: JsonOption = False
 ) -> Status:
     """If these were cancelled: who would start."""
-    return _ask(client, {"cancel": keys}, forecast, json)
+    return _ask(client, {"cancel": [key_of(key) for key in keys]}, forecast, json)
 
 
 def if_prioritised(
@@ -195,14 +199,14 @@ def if_prioritised(
     json: JsonOption = False,
 ) -> Status:
     """If it had another priority: whether it starts, and who would stop for it."""
-    return _ask(client, {"priority": {"key": key, "priority": value}}, forecast, json)
+    return _ask(client, {"priority": {"key": key_of(key), "priority": value}}, forecast, json)
 
 
 def if_moved(
     client: Client, key: KeyArgument, queue: QueueArgument, forecast: ForecastOption = False, json: JsonOption = False
 ) -> Status:
     """If it were in another queue."""
-    return _ask(client, {"move": {"key": key, "queue": queue}}, forecast, json)
+    return _ask(client, {"move": {"key": key_of(key), "queue": queue}}, forecast, json)
 
 
 def if_configured(

@@ -16,6 +16,7 @@ from fairlead.cli import completion, render
 from fairlead.cli.app import JsonOption, KeyArgument, QueueOption, Status, client_command, complain
 from fairlead.cli.client import Client
 from fairlead.cli.failures import REFUSED, Failure, wrong_usage
+from fairlead.cli.keys import NamespaceOption, key_of
 from fairlead.cli.render import Column, Screen
 
 LIVE_STATES = ("waiting", "running", "stopping")
@@ -184,6 +185,7 @@ def show(
         bool,
         typer.Option("--history", help=f"The whole of its history, instead of the last {_HISTORY_SHOWN} entries."),
     ] = False,
+    namespace: NamespaceOption = None,
     json: JsonOption = False,
 ) -> Status:
     """Show everything about one piece of work.
@@ -192,7 +194,7 @@ def show(
     it where by which rule, what it waited for, who changed or stopped it for whom, and which changes of the queues
     touched it.
     """
-    work = client.work(key)
+    work = client.work(key_of(key, namespace))
     if json:
         render.write_json(work)
         return None

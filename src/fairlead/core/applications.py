@@ -112,14 +112,14 @@ class Ask:
     @property
     def line_key(self) -> tuple[int, int, int]:
         """Order inside the application: 1. retried, 2. higher priority, 3. created earlier, 4. arrived earlier."""
-        ahead = AHEAD if self.spec.attempt > 1 else 0
+        ahead = AHEAD if self.spec.retried else 0
         return (-self.priority - ahead, self.created_ms, self.seq)
 
     @property
     def batch_key(self) -> BatchKey:
         """Which batch of its application it waits in."""
         assert self.shape is not None
-        return (self.priority, self.shape, line_group(self), self.spec.attempt > 1)
+        return (self.priority, self.shape, line_group(self), self.spec.retried)
 
     def __repr__(self) -> str:
         return f"<Ask {self.app.id}/{self.key} p{self.priority} {'on ' + self.node.id if self.node else 'waits'}>"
@@ -307,7 +307,7 @@ class Application:
     def join(self, ask: Ask, demand: Demand, task_group: str) -> None:
         """Put a waiting ask in line behind `demand`."""
         assert ask.shape is not None
-        key = (ask.priority, ask.shape, task_group, ask.spec.attempt > 1)
+        key = (ask.priority, ask.shape, task_group, ask.spec.retried)
         batch = self.by_key.get(key)
         ask.in_line = True
         if batch is None:

@@ -216,7 +216,7 @@ def _check_application(partition: Partition, app: Application) -> None:
         head = batch.asks[0]
         assert head.pending, f"{app.id}: a batch is headed by {head}, which does not wait"
         assert batch.line_key == head.line_key, f"{app.id}: a batch is in line under another key than its head's"
-        key = (head.priority, head.shape, line_group(head), head.spec.attempt > 1)
+        key = (head.priority, head.shape, line_group(head), head.spec.retried)
         assert batch.key == key, f"{app.id}: {head} is in a foreign batch"
         waits = [a.line_key for a in batch.asks if a.pending]
         assert waits == sorted(waits), f"{app.id}: asks out of order in a batch"

@@ -228,6 +228,29 @@ class RemoveBudget:
     who: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """An allocation was told to stop by somebody else, or before a restart that we know nothing of; it will end soon.
+
+    `cause` is `PREEMPTED_BY_SCHEDULER` when it makes room for somebody.
+    """
+
+    application: str
+    key: str
+    cause: Cause = Cause.STOPPED_BY_RM
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Nominated:
+    """Before a restart, space on this node was held for a waiting ask; it is held again if it still makes sense."""
+
+    application: str
+    key: str
+    node: str
+    partition: str = DEFAULT_PARTITION
+
+
 Event = (
     Configure
     | AddNode
@@ -250,4 +273,6 @@ Event = (
     | RemoveQuota
     | SetBudget
     | RemoveBudget
+    | Leaving
+    | Nominated
 )

@@ -30,7 +30,7 @@ IdleKey = tuple[bool, int, int, int]
 
 def idle_key(ask: Ask) -> IdleKey:
     """Order of idle asks: 1. retried first, 2. higher priority, 3. created earlier, 4. arrived earlier."""
-    return (ask.spec.attempt <= 1, -ask.priority, ask.created_ms, ask.seq)
+    return (not ask.spec.retried, -ask.priority, ask.created_ms, ask.seq)
 
 
 class IdleLine:

@@ -28,6 +28,9 @@ def why_final(spec: AskSpec, cause: Cause, exit_code: int | None = None) -> str:
     `exit_code` counts where the work ended by itself (`FINISHED`); work that a signal N ended has 128 + N.
     """
     if spec.retry is None:
+        # Idle work gives back what it borrowed and goes back to its queue, as often as that happens.
+        if spec.idle and cause is Cause.PREEMPTED_BY_SCHEDULER:
+            return ""
         return "it was submitted without retry"
     if spec.placeholder:
         return "it is a placeholder"
@@ -48,8 +51,12 @@ def why_final(spec: AskSpec, cause: Cause, exit_code: int | None = None) -> str:
 
 
 def backoff_ms(spec: AskSpec) -> int:
-    """How long the attempt after this one is held back: the stated time, doubled for each further one, at most 1 h."""
-    assert spec.retry is not None
+    """How long the attempt after this one is held back: the stated time, doubled for each further one, at most 1 h.
+
+    Idle work without retry is not held back.
+    """
+    if spec.retry is None:
+        return 0
     return min(spec.retry.backoff_ms << min(spec.attempt - 1, 32), BACKOFF_MAX_MS)
 
 

@@ -228,6 +228,11 @@ class AskSpec:
     first_key: str = ""
     """The key of the first attempt when this is a further one; else nothing."""
 
+    @property
+    def retried(self) -> bool:
+        """Whether it goes ahead as a retry. Idle work that was stopped comes back without that if it has no retry."""
+        return self.attempt > 1 and (self.retry is not None or not self.idle)
+
     def __post_init__(self) -> None:
         # One object stands for "anywhere", however it was read: that is asked for often.
         if self.where is not ANYWHERE and self.where == ANYWHERE:

@@ -16,7 +16,7 @@ import signal
 import struct
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -80,6 +80,21 @@ def ask_apart(question: Callable[[], T], patience_s: float = PATIENCE_S) -> Aske
 def answered_apart(question: Callable[[], T], patience_s: float = PATIENCE_S) -> T:
     """`question()` with nothing of what it changes left behind. Raises `NoAnswer`."""
     return cast(T, ask_apart(question, patience_s).answer())
+
+
+def all_answers(asked: Sequence[Asked]) -> list[Any]:
+    """The answers of questions that are under way side by side. Raises `NoAnswer` when one has none."""
+    answers: list[Any] = []
+    failed: NoAnswer | None = None
+    for each in asked:
+        # Each is waited for, whatever became of those before it.
+        try:
+            answers.append(each.answer())
+        except NoAnswer as problem:
+            failed = failed or problem
+    if failed is not None:
+        raise failed
+    return answers
 
 
 def _live_as_child(question: Callable[[], Any], reader: int, writer: int, patience_s: float) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.core.decisions import Allocated, Decision
 from fairlead.core.events import Cause, Event, Release
+from fairlead.insight.gangs import Gangs
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.trial import Name, confirmations, leaving, on_a_copy
 
@@ -150,14 +151,14 @@ def _drawn(runtimes: Runtimes, kind: KindOf, future: str) -> Callable[[Ask, int]
 
 
 def waiting(scheduler: Scheduler) -> tuple[Name, ...]:
-    """Everything that waits, placeholders apart."""
+    """Everything that waits; of a gang whose real work has yet to come, its placeholders."""
     return tuple(
         (name, app.id, ask.key)
         for name, partition in scheduler.cluster.partitions.items()
         for app in partition.applications.values()
         if app.pending_count
         for ask in app.asks.values()
-        if ask.pending and not ask.spec.placeholder
+        if ask.pending
     )
 
 
@@ -182,6 +183,7 @@ class _Future:
         self, scheduler: Scheduler, draw: Callable[[Ask, int], int], wanted: Iterable[Name], horizon_ms: int
     ) -> None:
         self.scheduler, self.draw = scheduler, draw
+        self.gangs = Gangs(scheduler)
         self.left = dict.fromkeys(wanted)
         self.starts: dict[Name, int] = {}
         self.ends: list[tuple[int, int, Release]] = []
@@ -198,6 +200,8 @@ class _Future:
                     self._will_end(name, ask, self.now - (self.now if ask.allocated_ms is None else ask.allocated_ms))
         for event in events:
             self._handle(event)
+        for standing in self.gangs.standing():
+            self._handle(standing.work())
         self._schedule()
         for _ in range(EVENTS_MAX):
             moment = self._next()
@@ -225,25 +229,34 @@ class _Future:
         self._take(self.scheduler.handle(event, self.now))
 
     def _take(self, decisions: list[Decision]) -> None:
-        gone = confirmations(self.scheduler, decisions)
+        follow: list[Event] = [*confirmations(self.scheduler, decisions)]
         for each in decisions:
             if isinstance(each, Allocated):
-                self._started(each)
-        for event in gone:
+                follow += self._started(each)
+        for event in follow:
             self._handle(event)
-        if gone:
+        if follow:
             self._schedule()
 
-    def _started(self, placed: Allocated) -> None:
+    def _started(self, placed: Allocated) -> list[Event]:
+        """Note it; what its owner does then."""
         for name, partition in self.scheduler.cluster.partitions.items():
             app = partition.applications.get(placed.application)
             ask = app.asks.get(placed.key) if app is not None else None
-            if ask is not None and placed.node in partition.nodes.nodes:
-                full = (name, placed.application, placed.key)
-                self.left.pop(full, None)
-                self.starts.setdefault(full, self.now)
-                self._will_end(name, ask, 0)
-                return
+            if app is not None and ask is not None and placed.node in partition.nodes.nodes:
+                if not ask.spec.placeholder:
+                    self._note((name, app.id, ask.key))
+                    self._will_end(name, ask, 0)
+                elif (gang := self.gangs.complete(name, app)) is not None:
+                    for key in gang.placeholders:
+                        self._note((name, app.id, key))
+                    return [gang.work()]
+                return []
+        return []
+
+    def _note(self, name: Name) -> None:
+        self.left.pop(name, None)
+        self.starts.setdefault(name, self.now)
 
     def _will_end(self, partition: str, ask: Ask, elapsed_ms: int) -> None:
         if ask.spec.placeholder:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from fairlead.core.decisions import Allocated, Decision, Evict
 from fairlead.core.events import Event, Release
 from fairlead.core.specs import DEFAULT_PARTITION
-from fairlead.insight.apart import CAN_FORK, answered_apart
+from fairlead.insight.apart import CAN_FORK, all_answers, answered_apart, ask_apart
 from fairlead.insight.copying import copied
 from fairlead.scheduler import Scheduler
 
@@ -35,6 +35,8 @@ class Outcome:
     started: dict[Name, str] = field(default_factory=dict)
     """Of each ask that has a node at the end and had none: which."""
     evicted: tuple[tuple[Name, Evict], ...] = ()
+    gone: dict[Name, str] = field(default_factory=dict)
+    """Of each ask that had a node and has none at the end: which."""
 
 
 def settle(scheduler: Scheduler, now_ms: int | None = None) -> list[Decision]:
@@ -106,7 +108,8 @@ def play(scheduler: Scheduler, events: Iterable[Event]) -> Outcome:
     decisions += settle(scheduler)
     after = placed(scheduler)
     started = {name: node for name, node in after.items() if name not in before}
-    return Outcome(tuple(decisions), started, tuple(_evictions(scheduler, decisions)))
+    gone = {name: node for name, node in before.items() if name not in after}
+    return Outcome(tuple(decisions), started, tuple(_evictions(scheduler, decisions)), gone)
 
 
 def placed(scheduler: Scheduler) -> dict[Name, str]:
@@ -130,14 +133,25 @@ def on_a_copy(scheduler: Scheduler, question: Callable[[Scheduler], T], *, fork:
 
     A process with threads that is not prepared for it should say `fork=False`.
     """
-    if fork is None:
-        asks = sum(
-            len(app.asks) for part in scheduler.cluster.partitions.values() for app in part.applications.values()
-        )
-        fork = CAN_FORK and asks > COPIED_UP_TO
-    if fork:
+    if _by_fork(scheduler, fork):
         return answered_apart(lambda: question(scheduler))
     return question(copied(scheduler))
+
+
+def on_copies(
+    scheduler: Scheduler, questions: Sequence[Callable[[Scheduler], T]], *, fork: bool | None = None
+) -> list[T]:
+    """As `on_a_copy`, each question on a copy of its own; by processes they are answered side by side."""
+    if not _by_fork(scheduler, fork):
+        return [question(copied(scheduler)) for question in questions]
+    return all_answers([ask_apart(lambda question=question: question(scheduler)) for question in questions])  # type: ignore[misc]
+
+
+def _by_fork(scheduler: Scheduler, wanted: bool | None) -> bool:
+    if wanted is not None:
+        return wanted
+    asks = sum(len(app.asks) for part in scheduler.cluster.partitions.values() for app in part.applications.values())
+    return CAN_FORK and asks > COPIED_UP_TO
 
 
 def starts(scheduler: Scheduler, events: Sequence[Event], name: Name, *, fork: bool | None = None) -> Start | None:

@@ -35,7 +35,7 @@ from fairlead.core.reasons import Reason
 from fairlead.core.resources import Resources
 from fairlead.core.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec, ClusterSpec
 from fairlead.insight.forecast import KindOf, Shift, kind_of, shifts
-from fairlead.insight.trial import Name, Outcome, on_a_copy, placed, play
+from fairlead.insight.trial import Name, Outcome, on_copies, play
 
 if TYPE_CHECKING:
     from fairlead.insight.runtimes import Runtimes
@@ -114,10 +114,6 @@ class Picture:
     """What one of the two copies came to."""
 
     outcome: Outcome
-    places: Mapping[Name, str]
-    """Every ask that has a node at the end."""
-    gone: Mapping[Name, str]
-    """Asks that had a node at the beginning and have none at the end."""
     who: Mapping[Name, tuple[str, str]]
     """User and queue of everybody who is named."""
     usage: Mapping[tuple[str, str], Share]
@@ -131,27 +127,24 @@ def what_if(
 
     `subjects` are the asks that the change is about: of those that would wait the reason is given.
     """
-    without = on_a_copy(scheduler, lambda copy: picture(copy, (), ()), fork=fork)
-    changed = on_a_copy(scheduler, lambda copy: picture(copy, events, subjects), fork=fork)
+    without, changed = on_copies(
+        scheduler, (lambda copy: picture(copy, (), ()), lambda copy: picture(copy, events, subjects)), fork=fork
+    )
     return compared(without, changed)
 
 
 def picture(copy: Scheduler, events: Sequence[Event], subjects: Sequence[Name]) -> Picture:
     """Let the events happen to this very scheduler and say what came of it: call it on a copy only."""
-    before = placed(copy)
     owners = _owners(copy)
     outcome = play(copy, events)
-    after = placed(copy)
     owners |= _owners(copy)
-    gone = {name: node for name, node in before.items() if name not in after}
-    named = dict.fromkeys([*outcome.started, *gone, *(name for name, _ in outcome.evicted)])
+    named = dict.fromkeys([*outcome.started, *outcome.gone, *(name for name, _ in outcome.evicted)])
+    # Only what changed is told: two whole states would be long answers.
     who = {name: owners[name[:2]] for name in named if name[:2] in owners}
     waits = tuple(
         Waits(name, reason) for name in subjects if (reason := copy.why(name[1], name[2], name[0])) is not None
     )
-    # Only what changed is told: two whole states would be long answers.
-    changed = {name: node for name, node in after.items() if name in outcome.started}
-    return Picture(outcome, changed, gone, who, _usage(copy), waits)
+    return Picture(outcome, who, _usage(copy), waits)
 
 
 def _owners(scheduler: Scheduler) -> dict[tuple[str, str], tuple[str, str]]:
@@ -176,7 +169,7 @@ def _usage(scheduler: Scheduler) -> dict[tuple[str, str], Share]:
 
 def compared(without: Picture, changed: Picture) -> Difference:
     """The difference between two pictures of the same state."""
-    old, new = without.outcome.started, changed.outcome.started
+    old, new, gone = without.outcome.started, changed.outcome.started, changed.outcome.gone
     stopped, told = dict(without.outcome.evicted), dict(changed.outcome.evicted)
 
     def fates(names: Sequence[Name], of: Picture, nodes: Mapping[Name, str]) -> tuple[Fate, ...]:
@@ -189,7 +182,7 @@ def compared(without: Picture, changed: Picture) -> Difference:
         elsewhere=fates([n for n in new if n in old and old[n] != new[n]], changed, new),
         evicted=tuple(_stopped(name, evict, changed) for name, evict in told.items() if name not in stopped),
         spared=tuple(_stopped(name, evict, without) for name, evict in stopped.items() if name not in told),
-        ends=fates([n for n in changed.gone if n not in without.gone and n not in told], changed, changed.gone),
+        ends=fates([n for n in gone if n not in without.outcome.gone and n not in told], changed, gone),
         waits=changed.waits,
         shares=tuple(_shares(without.usage, changed.usage)),
     )

@@ -10,25 +10,13 @@ waits for that node; an older version of an object changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
-from fairlead.core.decisions import (
-    Allocated,
-    ApplicationAccepted,
-    ApplicationChanged,
-    ApplicationRejected,
-    AskRejected,
-    Decision,
-    Evict,
-    Released,
-    Reserved,
-    Unreserved,
-)
-from fairlead.core.events import AddApplication, AddAsks, Cause, Event, Release
+from fairlead.core.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
 from fairlead.core.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, TAG_FOREIGN, ApplicationSpec
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.acts import Act, Bind, DeletePod, EvictPod, Explain, Nominate, PodName, Record
+from fairlead.kubernetes.acts import Act, Explain, Nominate, PodName, Record
 from fairlead.kubernetes.gangs import Gangs
 from fairlead.kubernetes.objects import LabelSelector, Pod
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
@@ -44,12 +32,11 @@ from fairlead.kubernetes.translate.pods import (
     application_of,
     ask_of,
     foreign_ask,
+    is_disrupted,
     standing,
 )
 
-TAINT = "taint"
 UNREADABLE = (AmountError, ConstraintError, IdentityError)
-OVER_STATES = frozenset({"Completed", "Failed", "Expired", "Removed"})
 
 
 class Picture:
@@ -118,7 +105,7 @@ class Picture:
             self.roster.add(known)
         resized = known.spec.resources != spec.resources
         known.spec, known.version, known.flaw = spec, meta.resource_version or "", ""
-        known.leaving = bool(meta.deletion_timestamp)
+        known.leaving, known.disrupted = bool(meta.deletion_timestamp), is_disrupted(pod)
         known.nominated = (pod.status.nominated_node_name if pod.status is not None else None) or ""
         if known.bound != spec.node:
             self.roster.house(known)
@@ -145,7 +132,7 @@ class Picture:
         if known.bound not in self.around.nodes:
             self.roster.wait_for_node(known)
             return
-        self._stand(known, Books.PLACED, known.bound)
+        self.stand(known, Books.PLACED, known.bound)
         yield AddAsks((known.spec,), self.partition)
 
     def _ours(self, known: KnownPod, pod: Pod, resized: bool) -> Iterator[Event]:
@@ -153,21 +140,23 @@ class Picture:
         if known.application not in self.specs:
             self._declare(known, pod)
         if known.books is Books.OUT:
-            if self._may_enter(known):
-                yield from self._enter(known)
+            if self.may_enter(known):
+                yield from self.enter(known)
             elif self.gangs.holds_back(known):
                 # The application comes first: its acceptance has the placeholders made.
-                yield from self._introduce(known.application)
+                yield from self.introduce(known.application)
             return
         if known.bound and known.books is Books.PLACED and known.bound != known.node:
             # Somebody else bound it, or we did before a restart that we know nothing of: the server is right.
-            self._stand(known, Books.OUT)
+            self.stand(known, Books.OUT)
             yield self._release(known, Cause.STOPPED_BY_RM)
-            yield from self._enter(known)
+            yield from self.enter(known)
         elif known.bound and known.books is Books.WAITING:
-            yield from self._enter(known)
-        elif resized:
-            yield AddAsks((known.spec,), self.partition)
+            yield from self.enter(known)
+        else:
+            if resized:
+                yield AddAsks((known.spec,), self.partition)
+            yield from self._note_leaving(known)
 
     def _declare(self, known: KnownPod, pod: Pod) -> None:
         """The first pod of an application says what it is."""
@@ -177,7 +166,7 @@ class Picture:
             gang = identity.gang_of(pod)
         except UNREADABLE as e:
             known.flaw = str(e)
-            self._tell(known, "unreadable", str(e))
+            self.tell(known, "unreadable", str(e))
             return
         if known.bound:
             # It runs: whatever the queues say by now, it has to be in the books.
@@ -186,57 +175,68 @@ class Picture:
         if gang is not None:
             self.gangs.declare(application, gang, known.name, pod)
 
-    def _introduce(self, application: str) -> Iterator[Event]:
+    def introduce(self, application: str) -> Iterator[Event]:
         """An application enters the books, for the first time or again after it had ended there."""
         if application in self.specs and application not in self.applications and application not in self.refused:
             self.applications[application] = None
             yield AddApplication(self.specs[application])
 
-    def _may_enter(self, known: KnownPod) -> bool:
+    def may_enter(self, known: KnownPod) -> bool:
+        """Whether a pod may go into the books: it runs, or nothing about it and its application is in the way."""
         if known.bound:
             return True
         if known.flaw:
             return False
         refused = self.refused.get(known.application)
         if refused is not None:
-            self._tell(known, "application-refused", refused)
+            self.tell(known, "application-refused", refused)
             return False
         return not self.gangs.holds_back(known)
 
-    def _enter(self, known: KnownPod) -> Iterator[Event]:
+    def enter(self, known: KnownPod) -> Iterator[Event]:
+        """A pod goes into the books, with its node if it is bound; it waits for its node if that is not known."""
         if known.bound:
             if known.bound not in self.around.nodes:
                 self.roster.wait_for_node(known)
                 return
-            self._stand(known, Books.PLACED, known.bound)
-            yield from self._introduce(known.application)
+            self.stand(known, Books.PLACED, known.bound)
+            yield from self.introduce(known.application)
             if known.flaw or known.application not in self.applications:
                 # It cannot be in the books as what it is, but the room that it uses is.
                 known.foreign = True
                 known.spec = replace(known.spec, application="", tags={**known.spec.tags, TAG_FOREIGN: "default"})
         else:
-            yield from self._introduce(known.application)
+            yield from self.introduce(known.application)
             if known.application not in self.applications:
                 return
-            self._stand(known, Books.WAITING)
+            self.stand(known, Books.WAITING)
         yield AddAsks((known.spec,), self.partition)
         if known.books is Books.PLACED:
-            yield from self._count_in(known)
+            yield from self.count_in(known)
+            yield from self._note_leaving(known)
 
-    def _count_in(self, known: KnownPod) -> Iterator[Event]:
+    def _note_leaving(self, known: KnownPod) -> Iterator[Event]:
+        """A pod with a node is being deleted, and not because the scheduler said so just now."""
+        if known.leaving and not known.stopping and not known.foreign and known.books is Books.PLACED:
+            cause = Cause.PREEMPTED_BY_SCHEDULER if known.disrupted else Cause.STOPPED_BY_RM
+            known.stopping = str(cause)
+            yield Leaving(known.application, known.name.uid, cause, self.partition)
+
+    def count_in(self, known: KnownPod) -> Iterator[Event]:
         """A placeholder has a node: when it was the last one, the members of its gang enter."""
         if known.foreign:
             return
         begins = self.gangs.stands(known) if known.spec.placeholder else self.gangs.has_begun(known)
         if begins:
-            yield from self._release_members(known.application)
+            yield from self.release_members(known.application)
 
-    def _release_members(self, application: str) -> Iterator[Event]:
+    def release_members(self, application: str) -> Iterator[Event]:
+        """Pods of an application that were held back enter, as far as they may."""
         for member in self.roster.members(application):
-            if member.books is Books.OUT and self._may_enter(member):
-                yield from self._enter(member)
+            if member.books is Books.OUT and self.may_enter(member):
+                yield from self.enter(member)
 
-    def _stand(self, known: KnownPod, books: Books, node: str = "") -> None:
+    def stand(self, known: KnownPod, books: Books, node: str = "") -> None:
         """Note where the pod stands in the scheduler's books from now on."""
         if known.books is Books.WAITING:
             self.waiting.pop(known.name.uid, None)
@@ -259,7 +259,7 @@ class Picture:
         if known.books is Books.OUT:
             return
         release = self._release(known, Cause(known.stopping) if known.stopping else cause, exit_code)
-        self._stand(known, Books.OUT)
+        self.stand(known, Books.OUT)
         yield release
 
     def _release(self, known: KnownPod, cause: Cause, exit_code: int | None = None) -> Release:
@@ -288,37 +288,25 @@ class Picture:
             if known.foreign:
                 yield from self._foreign(known)
             else:
-                yield from self._enter(known)
+                yield from self.enter(known)
 
-    # -- what the scheduler decided -------------------------------------------------------------------------------
+    # -- the whole of it ------------------------------------------------------------------------------------------
 
-    def heard(self, decisions: Sequence[Decision]) -> Iterator[Event]:
-        """Learn from decisions, and put what they order into `acts`. Events that follow must be handled as well."""
-        for decision in decisions:
-            if isinstance(decision, Allocated):
-                yield from self._allocated(decision)
-            elif isinstance(decision, Evict):
-                self._evicted(decision)
-            elif isinstance(decision, Released):
-                yield from self._released(decision)
-            elif isinstance(decision, Reserved | Unreserved):
-                self._nominated(decision)
-            elif isinstance(decision, AskRejected):
-                self._ask_refused(decision)
-            elif isinstance(decision, ApplicationAccepted):
-                self._complete_gang(decision.id)
-            elif isinstance(decision, ApplicationRejected):
-                self._application_over(decision.id, decision.reason.sentence())
-            elif isinstance(decision, ApplicationChanged):
-                yield from self._application_changed(decision)
-
-    def begin(self) -> None:
-        """Everything that was there at the start has been taken."""
+    def begin(self) -> Iterator[Event]:
+        """Everything that was there at the start has been taken: what was under way is held again, gangs completed."""
         self.live = True
         for application in self.gangs.declared:
-            self._complete_gang(application)
+            self.complete_gang(application)
+        nominees = [self.roster.by_uid[uid] for uid in self.waiting if self.roster.by_uid[uid].nominated]
+        for known in sorted(nominees, key=lambda k: -k.spec.priority):
+            node, known.nominated = known.nominated, ""
+            yield Nominated(known.application, known.name.uid, node, self.partition)
+            if known.nominated == node:
+                self.acts.remove(Nominate(known.name, node))  # the server has it so
+            elif not known.nominated:
+                self.acts.append(Nominate(known.name, ""))
 
-    def _complete_gang(self, application: str) -> None:
+    def complete_gang(self, application: str) -> None:
         """Create the placeholders that a gang lacks."""
         declared = self.gangs.declared.get(application)
         if not self.live or declared is None or declared.begun:
@@ -327,87 +315,11 @@ class Picture:
             if self.roster.named(placeholder.namespace, placeholder.name) is None:
                 self.acts.append(placeholder)
 
-    def _allocated(self, decision: Allocated) -> Iterator[Event]:
-        known = self.roster.by_uid.get(decision.key)
-        if known is None:
-            return
-        self._stand(known, Books.PLACED, decision.node)
-        known.stopping = ""
-        if not known.bound:
-            self.acts.append(Bind(known.name, decision.node))
-        yield from self._count_in(known)
-
-    def _evicted(self, decision: Evict) -> None:
-        known = self.roster.by_uid.get(decision.key)
-        if known is None:
-            return
-        known.stopping = str(decision.cause)
-        if decision.rule == TAINT:
-            # The cluster's own controller does that, and knows for how long a taint is put up with.
-            return
-        if known.spec.placeholder:
-            self.acts.append(DeletePod(known.name))
-            return
-        by = self.roster.by_uid.get(decision.on_behalf_of.rpartition("/")[2])
-        name = by.name if by is not None else None
-        self.acts.append(EvictPod(known.name, decision.node, name, decision.rule, decision.message))
-        if by is not None:
-            text = f"{known.name} is stopped on {decision.node} to make room (rule {decision.rule})"
-            self.acts.append(Record(by.name, "Preempting", text, related=known.name))
-
-    def _released(self, decision: Released) -> Iterator[Event]:
-        """It is out of the books; if that was not our doing (its node is gone), it may come back with its node."""
-        known = self.roster.by_uid.get(decision.key)
-        if known is None or known.books is not Books.PLACED:
-            return
-        self._stand(known, Books.OUT)
-        self.gangs.gone(known)
-        if known.bound:
-            self.roster.wait_for_node(known)
-        elif self._may_enter(known):
-            # It was not bound yet: it waits again.
-            yield from self._enter(known)
-
-    def _nominated(self, decision: Reserved | Unreserved) -> None:
-        known = self.roster.by_uid.get(decision.key)
-        if known is None or known.bound:
-            return
-        node = decision.node if isinstance(decision, Reserved) else ""
-        if known.nominated != node and known.books is not Books.PLACED:
-            known.nominated = node
-            self.acts.append(Nominate(known.name, node))
-
-    def _ask_refused(self, decision: AskRejected) -> None:
-        known = self.roster.by_uid.get(decision.key)
-        if known is None or known.foreign:
-            return
-        known.flaw = decision.reason.sentence()
-        if not known.bound:
-            self._stand(known, Books.OUT)
-            self._tell(known, decision.reason.code, known.flaw)
-
-    def _application_changed(self, decision: ApplicationChanged) -> Iterator[Event]:
-        if decision.state == "Failing" or (decision.state == "Resuming" and decision.id in self.gangs.declared):
-            self.gangs.give_up(decision.id)
-            yield from self._release_members(decision.id)
-        if decision.state == "Failed":
-            self._application_over(decision.id, f"the application has failed: {decision.cause}")
-        elif decision.state in OVER_STATES:
-            self.applications.pop(decision.id, None)
-
-    def _application_over(self, application: str, why: str) -> None:
-        self.applications.pop(application, None)
-        self.refused[application] = why
-        for known in self.roster.members(application):
-            if known.books is not Books.PLACED:
-                self._stand(known, Books.OUT)
-                self._tell(known, "application-refused", why)
-
     def configured(self) -> Iterator[Event]:
         """The queue file changed: applications that were rejected may be taken in now."""
         for application in list(self.refused):
             del self.refused[application]
-            yield from self._release_members(application)
+            yield from self.release_members(application)
 
     # -- what the hands report ------------------------------------------------------------------------------------
 
@@ -416,17 +328,18 @@ class Picture:
         known = self.roster.by_uid.get(uid)
         if known is None or known.bound or known.books is not Books.PLACED or known.node != node:
             return
-        self._stand(known, Books.OUT)
+        self.stand(known, Books.OUT)
         self.gangs.gone(known)
         yield self._release(known, Cause.STOPPED_BY_RM)
 
     def try_again(self, uid: str) -> Iterator[Event]:
         """After a pause: a pod whose placement was refused waits once more."""
         known = self.roster.by_uid.get(uid)
-        if known is not None and known.books is Books.OUT and not known.leaving and self._may_enter(known):
-            yield from self._enter(known)
+        if known is not None and known.books is Books.OUT and not known.leaving and self.may_enter(known):
+            yield from self.enter(known)
 
-    def _tell(self, known: KnownPod, code: str, why: str) -> None:
+    def tell(self, known: KnownPod, code: str, why: str) -> None:
+        """Say why a pod is not in the books."""
         self.acts.append(Explain(known.name, code, why))
 
 

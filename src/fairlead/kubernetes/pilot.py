@@ -12,6 +12,7 @@ from fairlead.core.decisions import Decision
 from fairlead.core.events import Configure, Event
 from fairlead.core.specs import ClusterSpec
 from fairlead.kubernetes.acts import Act
+from fairlead.kubernetes.orders import Orders
 from fairlead.kubernetes.picture import Picture
 from fairlead.kubernetes.reflector import Change
 from fairlead.scheduler import Scheduler
@@ -23,6 +24,7 @@ class Pilot:
     def __init__(self, spec: ClusterSpec | None = None, now_ms: int = 0, scheduler_name: str = "fairlead") -> None:
         self.scheduler = Scheduler(spec, now_ms)
         self.picture = Picture(scheduler_name)
+        self._orders = Orders(self.picture)
         self.decided: list[Decision] = []
         """Decisions since the last `acts`, for whoever keeps a record of them."""
 
@@ -30,9 +32,9 @@ class Pilot:
         """Something changed at the API server."""
         self._feed(self.picture.take(change), now_ms)
 
-    def begin(self) -> None:
+    def begin(self, now_ms: int) -> None:
         """All that was there at the start has been taken."""
-        self.picture.begin()
+        self._feed(self.picture.begin(), now_ms)
 
     def schedule(self, now_ms: int, limit: int | None = None) -> int:
         """Run scheduling; gives back how many decisions were made."""
@@ -74,4 +76,4 @@ class Pilot:
     def _hear(self, decisions: list[Decision], now_ms: int) -> None:
         if decisions:
             self.decided.extend(decisions)
-            self._feed(self.picture.heard(decisions), now_ms)
+            self._feed(self._orders.heard(decisions), now_ms)

@@ -42,6 +42,8 @@ class KnownPod:
     """The cause for which the scheduler told it to stop; empty: it did not."""
     leaving: bool = False
     """It is being deleted at the API server."""
+    disrupted: bool = False
+    """It was marked by a scheduler as stopped to make room."""
     nominated: str = ""
     """As the API server has it."""
     flaw: str = ""

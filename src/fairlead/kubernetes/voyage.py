@@ -217,7 +217,7 @@ class Voyage:
         if self._changes:
             return
         self.timings.rebuilt = self._now_ms() - self._began_ms
-        self.pilot.begin()
+        self.pilot.begin(self._now_ms())
         self.ready = True
         log.info(
             "everything is known after %d ms: %d pods, %d nodes",

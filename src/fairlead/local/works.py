@@ -228,7 +228,10 @@ class Works:
 
     def _pressed(self, record: WorkPressed, at_ms: int) -> None:
         work = self._move(record.key, "evict")
-        work.evict_cause, work.stop_grace_ms = str(Cause.INTERRUPTED), record.grace_ms
+        # Idle work goes back to its queue whoever had it stopped; what has a retry says for itself when it is tried again.
+        goes_back = work.spec.idle and work.spec.retry is None
+        cause = Cause.PREEMPTED_BY_SCHEDULER if goes_back else Cause.INTERRUPTED
+        work.evict_cause, work.stop_grace_ms = str(cause), record.grace_ms
         work.note = record.sentence
         work.remember(at_ms, "evicting", record.sentence)
 

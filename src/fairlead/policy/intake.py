@@ -29,7 +29,7 @@ from fairlead.core.reasons import Refused
 from fairlead.core.resources import INT64_MAX, Resources
 from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, TAG_FOREIGN, ApplicationSpec, AskSpec
 from fairlead.core.suitability import flaw
-from fairlead.policy import retry
+from fairlead.policy import retry, underway
 from fairlead.policy.admission import admit, as_reported, why_not_larger
 from fairlead.policy.labelling import label_node, taints_flaw
 from fairlead.policy.moving import move_application
@@ -383,6 +383,8 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
     events.Checkpoint: retry.checkpoint,
     events.SetPriority: set_priority,
     events.ReserveAsk: reserve_ask,
+    events.Leaving: underway.leaving,
+    events.Nominated: underway.nominated,
     events.MoveApplication: move_application,
 }
 

@@ -1,8 +1,9 @@
 """Retry: work that was broken off or failed is tried again, as an ask of the same application.
 
-Decides when a further attempt enters: at once, or after its back-off. Which ends are followed by one is said in
-`core.retries`; that it goes ahead of others is the order's business. Never starts or stops anything. Invariant: one end
-makes at most one further attempt, and the attempts of one piece of work are linked by `first_key`.
+Decides when a further attempt enters: at once, or after its back-off. Idle work that was stopped goes back to its queue
+in the same way. Which ends are followed by a further attempt is said in `core.retries`; that it goes ahead of others is
+the order's business. Never starts or stops anything. Invariant: one end makes at most one further attempt, and the
+attempts of one piece of work are linked by `first_key`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def try_again(partition: Partition, ask: Ask, cause: Cause, exit_code: int | Non
 
     It is held in `partition.retries` until `enter_due`; call that when the end is in the books.
     """
-    if ask.spec.retry is None or final(ask, cause, exit_code):
+    if (ask.spec.retry is None and not ask.spec.idle) or final(ask, cause, exit_code):
         return None
     spec = next_spec(ask.spec, ask.priority)
     due_ms = partition.now_ms + backoff_ms(ask.spec)

@@ -30,7 +30,7 @@ class Cluster:
 
     def __init__(self, config: str = PRIORITY) -> None:
         self.pilot = Pilot(load_text(config))
-        self.pilot.begin()
+        self.pilot.begin(0)
         self.now = 0
         self.version = 1
         self.things: dict[tuple[str, str], dict[str, Any]] = {}
@@ -266,3 +266,43 @@ def test_classes_are_known() -> None:
     cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "high", "uid": "c"}, "value": 100})
     cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "system-node-critical", "uid": "d"}, "value": 2000001000})
     assert cluster.acts() == []
+
+
+def test_after_a_restart_nobody_is_evicted_again_for_the_same_preemptor() -> None:
+    """The victim is leaving and the node nominated: a fresh scheduler holds the room, and waits for it."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.node("n2")
+    stop = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
+    leaving = "2026-01-01T00:00:30Z"
+    cluster.pilot = Pilot(load_text(PRIORITY))
+    cluster.node("n1")
+    cluster.node("n2")
+    cluster.pod("low", "3", 1, "n1", deletionTimestamp=leaving, status={"conditions": stop})
+    cluster.pod("other", "3", 1, "n2")
+    cluster.pod("high", "3", 9, status={"nominatedNodeName": "n1"})
+    cluster.pilot.begin(0)
+    assert cluster.acts() == []
+    cluster.gone("low")
+    assert binds(cluster.acts()) == {"high": "n1"}
+
+
+def test_a_nomination_that_makes_no_sense_any_more_is_taken_back() -> None:
+    """Nothing leaves the node: the pod is nominated no longer, and may preempt."""
+    cluster = Cluster()
+    cluster.pilot = Pilot(load_text(PRIORITY))
+    cluster.node("n1")
+    cluster.pod("high", "9", 9, status={"nominatedNodeName": "n1"})
+    cluster.pilot.begin(0)
+    assert [(a.pod.name, a.node) for a in cluster.acts() if isinstance(a, Nominate)] == [("high", "")]
+
+
+def test_a_pod_that_somebody_else_deletes_is_no_victim() -> None:
+    """It goes anyway: another one would have to be stopped if it counted as staying, and it twice if not."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("low", "3", 1, "n1", deletionTimestamp="2026-01-01T00:00:30Z")
+    cluster.pod("high", "3", 9)
+    assert not [a for a in cluster.acts() if isinstance(a, EvictPod)]
+    cluster.gone("low")
+    assert binds(cluster.acts()) == {"high": "n1"}

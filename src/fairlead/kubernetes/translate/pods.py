@@ -171,6 +171,12 @@ def required_node(pod: Pod) -> str:
     return names[0] if len(names) == 1 and len(terms) == 1 else ""
 
 
+def is_disrupted(pod: Pod) -> bool:
+    """Whether a scheduler marked the pod as stopped to make room for another."""
+    conditions = (pod.status.conditions if pod.status is not None else None) or ()
+    return any(c.type == "DisruptionTarget" and c.reason == "PreemptionByScheduler" for c in conditions)
+
+
 def seconds(stamp: str | None) -> int | None:
     """An instant of the API as whole seconds since 1970; None when there is none or it cannot be read."""
     if not stamp:

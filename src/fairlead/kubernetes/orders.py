@@ -1,0 +1,136 @@
+"""Orders: what follows from the scheduler's decisions for the pods of a cluster.
+
+Decides which acts a decision orders, and what the picture learns from it. Never decides who runs, and sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from fairlead.core.decisions import (
+    Allocated,
+    ApplicationAccepted,
+    ApplicationChanged,
+    ApplicationRejected,
+    AskRejected,
+    Decision,
+    Evict,
+    Released,
+    Reserved,
+    Unreserved,
+)
+from fairlead.core.events import Event
+from fairlead.kubernetes.acts import Bind, DeletePod, EvictPod, Nominate, Record
+from fairlead.kubernetes.roster import Books
+
+if TYPE_CHECKING:
+    from fairlead.kubernetes.picture import Picture
+
+TAINT = "taint"
+OVER_STATES = frozenset({"Completed", "Failed", "Expired", "Removed"})
+
+
+class Orders:
+    """Hears decisions for one picture."""
+
+    def __init__(self, picture: Picture) -> None:
+        self._picture = picture
+
+    def heard(self, decisions: Sequence[Decision]) -> Iterator[Event]:
+        """Learn from decisions, and put what they order into `acts`. Events that follow must be handled as well."""
+        for decision in decisions:
+            if isinstance(decision, Allocated):
+                yield from self._allocated(decision)
+            elif isinstance(decision, Evict):
+                self._evicted(decision)
+            elif isinstance(decision, Released):
+                yield from self._released(decision)
+            elif isinstance(decision, Reserved | Unreserved):
+                self._nominated(decision)
+            elif isinstance(decision, AskRejected):
+                self._ask_refused(decision)
+            elif isinstance(decision, ApplicationAccepted):
+                self._picture.complete_gang(decision.id)
+            elif isinstance(decision, ApplicationRejected):
+                self._application_over(decision.id, decision.reason.sentence())
+            elif isinstance(decision, ApplicationChanged):
+                yield from self._application_changed(decision)
+
+    def _allocated(self, decision: Allocated) -> Iterator[Event]:
+        known = self._picture.roster.by_uid.get(decision.key)
+        if known is None:
+            return
+        self._picture.stand(known, Books.PLACED, decision.node)
+        known.stopping = ""
+        if not known.bound:
+            self._picture.acts.append(Bind(known.name, decision.node))
+        yield from self._picture.count_in(known)
+
+    def _evicted(self, decision: Evict) -> None:
+        known = self._picture.roster.by_uid.get(decision.key)
+        if known is None:
+            return
+        known.stopping = str(decision.cause)
+        if decision.rule == TAINT:
+            # The cluster's own controller does that, and knows for how long a taint is put up with.
+            return
+        if known.spec.placeholder:
+            self._picture.acts.append(DeletePod(known.name))
+            return
+        by = self._picture.roster.by_uid.get(decision.on_behalf_of.rpartition("/")[2])
+        name = by.name if by is not None else None
+        self._picture.acts.append(EvictPod(known.name, decision.node, name, decision.rule, decision.message))
+        if by is not None:
+            text = f"{known.name} is stopped on {decision.node} to make room (rule {decision.rule})"
+            self._picture.acts.append(Record(by.name, "Preempting", text, related=known.name))
+
+    def _released(self, decision: Released) -> Iterator[Event]:
+        """It is out of the books; if that was not our doing (its node is gone), it may come back with its node."""
+        known = self._picture.roster.by_uid.get(decision.key)
+        if known is None or known.books is not Books.PLACED:
+            return
+        self._picture.stand(known, Books.OUT)
+        self._picture.gangs.gone(known)
+        if known.bound:
+            self._picture.roster.wait_for_node(known)
+        elif self._picture.may_enter(known):
+            # It was not bound yet: it waits again.
+            yield from self._picture.enter(known)
+
+    def _nominated(self, decision: Reserved | Unreserved) -> None:
+        known = self._picture.roster.by_uid.get(decision.key)
+        if known is None or known.bound:
+            return
+        node = decision.node if isinstance(decision, Reserved) else ""
+        if known.nominated != node and known.books is not Books.PLACED:
+            known.nominated = node
+            self._picture.acts.append(Nominate(known.name, node))
+
+    def _ask_refused(self, decision: AskRejected) -> None:
+        known = self._picture.roster.by_uid.get(decision.key)
+        if known is None or known.foreign:
+            return
+        known.flaw = decision.reason.sentence()
+        if not known.bound:
+            self._picture.stand(known, Books.OUT)
+            self._picture.tell(known, decision.reason.code, known.flaw)
+
+    def _application_changed(self, decision: ApplicationChanged) -> Iterator[Event]:
+        if decision.state == "Failing" or (
+            decision.state == "Resuming" and decision.id in self._picture.gangs.declared
+        ):
+            self._picture.gangs.give_up(decision.id)
+            yield from self._picture.release_members(decision.id)
+        if decision.state == "Failed":
+            self._application_over(decision.id, f"the application has failed: {decision.cause}")
+        elif decision.state in OVER_STATES:
+            self._picture.applications.pop(decision.id, None)
+
+    def _application_over(self, application: str, why: str) -> None:
+        self._picture.applications.pop(application, None)
+        self._picture.refused[application] = why
+        for known in self._picture.roster.members(application):
+            if known.books is not Books.PLACED:
+                self._picture.stand(known, Books.OUT)
+                self._picture.tell(known, "application-refused", why)

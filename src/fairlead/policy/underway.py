@@ -1,0 +1,58 @@
+"""What was under way before a restart: allocations that are leaving, and space that was held for somebody.
+
+Decides whether a report of it still makes sense, and enters it into the books. Never tells anybody to stop. Invariant:
+after a restart nobody is told to stop for an ask whose victims are leaving already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core import claims, gangs
+from fairlead.core.events import Cause, Leaving, Nominated
+from fairlead.core.idle import payer
+from fairlead.core.resources import fits_in
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Ask
+    from fairlead.core.nodes import Node
+    from fairlead.core.partition import Partition
+
+
+def leaving(partition: Partition, event: Leaving) -> None:
+    """An allocation is on its way out: it is no victim any more. Unknown ones are passed over."""
+    ask = _ask(partition, event.application, event.key)
+    if ask is None or ask.node is None or ask.evict_cause is not None:
+        return
+    ask.evict_cause = event.cause
+    if ask.spec.placeholder:
+        gangs.placeholder_told_to_go(ask)
+    if event.cause is Cause.PREEMPTED_BY_SCHEDULER:
+        payer(ask).add_preempting(ask.items)
+    partition.nodes.since_search[ask.node] = None
+    partition.books_version += 1
+
+
+def nominated(partition: Partition, event: Nominated) -> None:
+    """Hold space again for an ask that others were stopped for, if with these gone it would fit there."""
+    ask = _ask(partition, event.application, event.key)
+    node = partition.nodes.nodes.get(event.node)
+    if ask is None or node is None or not ask.pending or ask.held_on is not None or not node.is_open:
+        return
+    victims = tuple(a for a in node.allocations if a.evict_cause is not None)
+    if victims and partition.nodes.suits(ask, node, victims) and _would_fit(node, ask, victims):
+        ask.preempt_triggered = True
+        claims.hold(partition, ask, node, victims)
+
+
+def _would_fit(node: Node, ask: Ask, victims: tuple[Ask, ...]) -> bool:
+    free = dict(node.free)
+    for victim in victims:
+        for name, amount in victim.items:
+            free[name] = free.get(name, 0) + amount
+    return fits_in(ask.items, free)
+
+
+def _ask(partition: Partition, application: str, key: str) -> Ask | None:
+    app = partition.applications.get(application)
+    return app.asks.get(key) if app is not None else None
