@@ -225,4 +225,9 @@ class Cluster:
         for item in self.plane.get("events.events.k8s.io", "-A")["items"][:1]:
             del item
             kubectl("delete", "events", "--all", "-A", "--wait=false")
-        self.until(lambda: not json.loads(kubectl("get", "pods,nodes", "-A", "-o", "json"))["items"], "an empty cluster")
+        self.until(
+            lambda: not json.loads(kubectl("get", "pods,nodes", "-A", "-o", "json"))["items"], "an empty cluster"
+        )
+        # It forgets nodes that are made anew under the same name.
+        self.plane.kill("kwok")
+        self.plane.start_kwok()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -155,12 +155,13 @@ class FakeServer:
         if request.query.get("sendInitialEvents") and not self.initial_events:
             body = json.dumps(Refused(422, "Invalid", "sendInitialEvents is forbidden").body()).encode()
             raise refusal(422, body)
-        yield self._lines(request)
+        async with aclosing(self._lines(request)) as lines:
+            yield lines
 
     async def close(self) -> None:
         """Nothing to close."""
 
-    async def _lines(self, request: Request) -> AsyncIterator[bytes]:
+    async def _lines(self, request: Request) -> AsyncGenerator[bytes, None]:
         plural, namespace, _, _ = _split(request.path)
         query = request.query
         stream = self._streams
@@ -287,11 +288,11 @@ class FakeServer:
         if uid and uid != thing["metadata"]["uid"]:
             raise Refused(409, "Conflict", "the UID in the precondition does not match")
         changed = copy.deepcopy(thing)
+        self._note("patch", plural, thing, json.dumps(body, sort_keys=True))
         conditions = body.get("status", {}).pop("conditions", [])
         _merge(changed, body)
         for condition in conditions:
             _set_condition(changed, condition)
-        self._note("patch", plural, changed, json.dumps(body, sort_keys=True))
         return self._write(plural, "MODIFIED", changed)
 
     def _delete(self, plural: str, thing: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -102,9 +103,24 @@ def _usage(error: TyperException) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         print(text, file=sys.stderr)
         return USAGE
-    text = text[:1].lower() + text[1:]
+    text = _plainly(text[:1].lower() + text[1:])
     print(f"{path}: {text}{'' if text.endswith(('.', '?')) else '.'} See `{path} --help`.", file=sys.stderr)
     return error.exit_code
+
+
+_WORDS = (
+    (r"Input should be a valid integer(, .*)?$", "must be a whole number"),
+    (r"Input should be a valid number(, .*)?$", "must be a number"),
+    (r"Input should be greater than or equal to (\S+)$", r"must be \1 or more"),
+    (r"Input should be less than or equal to (\S+)$", r"must be \1 or less"),
+)
+
+
+def _plainly(text: str) -> str:
+    """What is wrong with a value, in the words that the rest of the program uses."""
+    for pattern, words in _WORDS:
+        text = re.sub(pattern, words, text)
+    return text
 
 
 def group(name: str | None = None, sentence: str = "", cls: type[PlainGroup] = PlainGroup) -> typer.Typer:

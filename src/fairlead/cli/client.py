@@ -45,7 +45,9 @@ class Refusal(Failure):
     def __init__(self, http_status: int, code: str, message: str, field: str | None, details: list[Any]) -> None:
         place = f"{field}: " if field and field not in message else ""
         status = SERVICE_ERROR if http_status >= 500 else REFUSED
-        super().__init__(place + message, status, [_detail_line(d) for d in details])
+        lines = [_detail_line(d) for d in details]
+        # A single problem is the message already.
+        super().__init__(place + message, status, lines if len(lines) > 1 or not _says(message, details) else ())
         self.http_status, self.code, self.field = http_status, code, field
 
 
@@ -64,6 +66,12 @@ class LogPart:
 
     content: bytes
     next: int
+
+
+def _says(message: str, details: list[Any]) -> bool:
+    """Whether the message has all that the only detail says; a place in a file is more than that."""
+    [detail] = details or [None]
+    return isinstance(detail, dict) and not detail.get("line") and str(detail.get("message", "")) in message
 
 
 def _detail_line(detail: Any) -> str:

@@ -124,8 +124,10 @@ def nodes(client: Client, json: JsonOption = False) -> Status:
         Column("ALLOCATED", least=20),
         Column("FREE", least=20),
         Column("CAPACITY", least=20),
+        *((Column("ATTRIBUTES", least=20), Column("TAINTS", least=12)) if any(any(marks(n)) for n in found) else ()),
     )
-    render.table(Screen.of(), columns, [_node_cells(n) for n in found], {"no": "yellow"})
+    rows = [(*_node_cells(n), *marks(n)) for n in found]
+    render.table(Screen.of(), columns, [row[: len(columns)] for row in rows], {"no": "yellow"})
     return None
 
 
@@ -136,6 +138,17 @@ def _node_cells(node: dict[str, Any]) -> tuple[str, ...]:
         str(node.get("running", "")),
         *(render.amounts(node.get(name) or {}) for name in ("allocated", "free", "capacity")),
     )
+
+
+_OF_ITSELF = frozenset({"hostname", "kubernetes.io/hostname"})
+"""What every node says without being told to."""
+
+
+def marks(node: dict[str, Any]) -> tuple[str, str]:
+    """What a node was given by `label`: its attributes and its taints."""
+    own = {name: value for name, value in (node.get("attributes") or {}).items() if name not in _OF_ITSELF}
+    taints = (f"{t['key']}{'=' if t['value'] else ''}{t['value']}:{t['effect']}" for t in node.get("taints") or ())
+    return ", ".join(f"{name}={value}" for name, value in sorted(own.items())), ", ".join(sorted(taints))
 
 
 def drain(client: Client, node: NodeArgument) -> Status:

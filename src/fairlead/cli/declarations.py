@@ -6,6 +6,7 @@ is what is in force, with where it comes from.
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +19,7 @@ from fairlead.cli.render import Column, Screen
 from fairlead.cli.values import parse_amount, parse_memory, parse_pairs
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
-_SOURCES = {"built-in": "built in", "file": "queue file", "api": "order"}
+_SOURCES = {"built-in": "built in", "file": "queue file", "api": "API"}
 
 
 def register(app: typer.Typer) -> None:
@@ -48,14 +49,20 @@ def register(app: typer.Typer) -> None:
 
 def _removed(client: Client, route: str, name: str) -> Status:
     client.delete(f"/{route}/{completion.quoted(name)}")
-    print(render.plain(f"{name} removed"))
+    print(render.plain(f"{name} is removed"))
     return None
 
 
 def _put(client: Client, route: str, name: str, body: dict[str, Any]) -> Status:
     client.put(f"/{route}/{completion.quoted(name)}", body)
-    print(render.plain(f"{name} set"))
+    print(render.plain(f"{name} is set"))
     return None
+
+
+def _empty(found: list[Any], what: str) -> None:
+    """Say so where there is nothing to list; the table stays empty for those who count its lines."""
+    if not found:
+        print(f"there is no {what} yet", file=sys.stderr)
 
 
 # -- priority classes ---------------------------------------------------------------------------------------------
@@ -137,6 +144,7 @@ def list_quotas(client: Client, json: JsonOption = False) -> Status:
         Column("MAX", least=12),
         Column("FROM", drop=1),
     )
+    _empty(found, "quota")
     render.table(Screen.of(), columns, [_quota_cells(each) for each in found])
     return None
 
@@ -172,11 +180,18 @@ def set_quota(
     name: NameArgument,
     queue: Annotated[
         str,
-        typer.Option("--queue", "-q", metavar="QUEUE", help="Full path.", autocompletion=completion.queues),
+        typer.Option(
+            "--queue", "-q", metavar="QUEUE", help="Full path of the queue.", autocompletion=completion.queues
+        ),
     ],
     resource: Annotated[
         list[str] | None,
-        typer.Option("--resource", "-r", metavar="NAME=N", help="At most so much, as vcore=4; may be repeated."),
+        typer.Option(
+            "--resource",
+            "-r",
+            metavar="NAME=N",
+            help="At most so much, as vcore=4; may be repeated. Without any it only selects a class.",
+        ),
     ] = None,
     classes: Annotated[
         list[str] | None,
@@ -193,10 +208,18 @@ def set_quota(
 
     It counts all work of the queue and those below that was admitted, whether it waits or runs.
     """
+    if classless and (classes or classed):
+        raise wrong_usage("--no-class is for work without a class: nothing is that and of a class; make two quotas")
     said = (("In", bool(classes), classes), ("NotIn", bool(others), others))
     flags = (("Exists", classed, None), ("DoesNotExist", classless, None))
     scopes = [{"operator": operator, "values": values or []} for operator, given, values in (*said, *flags) if given]
-    return _put(client, "quotas", name, {"queue": queue, "resources": _amounts(resource or []), "scopes": scopes})
+    _put(client, "quotas", name, {"queue": queue, "resources": _amounts(resource or []), "scopes": scopes})
+    if queue.lower() not in {each["path"].lower() for each in client.get("/queues")["queues"]}:
+        print(render.plain(f"note: there is no queue {queue} yet; `fairlead queues` lists them"), file=sys.stderr)
+    known = {each["name"] for each in client.get("/priority-classes")["priority_classes"]}
+    for missing in [each for each in (*(classes or ()), *(others or ())) if each not in known]:
+        print(render.plain(f"note: there is no priority class {missing} yet"), file=sys.stderr)
+    return None
 
 
 def _amounts(texts: list[str]) -> dict[str, int]:
@@ -235,6 +258,7 @@ def list_budgets(client: Client, json: JsonOption = False) -> Status:
         Column("LEFT", right=True),
         Column("FROM", drop=1),
     )
+    _empty(found, "disruption budget")
     render.table(Screen.of(), columns, [_budget_cells(each) for each in found])
     return None
 
@@ -255,7 +279,12 @@ def set_budget(
     name: NameArgument,
     label: Annotated[
         list[str] | None,
-        typer.Option("--label", "-l", metavar="NAME=VALUE", help="For work with this label; may be repeated."),
+        typer.Option(
+            "--label",
+            "-l",
+            metavar="NAME=VALUE",
+            help="For work with this label; may be repeated. Without any: all work.",
+        ),
     ] = None,
     least: Annotated[
         str | None, typer.Option("--min-available", metavar="N", help="So many must stay, or a part: 50%.")

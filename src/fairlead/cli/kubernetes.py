@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from fairlead.cli import webhook
 from fairlead.cli.address import DEFAULT_PORT
 from fairlead.cli.app import Status, command, group
 from fairlead.cli.failures import Failure, wrong_usage
@@ -29,6 +30,7 @@ def register(app: typer.Typer) -> None:
     place = group("kubernetes", "Schedule a Kubernetes cluster: pods with `schedulerName: fairlead`.")
     place.callback()(_nothing)
     command(place, "run", examples=_EXAMPLES)(run)
+    command(place, "webhook", examples=webhook.EXAMPLES)(webhook.webhook)
     app.add_typer(place)
 
 

@@ -6,6 +6,7 @@ there. Invariant: a word that makes no sense changes nothing.
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +14,7 @@ import typer
 from fairlead.cli import completion, render
 from fairlead.cli.app import Status, client_command
 from fairlead.cli.client import Client
-from fairlead.cli.cluster import NodeArgument
+from fairlead.cli.cluster import NodeArgument, marks
 from fairlead.cli.failures import Failure, wrong_usage
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -34,7 +35,7 @@ def label(
     client: Client,
     node: NodeArgument,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME=VALUE|NAME-]...", help="An attribute to set, or to take away.")
+        list[str] | None, typer.Argument(metavar="NAME=VALUE|NAME-", help="An attribute to set, or to take away.")
     ] = None,
     taint: Annotated[
         list[str] | None,
@@ -56,13 +57,18 @@ def label(
     if known is None:
         raise Failure(f"there is no node {node}; `fairlead nodes` lists them", 4)
     attributes = dict(known["attributes"])
+    missing = [key for key in untaint or () if key not in {t["key"] for t in known["taints"]}]
+    missing += [word[:-1] for word in words or () if "=" not in word and word[:-1] not in attributes]
     for word in words or ():
         _apply(attributes, word)
     away = {(t["key"], t["effect"]) for t in added}
     kept = [t for t in known["taints"] if t["key"] not in (untaint or ()) and (t["key"], t["effect"]) not in away]
     body = {"attributes": attributes, "taints": kept + added}
-    client.put(f"/nodes/{completion.quoted(node)}/labels", body)
-    print(render.plain(f"{node} is labelled"))
+    now = client.put(f"/nodes/{completion.quoted(node)}/labels", body)
+    for name in missing:
+        print(render.plain(f"note: {node} had no {name}"), file=sys.stderr)
+    own, taints = marks(now)
+    print(render.plain(f"{node}: {own or 'no attributes'}; {f'taints {taints}' if taints else 'no taints'}"))
     return None
 
 

@@ -80,7 +80,9 @@ def bench(
     rounds: Annotated[int, typer.Option("--rounds", "-r", metavar="N", min=1, help="Rounds of each case.")] = 3,
     json: JsonOption = False,
 ) -> Status:
-    """Measure the scheduler: allocations per second."""
+    """Measure the scheduler: allocations per second, and how long answers to questions take (`--only questions`)."""
+    from fairlead.cli import question_bench
     from fairlead.sim.bench import run
 
-    return run(sys.stdout, sys.stderr, only=only or (), rounds=rounds, as_json=json)
+    others = {question_bench.NAME: question_bench.rows}
+    return run(sys.stdout, sys.stderr, only=only or (), rounds=rounds, as_json=json, others=others)

@@ -213,10 +213,11 @@ def show(
 
 
 def _print_history(screen: Screen, entries: list[dict[str, Any]]) -> None:
+    wide = max((len(entry["what"]) for entry in entries), default=0)
     for entry in entries:
         detail = entry.get("detail") or ""
         what, at = render.plain(entry["what"]), render.moment(entry["at_ms"])
-        screen.line(f"  {at}  {what:<10}  {render.plain(_detail(detail))}".rstrip())
+        screen.line(f"  {at}  {what:<{wide}}  {render.plain(_detail(detail))}".rstrip())
 
 
 def _work_fields(work: dict[str, Any]) -> list[tuple[str, str]]:
@@ -273,10 +274,16 @@ def _attempts(work: dict[str, Any]) -> str:
     for each in past:
         begin, end = each.get("started_at_ms"), each["ended_at_ms"]
         ran = f", ran {render.duration(end - begin)}" if begin else ""
-        lines.append(f"{each['attempt']}: {render.moment(begin or end)}{ran}, {each['state']}: {each['how']}")
+        lines.append(f"{each['attempt']}: {render.moment(begin or end)}{ran}, {_ended(each)}")
     if lines and count > len(past):
         lines.append(f"{count}: {work['state']}")
     return "\n".join(lines)
+
+
+def _ended(attempt: dict[str, Any]) -> str:
+    """How an attempt ended, without saying its state twice."""
+    state, how = attempt["state"], attempt["how"]
+    return how if how.startswith(state) else f"{state}: {how}"
 
 
 def _pairs(pairs: dict[str, str] | None) -> str:

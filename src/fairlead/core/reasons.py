@@ -262,7 +262,7 @@ class NodeReserved(Reason):
     code: ClassVar[str] = "node-reserved"
     node: str
     reserved_for: tuple[str, ...]
-    """`application/key` of each ask that the node is set aside for."""
+    """`application/key` of each ask that the node is set aside for; the key alone where both are the same."""
 
     def sentence(self) -> str:
         """One plain sentence."""
@@ -306,7 +306,7 @@ class HeldForReservation(Reason):
     code: ClassVar[str] = "held-for-reservation"
     queue: str
     reserved_for: str
-    """`application/key` of the ask with the reservation."""
+    """`application/key` of the ask with the reservation; the key alone where both are the same."""
     priority: int
     """That ask's."""
     since_ms: int

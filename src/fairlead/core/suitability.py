@@ -127,7 +127,7 @@ SELECTOR, TAINT, PORTS, AFFINITY, ANTI_AFFINITY, REPELLED, SPREAD = FILTERS = (
 )
 """What can keep an ask off a node, in this order; `repelled` by the anti-affinity of running work."""
 _IN_WORDS = {
-    SELECTOR: "not selected",
+    SELECTOR: "without an attribute that it asks for",
     TAINT: "with a taint that it does not tolerate",
     PORTS: "with one of its host ports in use",
     AFFINITY: "without the work that it wants to be with",

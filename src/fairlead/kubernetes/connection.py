@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from urllib.parse import urlencode
 
 import aiohttp
@@ -66,7 +66,8 @@ class Connection:
                 if response.status >= 300:
                     headers = {name.lower(): value for name, value in response.headers.items()}
                     raise refusal(response.status, await response.read(), headers)
-                yield lines_of(response.content.iter_any())
+                async with aclosing(lines_of(response.content.iter_any())) as lines:
+                    yield lines
         except (aiohttp.ClientError, TimeoutError, OSError) as e:
             raise self._unreachable(request, e) from e
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -302,7 +302,7 @@ def _spoken(raw: msgspec.Raw) -> ApiError:
     return refusal(said.code or 500, data)
 
 
-async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     """The lines in a stream of bytes, however it is cut up; empty ones and an unfinished last one are left out."""
     rest = bytearray()
     async for chunk in chunks:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -67,8 +68,9 @@ class Voyage:
         *,
         now_ms: Callable[[], int],
         scheduler_name: str = "fairlead",
+        chance: random.Random | None = None,
     ) -> None:
-        """`now_ms` is the time in milliseconds; it never goes back."""
+        """`now_ms` is the time in milliseconds; it never goes back. `chance` is for pauses between tries."""
         self.pilot = Pilot(spec, now_ms(), scheduler_name)
         self.timings = Timings()
         self.ready = False
@@ -88,7 +90,7 @@ class Voyage:
         self._pauses: dict[str, int] = {}
         self._explainer = Explainer(self.pilot, hands.do)
         self._orders: deque[Callable[[Pilot, int], None]] = deque()
-        self.reflectors = {kind.plural: Reflector(client, kind, self._take_note, namespace="") for kind in WATCHED}
+        self.reflectors = {kind.plural: Reflector(client, kind, self._take_note, chance=chance) for kind in WATCHED}
 
     async def run(self) -> None:
         """List, rebuild, and schedule until cancelled. What goes wrong in a reflector or a turn ends it with that."""

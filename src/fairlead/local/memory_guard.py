@@ -63,8 +63,12 @@ class MemoryGuard:
         if not self.threshold:
             how = "switched off: when memory runs out the kernel chooses what it kills"
             return Capability(name=name, enforced=False, how=how)
-        least = f"{self.threshold.per_mille / 10:g} %" if self.threshold.per_mille else f"{self.threshold.amount} bytes"
-        of = f"a budget of {self.budget} bytes" if self.budget is not None else "the machine's memory"
+        least = (
+            f"{self.threshold.per_mille / 10:g} %"
+            if self.threshold.per_mille
+            else pressure.in_words(self.threshold.amount)
+        )
+        of = f"a budget of {pressure.in_words(self.budget)}" if self.budget is not None else "the machine's memory"
         how = f"below {least} of {of} nothing new starts, and work that uses more than it asked for is stopped"
         return Capability(name=name, enforced=True, how=how)
 

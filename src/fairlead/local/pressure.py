@@ -129,23 +129,23 @@ def choose(uses: Sequence[Use], memory: Memory, least: int) -> Victim | None:
 
 
 def _sentence(use: Use, memory: Memory, least: int) -> str:
-    free = _size(memory.available)
-    short = f"the machine is short of memory: {free} of {_size(memory.total)} are left, {_size(least)} shall be"
+    free = in_words(memory.available)
+    short = f"the machine is short of memory: {free} of {in_words(memory.total)} are left, {in_words(least)} shall be"
     if memory.stalled:
         short += f"; in the last ten seconds processes had to wait for memory for {memory.stalled:g} % of the time"
     if use.above <= 0:
         what = (
-            f"told to stop as a last resort, though it is within its request ({_size(use.used)} of "
-            f"{_size(use.request)}): nobody uses more than he asked for, and next the kernel would kill something"
+            f"told to stop as a last resort, though it is within its request ({in_words(use.used)} of "
+            f"{in_words(use.request)}): nobody uses more than he asked for, and next the kernel would kill something"
         )
     elif use.request:
-        what = f"told to stop because it uses {_size(use.used)}, more than its request of {_size(use.request)}"
+        what = f"told to stop because it uses {in_words(use.used)}, more than its request of {in_words(use.request)}"
     else:
-        what = f"told to stop because it uses {_size(use.used)} and asked for none"
+        what = f"told to stop because it uses {in_words(use.used)} and asked for none"
     return f"{what}; {short}"
 
 
-def _size(value: int) -> str:
+def in_words(value: int) -> str:
     """Bytes for people, in three digits or so."""
     for unit, name in ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki")):
         if value >= unit:

@@ -30,7 +30,7 @@ class RunOfMisses:
 
     def missed(self, partition: Partition, batch: Batch) -> None:
         """There was no node for any ask of this batch. What is in the way above the nodes does not count."""
-        if batch.asks[0].required_node or is_held_back(partition, batch.demand):
+        if batch.asks[0].required_node or is_held_back(partition, batch.demand, batch.asks[0]):
             return
         seen = 0
         for ask in batch.asks:

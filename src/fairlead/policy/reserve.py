@@ -87,7 +87,7 @@ def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
     """
     shape = demand.shape
     assert shape is not None
-    if not is_on(partition) or is_held_back(partition, demand):
+    if not is_on(partition) or is_held_back(partition, demand, ask):
         return False
     if shape.required_node:
         node = partition.nodes.nodes.get(shape.required_node)
@@ -241,7 +241,7 @@ def _place_one_of(partition: Partition, app: Application, asks: list[Ask]) -> As
         if waits_for_turn(partition, ask):
             claims.unreserve(partition, ask)
             continue
-        if is_held_back(partition, demand):
+        if is_held_back(partition, demand, ask):
             _give_up_if_old(partition, ask)
             continue
         suits = partition.nodes.suits(ask, node)

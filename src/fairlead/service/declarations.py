@@ -6,11 +6,12 @@ does, by the same rules as for the queue file. What the queue file declares is c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Response
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, Field
 
 from fairlead.core import events
 from fairlead.core.admission import BUDGET, CLASS, QUOTA
@@ -87,7 +88,20 @@ class QuotaDraft(Strict):
         return QuotaSpec(name=name, queue=self.queue, resources=Limits(self.resources), scopes=scopes)
 
 
-Bound = Annotated[int, Field(ge=0, le=2**31)] | Annotated[str, StringConstraints(pattern=r"^(100|[0-9]{1,2})%$")]
+_PART = re.compile(r"(100|[0-9]{1,2})%")
+
+
+def _bound(value: object) -> object:
+    """A number of works, or a part of them. Raises `ValueError`."""
+    if type(value) is int and 0 <= value < 2**31:
+        return value
+    if isinstance(value, str) and _PART.fullmatch(value):
+        return value
+    shown = repr(value) if isinstance(value, int | float | str) else "something else"
+    raise ValueError(f"must be a number of works, such as 2, or a part of them from 0% to 100%, not {shown[:40]}")
+
+
+Bound = Annotated[int | str, BeforeValidator(_bound)]
 
 
 class BudgetDraft(Strict):

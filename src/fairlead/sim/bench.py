@@ -10,13 +10,16 @@ import gc
 import os
 import statistics
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TextIO
 
 import msgspec
 
 from fairlead.sim.bench_cases import CASES, Case
+
+Others = Callable[[int], Iterable[tuple[dict[str, Any], str]]]
 
 
 def run(
@@ -26,12 +29,17 @@ def run(
     only: Collection[str] = (),
     rounds: int = 3,
     as_json: bool = False,
+    others: Mapping[str, Others] = MappingProxyType({}),
 ) -> int:
-    """Run the benchmarks (or `only` those) and print a line for each. Returns 0, or 2 after a sentence on `err`."""
+    """Run the benchmarks (or `only` those) and print a line for each. Returns 0, or 2 after a sentence on `err`.
+
+    `others` are benchmarks from elsewhere, by name: each takes the rounds and gives rows with their lines.
+    """
     out, err = out or sys.stdout, err or sys.stderr
-    unknown = sorted(set(only) - {c.name for c in CASES})
+    known = [*(c.name for c in CASES), *others]
+    unknown = sorted(set(only) - set(known))
     if unknown or rounds < 1:
-        names = ", ".join(c.name for c in CASES)
+        names = ", ".join(known)
         problem = (
             f"there is no benchmark {', '.join(unknown)}; there are {names}" if unknown else "rounds must be 1 or more"
         )
@@ -45,6 +53,12 @@ def run(
         rows.append(row)
         if not as_json:
             print(row_text(row), file=out, flush=True)
+    for name, other in others.items():
+        if not only or name in only:
+            for row, line in other(rounds):
+                rows.append(row)
+                if not as_json:
+                    print(line, file=out, flush=True)
     if as_json:
         print(msgspec.json.encode(rows).decode(), file=out)
     return 0

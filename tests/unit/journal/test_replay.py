@@ -91,8 +91,9 @@ def test_a_changed_policy_is_caught_at_its_first_difference(path: Path) -> None:
         "schedule",
         '{"limit":null}',
     )
-    assert difference.expected == ('{"$":"Allocated","application":"app","key":"t1","node":"n1","partition":"default"}',)
-    assert difference.got == ('{"$":"Allocated","application":"app","key":"u1","node":"n1","partition":"default"}',)
+    line = '{"$":"Allocated","application":"app","key":"%s","node":"n1","partition":"default"}'
+    assert difference.expected == (line % "t1",)
+    assert difference.got == (line % "u1",)
     assert difference.sentence().startswith('record 3 (schedule at 1010 ms): decision 1 was {"$":"Allocated"')
     assert result.last_seq == 3
 

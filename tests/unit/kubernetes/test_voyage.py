@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 from typing import Any
 
 import pytest
@@ -65,7 +66,8 @@ class Captain:
             stamp=lambda: "2026-01-01T00:00:00.000000Z",
             chance=random.Random(self.chance.random()),
         )
-        self.voyage = Voyage(client, hands, load_text(CONFIG), now_ms=lambda: int(loop.time() * 1000))
+        chance = random.Random(self.chance.random())
+        self.voyage = Voyage(client, hands, load_text(CONFIG), now_ms=lambda: int(loop.time() * 1000), chance=chance)
         self.task = asyncio.create_task(self.voyage.run())
         self.began += 1
 
@@ -74,6 +76,29 @@ class Captain:
         assert self.task is not None
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
+
+
+def vain(server: FakeServer) -> list[str]:
+    """Evictions that nobody was placed by: the preemptor still waits, and nobody above it took the node since."""
+    found = []
+    pods = {p["metadata"]["uid"]: p for p in server.all("pods")}
+    for at, _, _, victim, body in server.log.of("patch"):
+        named = re.findall(r"uid-[0-9]+", body.partition("conditions")[2])
+        preemptor = next((pods[uid] for uid in named if uid in pods), None) if "DisruptionTarget" in body else None
+        if preemptor is None or preemptor["spec"].get("nodeName"):
+            continue
+        above = [
+            when for when, _, _, name, _ in server.log.of("bind")
+            if when >= at and priority_of(server, name) > preemptor["spec"]["priority"]
+        ]  # fmt: skip
+        if not above:
+            found.append(f"{victim} for {preemptor['metadata']['name']}")
+    return found
+
+
+def priority_of(server: FakeServer, name: str) -> int:
+    pod = server.one("pods", name.partition("/")[2])
+    return pod["spec"]["priority"] if pod is not None else 99
 
 
 def waiting(server: FakeServer) -> list[str]:
@@ -168,9 +193,7 @@ def test_whatever_goes_wrong_nothing_is_bound_twice_or_forgotten(seed: int) -> N
             needs = int(server.one("pods", name)["spec"]["containers"][0]["resources"]["requests"]["cpu"])  # type: ignore[index]
             assert needs > most, f"{name} needs {needs} and was forgotten: {most} are free on one node"
         binds = [entry[3] for entry in server.log.of("bind")]
-        uids = {}
-        for entry in server.log.of("bind"):
-            uids.setdefault(entry[3], 0)
-        assert len(binds) == len(uids)
+        assert len(binds) == len(dict.fromkeys(binds))
+        assert vain(server) == []
 
     run_virtually(main())

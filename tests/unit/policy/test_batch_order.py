@@ -7,7 +7,7 @@ import pytest
 from fairlead.core.decisions import Allocated, PriorityChanged
 from fairlead.core.events import AddApplication, AddAsks, AddNode, SetPriority
 from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec, RetrySpec
 from fairlead.scheduler import Scheduler
 
 HOUR = 3_600_000
@@ -72,9 +72,17 @@ def test_an_idle_retry_goes_ahead_in_the_whole_group() -> None:
     """Of all idle work, of whatever queue; but not of work that is not idle."""
     s = cluster()
     submit(s, "idle", 9, idle=True)
-    submit(s, "again", 0, idle=True, attempt=2, first_key="x", queue="root.other")
+    submit(s, "again", 0, idle=True, attempt=2, first_key="x", queue="root.other", retry=RetrySpec(limit=2))
     submit(s, "other", -3)
     assert order(s, 0) == ["other", "again", "idle"]
+
+
+def test_idle_work_that_came_back_without_retry_does_not_go_ahead() -> None:
+    """It gave back what it had borrowed: that is nothing to be rewarded for."""
+    s = cluster()
+    submit(s, "idle", 1, idle=True)
+    submit(s, "back", 0, idle=True, attempt=2, first_key="x")
+    assert order(s, 0) == ["idle", "back"]
 
 
 def test_an_application_stands_where_its_first_ask_stands() -> None:

@@ -1,0 +1,207 @@
+"""The keyring: the webhook's certificates, shared by its replicas, and the API server's trust in them.
+
+Decides when certificates are replaced and in which order that becomes known. Never answers a review. Invariant: a
+certificate is served only after the API server was told to trust its authority; whoever else serves an older one is
+trusted on, for the authority before stays in the bundle.
+
+Replicas share one Secret. Whoever writes it first wins; the others take what is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import logging
+import ssl
+import tempfile
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from fairlead.kubernetes.admission.certificates import Chain, Lifetimes, Pair, renewed
+from fairlead.kubernetes.client import ApiError, Client, Conflict, NotFound, Unreachable
+from fairlead.kubernetes.kinds import Kind
+from fairlead.kubernetes.objects import Labels, Metadata, Part, Text
+
+log = logging.getLogger("fairlead.kubernetes")
+
+LOOK_S = 60.0
+"""How often the Secret and the trust are looked at."""
+RETRY_S = 5.0
+AUTHORITY, AUTHORITY_KEY, EARLIER, SERVER, SERVER_KEY = "ca.crt", "ca.key", "ca-before.crt", "tls.crt", "tls.key"
+
+
+class Secret(Part, frozen=True):
+    """Named bytes, in base64."""
+
+    metadata: Metadata = Metadata()
+    data: Labels = None
+
+
+class WebhookClient(Part, frozen=True):
+    """How the API server reaches a webhook."""
+
+    ca_bundle: Text = None
+
+
+class Webhook(Part, frozen=True):
+    """One webhook."""
+
+    name: str = ""
+    client_config: WebhookClient = WebhookClient()
+
+
+class WebhookConfiguration(Part, frozen=True):
+    """Webhooks that the API server asks."""
+
+    metadata: Metadata = Metadata()
+    webhooks: list[Webhook] | None = None
+
+
+SECRETS = Kind(Secret, "Secret", "v1", "secrets", True)
+_GROUP = "admissionregistration.k8s.io/v1"
+MUTATING = Kind(WebhookConfiguration, "MutatingWebhookConfiguration", _GROUP, "mutatingwebhookconfigurations", False)
+VALIDATING = Kind(
+    WebhookConfiguration, "ValidatingWebhookConfiguration", _GROUP, "validatingwebhookconfigurations", False
+)
+
+
+class Keyring:
+    """The certificates of one replica."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        secret: str,
+        configuration: str,
+        names: tuple[str, ...],
+        now: Callable[[], datetime],
+        lifetimes: Lifetimes | None = None,
+    ) -> None:
+        """`configuration` is the name of both webhook configurations, `names` what the server is called."""
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        """For the server; new connections get the newest certificate."""
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.chain: Chain | None = None
+        """What is served."""
+        self.trusted = False
+        """Whether the API server has been told of it."""
+        self._client = client
+        self._namespace, self._secret, self._configuration = namespace, secret, configuration
+        self._names = names
+        self._now = now
+        self._lifetimes = lifetimes or Lifetimes()
+
+    async def run(self) -> None:
+        """Keep the certificates good until cancelled. What fails is tried again soon."""
+        while True:
+            try:
+                await self.look()
+                pause = LOOK_S
+            except (ApiError, Unreachable) as e:
+                log.warning("the webhook's certificates could not be looked after: %s", e)
+                pause = RETRY_S
+            await asyncio.sleep(pause if self.trusted else RETRY_S)
+
+    async def look(self) -> None:
+        """Take what is shared, renew what is due, have it trusted, serve it. Raises `ApiError`, `Unreachable`."""
+        chain = await self._shared()
+        self.trusted = await self._have_trusted(chain)
+        if self.chain is None or chain.server != self.chain.server:
+            await asyncio.to_thread(serve_with, self.context, chain.server)
+            log.info("serving a certificate that is good until %s", chain.server.parsed.not_valid_after_utc)
+        self.chain = chain
+
+    async def _shared(self) -> Chain:
+        """What the Secret holds, renewed and written back where need be."""
+        while True:
+            try:
+                secret: Secret | None = await self._client.get(SECRETS, self._secret, self._namespace)
+            except NotFound:
+                secret = None
+            held = chain_in(secret)
+            chain = renewed(held, self._names, self._now(), self._lifetimes)
+            if chain == held:
+                return chain
+            try:
+                await self._write(chain, secret)
+            except Conflict:
+                # Another replica was faster.
+                continue
+            log.info("the webhook's certificates in secret %s/%s are new", self._namespace, self._secret)
+            return chain
+
+    async def _write(self, chain: Chain, secret: Secret | None) -> None:
+        metadata: dict[str, Any] = {"name": self._secret, "namespace": self._namespace}
+        body = {"metadata": metadata, "type": "Opaque", "data": written(chain)}
+        if secret is None:
+            await self._client.create(SECRETS, body, self._namespace)
+            return
+        metadata["resourceVersion"] = secret.metadata.resource_version
+        metadata["labels"] = secret.metadata.labels or {}
+        metadata["annotations"] = secret.metadata.annotations or {}
+        await self._client.replace(SECRETS, body, self._secret, self._namespace)
+
+    async def _have_trusted(self, chain: Chain) -> bool:
+        """Put the bundle into the webhook configurations; False while there is none of that name."""
+        bundle = base64.b64encode(chain.bundle(self._now())).decode()
+        found = 0
+        for kind in (MUTATING, VALIDATING):
+            try:
+                there: WebhookConfiguration = await self._client.get(kind, self._configuration)
+            except NotFound:
+                continue
+            found += 1
+            change = [
+                {"name": webhook.name, "clientConfig": {"caBundle": bundle}}
+                for webhook in there.webhooks or ()
+                if webhook.client_config.ca_bundle != bundle
+            ]
+            if change:
+                await self._client.patch(kind, self._configuration, {"webhooks": change})
+                log.info("%s %s trusts the webhook's authority", kind.name, self._configuration)
+        if not found:
+            log.warning("there is no webhook configuration %s yet; nobody asks this webhook", self._configuration)
+        return found > 0
+
+
+def chain_in(secret: Secret | None) -> Chain | None:
+    """The chain that a Secret holds; None when it holds none, or half of one."""
+    found: dict[str, bytes] = {}
+    for name, text in ((secret.data if secret is not None else None) or {}).items():
+        try:
+            found[name] = base64.b64decode(text, validate=True)
+        except binascii.Error:
+            return None
+    if not all(found.get(name) for name in (AUTHORITY, AUTHORITY_KEY, SERVER, SERVER_KEY)):
+        return None
+    return Chain(
+        Pair(found[AUTHORITY], found[AUTHORITY_KEY]), Pair(found[SERVER], found[SERVER_KEY]), found.get(EARLIER, b"")
+    )
+
+
+def written(chain: Chain) -> dict[str, str]:
+    """The chain as a Secret holds it."""
+    parts = {
+        AUTHORITY: chain.authority.certificate,
+        AUTHORITY_KEY: chain.authority.key,
+        SERVER: chain.server.certificate,
+        SERVER_KEY: chain.server.key,
+        EARLIER: chain.earlier,
+    }
+    return {name: base64.b64encode(part).decode() for name, part in parts.items() if part}
+
+
+def serve_with(context: ssl.SSLContext, pair: Pair) -> None:
+    """Let new connections of a server, also of one that runs, get this certificate."""
+    # The standard library takes a certificate from files only.
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        files = Path(folder) / "certificate", Path(folder) / "key"
+        for file, content in zip(files, (pair.certificate, pair.key), strict=True):
+            file.touch(mode=0o600)
+            file.write_bytes(content)
+        context.load_cert_chain(*files)

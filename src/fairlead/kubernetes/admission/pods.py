@@ -1,0 +1,188 @@
+"""Pods and what makes pods: what is written into them before they are stored, and what is refused.
+
+Decides scheduler, queue, application and submitter of a pod from the rules and its namespace. Never changes what a pod
+says of itself, save a submitter that it has no right to name. Invariant: deciding twice changes nothing more.
+
+A controller (a job, a deployment) makes its pods later and in its own name. So the submitter is written into the
+template when somebody declares it, and the pods bring him along.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from fairlead.kubernetes.admission.review import ALLOWED, INVALID, Changes, Question, Verdict
+from fairlead.kubernetes.admission.rules import AdmissionRules, Applications
+from fairlead.kubernetes.objects import OwnerReference, Pod
+from fairlead.kubernetes.translate import identity
+from fairlead.kubernetes.translate.amounts import AmountError
+from fairlead.kubernetes.translate.identity import IdentityError, Submitter
+
+DEFAULT_SCHEDULER = "default-scheduler"
+MIRROR = "kubernetes.io/config.mirror"
+"""Pods that a node made by itself; the API server only shows them."""
+TEMPLATES: Mapping[str, tuple[str, ...]] = {
+    "Pod": (),
+    "Deployment": ("spec", "template"),
+    "ReplicaSet": ("spec", "template"),
+    "StatefulSet": ("spec", "template"),
+    "DaemonSet": ("spec", "template"),
+    "ReplicationController": ("spec", "template"),
+    "Job": ("spec", "template"),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+}
+"""Where each kind has its pod."""
+LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+LABEL_MAX = 63
+
+
+def review(question: Question, rules: AdmissionRules, notes: Mapping[str, str]) -> Verdict:
+    """What becomes of a pod or of what makes pods; `notes` are labels and annotations of its namespace."""
+    kind = question.kind.kind
+    at = TEMPLATES.get(kind)
+    if at is None or question.sub_resource or question.operation not in ("CREATE", "UPDATE"):
+        return ALLOWED
+    part = _part(question.object, at)
+    if part is None:
+        return ALLOWED
+    try:
+        pod = msgspec.convert(part, Pod)
+    except msgspec.ValidationError as e:
+        return Verdict(False, f"{kind} cannot be read: {e}", INVALID)
+    namespace = question.namespace or pod.metadata.namespace or "default"
+    if not is_ours(pod, namespace, rules, notes):
+        return ALLOWED
+    changes = Changes(question.object)
+    refusal = _submitter(question, rules, at, pod, changes) if rules.write_users else ""
+    if refusal:
+        return Verdict(False, refusal)
+    if kind == "Pod" and question.operation == "CREATE":
+        _belonging(question, rules, notes, pod, namespace, changes)
+    return Verdict(patch=tuple(changes.operations), warnings=_warnings(pod))
+
+
+def is_ours(pod: Pod, namespace: str, rules: AdmissionRules, notes: Mapping[str, str]) -> bool:
+    """Whether the pod is, or is about to be, scheduled by us."""
+    if MIRROR in (pod.metadata.annotations or {}):
+        return False
+    named = (pod.spec.scheduler_name if pod.spec is not None else None) or DEFAULT_SCHEDULER
+    return named == rules.scheduler_name or (named == DEFAULT_SCHEDULER and rules.takes_part(namespace, notes))
+
+
+def _part(thing: Any, at: tuple[str, ...]) -> dict[str, Any] | None:
+    for name in at:
+        thing = thing.get(name) if isinstance(thing, dict) else None
+    return thing if isinstance(thing, dict) else None
+
+
+# -- who submitted it ---------------------------------------------------------------------------------------------
+
+
+def _submitter(question: Question, rules: AdmissionRules, at: tuple[str, ...], pod: Pod, changes: Changes) -> str:
+    """Write or guard who submitted it; a sentence when it has to be refused."""
+    said = (pod.metadata.annotations or {}).get(identity.USER_INFO)
+    user, groups = question.user, question.groups
+    path = (*at, "metadata", "annotations", identity.USER_INFO)
+    if question.operation == "UPDATE":
+        before = _before(question, at)
+        if said == before or (said is None and rules.is_trusted(user, groups)):
+            return ""
+        if said is None:
+            changes.put(path, before)
+            return ""
+    elif said is None:
+        if not rules.is_controller(user):
+            changes.put(path, submitter_text(user, groups))
+        return ""
+    elif rules.is_controller(user):
+        return ""
+    try:
+        claimed = msgspec.json.decode(said, type=Submitter)
+    except msgspec.MsgspecError as e:
+        return f'annotation {identity.USER_INFO} must look like {{"user": "ada", "groups": ["staff"]}}: {e}'
+    if rules.is_trusted(user, groups) or (claimed.user == user and set(claimed.groups) <= set(groups)):
+        return ""
+    return (
+        f"user {user!r} may not submit in the name of {claimed.user!r}: leave out the annotation {identity.USER_INFO}, "
+        "it is written for you"
+    )
+
+
+def _before(question: Question, at: tuple[str, ...]) -> str | None:
+    part = _part(question.old_object, at) or {}
+    notes = (part.get("metadata") or {}).get("annotations") or {}
+    found = notes.get(identity.USER_INFO)
+    return found if isinstance(found, str) else None
+
+
+def submitter_text(user: str, groups: tuple[str, ...]) -> str:
+    """The annotation that names the submitter."""
+    return msgspec.json.encode({"user": user, "groups": list(groups)}).decode()
+
+
+# -- where it belongs ---------------------------------------------------------------------------------------------
+
+
+def _belonging(
+    question: Question,
+    rules: AdmissionRules,
+    notes: Mapping[str, str],
+    pod: Pod,
+    namespace: str,
+    changes: Changes,
+) -> None:
+    """Scheduler, queue and application of a new pod, where it names none."""
+    if pod.spec is None or pod.spec.scheduler_name != rules.scheduler_name:
+        changes.put(("spec", "schedulerName"), rules.scheduler_name)
+    queue = notes.get(identity.QUEUE, "")
+    if queue and not identity.queue_of(pod):
+        # A long path is no valid label; as an annotation it is read as well.
+        where = "labels" if LABEL_VALUE.fullmatch(queue) else "annotations"
+        changes.put(("metadata", where, identity.QUEUE), queue)
+    if not _names_application(pod):
+        name = application_name(question, rules.applications_in(notes), pod, namespace)
+        if name:
+            changes.put(("metadata", "labels", identity.APP_ID), name)
+
+
+def application_name(question: Question, how: Applications, pod: Pod, namespace: str) -> str:
+    """The application of a pod that names none; nothing where none is to be written."""
+    if how is Applications.NONE:
+        return ""
+    if how is Applications.NAMESPACE:
+        return _fitting(f"yunikorn-{namespace}-autogen")
+    owner = next((o for o in pod.metadata.owner_references or () if o.controller), None)
+    if how is Applications.OWNER and owner is not None:
+        return _fitting(f"{namespace}-{owner.name}-{_mark(owner)}")
+    return _fitting(f"{namespace}-{question.uid}")
+
+
+def _names_application(pod: Pod) -> bool:
+    labels, notes = pod.metadata.labels or {}, pod.metadata.annotations or {}
+    return any(labels.get(name) for name in identity.APP_ID_LABELS) or bool(notes.get(identity.APP_ID))
+
+
+def _mark(owner: OwnerReference) -> str:
+    return (owner.uid or owner.kind or "")[:8]
+
+
+def _fitting(name: str) -> str:
+    """A name that is short enough for a label; a long one is told apart by a digest of the whole."""
+    if len(name) <= LABEL_MAX:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:10]
+    return f"{name[: LABEL_MAX - 11].rstrip('-._')}-{digest}"
+
+
+def _warnings(pod: Pod) -> tuple[str, ...]:
+    """What will keep the pod from being scheduled, told to whoever submits it."""
+    try:
+        identity.gang_of(pod)
+    except (IdentityError, AmountError) as e:
+        return (f"fairlead cannot schedule this: {e}",)
+    return ()

@@ -1,0 +1,111 @@
+"""The process itself on a real API server: probes, questions, the lease, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+from testbed.cluster import Cluster, pod, priority_class
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
+
+
+def test_the_command_line_asks_a_cluster(cluster: Cluster) -> None:
+    """`ls`, `why`, `show`, `whatif`, `queues`, `nodes` answer about pods by namespace and name."""
+    cluster.nodes(1, cpu="4")
+    cluster.apply(priority_class("high", 1000), pod("runs", "3"))
+    running = cluster.schedule()
+    cluster.until_placed("runs")
+    cluster.apply(pod("waits", "3"))
+    cluster.until_told("waits", "vcore")
+
+    def ask(*words: str) -> str:
+        return cluster.fairlead(running, *words)
+
+    assert "default/waits" in ask("ls")
+    rows = {row["key"]: row for row in json.loads(ask("ls", "--json"))}
+    assert rows["default/runs"]["state"] == "running"
+    assert rows["default/runs"]["node"] == "n0"
+    assert "vcore" in rows["default/waits"]["reason"]["sentence"]
+    told = ask("why", "pod/waits")
+    assert "default/waits: waiting (1st in its queue)" in told
+    assert "n0" in told
+    assert "default/waits: waiting" in ask("why", "pod/waits", "-n", "default", "--changes")
+    assert "runs on n0" in ask("why", "pod/runs")
+    assert "would start: default/waits" in ask("whatif", "cancel", "pod/runs")
+    assert "nothing would be otherwise" in ask("whatif", "drain", "n0")
+    assert "default/waits" in ask("whatif", "add-nodes", "n0", "1")
+    assert "root.default" in ask("queues")
+    assert "n0" in ask("nodes")
+    assert "default/runs" in ask("show", "pod/runs")
+    assert "no pod default/nobody" in cluster.fairlead(running, "why", "pod/nobody", status=4)
+
+
+def test_probes_figures_and_yunikorns_interface(cluster: Cluster) -> None:
+    """Probes need no token, figures have both names, and /ws/v1 shows partitions, queues, nodes and applications."""
+    cluster.nodes(2)
+    cluster.apply(pod("web"))
+    running = cluster.schedule()
+    cluster.until_placed("web")
+    cluster.until(lambda: "fairlead_kubernetes_bound_total 1.0" in running.read("/metrics"), "the bind in the figures")
+    figures = running.read("/metrics")
+    assert 'fairlead_kubernetes_pods{state="running"} 1.0' in figures
+    assert "yunikorn_scheduler_container_allocation_attempt_total" in figures
+    assert [running.status(path) for path in ("/livez", "/readyz", "/healthz")] == [200, 200, 200]
+    assert json.loads(running.read("/ws/v1/partitions"))[0]["name"] == "default"
+    assert len(json.loads(running.read("/ws/v1/partition/default/nodes"))) == 2
+    assert json.loads(running.read("/ws/v1/partition/default/applications/active"))
+    assert json.loads(running.read("/ws/v1/scheduler/healthcheck"))["Healthy"] is True
+    assert json.loads(running.read("/ws/v1/events/batch"))["EventRecords"]
+
+
+def test_people_read_why(cluster: Cluster) -> None:
+    """`kubectl describe pod` shows where it was put; and why it waits."""
+    cluster.nodes(1, cpu="4")
+    cluster.apply(pod("runs", "3"))
+    cluster.schedule()
+    cluster.until_placed("runs")
+    cluster.apply(pod("waits", "3"))
+    cluster.until_told("waits", "vcore")
+    cluster.until(lambda: cluster.events("runs"), "an event")
+    assert "Successfully assigned default/runs to n0" in cluster.plane.kubectl("describe", "pod", "runs")
+    shown = cluster.plane.kubectl("get", "pod", "waits", "-o", "yaml")
+    assert "reason: Unschedulable" in shown
+
+
+def test_it_stops_in_order(cluster: Cluster) -> None:
+    """SIGTERM: it ends with 0, gives its lease back at once, and the next one takes over what runs."""
+    cluster.nodes(1, cpu="4")
+    cluster.apply(pod("one", "1"))
+    first = cluster.schedule(None, "--leader-elect")
+    cluster.until_placed("one")
+    second = cluster.schedule(None, "--leader-elect")
+    assert "stands by" in cluster.fairlead(second, "ls", status=5)
+    assert first.end(signal.SIGTERM) == 0
+    cluster.apply(pod("two", "1"))
+    cluster.until_placed("two")
+    cluster.apply(pod("big", "3"))
+    cluster.until_told("big", "vcore")
+    assert "leads" in second.says()
+
+
+def test_a_lost_lease_ends_it(cluster: Cluster) -> None:
+    """Whoever lost the lease stops at once, with a status that has it started anew."""
+    running = cluster.schedule(None, "--leader-elect")
+    cluster.until(lambda: "leads" in running.says(), "the lease")
+    lease = {"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 60}}
+    cluster.plane.kubectl("patch", "lease", "fairlead", "--type=merge", "-p", json.dumps(lease))
+    cluster.until(lambda: running.process.poll() is not None, "its end", 20)
+    assert running.process.returncode == 1
+    assert "lease default/fairlead is lost" in running.says()
+
+
+def test_what_is_wrong_at_the_start_is_one_sentence(cluster: Cluster) -> None:
+    """No credentials, no config map, a wrong queue file: status 1 and a sentence that says what to do."""
+    missing = cluster.schedule(None, "--config-map", "default/none", ready=False)
+    assert missing.process.wait(20) == 1
+    assert "there is no configmap default/none" in missing.says()
+    wrong = cluster.schedule("partitions: [{name: default, queues: [{name: 'a b'}]}]", ready=False)
+    assert wrong.process.wait(20) == 1
+    assert "Traceback" not in wrong.says() + missing.says()

@@ -1,0 +1,116 @@
+"""Credentials: kubeconfigs, tokens in files, credential programs, and what is said when they cannot be used."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fairlead.kubernetes import access
+from fairlead.kubernetes.access import AccessError, TokenFile, find_access, from_kubeconfig
+
+
+def write(folder: Path, user: dict[str, Any], **cluster: Any) -> Path:
+    path = folder / "config"
+    path.write_text(
+        yaml.safe_dump({
+            "current-context": "one",
+            "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u", "namespace": "team"}}],
+            "clusters": [{"name": "c", "cluster": {"server": "https://10.0.0.1:6443/", **cluster}}],
+            "users": [{"name": "u", "user": user}],
+        })
+    )  # fmt: skip
+    return path
+
+
+def test_a_token_in_the_file(tmp_path: Path) -> None:
+    """Server without a slash at the end, namespace of the context, token of the user."""
+    found = from_kubeconfig(write(tmp_path, {"token": "abc"}))
+    assert (found.server, found.namespace, found.token()) == ("https://10.0.0.1:6443", "team", "abc")
+    assert found.tls is not None
+
+
+def test_plain_http_has_no_tls(tmp_path: Path) -> None:
+    """A proxy on this machine."""
+    assert from_kubeconfig(write(tmp_path, {}, server="http://127.0.0.1:8001")).tls is None
+
+
+def test_a_token_file_is_read_again_when_it_is_rotated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new token counts a minute later; a file that is gone leaves the last one."""
+    clock = [1000.0]
+    monkeypatch.setattr(access.time, "monotonic", lambda: clock[0])
+    path = tmp_path / "token"
+    path.write_text("one\n")
+    token = TokenFile(path)
+    assert token() == "one"
+    path.write_text("two\n")
+    assert token() == "one"
+    clock[0] += 61
+    assert token() == "two"
+    path.unlink()
+    clock[0] += 61
+    assert token() == "two"
+
+
+def program(folder: Path, body: str) -> dict[str, Any]:
+    path = folder / "credentials"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path), "args": ["x"]}}
+
+
+def test_a_credential_program_is_run(tmp_path: Path) -> None:
+    """It prints an ExecCredential with a token."""
+    said = json.dumps(
+        {"kind": "ExecCredential", "status": {"token": "t", "expirationTimestamp": "2999-01-01T00:00:00Z"}}
+    )
+    assert from_kubeconfig(write(tmp_path, program(tmp_path, f"echo '{said}'"))).token() == "t"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [("echo no; echo because >&2; exit 3", "ended with 3: because"), ("echo []", "no ExecCredential")],
+)
+def test_a_credential_program_that_fails_is_named(tmp_path: Path, body: str, said: str) -> None:
+    """With what it printed."""
+    with pytest.raises(AccessError, match=said):
+        from_kubeconfig(write(tmp_path, program(tmp_path, body)))
+
+
+@pytest.mark.parametrize(
+    ("user", "said"),
+    [({"username": "a", "password": "b"}, "since 1.19"), ({"auth-provider": {"name": "gcp"}}, "exec")],
+)
+def test_what_clusters_no_longer_take_is_refused(tmp_path: Path, user: dict[str, Any], said: str) -> None:
+    """With what to use instead."""
+    with pytest.raises(AccessError, match=said):
+        from_kubeconfig(write(tmp_path, user))
+
+
+def test_errors_name_the_file_and_what_is_there(tmp_path: Path) -> None:
+    """A context that is not there; a file that is none; certificates that are none."""
+    path = write(tmp_path, {})
+    with pytest.raises(AccessError, match="no context named 'two'"):
+        from_kubeconfig(path, "two")
+    with pytest.raises(AccessError, match="cannot be read"):
+        from_kubeconfig(tmp_path / "missing")
+    with pytest.raises(AccessError, match="certificates"):
+        from_kubeconfig(write(tmp_path, {}, **{"certificate-authority-data": "bm90IG9uZQ=="}))
+    path.write_text("[]")
+    with pytest.raises(AccessError, match="no kubeconfig"):
+        from_kubeconfig(path)
+
+
+def test_nothing_found_says_what_to_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither option, nor variable, nor pod, nor file."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(AccessError, match="--kubeconfig"):
+        find_access()
+    monkeypatch.setenv("KUBECONFIG", str(write(tmp_path, {"token": "k"})))
+    assert find_access().token() == "k"
