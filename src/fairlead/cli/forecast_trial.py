@@ -18,7 +18,7 @@ import msgspec
 
 from fairlead.config import ConfigurationError
 from fairlead.core.applications import Ask
-from fairlead.core.decisions import Allocated
+from fairlead.core.decisions import Allocated, Decision
 from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.insight.forecast import Forecast, forecast, kind_of
 from fairlead.insight.runtimes import Runtimes
@@ -104,10 +104,11 @@ class ForecastTrial(Engine):
         for card in (self.card, self.raw):
             card.started(scored, self.now_ms)
 
-    def _allocated(self, d: Allocated) -> None:
-        if (d.application, d.key) in self.waiting and d.application not in self._gangs:
-            self._came((DEFAULT_PARTITION, d.application, d.key))
-        super()._allocated(d)
+    def _take(self, decisions: list[Decision]) -> None:
+        for d in decisions:
+            if isinstance(d, Allocated) and (d.application, d.key) in self.waiting:
+                self._came((DEFAULT_PARTITION, d.application, d.key))
+        super()._take(decisions)
 
     def _open(self, gang: Gang) -> None:
         self._came(_gang(gang.application))

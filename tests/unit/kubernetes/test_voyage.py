@@ -16,6 +16,7 @@ from testbed.virtual_time import run_virtually
 from fairlead.config import load_text
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.hands import Hands
+from fairlead.kubernetes.lease import Election
 from fairlead.kubernetes.voyage import Voyage
 
 CONFIG = """
@@ -54,7 +55,6 @@ class Captain:
         self.chance = random.Random(seed)
         self.voyage: Voyage | None = None
         self.task: asyncio.Task[None] | None = None
-        self.began = 0
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -69,13 +69,48 @@ class Captain:
         chance = random.Random(self.chance.random())
         self.voyage = Voyage(client, hands, load_text(CONFIG), now_ms=lambda: int(loop.time() * 1000), chance=chance)
         self.task = asyncio.create_task(self.voyage.run())
-        self.began += 1
 
     async def kill(self) -> None:
         """Nothing is said goodbye to: what is in flight may or may not have arrived."""
         assert self.task is not None
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
+
+
+class Crew(Captain):
+    """Two of a name: one leads by a lease, the other waits; whoever loses the lease starts anew with nothing."""
+
+    def __init__(self, server: FakeServer, seed: int, name: str, leading: list[str]) -> None:
+        super().__init__(server, seed)
+        self.name = name
+        self.leading = leading
+        self.terms = 0
+
+    def start(self) -> None:
+        self.task = asyncio.create_task(self._stand())
+
+    async def _stand(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            self.terms += 1
+            client = Client(self.server)
+            stamp = lambda: f"{loop.time():.6f}"  # noqa: E731
+            identity = f"{self.name}-{self.terms}"
+            one = Election(client, "system", "fairlead", identity, stamp=stamp, chance=self.chance)
+            await one.run(self._sail)
+
+    async def _sail(self) -> None:
+        assert self.leading == [], f"{self.leading} leads already"
+        self.leading.append(self.name)
+        super().start()
+        sailing = self.task
+        assert sailing is not None
+        try:
+            await sailing
+        finally:
+            sailing.cancel()
+            await asyncio.gather(sailing, return_exceptions=True)
+            self.leading.remove(self.name)
 
 
 def vain(server: FakeServer) -> list[str]:
@@ -195,5 +230,48 @@ def test_whatever_goes_wrong_nothing_is_bound_twice_or_forgotten(seed: int) -> N
         binds = [entry[3] for entry in server.log.of("bind")]
         assert len(binds) == len(dict.fromkeys(binds))
         assert vain(server) == []
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("seed", range(SEEDS // 3))
+def test_two_schedulers_and_a_lease_that_is_lost(seed: int) -> None:
+    """The lease is taken away in the middle of everything: never two at work, and the same laws hold."""
+    chance = random.Random(seed)
+
+    async def main() -> None:
+        faults = SeededFaults(seed, chance.choice([0.05, 0.3]))
+        server = FakeServer(faults)
+        for number in range(3):
+            server.put("nodes", node(f"n{number}", 4))
+        leading: list[str] = []
+        crews = [Crew(server, seed + 1, "a", leading), Crew(server, seed + 2, "b", leading)]
+        stands = []
+        for crew in crews:
+            crew.start()
+            stands.append(crew.task)
+        for number in range(20):
+            server.put("pods", pod(f"p{number}", chance.randrange(1, 4), chance.randrange(3), chance.choice([0, 1, 5])))
+            if chance.random() < 0.3:
+                # Somebody else writes the lease: whoever leads has lost it.
+                lease = server.one("leases", "fairlead", "system")
+                if lease is not None:
+                    spec = {**lease["spec"], "holderIdentity": "stranger", "renewTime": f"x{number}"}
+                    server.put("leases", {"metadata": {"name": "fairlead", "namespace": "system"}, "spec": spec})
+            await asyncio.sleep(chance.choice([0.01, 0.5, 4, 20]))
+        faults.calm = True
+        await asyncio.sleep(500)
+        for stand in stands:
+            assert stand is not None
+            assert not stand.done(), stand
+            stand.cancel()
+            await asyncio.gather(stand, return_exceptions=True)
+        assert sum(crew.terms for crew in crews) >= 2
+        assert server.violations == []
+        assert vain(server) == []
+        most = free(server)
+        for name in waiting(server):
+            needs = int(server.one("pods", name)["spec"]["containers"][0]["resources"]["requests"]["cpu"])  # type: ignore[index]
+            assert needs > most, f"{name} needs {needs} and was forgotten: {most} are free on one node"
 
     run_virtually(main())

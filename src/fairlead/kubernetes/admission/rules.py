@@ -20,7 +20,7 @@ APPLICATIONS = "fairlead.io/applications"
 """Label or annotation of a namespace: another `Applications` than usual."""
 GENERATE_THERE = f"{identity.DOMAIN}namespace.generateAppId"
 """YuniKorn's word: whether pods without an application get one here."""
-CONTROLLERS = ("system:serviceaccount:kube-system:*",)
+CONTROLLERS = ("system:serviceaccount:kube-system:*", "system:kube-controller-manager")
 """Who makes pods from what others declared."""
 
 
