@@ -100,11 +100,25 @@ class Scheduler:
     def _bring_forward(self, now_ms: int) -> None:
         cluster = self.cluster
         cluster.fire_due(now_ms)
-        cluster.set_time(now_ms)
+        if now_ms != cluster.now_ms:
+            cluster.set_time(now_ms)
+
+    def forget_ended(self) -> None:
+        """Keep nothing of applications that end, from now on: for a caller who has a record of his own.
+
+        No decision about what waits or runs depends on it; only the notice that an ended one has expired does not come.
+        """
+        for partition in self.cluster.partitions.values():
+            partition.keeps_history = False
 
     def next_wakeup_ms(self) -> int | None:
         """When the next timer is due (then call `schedule`), or None."""
         return self.cluster.timers.next_due_ms()
+
+    @property
+    def timers(self) -> int:
+        """How many timers are set."""
+        return len(self.cluster.timers)
 
     def why(self, application: str, key: str, partition: str = DEFAULT_PARTITION) -> Reason | None:
         """Why this ask waits; None if it is unknown or runs."""

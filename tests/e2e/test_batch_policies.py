@@ -260,10 +260,11 @@ def test_a_retry_goes_ahead_of_work_that_came_earlier(serve: Any) -> None:
     assert service.show(other)["state"] == "waiting"
 
 
-def test_idle_work_uses_the_share_of_others_and_gives_it_back(serve: Any) -> None:
+@pytest.mark.parametrize("retry", [(), ("--retry", "5")], ids=["without retry", "with retry"])
+def test_idle_work_uses_the_share_of_others_and_gives_it_back(serve: Any, retry: tuple[str, ...]) -> None:
     """Beyond its queue's maximum, until work of the other queue comes; then it is stopped, and comes back."""
     service = serve()
-    idle = service.submit("--idle", "--retry", "5", "--grace", "5s", script=POLITE, queue="root.a", cpu="4")
+    idle = service.submit("--idle", *retry, "--grace", "5s", script=POLITE, queue="root.a", cpu="4")
     service.state(idle, "running")
     service.says(idle, "begins")
     owner = service.submit(script="sleep 2", queue="root.b", cpu="2")

@@ -91,11 +91,17 @@ def queue_cells(queue: dict[str, Any], depth: int | None) -> tuple[str, ...]:
         _running(queue),
         str(queue.get("waiting", "")),
         f"{render.bar(part, _BAR)} {name}" if name else "",
-        render.amounts(queue.get("allocated") or {}),
+        in_use(queue),
         render.amounts(queue.get("pending") or {}),
         render.amounts(queue.get("max") or {}),
         render.amounts(queue.get("guaranteed") or {}),
     )
+
+
+def in_use(queue: dict[str, Any]) -> str:
+    """What a queue uses, and what its idle work uses beside that."""
+    idle = queue.get("idle") or {}
+    return render.amounts(queue.get("allocated") or {}) + (f" + idle {render.amounts(idle)}" if idle else "")
 
 
 def _running(queue: dict[str, Any]) -> str:

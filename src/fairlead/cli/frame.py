@@ -10,7 +10,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from fairlead.cli.cluster import fullest, with_depth
+from fairlead.cli.cluster import fullest, in_use, with_depth
 from fairlead.cli.render import NONE, Column, Screen, amount, amounts, bar, clock, cut, duration, plain, table
 from fairlead.cli.watch import View
 from fairlead.cli.works import elapsed_ms
@@ -162,7 +162,7 @@ def _queue_rows(view: View) -> list[tuple[str, ...]]:
                 str(queue.get("running_apps", 0)),
                 str(queue.get("waiting", 0)),
                 f"{bar(share, 10)} {name}",
-                amounts(queue.get("allocated") or {}),
+                in_use(queue),
                 amounts(queue.get("max") or {}),
             )
         )

@@ -91,6 +91,9 @@ def why(
     position = answer.get("queue_position")
     place = f" ({_ordinal(position)} in its queue)" if position else ""
     screen.line(render.plain(f"{answer['key']}: {answer['state']}{place}: {answer['sentence']}"))
+    if answer.get("expected_start_ms"):
+        at = render.moment(answer["expected_start_ms"])
+        screen.line(f"  By the time limits of what runs it has room at {at}, unless others take it.")
     for line in why_lines(answer.get("verdict")):
         screen.line(render.plain(f"  {line}"))
     return None

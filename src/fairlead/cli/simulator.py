@@ -21,6 +21,7 @@ from fairlead.cli.values import parse_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fairlead.scheduler import Scheduler
     from fairlead.sim.jobs import Workload
     from fairlead.sim.sources import Source
     from fairlead.sim.trials import Trial
@@ -58,7 +59,7 @@ LoadOption = Annotated[
 ]
 SinceOption = Annotated[
     str,
-    typer.Option("--since", metavar="TIME", help="Journal: only what was submitted from then on (2026-05-01T08:00)."),
+    typer.Option("--since", metavar="TIME", help="Journal: only what waited or ran then, or came later (2026-05-01T08:00)."),
 ]
 BeforeOption = Annotated[str, typer.Option("--before", metavar="TIME", help="Journal: only what was submitted before.")]
 FaultsOption = Annotated[
@@ -80,6 +81,9 @@ ReportOption = Annotated[
 ]
 ImagesOption = Annotated[
     str, typer.Option("--images", metavar="DIR", help="Write the plots as PNG files (needs matplotlib).")
+]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", help="Say also what an event cost early and late in the run.")
 ]
 DecisionsOption = Annotated[
     str, typer.Option("--decisions", metavar="FILE", help="Write every decision to this file, a line each.")
@@ -134,6 +138,7 @@ def sim_run(
     decisions: DecisionsOption = "",
     report: ReportOption = "",
     images: ImagesOption = "",
+    verbose: VerboseOption = False,
     json: JsonOption = False,
 ) -> Status:
     """Simulate one queue file on a workload.
@@ -145,7 +150,8 @@ def sim_run(
 
     source = _source(workload, nodes, seed, tasks_max, lasts, load, skip_bad, since, before)
     trial = _trial(Path(config).name if config else "default", config, source, faults, mtbf, mttr, until, no_resubmit)
-    return run(trial, sys.stdout, sys.stderr, decisions=decisions, report=report, images=images, as_json=json)
+    written = {"decisions": decisions, "report": report, "images": images}
+    return run(trial, sys.stdout, sys.stderr, **written, as_json=json, verbose=verbose)
 
 
 def sim_compare(
@@ -266,14 +272,26 @@ def journal_workload(source: Source) -> Workload:
     from fairlead.journal.format import JournalError
     from fairlead.sim.machines import machines
     from fairlead.sim.sources import SourceError
-    from fairlead.sim.workloads.recorded import recorded
+    from fairlead.sim.workloads.recorded import NothingRecorded, recorded
 
     file = journal_file(Path(source.workload))
     nodes = machines(source.nodes) if source.nodes else ()
     try:
-        return recorded(_moments(file), str(source.workload), source.since, source.until, nodes)
-    except (JournalError, CodecError) as e:
+        state = _state_at_its_begin(file)
+        return recorded(_moments(file), str(source.workload), source.since, source.until, nodes, state)
+    except (JournalError, CodecError, NothingRecorded) as e:
         raise SourceError(str(e)) from e
+
+
+def _state_at_its_begin(file: Path) -> Scheduler | None:
+    """What there was before the first record of a journal whose older part was given up; None if it is whole."""
+    from fairlead.journal.reader import Reader
+    from fairlead.journal.replay import scheduler_state
+    from fairlead.scheduler import Scheduler
+
+    with Reader(file) as reader:
+        snapshot = reader.snapshot(reader.first_seq - 1) if reader.first_seq > 1 else None
+    return Scheduler.load(dict(scheduler_state(snapshot))) if snapshot is not None else None
 
 
 def _moments(file: Path) -> Iterator[Moment]:

@@ -104,8 +104,8 @@ def webhook(
         raise wrong_usage(f"--applications: {applications!r} is none of {', '.join(_APPLICATIONS)}")
     if log_level not in _LEVELS:
         raise wrong_usage(f"--log-level: there is no level {log_level!r}; write one of {', '.join(_LEVELS)}")
-    host, _, port = listen.rpartition(":")
-    if not (port.isdecimal() and int(port) < 65536):
+    host, colon, port = listen.rpartition(":")
+    if not (colon and port.isdecimal() and int(port) < 65536):
         raise wrong_usage(f"--listen: write HOST:PORT such as 0.0.0.0:8443, not {listen!r}")
     for module in ("aiohttp", "cryptography"):
         if importlib.util.find_spec(module) is None:

@@ -83,7 +83,11 @@ def _end(partition: Partition, app: Application) -> None:
 
 
 def keep_ended(partition: Partition, app: Application) -> None:
-    """Keep an ended application for a while, and not too many of them."""
+    """Keep an ended application for a while, and not too many of them; none where no history is kept."""
+    if not partition.keeps_history:
+        partition.ended.clear()
+        partition.rejected.clear()
+        return
     for kept in (partition.ended, partition.rejected):
         while len(kept) > ENDED_KEPT_MAX:
             del kept[next(iter(kept))]

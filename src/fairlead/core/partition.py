@@ -15,13 +15,7 @@ from fairlead.core.admission import Admission
 from fairlead.core.applications import Application, Ask, line_group
 from fairlead.core.constraints import ANYWHERE
 from fairlead.core.consumption import Consumption
-from fairlead.core.decisions import (
-    Allocated,
-    Decision,
-    Evict,
-    QueueChanged,
-    Released,
-)
+from fairlead.core.decisions import Allocated, Decision, Evict, QueueChanged, Released
 from fairlead.core.demand import Demand, Shape, ShapeKey
 from fairlead.core.disruption import Disruption
 from fairlead.core.events import Cause
@@ -88,6 +82,8 @@ class Partition:
     """Priority classes and quotas by class; the cluster gives all its partitions the same."""
     ask_version: int = 0
     """Grows with every ask that starts to wait or changes its priority."""
+    keeps_history: bool = True
+    """Ended applications, and what each consumed, are kept for a while; a simulation has its own record."""
 
     trackers: Trackers | None = field(init=False)
     """The limits of users and groups; None when there are none."""
@@ -201,7 +197,7 @@ class Partition:
         self._priority_may_have_changed(app)
         app.queue.touch_app(app)
         if app.queue in self.reserving.of:
-            reserving.wake(app.queue)
+            reserving.reordered(self, app.queue)
 
     def drop_ask(self, ask: Ask) -> None:
         """A waiting ask is withdrawn by its owner (or its application ended)."""
@@ -288,11 +284,12 @@ class Partition:
         """
         node, app = ask.node, ask.app
         assert node is not None
-        consumed = app.consumed
-        if consumed is None:
-            consumed = app.consumed = Consumption()
-        consumed.note_peak(app.allocated)
-        consumed.note_end(ask, node, self.now_ms)
+        if self.keeps_history:
+            consumed = app.consumed
+            if consumed is None:
+                consumed = app.consumed = Consumption()
+            consumed.note_peak(app.allocated)
+            consumed.note_end(ask, node, self.now_ms)
         node.give_back(ask)
         terrain = self.nodes.terrain
         if terrain.counted or ask.spec.where is not ANYWHERE:

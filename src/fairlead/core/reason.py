@@ -30,3 +30,9 @@ class Reason:
                 dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
             )
         return shown
+
+
+def short(name: str) -> str:
+    """`application/key` for people: the key alone where both are the same, or where it begins with the application."""
+    application, _, key = name.partition("/")
+    return key if key == application or key.startswith((f"{application}/", f"{application}#")) else name

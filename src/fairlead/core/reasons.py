@@ -15,6 +15,7 @@ from fairlead.core.preemption_reasons import NeverPreempts as NeverPreempts
 from fairlead.core.preemption_reasons import PreemptionDoesNotHelp as PreemptionDoesNotHelp
 from fairlead.core.quantities import format_amounts
 from fairlead.core.reason import Reason as Reason
+from fairlead.core.reason import short
 from fairlead.core.suitability import filters_in_words
 
 
@@ -96,7 +97,8 @@ class NoNodeSuits(Reason):
 
     def sentence(self) -> str:
         """One plain sentence."""
-        return f"none of {self.nodes} nodes suits it: {filters_in_words(self.excluded)}"
+        of = f"none of {self.nodes} nodes suits" if self.nodes != 1 else "the only node does not suit"
+        return f"{of} it: {filters_in_words(self.excluded)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +264,11 @@ class NodeReserved(Reason):
     code: ClassVar[str] = "node-reserved"
     node: str
     reserved_for: tuple[str, ...]
-    """`application/key` of each ask that the node is set aside for; the key alone where both are the same."""
+    """`application/key` of each ask that the node is set aside for."""
 
     def sentence(self) -> str:
         """One plain sentence."""
-        return f"the room on node {self.node} is set aside for {', '.join(self.reserved_for)}"
+        return f"the room on node {self.node} is set aside for {', '.join(map(short, self.reserved_for))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +308,7 @@ class HeldForReservation(Reason):
     code: ClassVar[str] = "held-for-reservation"
     queue: str
     reserved_for: str
-    """`application/key` of the ask with the reservation; the key alone where both are the same."""
+    """`application/key` of the ask with the reservation."""
     priority: int
     """That ask's."""
     since_ms: int
@@ -318,7 +320,7 @@ class HeldForReservation(Reason):
         """One plain sentence."""
         by = f"switched on by {self.who}" if self.who else "given by itself"
         why = f": {self.why}" if self.why else ""
-        return f"waits until {self.reserved_for} runs, which has a reservation in {self.queue} ({by}{why})"
+        return f"waits until {short(self.reserved_for)} runs, which has a reservation in {self.queue} ({by}{why})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,16 @@ def end(partition: Partition, ask: Ask, who: str = "", why: str = "") -> None:
         partition.reserving.overdue[leaf] = None
 
 
+def reordered(partition: Partition, leaf: Queue) -> None:
+    """A priority in this leaf has changed: who is held back now gives back the node that was set aside for it."""
+    if partition.reservations:
+        for app in leaf.applications.values():
+            for ask in app.asks.values():
+                if ask.reserved_on is not None and partition.reserving.holder(ask) is not None:
+                    claims.unreserve(partition, ask)
+    wake(leaf)
+
+
 def wake(leaf: Queue) -> None:
     """Who is held back in this leaf may have changed."""
     for app in leaf.applications.values():

@@ -175,5 +175,6 @@ PARTITION_OTHER = frozenset(
         "homeless_at",
         "preempt_tried",
         "shares_stale",
+        "keeps_history",
     }
 )

@@ -43,6 +43,9 @@ class Timers:
             return heappop(self._heap)
         return None
 
+    def __len__(self) -> int:
+        return len(self._heap)
+
     def drop(self, partition: str) -> None:
         """Forget every timer of a partition."""
         self._heap = sorted(t for t in self._heap if t.partition != partition)

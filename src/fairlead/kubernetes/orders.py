@@ -121,11 +121,20 @@ class Orders:
             decision.state == "Resuming" and decision.id in self._picture.gangs.declared
         ):
             self._picture.gangs.give_up(decision.id)
+            self._end_placeholders(decision.id)
             yield from self._picture.release_members(decision.id)
         if decision.state == "Failed":
             self._application_over(decision.id, f"the application has failed: {decision.cause}")
         elif decision.state in OVER_STATES:
             self._picture.applications.pop(decision.id, None)
+
+    def _end_placeholders(self, application: str) -> None:
+        """Its gang is given up: placeholders that wait go too; those that have a node are told to one by one."""
+        for known in self._picture.roster.members(application):
+            if known.spec.placeholder and known.books is not Books.PLACED and not known.leaving:
+                self._picture.stand(known, Books.OUT)
+                known.leaving = True
+                self._picture.acts.append(DeletePod(known.name))
 
     def _application_over(self, application: str, why: str) -> None:
         self._picture.applications.pop(application, None)

@@ -216,6 +216,8 @@ class Works:
         makes_room = f" to make room for {self._named(work.evicted_for)}" if work.evicted_for else ""
         rule = f" (rule: {decision.rule})" if decision.rule else ""
         work.remember(at_ms, "evicting", f"told to stop{makes_room}{rule}")
+        if (other := self._live.get(work.evicted_for)) is not None:
+            other.remember(at_ms, "makes stop", f"{self._named(work.key)}, on {decision.node}{rule}")
 
     def _released(self, decision: Released, at_ms: int) -> None:
         """The scheduler gave a place back that nobody here had returned: the work must go."""

@@ -187,6 +187,16 @@ class Turn:
         claims.hold(partition, ask, plan.node, (*plan.victims, *plan.leaving))
 
 
+def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:
+    """The plan for a waiting ask on this one node; None when there is none, or another rule holds."""
+    rules = partition.spec.preemption
+    if rules.rule != "priority" or not rules.enabled or not ask.spec.allow_preempt_other or ask.spec.idle:
+        return None
+    budgets = partition.admission.budgets
+    left = budgets.left(partition) if budgets else {}
+    return Search(partition, ask, Reach(ask.app.queue, ask.priority), [], left, {}).on_node(node)
+
+
 def why_not(partition: Partition, ask: Ask) -> Reason | None:
     """Why nothing is stopped for this waiting ask; None when that is not the rule here, or when space is held for it.
 

@@ -6,12 +6,15 @@ after a restart nobody is told to stop for an ask whose victims are leaving alre
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fairlead.core import claims, gangs
 from fairlead.core.events import Cause, Leaving, Nominated
 from fairlead.core.idle import payer
 from fairlead.core.resources import fits_in
+from fairlead.policy.preempt import on_behalf_of
+from fairlead.policy.priority_preempt import RULE, plan_on
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -34,20 +37,35 @@ def leaving(partition: Partition, event: Leaving) -> None:
 
 
 def nominated(partition: Partition, event: Nominated) -> None:
-    """Hold space again for an ask that others were stopped for, if with these gone it would fit there."""
+    """Hold space again for an ask that others were stopped for, if it fits there once these are gone.
+
+    They may be gone already: then it is the next to be placed, before others of its rank take what was freed for it.
+    Who was to be stopped for it as well and was perhaps never told is found again by the rule itself, and told.
+    """
     ask = _ask(partition, event.application, event.key)
     node = partition.nodes.nodes.get(event.node)
     if ask is None or node is None or not ask.pending or ask.held_on is not None or not node.is_open:
         return
-    victims = tuple(a for a in node.allocations if a.evict_cause is not None)
-    if victims and partition.nodes.suits(ask, node, victims) and _would_fit(node, ask, victims):
+    leaving = tuple(a for a in node.allocations if a.evict_cause is not None)
+    if _would_fit(node, ask, leaving) and partition.nodes.suits(ask, node, leaving):
         ask.preempt_triggered = True
-        claims.hold(partition, ask, node, victims)
+        claims.hold(partition, ask, node, leaving)
+        return
+    plan = plan_on(partition, ask, node)
+    if plan is None:
+        return
+    for victim in plan.victims:
+        message = f"makes room on {node.id} for {ask.key} (priority {ask.priority} over {victim.priority})"
+        told = plan.violates.get(victim, ())
+        partition.evict(victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of(ask), RULE, message, told)
+        partition.disruption.note(ask, victim, partition.now_ms)
+    ask.preempt_triggered = True
+    claims.hold(partition, ask, node, (*plan.victims, *plan.leaving))
 
 
-def _would_fit(node: Node, ask: Ask, victims: tuple[Ask, ...]) -> bool:
+def _would_fit(node: Node, ask: Ask, gone: Sequence[Ask]) -> bool:
     free = dict(node.free)
-    for victim in victims:
+    for victim in gone:
         for name, amount in victim.items:
             free[name] = free.get(name, 0) + amount
     return fits_in(ask.items, free)

@@ -84,11 +84,6 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
     return None
 
 
-def _named(ask: Ask) -> str:
-    """`application/key`; the key alone where both are the same."""
-    return ask.key if ask.key == ask.app.id else f"{ask.app.id}/{ask.key}"
-
-
 def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:
     """Another ask of its queue, or of its resource group when it is idle, has a reservation that holds it back."""
     if not partition.reserving.of:
@@ -98,8 +93,9 @@ def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:
     reservation = partition.reserving.get(holder) if holder is not None else None
     if holder is None or reservation is None:
         return None
+    name = f"{holder.app.id}/{holder.key}"
     r = reservation
-    return reasons.HeldForReservation(where.path, _named(holder), holder.priority, r.since_ms, r.who, r.why)
+    return reasons.HeldForReservation(where.path, name, holder.priority, r.since_ms, r.who, r.why)
 
 
 def _behind_placeholders(ask: Ask) -> Reason | None:
@@ -190,7 +186,7 @@ def _set_aside(partition: Partition, ask: Ask) -> Reason | None:
             and fits_in(ask.items, node.free)
             and partition.nodes.suits(ask, node)
         ):
-            return reasons.NodeReserved(node.id, tuple(_named(a) for a in node.reservations))
+            return reasons.NodeReserved(node.id, tuple(f"{a.app.id}/{a.key}" for a in node.reservations))
     return None
 
 

@@ -18,6 +18,7 @@ from fairlead.core.admission import BUDGET, CLASS, QUOTA
 from fairlead.core.class_quotas import SCOPE_KEY
 from fairlead.core.classes import BUILT_IN
 from fairlead.core.constraints import Requirement
+from fairlead.core.names import SUBDOMAIN_RULE, is_subdomain
 from fairlead.core.resources import Limits, pruned
 from fairlead.core.specs import BudgetSpec, PriorityClassSpec, QuotaSpec
 from fairlead.runtime import Refusal, Turn
@@ -265,6 +266,8 @@ def _book(scheduler: Scheduler, kind: str) -> Any:
 
 async def _set(desk: Desk, kind: str, name: str, event: _Set) -> Response:
     def act(turn: Turn) -> None:
+        if kind == BUDGET and not is_subdomain(name):
+            raise Refusal("invalid", f"{name[:60]!r} is no name for a disruption budget; {SUBDOMAIN_RULE}")
         reason = _book(turn.scheduler, kind).why_not_set(event.spec)
         if reason is not None:
             raise Refusal("invalid", reason.sentence())

@@ -272,6 +272,10 @@ class QueueView(BaseModel):
     max: dict[str, int] | None
     guaranteed: dict[str, int] | None
     allocated: dict[str, int]
+    idle: dict[str, int] = Field(
+        description="What idle work of this queue and below uses beside `allocated`. "
+        "It is part of `allocated` in its resource group and above."
+    )
     pending: dict[str, int]
     headroom: dict[str, int] | None
     priority: int | None = Field(description="Of what waits below, with offsets and fences; null: nothing waits.")

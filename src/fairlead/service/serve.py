@@ -326,7 +326,7 @@ async def _guard_memory(desk: Desk, guard: MemoryGuard) -> None:
             continue
         step, victim = guard.decide(memory, uses, running)
         if step in (Step.BEGIN, Step.END) or victim is not None:
-            log.warning("memory: %s", victim.sentence if victim is not None else step.value)
+            log.warning("memory: %s", victim.sentence if victim is not None else _MEMORY[step])
             await _enter_memory(desk, guard, step, victim)
 
 

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.applications import NO_PRIORITY
+from fairlead.core.idle import use_by_queue
 from fairlead.core.reasons import AttemptHeldBack
 from fairlead.core.resources import pruned
 from fairlead.core.specs import DEFAULT_PARTITION
@@ -17,8 +18,11 @@ from fairlead.local.whereabouts import fields_of
 from fairlead.local.work import Attempt, State, Work
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fairlead.core.nodes import Node
     from fairlead.core.queues import Queue
+    from fairlead.core.resources import Book
     from fairlead.local.records import WorkSpec
     from fairlead.scheduler import Scheduler
 
@@ -134,9 +138,15 @@ def work_reason(work: Work, scheduler: Scheduler) -> Plain | None:
 def _held_back(reason: AttemptHeldBack, work: Work) -> Plain:
     """When its next attempt enters, in the words of this machine's clock."""
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(reason.due_ms / 1000))
-    last = f"; the last one {work.past[-1].state.value}: {work.past[-1].how}" if work.past else ""
+    last = f"; the last one {_ended(work.past[-1])}" if work.past else ""
     said = f"the next attempt ({reason.attempt} of at most {reason.most}) enters at {at}, after its back-off{last}"
     return reason.as_dict() | {"sentence": said}
+
+
+def _ended(over: Attempt) -> str:
+    """How an attempt ended, without saying its state twice."""
+    state = over.state.value
+    return f"was {over.how}" if over.how.startswith(state) else f"{state}: {over.how}"
 
 
 def work_why(work: Work, scheduler: Scheduler) -> Plain:
@@ -186,10 +196,10 @@ def queue_position(work: Work, scheduler: Scheduler) -> int | None:
     return before + 1
 
 
-def queue_view(queue: Queue) -> Plain:
-    """A queue with those below it."""
+def queue_view(queue: Queue, idle: Mapping[str, Book]) -> Plain:
+    """A queue with those below it. `idle`: what idle work uses beside the books, by path."""
     headroom = queue.headroom()
-    children = [queue_view(child) for child in queue.children.values()]
+    children = [queue_view(child, idle) for child in queue.children.values()]
     own = sum(app.pending_count for app in queue.applications.values())
     return {
         "path": queue.path,
@@ -198,6 +208,7 @@ def queue_view(queue: Queue) -> Plain:
         "max": dict(queue.max) if queue.max is not None else None,
         "guaranteed": dict(queue.guaranteed) if queue.guaranteed is not None else None,
         "allocated": pruned(queue.allocated),
+        "idle": pruned(idle.get(queue.path, {})),
         "pending": pruned(queue.pending),
         "headroom": dict(sorted(headroom.items())) if headroom is not None else None,
         "priority": None if queue.reported == NO_PRIORITY else queue.reported,
@@ -210,7 +221,7 @@ def queue_view(queue: Queue) -> Plain:
 
 def queue_views(scheduler: Scheduler) -> list[Plain]:
     """The tree of each partition."""
-    return [queue_view(partition.root) for partition in scheduler.cluster.partitions.values()]
+    return [queue_view(part.root, use_by_queue(part)) for part in scheduler.cluster.partitions.values()]
 
 
 def leaves(scheduler: Scheduler) -> list[str]:

@@ -15,7 +15,6 @@ off. A task that reaches its declared time limit is cut off there.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -37,15 +36,14 @@ from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Config
 from fairlead.core.reasons import Reason
 from fairlead.core.specs import AskSpec, ClusterSpec, NodeSpec
 from fairlead.scheduler import Scheduler
+from fairlead.sim.account import Account
 from fairlead.sim.attempts import ENDED, FAILED, Attempt, Settings
 from fairlead.sim.columns import Columns, End, Fate
 from fairlead.sim.faults import LOST, Fault
 from fairlead.sim.gangs import Gang, placeholders
 from fairlead.sim.jobs import Job, in_order
-from fairlead.sim.lines import decision_line
 
 PROGRESS_EVERY = 512
-LINES_AT_A_TIME = 1024
 REASONS_MAX = 100
 """Different reasons of refusals that are kept apart."""
 _END, _STOP = 0, 1
@@ -84,9 +82,7 @@ class Engine:
         self.running: dict[Id, Attempt] = {}
         self.stopped = False
         """Set it to stop before the next moment."""
-        self._digest = hashlib.sha256()
-        self._written: list[str] = []
-        """Lines that the digest does not cover yet."""
+        self.account = Account(self.settings.digest, self.settings.lines)
         self._ends: list[tuple[int, int, int, Attempt]] = []
         self._sequence = 0
         self._queue_of: dict[str, str] = {}
@@ -101,6 +97,7 @@ class Engine:
         self._nodes: dict[str, NodeSpec] = {}
         self.scheduler = Scheduler(now_ms=self.now_ms)
         self._handle(Configure(spec))
+        self.scheduler.forget_ended()
         for node in nodes:
             self._add_node(node)
 
@@ -123,6 +120,7 @@ class Engine:
         if until_ms is not None and not self.stopped:
             self.now_ms = max(until_ms, self.now_ms)
         self.columns.end_ms = self.now_ms
+        self.account.pass_on()
         if progress:
             progress(self.done)
 
@@ -134,8 +132,13 @@ class Engine:
     @property
     def digest(self) -> str:
         """SHA-256 over the lines of all decisions so far, in hex; empty if it is not wanted."""
-        self._hash_written()
-        return self._digest.hexdigest() if self.settings.digest else ""
+        return self.account.digest
+
+    @property
+    def kept(self) -> int:
+        """How many things are kept for what waits, runs or is due later; the columns grow, this does not."""
+        books = (self.waiting, self.running, self._ends, self._queue_of, self._gangs, self._retries, self._lost)
+        return sum(map(len, books)) + self.scheduler.timers
 
     def why(self, waits: Id) -> Reason | None:
         """Why a task still waits."""
@@ -325,27 +328,12 @@ class Engine:
         if not decisions:
             return
         self.decisions += len(decisions)
-        if self.settings.digest or self.settings.lines is not None:
-            self._write(decisions)
+        if self.account.wanted:
+            self.account.tell(self.now_ms, decisions)
         for d in decisions:
             act = _ACTS.get(type(d))
             if act is not None:
                 act(self, d)
-
-    def _write(self, decisions: list[Decision]) -> None:
-        now_ms = self.now_ms
-        written = [decision_line(now_ms, d) for d in decisions]
-        if self.settings.lines is not None:
-            self.settings.lines.write("\n".join(written) + "\n")
-        if self.settings.digest:
-            self._written += written
-            if len(self._written) >= LINES_AT_A_TIME:
-                self._hash_written()
-
-    def _hash_written(self) -> None:
-        if self._written:
-            self._digest.update(("\n".join(self._written) + "\n").encode())
-            self._written.clear()
 
     def _settle(self) -> None:
         """Confirm what was told to stop and bring back what was lost."""

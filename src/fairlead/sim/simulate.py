@@ -61,8 +61,9 @@ def run(
     images: str = "",
     as_json: bool = False,
     progress: bool | None = None,
+    verbose: bool = False,
 ) -> int:
-    """Simulate one queue file and print its report.
+    """Simulate one queue file and print its report; `verbose` adds what an event cost early and late in the run.
 
     `decisions` is a file for every decision, `report` one for the HTML report, `images` a folder for pictures;
     `progress` shows a bar on `err` (None: when it is a terminal). Returns 0, 130 after Ctrl-C (the report shows what
@@ -79,6 +80,8 @@ def run(
         print(f"cannot simulate: {e}", file=err)
         return 2
     print(_json(_plain(outcome)) if as_json else run_text(outcome), file=out)
+    if verbose and not as_json:
+        print(pace_text(outcome["pace"]), file=out)
     return INTERRUPTED if outcome["interrupted"] else 0
 
 
@@ -187,6 +190,17 @@ def run_text(outcome: dict[str, Any]) -> str:
     lines += ["", *outcome["notes"]] if outcome["notes"] else []
     lines += ["", f"decisions: {outcome['decisions']:,}, sha256 {outcome['digest']}"]
     return "\n".join(lines)
+
+
+def pace_text(pace: dict[str, Any] | None) -> str:
+    """What an event cost in each quarter of a run; in a long run that should not grow."""
+    if pace is None:
+        return "pace: too short a run to tell"
+    costs = ", ".join(f"{cost:,.1f}" for cost in pace["us_per_event"])
+    return (
+        f"pace: {pace['events']:,} events; CPU microseconds for one, by quarter of the run: {costs}; "
+        f"at most {pace['kept_most']:,} things kept at once"
+    )
 
 
 def bars_of(course: Sequence[float], width: int = WIDTH) -> str:

@@ -1,7 +1,7 @@
 """Trials: one queue file on one workload, from its first job to the figures.
 
 Decides what a trial is made of and what it yields, as plain values. Never compares two. Invariant: the same trial gives
-the same outcome (its CPU time apart); one that was stopped early says so and has the figures up to then.
+the same outcome (CPU times apart); one that was stopped early says so and has the figures up to then.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from fairlead.sim.engine import Engine
 from fairlead.sim.faults import Fault, drawn, known_only, read_faults
 from fairlead.sim.figures import courses_of, figures_of, wait_curve
 from fairlead.sim.jobs import Workload
+from fairlead.sim.pace import Pace
 from fairlead.sim.sources import Source
 
 BARS_MAX = 2500
@@ -92,13 +93,20 @@ def run_trial(
     if watch is not None:
         watch(engine)
     until_ms = None if trial.until_ms is None else engine.begin_ms + trial.until_ms
+    pace = Pace()
+
+    def sampled(done: int) -> None:
+        pace.sample(engine.events, engine.kept)
+        if tick is not None:
+            tick(done)
+
     with rare_collections():
-        engine.run(until_ms, tick)
+        engine.run(until_ms, sampled)
     outcome = outcome_of(engine, spec)
     return (
         {"name": trial.name, "workload": workload.name, "notes": list(workload.notes)}
         | outcome
-        | {"cpu_s": round(time.process_time() - began, 2)}
+        | {"cpu_s": round(time.process_time() - began, 2), "pace": pace.figures()}
     )
 
 

@@ -30,7 +30,7 @@ def test_a_class_is_set(service: Any, run: Callable[..., Any]) -> None:
     """With what was said and the defaults for the rest."""
     service.on("PUT", "/priority-classes/urgent", CLASS)
     done = run("priority-class", "set", "urgent", "--value", "-5", "--never")
-    assert (done.exit_code, done.stdout) == (0, "urgent set\n")
+    assert (done.exit_code, done.stdout) == (0, "urgent is set\n")
     assert service.sent("PUT", "/priority-classes/urgent") == [
         {"value": -5, "global_default": False, "preemption_policy": "Never", "limited": False, "description": ""}
     ]
@@ -39,8 +39,11 @@ def test_a_class_is_set(service: Any, run: Callable[..., Any]) -> None:
 def test_a_quota_is_set(service: Any, run: Callable[..., Any]) -> None:
     """Scopes by options, amounts as everywhere, 0 too."""
     service.on("PUT", "/quotas/q", {})
+    service.on("GET", "/queues", {"queues": [{"path": "root.a"}]})
+    service.on("GET", "/priority-classes", {"priority_classes": [{"name": "a"}, {"name": "b"}]})
     words = ("-q", "root.a", "-r", "cpu=1.5", "-r", "memory=4Gi", "-r", "gpu=0", "-c", "a", "-c", "b", "--any-class")
-    assert run("quota", "set", "q", *words).exit_code == 0
+    done = run("quota", "set", "q", *words)
+    assert (done.exit_code, done.stderr) == (0, "")
     assert service.sent("PUT", "/quotas/q") == [
         {
             "queue": "root.a",
@@ -61,7 +64,35 @@ def test_quotas_are_listed(service: Any, run: Callable[..., Any]) -> None:
     row = run("quota", "list").stdout.splitlines()[1]
     assert row.split()[:6] == ["q", "root.a", "a,", "b;", "none", "3"]
     assert "4" in row
-    assert row.rstrip().endswith("order")
+    assert row.rstrip().endswith("API")
+
+
+def test_a_quota_for_what_is_not_there_yet_is_set_and_that_is_said(service: Any, run: Callable[..., Any]) -> None:
+    """It may be a spelling mistake."""
+    service.on("PUT", "/quotas/q", {})
+    service.on("GET", "/queues", {"queues": [{"path": "root"}]})
+    service.on("GET", "/priority-classes", {"priority_classes": []})
+    done = run("quota", "set", "q", "-q", "root.teem", "-r", "cpu=1", "--not-class", "urgnt")
+    assert done.exit_code == 0
+    assert "there is no queue root.teem yet" in done.stderr
+    assert "there is no priority class urgnt yet" in done.stderr
+
+
+def test_a_quota_that_no_work_can_match_is_refused(service: Any, run: Callable[..., Any]) -> None:
+    """Of a class and without one; nothing is sent."""
+    refused = run("quota", "set", "q", "-q", "root.a", "-r", "cpu=1", "-c", "a", "--no-class")
+    assert refused.exit_code == 2
+    assert "make two quotas" in refused.stderr
+
+
+@pytest.mark.parametrize(("command", "route", "what"), [("quota", "quotas", "quota"), ("budget", "budgets", "budget")])
+def test_nothing_to_list_is_said(service: Any, run: Callable[..., Any], command: str, route: str, what: str) -> None:
+    """Beside the heads of the columns."""
+    service.on("GET", f"/{route}", {route: []})
+    done = run(command, "list")
+    assert done.stderr.startswith("there is no ")
+    assert what in done.stderr
+    assert len(done.stdout.splitlines()) == 1
 
 
 @pytest.mark.parametrize(("text", "sent"), [("2", 2), ("50%", "50%")])
@@ -90,7 +121,7 @@ def test_budgets_are_listed(service: Any, run: Callable[..., Any]) -> None:
     budget = {"name": "b", "selector": conditions, "min_available": "50%", "max_unavailable": None, "left": 2}
     service.on("GET", "/budgets", {"budgets": [budget | {"namespace": "", "source": "api"}]})
     row = run("budget", "list").stdout.splitlines()[1]
-    assert row.split() == ["b", "app", "=", "db;", "tier", "set", "50%", "-", "2", "order"]
+    assert row.split() == ["b", "app", "=", "db;", "tier", "set", "50%", "-", "2", "API"]
 
 
 @pytest.mark.parametrize(
@@ -99,4 +130,4 @@ def test_budgets_are_listed(service: Any, run: Callable[..., Any]) -> None:
 def test_each_can_be_removed(service: Any, run: Callable[..., Any], command: str, route: str) -> None:
     """By its name."""
     service.on("DELETE", f"/{route}/n", {"ok": True})
-    assert run(command, "remove", "n").stdout == "n removed\n"
+    assert run(command, "remove", "n").stdout == "n is removed\n"

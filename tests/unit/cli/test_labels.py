@@ -18,7 +18,7 @@ NODE = {
 def one_node(service: Any) -> Any:
     """A service with a node that can be labelled."""
     service.on("GET", "/nodes", {"nodes": [NODE]})
-    service.on("PUT", "/nodes/n/labels", {})
+    service.on("PUT", "/nodes/n/labels", lambda request: NODE | request.body)
     return service
 
 
@@ -40,8 +40,26 @@ def test_what_is_not_named_stays_as_it_is(
 ) -> None:
     """Attributes are set and taken away by word; a taint replaces the one with its key and effect."""
     result = run("label", "n", *words)
-    assert (result.exit_code, result.stdout) == (0, "n is labelled\n")
+    assert (result.exit_code, result.stderr) == (0, "")
     assert one_node.sent("PUT", "/nodes/n/labels") == [{"attributes": attributes, "taints": taints}]
+
+
+def test_what_the_node_says_now_is_printed(one_node: Any, run: Callable[..., Any]) -> None:
+    """And what was to be taken away and was not there."""
+    result = run("label", "n", "disk=ssd", "rack-", "size-", "--untaint", "gpu", "--taint", "old=1:NoSchedule")
+    assert result.stdout == "n: disk=ssd; taints old=1:NoSchedule, t:NoExecute\n"
+    assert result.stderr == "note: n had no gpu\nnote: n had no size\n"
+
+
+def test_the_list_of_nodes_shows_what_they_were_given(service: Any, run: Callable[..., Any]) -> None:
+    """Not what each says of itself; without any there is no column for it."""
+    own = {"hostname": "n", "kubernetes.io/hostname": "n"}
+    service.on("GET", "/nodes", {"nodes": [NODE | {"attributes": own, "taints": []}]})
+    assert "ATTRIBUTES" not in run("nodes").stdout
+    service.on("GET", "/nodes", {"nodes": [NODE | {"attributes": own | {"disk": "ssd"}}]})
+    head, row = run("nodes").stdout.splitlines()
+    assert head.split()[-2:] == ["ATTRIBUTES", "TAINTS"]
+    assert row.split()[-2:] == ["disk=ssd", "t:NoExecute"]
 
 
 @pytest.mark.parametrize(

@@ -97,10 +97,14 @@ def test_a_journal_is_a_workload(run: Callable[..., Any], state: Path) -> None:
 
 
 def test_a_stretch_of_a_journal_can_be_chosen(run: Callable[..., Any], state: Path) -> None:
-    """By the time of submission."""
+    """What ran already at its beginning runs for the rest of its time; what came later comes later."""
     result = run("sim", "run", "--workload", str(state), "--since", "1970-01-01T00:00:15+00:00", "--json")
     assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["totals"]["submitted"] == 1
+    plain = json.loads(result.stdout)
+    assert plain["totals"]["submitted"] == 2
+    assert plain["figures"]["end_s"] - plain["figures"]["begin_s"] == 85
+    result = run("sim", "run", "--workload", str(state), "--since", "1970-01-02T00:00:15+00:00")
+    assert (result.exit_code, "nothing was submitted in that stretch of time" in result.stderr) == (2, True)
 
 
 def test_a_folder_without_a_journal_is_said(run: Callable[..., Any], tmp_path: Path) -> None:

@@ -314,6 +314,28 @@ def test_who_had_to_go_for_memory_is_stopped_with_its_own_grace_and_comes_back(s
     assert service.paper.stopped == {f"{key}-1": 5}
 
 
+def test_idle_work_that_had_to_go_for_memory_comes_back_without_retry(service: Service) -> None:
+    """It waits again; when its owner cancels it after that, it is over."""
+    key = service.submit(idle=True)
+    assert service.work(key).state is State.RUNNING
+    service.do(lambda turn: turn.event(DrainNode("n")))
+    service.do(lambda turn: turn.note(WorkPressed(key=key, grace_ms=5, sentence="short")))
+    service.end(f"{key}-1", signal=15, stopped=True)
+    work = service.work(key)
+    assert (work.state, work.ask_key, work.past[0].state) == (State.WAITING, f"{key}#2", State.EVICTED)
+    service.do(lambda turn: requests.cancel(service.place.works, turn, ANN, key))
+    assert service.work(key).state is State.CANCELLED
+
+
+def test_idle_work_that_its_owner_cancels_while_it_is_stopped_is_over(service: Service) -> None:
+    """Nothing of it comes back."""
+    key = service.submit(idle=True)
+    service.do(lambda turn: turn.note(WorkPressed(key=key, grace_ms=5, sentence="short")))
+    service.do(lambda turn: requests.cancel(service.place.works, turn, ANN, key))
+    service.end(f"{key}-1", signal=15, stopped=True)
+    assert service.work(key).state is State.CANCELLED
+
+
 @pytest.mark.parametrize(
     ("how", "state", "attempt"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.core.decisions import Allocated, AskRejected, Decision, Evict, Reserved
+from fairlead.core.decisions import Allocated, AskRejected, Decision, Evict, Reserved, Retried
 from fairlead.core.events import (
     AddApplication,
     AddAsks,
@@ -25,6 +25,7 @@ from fairlead.core.specs import (
     PartitionSpec,
     PreemptionSpec,
     QueueSpec,
+    RetrySpec,
 )
 from fairlead.policy.reclaim import cheapest
 from fairlead.scheduler import Scheduler
@@ -150,6 +151,56 @@ def test_others_take_it_back() -> None:
     p.submit("high", 3, queue="root.h.c", priority=99)
     assert p.run() == ([], [])
     assert p.leave("i") == (["w"], [])
+
+
+def test_stopped_work_goes_back_to_its_queue_as_often_as_that_happens() -> None:
+    """Without any retry: as a further attempt that enters at once, with the priority it has, and no further ahead."""
+    p = Place(4)
+    p.idle("i", 4, priority=3)
+    assert p.run() == (["i"], [])
+    for number in (1, 2, 3):
+        p.submit(f"w{number}", 2, "root.g.b")
+        key = "i" if number == 1 else f"i#{number}"
+        assert p.run() == ([], ["i"])
+        decided = p.s.handle(Release("i", key, Cause.PREEMPTED_BY_SCHEDULER), p.now)
+        assert [(d.new_key, d.due_ms) for d in decided if isinstance(d, Retried)] == [(f"i#{number + 1}", p.now)]
+        assert p.run() == ([f"w{number}"], [])
+        back = p.s.cluster.partitions["default"].applications["i"].asks[f"i#{number + 1}"]
+        assert (back.pending, back.priority, back.spec.retried) == (True, 3, False)
+        p.end(f"w{number}")
+        assert p.run() == (["i"], [])
+
+
+def test_what_was_ended_otherwise_does_not_come_back() -> None:
+    """By its owner, even after it was told to stop; by itself; or with its node."""
+    for cause in (Cause.STOPPED_BY_RM, Cause.FINISHED, Cause.TIMEOUT, Cause.INTERRUPTED):
+        p = Place(4)
+        p.idle("i", 4)
+        p.run()
+        p.submit("w", 2, "root.g.b")
+        assert p.run() == ([], ["i"])
+        decided = p.s.handle(Release("i", "i", cause, exit_code=1), p.now)
+        assert not [d for d in decided if isinstance(d, Retried)]
+        assert p.run() == (["w"], [])
+        assert p.s.why("i", "i#2") is None
+
+
+def test_stopped_work_with_retry_follows_its_retry() -> None:
+    """Its back-off, and its limit."""
+    p = Place(4)
+    p.submit("i", 4, idle=True, retry=RetrySpec(limit=1, backoff_ms=60_000))
+    p.run()
+    p.submit("w", 2, "root.g.b")
+    p.run()
+    p.end("i", Cause.PREEMPTED_BY_SCHEDULER)
+    p.end("w")
+    assert p.run() == ([], [])
+    p.now += 60_000
+    assert p.run() == (["i"], [])
+    p.submit("v", 2, "root.g.b")
+    p.run()
+    decided = p.s.handle(Release("i", "i#2", Cause.PREEMPTED_BY_SCHEDULER), p.now)
+    assert not [d for d in decided if isinstance(d, Retried)]
 
 
 def test_nobody_takes_back_more_than_its_own_quota_allows() -> None:

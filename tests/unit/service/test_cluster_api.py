@@ -35,6 +35,18 @@ def test_queues_show_what_they_may_use_and_use(served: Any) -> None:
     assert flat(served.call("GET", "/api/v1/queues").json["queues"][0])["root.small"]["priority"] is None
 
 
+def test_idle_work_is_shown_where_it_comes_from_and_where_it_counts(served: Any) -> None:
+    """Beside the books of its queue, in those of its resource group."""
+    key = served.submit("/bin/sleep", "20", queue="root.small", resources={"vcore": 1200}, idle=True, grace_ms=100)
+    served.wait(key, "running")
+    queues = flat(served.call("GET", "/api/v1/queues").json["queues"][0])
+    small, root = queues["root.small"], queues["root"]
+    assert (small["allocated"], small["idle"]) == ({}, {"vcore": 1200})
+    assert (root["allocated"]["vcore"] >= 1200, root["idle"]) == (True, {})
+    served.call("POST", f"/api/v1/works/{key}/cancel", {})
+    served.wait(key)
+
+
 def test_the_machine_is_a_node_and_can_be_drained(served: Any) -> None:
     """By administrators; drained, it takes no new work."""
     node = served.call("GET", "/api/v1/nodes").json["nodes"][0]

@@ -3,19 +3,23 @@
 Decides what events and the decisions that followed mean as jobs. Never reads a journal itself: it is given moments.
 Invariant: each ask that came by itself is one task; further attempts of it are not tasks of their own.
 
-A task's run time is that of its last run. What ran when the record ends is taken to end then (it is counted in the
-notes); what never ran is given the median of its user, else of all. Gangs come as their real asks do; what an
-administrator did meanwhile (priorities, moves, nodes drained or removed) is not repeated.
+A task's run time is that of its last run. What ran when the record ends is taken to end then; what never ran is given
+the median of its user, else of all. What ran or waited already at the beginning comes at the beginning: what ran on its
+node and for the rest of its time. Asks that came for placeholders are a gang. What administrators did meanwhile is not
+repeated. The notes count whatever was not taken as it was.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
 
-from fairlead.core.decisions import Allocated, Decision, Retried
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, Event, Release, UpdateNode
+from fairlead.core import events as e
+from fairlead.core.decisions import Allocated, Decision, Released, Retried
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Event, Release, UpdateNode
+from fairlead.core.resources import NOTHING
 from fairlead.core.specs import (
     DEFAULT_PARTITION,
     TAG_CREATION_TIME,
@@ -25,21 +29,56 @@ from fairlead.core.specs import (
     NodeSpec,
 )
 from fairlead.policy.intake import partition_of
+from fairlead.scheduler import Scheduler
 from fairlead.sim.jobs import Job, Task, Workload
 from fairlead.sim.workloads.leaves import queue_file
 
 Moment = tuple[int, Event | None, Sequence[Decision]]
 """When, what was told (None: a scheduling run), and what was decided."""
 
+USUAL_MS = 60_000
+"""The run time of what never ran, where nothing else ran either."""
+ACTS: dict[type[Event], str] = {
+    e.SetPriority: "priorities changed",
+    e.MoveApplication: "applications moved",
+    e.ReserveAsk: "turns kept or given up",
+    e.DrainNode: "nodes drained",
+    e.UndrainNode: "nodes no longer drained",
+    e.RemoveNode: "nodes removed",
+    e.LabelNode: "nodes labelled",
+    e.RemoveApplication: "applications removed",
+    e.SetPriorityClass: "priority classes set",
+    e.RemovePriorityClass: "priority classes removed",
+    e.SetQuota: "quotas set",
+    e.RemoveQuota: "quotas removed",
+    e.SetBudget: "budgets set",
+    e.RemoveBudget: "budgets removed",
+}
+"""What is not repeated, as it is counted in the notes."""
+
+
+class NothingRecorded(ValueError):
+    """A record, or a stretch of one, without any work."""
+
 
 @dataclass(slots=True)
 class _Work:
+    app: ApplicationSpec
     ask: AskSpec
     at_ms: int
     started_ms: int | None = None
-    run_ms: int | None = None
+    ended_ms: int | None = None
+    node: str = ""
     exit_code: int = 0
-    over: bool = False
+    stopped: bool = False
+    """It ended because it was told to, or with its node."""
+
+    @property
+    def run_ms(self) -> int | None:
+        """How long it ran; None where it never did, or still does."""
+        if self.ended_ms is None or self.started_ms is None:
+            return None
+        return self.ended_ms - self.started_ms
 
 
 class Recorder:
@@ -53,8 +92,33 @@ class Recorder:
         self._now: dict[tuple[str, str], _Work] = {}
         """What is known and has not ended, by application and present key."""
         self._all: list[_Work] = []
+        self._placeholders: dict[str, list[int]] = {}
+        """By application, when each of its placeholders came."""
+        self._acts: Counter[str] = Counter()
+        self._begin_ms: int | None = None
+        """When the record begins in the middle of things."""
         self.last_ms = 0
         self._elsewhere = 0
+
+    # -- taking in ------------------------------------------------------------------------------------------------
+
+    def begin(self, scheduler: Scheduler) -> None:
+        """What there was when the record begins: the state that a pruned journal begins with."""
+        self._begin_ms = self.last_ms = scheduler.cluster.now_ms
+        self.queue_text = scheduler.cluster.text
+        for name, partition in scheduler.cluster.partitions.items():
+            if name != DEFAULT_PARTITION:
+                self._elsewhere += sum(len(app.asks) for app in partition.applications.values())
+                continue
+            self._nodes = {node.id: node.spec for node in partition.nodes.nodes.values()}
+            for app in partition.applications.values():
+                self._apps[app.id] = app.spec
+                for ask in app.asks.values():
+                    if ask.spec.placeholder:
+                        continue
+                    work = self._come(ask.spec, self._begin_ms)
+                    if ask.node is not None:
+                        work.started_ms, work.node = ask.allocated_ms, ask.node.id
 
     def take(self, at_ms: int, event: Event | None, decisions: Sequence[Decision]) -> None:
         """One moment of the record, in order of time."""
@@ -66,19 +130,25 @@ class Recorder:
                 case Allocated():
                     work = self._now.get((d.application, d.key))
                     if work is not None:
-                        work.started_ms = at_ms
+                        work.started_ms, work.node = at_ms, d.node
                 case Retried():
                     work = self._now.pop((d.application, d.key), None)
                     if work is not None:
                         self._now[d.application, d.new_key] = work
-                        work.started_ms, work.over = None, False
+                        work.started_ms = work.ended_ms = None
+                        work.stopped = False
+                case Released():
+                    # Not told by anybody: its node is gone, or its application was removed.
+                    self._ended(at_ms, d.application, d.key, stopped=True)
 
     def _event(self, at_ms: int, event: Event) -> None:
         if not isinstance(event, Configure) and partition_of(event) != DEFAULT_PARTITION:
-            self._elsewhere += isinstance(event, AddAsks)
+            self._elsewhere += len(event.asks) if isinstance(event, AddAsks) else 0
             return
         match event:
             case Configure():
+                if self.queue_text and event.spec.text not in ("", self.queue_text):
+                    self._acts["changes of the queue file (the last one counts)"] += 1
                 self.queue_text = event.spec.text or self.queue_text
             case AddNode():
                 self._nodes[event.node.id] = event.node
@@ -91,80 +161,140 @@ class Recorder:
             case Release():
                 self._released(at_ms, event)
             case _:
-                pass
+                act = ACTS.get(type(event))
+                if act is not None:
+                    self._acts[act] += 1
 
     def _asked(self, at_ms: int, asks: Sequence[AskSpec]) -> None:
         for ask in asks:
-            id_ = (ask.application, ask.key)
-            if ask.placeholder or TAG_FOREIGN in ask.tags or ask.attempt > 1 or ask.application not in self._apps:
+            if TAG_FOREIGN in ask.tags or ask.attempt > 1 or ask.application not in self._apps:
                 continue
-            if id_ in self._now and not self._now[id_].over:
+            if ask.placeholder:
+                self._placeholders.setdefault(ask.application, []).append(at_ms)
                 continue
-            tags = {name: value for name, value in ask.tags.items() if name != TAG_CREATION_TIME}
-            work = _Work(replace(ask, node="", task_group="", tags=tags), at_ms)
+            known = self._now.get((ask.application, ask.key))
+            if known is not None and known.ended_ms is None:
+                continue
+            work = self._come(ask, at_ms)
             if ask.node:
-                work.started_ms = at_ms
-            self._now[id_] = work
-            self._all.append(work)
+                work.started_ms, work.node = at_ms, ask.node
+
+    def _come(self, ask: AskSpec, at_ms: int) -> _Work:
+        tags = {name: value for name, value in ask.tags.items() if name != TAG_CREATION_TIME}
+        work = _Work(self._apps[ask.application], replace(ask, node="", tags=tags), at_ms)
+        self._now[ask.application, ask.key] = work
+        self._all.append(work)
+        return work
 
     def _released(self, at_ms: int, event: Release) -> None:
         keys = [event.key] if event.key else [key for app, key in self._now if app == event.application]
         for key in keys:
-            work = self._now.get((event.application, key))
-            if work is not None and not work.over:
-                work.over = True
-                work.exit_code = event.exit_code or 0
-                if work.started_ms is not None:
-                    work.run_ms = at_ms - work.started_ms
+            self._ended(at_ms, event.application, key, event.cause is not Cause.FINISHED, event.exit_code or 0)
+
+    def _ended(self, at_ms: int, application: str, key: str, stopped: bool, exit_code: int = 0) -> None:
+        work = self._now.get((application, key))
+        if work is not None and work.ended_ms is None:
+            work.ended_ms, work.stopped, work.exit_code = at_ms, stopped, exit_code
+
+    # -- giving out -----------------------------------------------------------------------------------------------
 
     def workload(self, name: str, nodes: Sequence[NodeSpec] = ()) -> Workload:
-        """All of it, or what came between `from_ms` and `until_ms`, on the given nodes or the recorded ones."""
-        chosen = [
-            work
-            for work in self._all
-            if (self.from_ms is None or work.at_ms >= self.from_ms)
-            and (self.until_ms is None or work.at_ms < self.until_ms)
-        ]
-        running = sum(w.run_ms is None and w.started_ms is not None for w in chosen)
-        never = sum(w.run_ms is None and w.started_ms is None for w in chosen)
-        notes = []
-        if self._elsewhere:
-            notes.append(f"{self._elsewhere:,} submissions to other partitions than {DEFAULT_PARTITION} are left out")
-        if running:
-            notes.append(f"{running:,} tasks still ran when the record ends; they are taken to end then")
-        if never:
-            notes.append(f"{never:,} tasks never ran; they are given the median run time of their user")
+        """All of it, or what came between `from_ms` and `until_ms`, on the given nodes or the recorded ones.
+
+        Raises `NothingRecorded` if there is nothing to simulate.
+        """
+        begin_ms = max((at_ms for at_ms in (self.from_ms, self._begin_ms) if at_ms is not None), default=None)
+        chosen = [w for w in self._all if self._counts(w)]
+        if not chosen:
+            where = "in that stretch of time" if self._all else f"in partition {DEFAULT_PARTITION}"
+            other = f"; other partitions have {self._elsewhere:,} submissions" if self._elsewhere else ""
+            raise NothingRecorded(f"{name}: nothing was submitted {where}{other}")
+        carried = [w for w in chosen if begin_ms is not None and _is_carried(w, begin_ms, self._begin_ms)]
         return Workload(
             name=name,
-            jobs=self._jobs(chosen),
+            jobs=self._jobs(chosen, {id(w) for w in carried}, begin_ms or 0, bool(nodes)),
             nodes=tuple(nodes or self._nodes.values()),
             tasks=len(chosen),
-            notes=notes,
+            notes=self._notes(chosen, len(carried)),
             queues=self.queue_text or queue_file(dict.fromkeys(a.queue for a in self._apps.values() if a.queue)),
         )
 
-    def _jobs(self, works: list[_Work]) -> Iterator[Job]:
+    def _counts(self, work: _Work) -> bool:
+        """Whether it comes, waits or runs between `from_ms` and `until_ms`."""
+        if self.until_ms is not None and work.at_ms >= self.until_ms:
+            return False
+        return self.from_ms is None or work.at_ms >= self.from_ms or (work.ended_ms or self.last_ms + 1) > self.from_ms
+
+    def _notes(self, chosen: list[_Work], carried: int) -> list[str]:
+        running = sum(w.ended_ms is None and w.started_ms is not None for w in chosen)
+        never = sum(w.started_ms is None for w in chosen)
+        stopped = sum(w.stopped and w.started_ms is not None for w in chosen)
+        counted = [
+            (self._elsewhere, f"submissions to other partitions than {DEFAULT_PARTITION} are left out"),
+            (carried, "tasks waited or ran already at the beginning; they come at the beginning"),
+            (running, "tasks still ran when the record ends; they are taken to end then"),
+            (never, "tasks never ran; they are given the median run time of their user"),
+            (stopped, "tasks were stopped before their end; they are taken to run as long as they did"),
+        ]
+        notes = [f"{count:,} {what}" for count, what in counted if count]
+        if self._acts:
+            acts = ", ".join(f"{count:,} {what}" for what, count in sorted(self._acts.items()))
+            notes.append(f"what administrators did is not repeated: {acts}")
+        return notes
+
+    def _jobs(self, works: list[_Work], carried: set[int], begin_ms: int, moved: bool) -> Iterator[Job]:
         usual = self._medians(works)
+        gangs = self._gangs([w for w in works if id(w) not in carried])
+        in_gang = {id(w) for members in gangs.values() for w in members}
+        found = []
         for work in works:
-            app = self._apps[work.ask.application]
-            run_ms = work.run_ms
-            if run_ms is None and work.started_ms is not None:
-                run_ms = self.last_ms - work.started_ms
-            if run_ms is None:
-                run_ms = usual.get(app.user, usual[""])
-            # Its gang is over: real asks come by themselves.
-            plain = replace(app, placeholder_ask=ApplicationSpec(id="").placeholder_ask)
-            yield Job(work.at_ms, plain, (Task(work.ask, run_ms, work.exit_code),))
+            at_ms, task = work.at_ms, self._task(work, usual)
+            if id(work) in in_gang:
+                continue
+            if id(work) in carried:
+                at_ms = begin_ms
+                if work.started_ms is not None and work.started_ms <= begin_ms:
+                    run_ms = max(task.run_ms - (begin_ms - work.started_ms), 0)
+                    task = replace(task, run_ms=run_ms, ask=replace(task.ask, node="" if moved else work.node))
+            found.append(Job(at_ms, replace(work.app, placeholder_ask=NOTHING), (task,)))
+        for members in gangs.values():
+            first = members[0]
+            tasks = tuple(self._task(w, usual) for w in members)
+            at_ms = min(self._placeholders[first.app.id][0], first.at_ms)
+            found.append(Job(max(at_ms, begin_ms), first.app, tasks, gang=True))
+        yield from sorted(found, key=lambda job: job.at_ms)
+
+    def _task(self, work: _Work, usual: dict[str, int]) -> Task:
+        run_ms = work.run_ms
+        if run_ms is None and work.started_ms is not None:
+            run_ms = self.last_ms - work.started_ms
+        if run_ms is None:
+            run_ms = usual.get(work.app.user, usual[""])
+        return Task(replace(work.ask, task_group=""), run_ms, work.exit_code)
+
+    def _gangs(self, works: list[_Work]) -> dict[str, list[_Work]]:
+        """By application, the asks that came for its placeholders: as many as it had of them."""
+        gangs: dict[str, list[_Work]] = {}
+        for work in works:
+            came = self._placeholders.get(work.app.id, ())
+            if work.ask.task_group and len(gangs.get(work.app.id, ())) < len(came):
+                gangs.setdefault(work.app.id, []).append(work)
+        return gangs
 
     def _medians(self, works: list[_Work]) -> dict[str, int]:
         by_user: dict[str, list[int]] = {"": []}
         for work in works:
             if work.run_ms is not None:
                 by_user[""].append(work.run_ms)
-                by_user.setdefault(self._apps[work.ask.application].user, []).append(work.run_ms)
+                by_user.setdefault(work.app.user, []).append(work.run_ms)
         return {user: median_low(times) for user, times in by_user.items() if times} | (
-            {} if by_user[""] else {"": 60_000}
+            {} if by_user[""] else {"": USUAL_MS}
         )
+
+
+def _is_carried(work: _Work, begin_ms: int, record_begins_ms: int | None) -> bool:
+    """Whether it was there before the beginning."""
+    return work.at_ms < begin_ms or (work.at_ms == begin_ms == record_begins_ms)
 
 
 def recorded(
@@ -173,9 +303,15 @@ def recorded(
     from_ms: int | None = None,
     until_ms: int | None = None,
     nodes: Sequence[NodeSpec] = (),
+    state: Scheduler | None = None,
 ) -> Workload:
-    """The workload of a record; `from_ms` and `until_ms` choose by time of submission."""
+    """The workload of a record: what was there between `from_ms` and `until_ms`, or all of it.
+
+    `state` is what there was when the record begins, if it does not begin with nothing. Raises `NothingRecorded`.
+    """
     recorder = Recorder(from_ms, until_ms)
+    if state is not None:
+        recorder.begin(state)
     for at_ms, event, decisions in moments:
         recorder.take(at_ms, event, decisions)
     return recorder.workload(name, nodes)

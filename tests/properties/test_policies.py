@@ -1,0 +1,332 @@
+"""Every policy at once, mixed at random: the laws that hold whatever happens, in whatever order.
+
+Each law is worked out from the decisions and the books in the plainest way. Two schedulers get the same events: one
+schedules in one go, the other a placement at a time, and that one is restarted from what the first wrote down now and
+then; they have to decide the same. Whenever nothing more is decided, a third one is made of what the first would write
+down: it knows nothing of who was looked at before, and must not find anything to do either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from properties.laws import Before, every_wait_has_a_reason
+from properties.policies import Happenings, world
+from reference.constrained import meets, puts_up_with
+
+from fairlead.core.applications import Ask
+from fairlead.core.decisions import (
+    Allocated,
+    AskRejected,
+    Decision,
+    Evict,
+    ReservationSwitched,
+    Reserved,
+)
+from fairlead.core.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Configure,
+    DrainNode,
+    Event,
+    LabelNode,
+    Release,
+    RemoveNode,
+    UndrainNode,
+    UpdateNode,
+)
+from fairlead.core.idle import group_of
+from fairlead.core.partition import Partition
+from fairlead.journal.codec import encode_all
+from fairlead.scheduler import Scheduler
+
+STEPS_OF_ONE = 200
+SHARE = 20 / 8
+"""A step here costs as much as so many of the other property tests."""
+HOUR_MS = 3_600_000
+CAPACITY_CHANGES = (AddNode, UpdateNode, DrainNode, UndrainNode, RemoveNode, LabelNode, Configure)
+MAKES_ROOM = frozenset({"priority", "guarantee", "reclaim", "required-node"})
+"""Rules that stop work for one ask; the others clear what may not stay where it is, and name nobody."""
+CLEARS = frozenset({"quota", "taint", "placeholder"})
+
+
+class Course(Happenings):
+    """One course under way, with what is remembered of it to watch the laws."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        spec = world(self.chance)
+        self.scheduler, self.twin = Scheduler(spec, 0), Scheduler(spec, 0)
+        self.counts: Counter[str] = Counter()
+        self.news = 0
+        self.stopped_for: dict[tuple[str, str], int] = {}
+        self.times: list[tuple[int, tuple[str, ...]]] = []
+        """When work was stopped for others, and in which queues, since the last queue file."""
+        self.gangs: dict[str, int] = {}
+        """Placeholders of hard gangs that are still to be placed before anything may start, while nobody disturbs that."""
+        self.digest = hashlib.sha256()
+        for _ in range(self.chance.randint(1, 4)):
+            self.handle(self.fresh_node())
+
+    @property
+    def part(self) -> Partition:
+        return self.scheduler.cluster.partitions["default"]
+
+    # -- what is done -----------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        self.now_ms += self.chance.choice([0, 0, 500, 1_000, 5_000, 20_000])
+        for event in self.events(self.part):
+            self.handle(event)
+        if self.chance.random() < 0.05:
+            written = json.dumps(self.scheduler.dump())
+            self.twin = Scheduler.load(json.loads(written))
+            self.twin.check()
+            assert json.dumps(self.twin.dump()) == written, "what was written down is not what was read"
+        if self.chance.random() < 0.8:
+            self.schedule()
+        self.scheduler.check()
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, CAPACITY_CHANGES) or (
+            isinstance(event, AddAsks) and any(self.is_new(spec.application, spec.key) for spec in event.asks)
+        ):
+            self.news += 1
+        if isinstance(event, Configure):
+            self.times.clear()
+        if isinstance(event, AddApplication) and event.application.gang_style == "Hard":
+            self.gangs[event.application.id] = 0
+        if isinstance(event, AddAsks):
+            for spec in event.asks:
+                if spec.placeholder and spec.application in self.gangs and self.is_new(spec.application, spec.key):
+                    self.gangs[spec.application] += 1
+        if isinstance(event, Release) and (ask := self.known(event.application, event.key)) and ask.spec.placeholder:
+            self.gangs.pop(event.application, None)
+        decisions = self.scheduler.handle(event, self.now_ms)
+        assert self.twin.handle(event, self.now_ms) == decisions, "the twin takes an event in another way"
+        self.take(decisions)
+
+    def is_new(self, app: str, key: str) -> bool:
+        known = self.part.applications.get(app)
+        return known is None or key not in known.asks
+
+    def schedule(self) -> None:
+        for _ in range(100):
+            before = Before(self.part)
+            held_back = self.held_back()
+            decisions = self.scheduler.schedule(self.now_ms)
+            portions: list[Decision] = []
+            while portion := self.twin.schedule(self.now_ms, 1):
+                portions += portion
+            assert portions == decisions, "one placement at a time gives another result"
+            before.nothing_grew_beyond()
+            self.no_idle_before_the_others(decisions)
+            self.nobody_passes(held_back, decisions)
+            self.take(decisions)
+            self.scheduler.check()
+            if not decisions:
+                every_wait_has_a_reason(self.scheduler, self.part, settled=True)
+                fresh = Scheduler.load(self.scheduler.dump())
+                assert not (found := fresh.schedule(self.now_ms)), f"somebody was not woken: {found}"
+                return
+        raise AssertionError("it goes on deciding although nothing happens")
+
+    def settle(self) -> None:
+        """Nothing new comes, all that is told to stop does, and the clock goes on: it has to come to rest."""
+        for _ in range(300):
+            for order in self.orders[:]:
+                self.orders.remove(order)
+                self.handle(Release(order.application, order.key, order.cause))
+            before = self.counts.total()
+            self.schedule()
+            self.now_ms += 1_000
+            for event in self.ends_by_limit([a for app in self.part.applications.values() for a in app.asks.values()]):
+                self.handle(event)
+            if self.counts.total() == before and not self.orders:
+                return
+        raise AssertionError(f"it does not come to rest: {[str(a) for a in self.part.holds]}")
+
+    # -- what has to hold -------------------------------------------------------------------------------------------
+
+    def take(self, decisions: list[Decision]) -> None:
+        self.digest.update(encode_all(decisions))
+        claimed = {(d.application, d.key, d.node) for d in decisions if isinstance(d, Reserved)}
+        for decision in decisions:
+            self.counts[type(decision).__name__] += 1
+            if isinstance(decision, Evict):
+                self.counts[f"rule {decision.rule}"] += 1
+                self.orders.append(decision)
+                self.is_justified(decision, claimed)
+            elif isinstance(decision, Allocated):
+                self.is_placed_well(decision)
+            elif isinstance(decision, AskRejected):
+                self.gangs.pop(decision.application, None)
+        self.orders = [order for order in self.orders if self.is_stopping(order)]
+
+    def is_stopping(self, order: Evict) -> bool:
+        app = self.part.applications.get(order.application)
+        ask = app.asks.get(order.key) if app is not None else None
+        return ask is not None and ask.evict_cause is not None
+
+    def is_justified(self, order: Evict, claimed: set[tuple[str, str, str]]) -> None:
+        """Who is stopped makes room for somebody above him who gets the room; or is cleared by a rule of its own."""
+        assert order.rule in MAKES_ROOM | CLEARS, f"{order}: nobody says by which rule"
+        if order.rule in CLEARS:
+            return
+        victim = self.known(order.application, order.key)
+        assert victim is not None, f"{order}: it is not there"
+        preemptor = self.named(order.on_behalf_of)
+        where = preemptor.held_on or preemptor.reserved_on
+        assert where is not None or (preemptor.app.id, preemptor.key, order.node) in claimed, (
+            f"{order}: no space is kept for {preemptor}"
+        )
+        if order.rule == "reclaim":
+            assert victim.spec.idle, f"{victim} is not idle"
+            assert not preemptor.spec.idle, f"{preemptor} is idle"
+            assert group_of(preemptor.app.queue) in victim.app.queue.lineage, f"{victim} borrows in another group"
+            return
+        assert preemptor.spec.allow_preempt_other or order.rule == "required-node", f"{preemptor} stops nobody"
+        if order.rule == "priority":
+            mine, theirs = standings(preemptor, victim)
+            assert mine > theirs, f"{order}: {mine} is not above {theirs}"
+        if order.rule in ("priority", "guarantee"):
+            self.is_not_again(order, preemptor, victim)
+            self.is_not_protected(order, victim)
+
+    def is_not_again(self, order: Evict, preemptor: Ask, victim: Ask) -> None:
+        pair = (work_name(preemptor), work_name(victim))
+        assert self.stopped_for.get(pair, -1) < self.news, f"{order}: a second time, and nothing new has come"
+        self.stopped_for[pair] = self.news
+
+    def is_not_protected(self, order: Evict, victim: Ask) -> None:
+        rules = victim.app.queue.properties
+        assert self.now_ms - (victim.allocated_ms or 0) >= rules.preemption_min_runtime_ms, f"{order}: too young"
+        self.times.append((self.now_ms, tuple(queue.path for queue in victim.app.queue.lineage)))
+        for queue in victim.app.queue.lineage:
+            most = queue.properties.preemption_evictions_max
+            lost = sum(queue.path in paths and at_ms + HOUR_MS > self.now_ms for at_ms, paths in self.times)
+            assert most is None or lost <= most, f"{order}: {queue.path} loses {lost} within the hour, at most {most}"
+
+    def is_placed_well(self, decision: Allocated) -> None:
+        """On a node that takes it, by what it says; of a hard gang nothing before room for all of it was there."""
+        ask = self.known(decision.application, decision.key)
+        node = self.part.nodes.nodes.get(decision.node)
+        if ask is None or node is None or ask.node is not node or ask.spec.node:
+            return
+        where = ask.spec.where
+        assert meets(node.labels, where.selector), f"{ask} is on a node that its selector excludes"
+        for taint in node.spec.taints:
+            kept_off = taint.effect != "PreferNoSchedule" and not any(puts_up_with(t, taint) for t in where.tolerations)
+            assert not kept_off or ask.required_node, f"{ask} is on a node with {taint}"
+        if ask.spec.placeholder and ask.app.id in self.gangs:
+            self.gangs[ask.app.id] -= 1
+        elif ask.spec.task_group:
+            missing = self.gangs.get(ask.app.id, 0)
+            assert missing <= 0, f"{ask} starts, and {missing} placeholders of its gang have no room yet"
+
+    def no_idle_before_the_others(self, decisions: list[Decision]) -> None:
+        """In one call nobody who is not idle is placed after idle work, save who wants to be where some of that is."""
+        asks = [self.known(d.application, d.key) for d in decisions if isinstance(d, Allocated)]
+        where = [(ask.spec.idle, ask.spec.where) for ask in asks if ask is not None]
+        idle = [is_idle for is_idle, wants in where if is_idle or not (wants.affinity or wants.spread)]
+        assert idle == sorted(idle), f"idle work was placed before others: {decisions}"
+
+    def held_back(self) -> dict[tuple[str, str], set[tuple[str, str]]]:
+        """For each ask that has to wait, the asks with a reservation that it waits for."""
+        found = {}
+        for leaf, own in self.part.reserving.of.items():
+            if leaf.properties.easy_backfill:
+                continue
+            for app in leaf.applications.values():
+                for ask in app.asks.values():
+                    if ask.pending and not ask.spec.idle and ask.held_on is None:
+                        above = {(h.app.id, h.key) for h in own if ask.priority < h.priority}
+                        found[app.id, ask.key] = above
+        return found
+
+    def nobody_passes(self, held_back: dict[tuple[str, str], set[tuple[str, str]]], decisions: list[Decision]) -> None:
+        """Without `backfill: easy` nobody below a reserved ask is placed while that waits."""
+        over = {(d.application, d.key) for d in decisions if isinstance(d, ReservationSwitched) and not d.on}
+        for decision in decisions:
+            if isinstance(decision, Allocated):
+                waits_for = held_back.get((decision.application, decision.key), set())
+                assert waits_for <= over, f"{decision} passes {waits_for}"
+
+    # -- who is meant -----------------------------------------------------------------------------------------------
+
+    def known(self, app: str, key: str) -> Ask | None:
+        found = self.part.applications.get(app)
+        return found.asks.get(key) if found is not None else None
+
+    def named(self, name: str) -> Ask:
+        app, _, key = name.rpartition("/")
+        found = self.known(app or key, key)
+        assert found is not None, f"{name} is not there"
+        return found
+
+
+def work_name(ask: Ask) -> str:
+    return f"{ask.app.id}/{ask.spec.first_key or ask.key}"
+
+
+def standings(left: Ask, right: Ask) -> tuple[int, int]:
+    """Both priorities as seen in the lowest queue that both are in."""
+
+    def way(ask: Ask) -> dict[str, int]:
+        seen, found = ask.priority, {}
+        for queue in ask.app.queue.lineage:
+            found[queue.path] = seen
+            rules = queue.properties
+            seen = rules.priority_offset if rules.priority_fence else seen + rules.priority_offset
+        return found
+
+    mine, theirs = way(left), way(right)
+    common = next(path for path in mine if path in theirs)
+    return mine[common], theirs[common]
+
+
+@pytest.mark.timeout(7200)
+def test_the_laws_hold_with_all_policies_at_once(steps: int) -> None:
+    """Whatever happens, in whatever order; and when nothing happens any more, it comes to rest."""
+    counts: Counter[str] = Counter()
+    asked_for = "--steps" in " ".join(sys.argv)
+    for number in range(max(int(steps / (1 if asked_for else SHARE)) // STEPS_OF_ONE, 1)):
+        course = Course(number)
+        step = 0
+        try:
+            for step in range(STEPS_OF_ONE):
+                course.step()
+            course.settle()
+        except AssertionError as e:
+            raise AssertionError(f"course {number}, step {step}: {e}") from e
+        counts += course.counts
+    expected = ("rule priority", "rule guarantee", "rule reclaim", "Retried", "ReservationSwitched", "LoopBroken")
+    assert steps < 10_000 or all(counts[name] > 10 for name in expected), counts
+
+
+def test_courses_do_not_depend_on_hashes() -> None:
+    """Under two hash seeds a process of its own decides byte by byte the same."""
+    root = Path(__file__).resolve().parents[2]
+    said = []
+    for seed in ("1", "4242"):
+        paths = os.pathsep.join([str(root / "src"), str(root / "tests")])
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": paths}
+        command = [sys.executable, __file__, "7", "300"]
+        said.append(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+    assert said[0] == said[1]
+    assert int(said[0].split()[1]) > 300
+
+
+if __name__ == "__main__":
+    taken = Course(int(sys.argv[1]))
+    for _ in range(int(sys.argv[2])):
+        taken.step()
+    print(taken.digest.hexdigest(), taken.counts.total())
