@@ -79,6 +79,8 @@ def default_text(rule: PropertyRule) -> str:
             "easy_backfill": {False: "free"},
         }
         default = said.get(rule.field, {}).get(default, str(default).lower())
+    if default is None:
+        return "off"
     if rule.field.endswith("_ms"):
         return f"{default // 1000}s" if default else "off"  # type: ignore[operator]
     return code(str(default))

@@ -175,7 +175,9 @@ def test_selectors_taints_ports_and_spread_choose_nodes(cluster: Cluster) -> Non
     assert (places["picky"], places["tolerant"]) == ("disk", "gpu")
     assert {places["port-1"], places["port-2"]} == {"plain", "disk"}
     cluster.until_told("nowhere", "")
-    databases = cluster.until(lambda: (d := {n: p for n, p in cluster.places().items() if n[:2] == "db"}) and len(d) == 2 and d)
+    databases = cluster.until(
+        lambda: (d := {n: p for n, p in cluster.places().items() if n[:2] == "db"}) and len(d) == 2 and d
+    )
     assert {"plain": "a", "disk": "b"}.keys() == set(databases.values())
     (last,) = {f"db-{n}" for n in range(3)} - set(databases)
     cluster.until_told(last, "")

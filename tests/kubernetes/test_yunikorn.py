@@ -39,10 +39,11 @@ def sleep(name: str, application: str, queue: str, cpu: str = "1", **more: Any) 
 def member(name: str, application: str, queue: str, cpu: str = "1", style: str = "Soft", wait: int = 60) -> Manifest:
     """A member of a gang of three."""
     groups = [{"name": "workers", "minMember": 3, "minResource": {"cpu": cpu, "memory": "64Mi"}}]
+    policy = f"placeholderTimeoutInSeconds={wait} gangSchedulingStyle={style}"
     notes = {
         "yunikorn.apache.org/task-group-name": "workers",
         "yunikorn.apache.org/task-groups": json.dumps(groups),
-        "yunikorn.apache.org/schedulingPolicyParameters": f"placeholderTimeoutInSeconds={wait} gangSchedulingStyle={style}",
+        "yunikorn.apache.org/schedulingPolicyParameters": policy,
     }
     return sleep(name, application, queue, cpu, notes=notes)
 

@@ -131,7 +131,6 @@ class Course(Happenings):
             self.no_idle_before_the_others(decisions)
             self.nobody_passes(held_back, decisions)
             self.take(decisions)
-            self.scheduler.check()
             if not decisions:
                 every_wait_has_a_reason(self.scheduler, self.part, settled=True)
                 fresh = Scheduler.load(self.scheduler.dump())

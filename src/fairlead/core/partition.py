@@ -378,7 +378,10 @@ class Partition:
         if ask.spec.placeholder:
             gangs.placeholder_told_to_go(ask)
         if cause is Cause.PREEMPTED_BY_SCHEDULER:
-            idle.payer(ask).add_preempting(ask.items)
+            pays = idle.payer(ask)
+            pays.add_preempting(ask.items)
+            if self.holds:
+                pays.loosened()  # What leaves counts as gone where room is promised to others.
         where = (ask.app.id, ask.key, ask.node.id)
         self.out.append(Evict(*where, cause, on_behalf_of, rule, message, violates, self.name))
         self.nodes.since_search[ask.node] = None

@@ -108,6 +108,7 @@ def begin(partition: Partition, ask: Ask, who: str, why: str, *, by_itself: bool
     """Keep the turn of a waiting ask. Nodes that are set aside for those who wait for it now are given back."""
     reservation = Reservation(partition.now_ms, who, why, by_itself)
     partition.reserving.put(ask, reservation)
+    partition.books_version += 1
     partition.out.append(ReservationSwitched(ask.app.id, ask.key, True, who, why, partition.name))
     if not partition.reservations:
         return
@@ -123,6 +124,7 @@ def end(partition: Partition, ask: Ask, who: str = "", why: str = "") -> None:
     reservation = partition.reserving.take(ask)
     if reservation is None:
         return
+    partition.books_version += 1
     if ask.held_on is not None and not any(v.evict_cause is not None for v in ask.victims):
         claims.unhold(partition, ask)
     partition.out.append(ReservationSwitched(ask.app.id, ask.key, False, who, why, partition.name))

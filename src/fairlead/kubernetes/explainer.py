@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from fairlead.kubernetes.acts import Act, Explain
+from fairlead.kubernetes.acts import Act, Explain, Record
 from fairlead.kubernetes.pilot import Pilot
 from fairlead.kubernetes.roster import Books
 
@@ -73,3 +73,6 @@ class Explainer:
             return
         self._told[uid] = (reason.code, text, now_ms)
         self._say(Explain(known.name, reason.code, text))
+        if told is None or told[0] != reason.code:
+            # New numbers change the condition; only another kind of reason is an event.
+            self._say(Record(known.name, "FailedScheduling", text, warning=True))

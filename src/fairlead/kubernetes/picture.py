@@ -341,6 +341,7 @@ class Picture:
     def tell(self, known: KnownPod, code: str, why: str) -> None:
         """Say why a pod is not in the books."""
         self.acts.append(Explain(known.name, code, why))
+        self.acts.append(Record(known.name, "FailedScheduling", why, warning=True))
 
 
 def _node_that_came(change: Change) -> str:

@@ -57,6 +57,9 @@ class RunOfMisses:
         app.unschedulable = len(self._missed)
         app.backoff_until_ms = partition.now_ms + app.queue.properties.backoff_delay_ms
         partition.timers.set(app.backoff_until_ms, partition.name, app.id, 0, TIMER)
+        if app.queue in partition.reserving.of:
+            # No room is kept for who rests: the next run gives it back.
+            partition.books_version += 1
 
 
 def on_timer(partition: Partition, app_id: str) -> None:
@@ -64,5 +67,7 @@ def on_timer(partition: Partition, app_id: str) -> None:
     app = partition.applications.get(app_id)
     if app is None or app.backoff_until_ms is None or app.backoff_until_ms > partition.now_ms:
         return
+    # Others may be stopped for it again, though nothing else has changed.
+    partition.books_version += 1
     if app.pending_count:
         app.queue.touch_app(app)

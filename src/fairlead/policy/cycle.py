@@ -39,6 +39,7 @@ def run_once(partition: Partition, lines: Lines) -> Run:
     """One scheduling run."""
     if partition.holds and place_nominated(partition):
         return Run.PLACED
+    before = partition.books_version
     if partition.reserving.of or partition.reserving.overdue:
         keep_turns(partition)
         if partition.holds and place_nominated(partition):
@@ -56,4 +57,6 @@ def run_once(partition: Partition, lines: Lines) -> Run:
         return Run.PLACED
     if preempt_one(partition, lines):
         return Run.MOVED
-    return Run.PLACED if partition.idle.lines and place_idle(partition) is not None else Run.EMPTY
+    if partition.idle.lines and place_idle(partition) is not None:
+        return Run.PLACED
+    return Run.MOVED if partition.books_version != before else Run.EMPTY

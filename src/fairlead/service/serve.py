@@ -53,6 +53,10 @@ STOP_WITHIN_S = 5
 START_WITHIN_S = 300
 WAIT_NOTES_S = 1.0
 MEMORY_LOOK_S = 0.5
+_MEMORY = {
+    Step.BEGIN: "it is short, so nothing new starts",
+    Step.END: "there is enough again, so work starts again",
+}
 
 
 class StartError(Exception):

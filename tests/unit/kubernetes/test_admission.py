@@ -247,6 +247,16 @@ def test_the_submitter_cannot_be_changed_later() -> None:
     assert review(a_pod(), **{**bob, "old": a_pod()}) == a_pod()
 
 
+def test_nobody_takes_another_name_on_a_detour() -> None:
+    """Not by way of another scheduler: what is not ours yet is guarded, and gets its submitter when it becomes ours."""
+    rules, forged = AdmissionRules(), {USER_INFO: '{"user":"root"}'}
+    assert not pods.review(ask(a_pod(notes=forged, schedulerName="other")), rules, {}).allowed
+    plain, bob = a_pod(schedulerName="other"), {"user": "bob", "groups": [], "operation": "UPDATE"}
+    assert review(plain) == plain
+    ours = review(a_pod(schedulerName="fairlead"), **bob, old=plain)
+    assert json.loads(ours["metadata"]["annotations"][USER_INFO]) == {"user": "bob", "groups": []}
+
+
 def test_users_are_left_alone_on_demand() -> None:
     """`--no-users`: nothing is written, nothing refused."""
     rules = AdmissionRules(write_users=False)

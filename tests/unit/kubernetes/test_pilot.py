@@ -218,6 +218,20 @@ def test_a_gang_starts_whole_or_not_at_all() -> None:
     assert sorted(binds(cluster.acts())) == ["m0", "m1"]
 
 
+def test_placeholders_that_wait_go_when_their_gang_is_given_up() -> None:
+    """After the time-out those with a node are stopped, and those without one are deleted as well."""
+    cluster = Cluster()
+    cluster.node("n1", "3")
+    member(cluster, "m0")
+    made = [a for a in cluster.acts() if isinstance(a, CreatePlaceholder)]
+    for placeholder in made:
+        member(cluster, placeholder.name, **{identity.PLACEHOLDER: "true"})
+    cluster.bind_all(cluster.acts())
+    cluster.now = 10_000_000
+    gone = [*cluster.acts(), *cluster.acts()]
+    assert sorted(a.pod.name for a in gone if isinstance(a, DeletePod)) == sorted(a.name for a in made)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_any_order_and_repetition_leads_to_the_same_books(seed: int) -> None:
     """A picture made from a list in any order equals the one that saw everything happen."""

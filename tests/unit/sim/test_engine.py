@@ -281,3 +281,37 @@ def test_what_has_ended_is_forgotten() -> None:
     assert engine.digest
     kept = [value for value in vars(engine).values() if isinstance(value, dict | list)]
     assert sum(map(len, kept)) < 20
+
+
+def test_what_is_kept_does_not_grow_with_the_workload() -> None:
+    """Timers, books of the scheduler and of the engine: ten times the work keeps no more at once."""
+
+    def most(count: int) -> tuple[int, int]:
+        jobs = [job(f"j{i}", at_s=20 * i, runs_s=30, count=1 + i % 3) for i in range(count)]
+        engine = Engine(load_text(QUEUES), [node("n", 3), node("m", 2)], jobs, (), Settings())
+        kept = books = 0
+        for minute in range(count // 3 + 10):
+            engine.run(minute * 60_000)
+            (partition,) = engine.scheduler.cluster.partitions.values()
+            there = (partition.applications, partition.ended, partition.rejected, partition.shapes)
+            kept, books = max(kept, engine.kept), max(books, sum(map(len, there)))
+        assert engine.ended == engine.tasks == sum(1 + i % 3 for i in range(count))
+        return kept, books
+
+    assert most(3000) == most(300)
+
+
+def test_what_is_remembered_of_ended_work_decides_nothing() -> None:
+    """A scheduler that keeps its history places the same."""
+    jobs = [job(f"j{i}", at_s=i // 3, runs_s=1 + i * 7 % 13, priority=i % 4) for i in range(60)]
+    lines = [io.StringIO(), io.StringIO()]
+    engines = [
+        Engine(load_text(BY_PRIORITY), [node("n", 2)], jobs, (), Settings(lines=written)) for written in lines
+    ]
+    for partition in engines[1].scheduler.cluster.partitions.values():
+        partition.keeps_history = True
+    for engine in engines:
+        engine.run()
+    assert lines[0].getvalue() == lines[1].getvalue()
+    assert len(engines[1].scheduler.cluster.partitions["default"].ended) > 40
+    assert not engines[0].scheduler.cluster.partitions["default"].ended

@@ -27,7 +27,7 @@ from fairlead.kubernetes.objects import Labels, Metadata, Part, Text
 
 log = logging.getLogger("fairlead.kubernetes")
 
-LOOK_S = 60.0
+LOOK_S = 20.0
 """How often the Secret and the trust are looked at."""
 RETRY_S = 5.0
 AUTHORITY, AUTHORITY_KEY, EARLIER, SERVER, SERVER_KEY = "ca.crt", "ca.key", "ca-before.crt", "tls.crt", "tls.key"

@@ -55,15 +55,30 @@ def review(question: Question, rules: AdmissionRules, notes: Mapping[str, str]) 
     except msgspec.ValidationError as e:
         return Verdict(False, f"{kind} cannot be read: {e}", INVALID)
     namespace = question.namespace or pod.metadata.namespace or "default"
-    if not is_ours(pod, namespace, rules, notes):
-        return ALLOWED
+    ours = is_ours(pod, namespace, rules, notes)
     changes = Changes(question.object)
-    refusal = _submitter(question, rules, at, pod, changes) if rules.write_users else ""
-    if refusal:
-        return Verdict(False, refusal)
+    if rules.write_users:
+        before = _as_pod(_part(question.old_object, at)) if question.operation == "UPDATE" else None
+        news = ours and (before is None or not is_ours(before, namespace, rules, notes))
+        refusal = _guarded(question, rules, pod, before)
+        if refusal:
+            return Verdict(False, refusal)
+        text = _missing(question, rules, pod, before, news) if ours else ""
+        if text:
+            changes.put((*at, "metadata", "annotations", identity.USER_INFO), text)
+    if not ours:
+        return ALLOWED
     if kind == "Pod" and question.operation == "CREATE":
         _belonging(question, rules, notes, pod, namespace, changes)
     return Verdict(patch=tuple(changes.operations), warnings=_warnings(pod))
+
+
+def _as_pod(part: dict[str, Any] | None) -> Pod | None:
+    """What was stored before; None for what cannot be read, which then counts as new."""
+    try:
+        return None if part is None else msgspec.convert(part, Pod)
+    except msgspec.ValidationError:
+        return None
 
 
 def is_ours(pod: Pod, namespace: str, rules: AdmissionRules, notes: Mapping[str, str]) -> bool:
@@ -83,23 +98,14 @@ def _part(thing: Any, at: tuple[str, ...]) -> dict[str, Any] | None:
 # -- who submitted it ---------------------------------------------------------------------------------------------
 
 
-def _submitter(question: Question, rules: AdmissionRules, at: tuple[str, ...], pod: Pod, changes: Changes) -> str:
-    """Write or guard who submitted it; a sentence when it has to be refused."""
-    said = (pod.metadata.annotations or {}).get(identity.USER_INFO)
+def _guarded(question: Question, rules: AdmissionRules, pod: Pod, before: Pod | None) -> str:
+    """Why a submitter that is named must be refused; nothing when he may stay.
+
+    That is asked of every pod, also of those that are not ours: they may become ours.
+    """
+    said = _named(pod)
     user, groups = question.user, question.groups
-    path = (*at, "metadata", "annotations", identity.USER_INFO)
-    if question.operation == "UPDATE":
-        before = _before(question, at)
-        if said == before or (said is None and rules.is_trusted(user, groups)):
-            return ""
-        if said is None:
-            changes.put(path, before)
-            return ""
-    elif said is None:
-        if not rules.is_controller(user):
-            changes.put(path, submitter_text(user, groups))
-        return ""
-    elif rules.is_controller(user):
+    if said is None or said == _named(before) or rules.is_controller(user):
         return ""
     try:
         claimed = msgspec.json.decode(said, type=Submitter)
@@ -113,11 +119,22 @@ def _submitter(question: Question, rules: AdmissionRules, at: tuple[str, ...], p
     )
 
 
-def _before(question: Question, at: tuple[str, ...]) -> str | None:
-    part = _part(question.old_object, at) or {}
-    notes = (part.get("metadata") or {}).get("annotations") or {}
-    found = notes.get(identity.USER_INFO)
-    return found if isinstance(found, str) else None
+def _missing(question: Question, rules: AdmissionRules, pod: Pod, before: Pod | None, news: bool) -> str:
+    """The submitter that has to be written; nothing when he is named or nobody is to be made up.
+
+    `news`: it was not ours before. What has run without a submitter is left so: a change of a template starts its pods
+    anew.
+    """
+    earlier = _named(before)
+    if _named(pod) is not None or rules.is_controller(question.user):
+        return ""
+    if earlier is not None:
+        return "" if rules.is_trusted(question.user, question.groups) else earlier
+    return submitter_text(question.user, question.groups) if news else ""
+
+
+def _named(pod: Pod | None) -> str | None:
+    return None if pod is None else (pod.metadata.annotations or {}).get(identity.USER_INFO)
 
 
 def submitter_text(user: str, groups: tuple[str, ...]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -33,6 +34,8 @@ BODY_MAX = 8 * 2**20
 MUTATE, VALIDATE = "/mutate", "/validate"
 STOP_S = 10.0
 """How long reviews that are under way may take when it stops."""
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+"""A namespace; whatever else somebody sends never gets into a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class Namespaces:
 
     async def notes_of(self, name: str) -> dict[str, str]:
         """Annotations and labels of a namespace; one that nobody has told of yet is asked for."""
-        if name not in self._notes and name:
+        if name not in self._notes and NAME.fullmatch(name):
             try:
                 self._keep(await self._client.get(kinds.NAMESPACES, name))
             except (ApiError, Unreachable) as e:

@@ -1,9 +1,9 @@
 """Who may ask the scheduler of a cluster.
 
 Decides by the cluster's own rules: the API server is asked whose token it is (TokenReview), and whether that user may
-read this path (SubjectAccessReview, a non-resource URL such as `/api/v1/works`). Whoever is on this very host, which
-`kubectl port-forward` is too, needs no token. Never lets anybody change anything. Invariant: what the API server could
-not be asked about is refused.
+read this path (SubjectAccessReview, a non-resource URL such as `/fairlead/api/v1/works`). Whoever is on this very host,
+which `kubectl port-forward` is too, needs no token. Never lets anybody change anything. Invariant: what the API server
+could not be asked about is refused.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ log = logging.getLogger("fairlead.service")
 
 CALLER = "fairlead.caller"
 OPEN = frozenset({"/healthz", "/livez", "/readyz"})
+FIGURES = "/metrics"
 HERE = frozenset({"127.0.0.1", "::1"})
 NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -97,7 +98,7 @@ class ApiJudge:
         told = await self._review(TOKEN_REVIEWS, "authentication", "TokenReview", {"token": token})
         if not told.authenticated:
             return None, "the API server does not know this token; `kubectl create token NAME` makes one"
-        user, verb = told.user, method.lower()
+        user, verb, path = told.user, method.lower(), right_to(path)
         spec = {
             "user": user.username,
             "groups": list(user.groups),
@@ -111,6 +112,14 @@ class ApiJudge:
     async def _review(self, path: str, group: str, kind: str, spec: Mapping[str, Any]) -> _Status:
         body = {"apiVersion": f"{group}.k8s.io/v1", "kind": kind, "spec": spec}
         return msgspec.json.decode(await self._client.send("POST", path, body=body), type=_Review).status
+
+
+def right_to(path: str) -> str:
+    """The non-resource URL that the right to read a path goes by: under a name of our own, save for the figures.
+
+    Every cluster lets all who are known to it read `/api/*` (system:discovery), which means the API server's own.
+    """
+    return path if path == FIGURES else f"/fairlead{path}"
 
 
 class ShipGate:

@@ -28,6 +28,7 @@ from fairlead.core.specs import (
     AskSpec,
     NodeSpec,
 )
+from fairlead.policy.declaring import CLUSTER_HANDLERS
 from fairlead.policy.intake import partition_of
 from fairlead.scheduler import Scheduler
 from fairlead.sim.jobs import Job, Task, Workload
@@ -142,7 +143,8 @@ class Recorder:
                     self._ended(at_ms, d.application, d.key, stopped=True)
 
     def _event(self, at_ms: int, event: Event) -> None:
-        if not isinstance(event, Configure) and partition_of(event) != DEFAULT_PARTITION:
+        of_all = isinstance(event, Configure) or type(event) in CLUSTER_HANDLERS
+        if not of_all and partition_of(event) != DEFAULT_PARTITION:
             self._elsewhere += len(event.asks) if isinstance(event, AddAsks) else 0
             return
         match event:

@@ -5,13 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from fairlead.config import load_text
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Event, Release, UpdateNode
+from fairlead.core.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Cause,
+    Configure,
+    DrainNode,
+    Event,
+    Release,
+    RemoveNode,
+    SetPriority,
+    SetPriorityClass,
+    UpdateNode,
+)
 from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
+from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, PriorityClassSpec, RetrySpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.engine import Engine
-from fairlead.sim.workloads.recorded import Moment, recorded
+from fairlead.sim.workloads.recorded import Moment, NothingRecorded, recorded
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]\n"
 
@@ -92,7 +107,91 @@ def test_a_stretch_of_time_can_be_chosen() -> None:
 
 def test_nodes_are_those_of_the_record_or_given() -> None:
     """With their last capacity."""
-    past = Past().say(1, UpdateNode("n", Resources({"vcore": 8000})))
+    past = Past().say(1, UpdateNode("n", Resources({"vcore": 8000}))).come(2, "one")
     assert [n.capacity["vcore"] for n in recorded(past.moments, "past").nodes] == [8000]
     other = NodeSpec(id="m", capacity=Resources({"vcore": 1}))
     assert recorded(past.moments, "past", nodes=[other]).nodes == (other,)
+
+
+def test_what_ran_or_waited_at_the_beginning_comes_at_the_beginning() -> None:
+    """What ran is on its node and has the rest of its time to go; what waited has all of it."""
+    past = Past().come(0, "one").come(5, "two").end(30, "one").end(50, "two")
+    workload = recorded(past.moments, "past", from_ms=10_000)
+    jobs = list(workload.jobs)
+    assert [(j.at_ms, j.application.id, t.run_ms, t.ask.node) for j in jobs for t in j.tasks] == [
+        (10_000, "one", 20_000, "n"),
+        (10_000, "two", 20_000, ""),
+    ]
+    assert "2 tasks waited or ran already at the beginning; they come at the beginning" in workload.notes
+    engine = Engine(load_text(workload.queues), workload.nodes, jobs)
+    engine.run()
+    assert list(engine.columns.start_ms) == [10_000, 30_000]
+    other = [NodeSpec(id="m", capacity=Resources({"vcore": 1000}))]
+    assert [t.ask.node for j in recorded(past.moments, "past", 10_000, nodes=other).jobs for t in j.tasks] == ["", ""]
+
+
+def test_a_pruned_record_begins_with_its_state() -> None:
+    """Applications, works and nodes that came before the first moment that is left."""
+    past = Past().come(0, "one").come(5, "two")
+    state, there = Scheduler.load(past.scheduler.dump()), len(past.moments)
+    past.end(30, "one").end(50, "two").come(60, "three").end(70, "three")
+    workload = recorded(past.moments[there:], "past", state=state)
+    assert [n.id for n in workload.nodes] == ["n"]
+    assert [(j.at_ms // 1000, j.application.id, j.tasks[0].run_ms // 1000) for j in workload.jobs] == [
+        (5, "one", 25),
+        (5, "two", 20),
+        (60, "three", 10),
+    ]
+    assert workload.queues == QUEUES
+
+
+def test_a_gang_stays_a_gang() -> None:
+    """It starts when all of it has room, as it did."""
+    past = Past(2).come(0, "other")
+    group: dict[str, Any] = {"application": "g", "resources": Resources({"vcore": 1000}), "task_group": "all"}
+    past.say(5, AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({"vcore": 2000}))))
+    past.say(5, AddAsks(tuple(AskSpec(key=f"p{i}", placeholder=True, **group) for i in range(2))))
+    past.end(20, "other")
+    past.say(20, AddAsks(tuple(AskSpec(key=f"g{i}", **group) for i in range(2))))
+    for i in range(2):
+        past.say(20, Release("g", f"p{i}", Cause.PLACEHOLDER_REPLACED))
+    for i in range(2):
+        past.say(40, Release("g", f"g{i}", Cause.FINISHED))
+    workload = recorded(past.moments, "past")
+    jobs = list(workload.jobs)
+    assert [(j.at_ms // 1000, j.application.id, len(j.tasks), j.gang) for j in jobs] == [
+        (0, "other", 1, False),
+        (5, "g", 2, True),
+    ]
+    assert workload.tasks == 3
+    engine = Engine(load_text(workload.queues), workload.nodes, jobs)
+    engine.run()
+    assert list(engine.columns.start_ms) == [0, 20_000, 20_000]
+    assert list(engine.columns.done_ms) == [20_000, 40_000, 40_000]
+
+
+def test_what_administrators_did_is_counted() -> None:
+    """And what their acts ended is said to have been stopped."""
+    past = Past().come(0, "one").say(3, SetPriority("one", "one", 7)).say(4, DrainNode("n")).say(5, RemoveNode("n"))
+    past.say(6, SetPriorityClass(PriorityClassSpec(name="high", value=5)))
+    past.say(6, Configure(replace(load_text(QUEUES), text=QUEUES + "# changed\n")))
+    workload = recorded(past.moments, "past")
+    assert "1 tasks were stopped before their end; they are taken to run as long as they did" in workload.notes
+    assert workload.notes[-1] == (
+        "what administrators did is not repeated: 1 changes of the queue file (the last one counts), 1 nodes drained, "
+        "1 nodes removed, 1 priorities changed, 1 priority classes set"
+    )
+    assert past.jobs() == [(0, "one", 5)]
+
+
+def test_a_record_without_work_is_refused() -> None:
+    """With what there is instead."""
+    with pytest.raises(NothingRecorded, match="past: nothing was submitted in partition default$"):
+        recorded(Past().moments, "past")
+    elsewhere = AskSpec(application="x", key="x", resources=Resources({"vcore": 1}))
+    past = Past().moments + [
+        (1, AddApplication(ApplicationSpec(id="x", queue="root.a", partition="gpu")), ()),
+        (1, AddAsks((elsewhere,), partition="gpu"), ()),
+    ]
+    with pytest.raises(NothingRecorded, match="other partitions have 1 submissions"):
+        recorded(past, "past")
