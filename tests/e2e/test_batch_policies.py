@@ -32,6 +32,7 @@ partitions:
 """
 ENDED = {"succeeded", "failed", "cancelled", "evicted", "lost", "timed_out", "rejected"}
 POLITE = "trap 'echo asked to stop; sleep 0.3; echo saved; exit 0' TERM; echo begins; while :; do sleep 0.05; done"
+UNTIL = "until [ -e {} ]; do sleep 0.05; done"
 RUDE = "trap '' TERM; echo begins; while :; do sleep 0.05; done"
 
 
@@ -235,7 +236,8 @@ def test_a_preempted_process_gets_its_grace_and_comes_back(serve: Any) -> None:
     for key in (polite, rude):
         service.says(key, "begins")
     begun = time.monotonic()
-    high = service.submit("--priority", "100", script="sleep 3", cpu="4")
+    go = service.directory / "go"
+    high = service.submit("--priority", "100", script=UNTIL.format(go), cpu="4")
     service.state(high, "running")
     assert time.monotonic() - begun >= 1
     assert service.run("logs", polite, "--attempt", "1") == "begins\nasked to stop\nsaved\n"
@@ -244,6 +246,7 @@ def test_a_preempted_process_gets_its_grace_and_comes_back(serve: Any) -> None:
     assert [w["past"][0]["state"] for w in waits.values()] == ["evicted", "evicted"]
     assert [w["past"][0]["on_behalf_of"] for w in waits.values()] == [high, high]
     assert waits[rude]["past"][0]["signal"] == 9
+    go.touch()
     for key in (polite, rude):
         assert service.state(key, "running", attempt=2)["past"][0]["exit_code"] in (0, None)
 
@@ -281,7 +284,7 @@ def test_a_reservation_holds_smaller_work_back_until_the_big_one_runs(serve: Any
     service = serve()
     go = {name: service.directory / name for name in ("first", "second")}
     fills = [
-        service.submit("-p", "9", script=f"until [ -e {path} ]; do sleep 0.05; done", cpu="2") for path in go.values()
+        service.submit("-p", "9", script=UNTIL.format(path), cpu="2") for path in go.values()
     ]
     for key in fills:
         service.state(key, "running")
@@ -342,3 +345,41 @@ def test_within_its_request_work_goes_as_a_last_resort_alone(serve: Any) -> None
     assert shown["state"] == "evicted"
     assert "as a last resort, though it is within its request" in shown["reason"]["sentence"]
     assert service.show(high)["state"] == "running"
+
+
+def test_classes_quotas_and_budgets_by_command(serve: Any) -> None:
+    """A class is a priority, a quota refuses with its numbers, a budget is a preference whose violation is told."""
+    service = serve()
+    service.run("priority-class", "set", "urgent", "--value", "1000")
+    service.run("quota", "set", "few", "--queue", "root.default", "--class", "urgent", "--resource", "vcore=4")
+    service.run("budget", "set", "db", "--label", "app=db", "--min-available", "1")
+    spared = service.submit("--label", "app=db", "--grace", "1s", cpu="2")
+    other = service.submit("--priority", "1", "--grace", "1s", cpu="2")
+    for key in (spared, other):
+        service.state(key, "running")
+    first = service.submit("--priority-class", "urgent", cpu="2")
+    assert service.state(first, "running")["priority"] == 1000
+    assert (service.show(spared)["state"], service.show(other)["state"]) == ("running", "evicted")
+    refused = service.run("submit", "--priority-class", "urgent", "--cpu", "3", "--", "true", status=4)
+    assert "quota few of queue root.default has vcore 2 in use of vcore 4" in refused
+    service.run("cancel", first)
+    service.state(first, *ENDED)
+    last = service.submit("--priority-class", "urgent", cpu="4")
+    service.state(last, "running")
+    told = [e["detail"] for e in service.show(spared)["history"] if e["what"] == "evicting"]
+    assert told[0].endswith("against the disruption budget db: there was no other choice")
+    assert any(e["what"] == "makes stop" and e["detail"].startswith(spared) for e in service.show(last)["history"])
+
+
+def test_a_taint_stops_what_does_not_tolerate_it(serve: Any) -> None:
+    """Work that wants an attribute waits until the node has it; `NoExecute` is for what runs, too."""
+    service = serve()
+    key = service.submit("--node-selector", "disk=ssd", "--grace", "1s")
+    service.state(key, "waiting")
+    service.until(lambda: "without an attribute that it asks for" in service.run("why", key), "it says what is missing")
+    node = service.get("/api/v1/nodes")["nodes"][0]["id"]
+    assert service.run("label", node, "disk=ssd") == f"{node}: disk=ssd; no taints\n"
+    service.state(key, "running")
+    service.run("label", node, "--taint", "broken:NoExecute")
+    assert service.state(key, *ENDED)["state"] == "evicted"
+    service.run("label", node, "--untaint", "broken")

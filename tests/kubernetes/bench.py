@@ -155,6 +155,7 @@ def show(results: list[Result]) -> None:
             f"{r.who:<15} {r.nodes:>6} {r.pods:>7} {r.rate:>8.0f} {r.first_s:>8.2f} {r.all_s:>7.1f} {r.rss_mib:>8.0f}"
             + (f"  {json.dumps(r.start)}" if r.start else "")
         )
+    sys.stdout.flush()
 
 
 def run(who: str, nodes: int, pods: int) -> Result:
@@ -185,9 +186,10 @@ def main() -> None:
     results = []
     if given.only in (None, "fairlead"):
         results.append(run("fairlead", nodes, pods))
+        show(results)
     if given.only in (None, "kube-scheduler") and not (given.large and given.only is None):
         results.append(run("kube-scheduler", nodes, pods))
-    show(results)
+        show(results)
     if given.only == "restart" or (given.large and given.only is None):
         print(f"\nrestart with {nodes} nodes and {pods} running pods, to the first of 10 new ones:")
         show([restart(nodes, pods)])

@@ -158,6 +158,19 @@ def test_the_options_of_the_deployments_are_taken(installed: Cluster) -> None:
     assert not cluster.plane.get("lease", "fairlead", "-n", NAMESPACE)["spec"].get("holderIdentity")
 
 
+def test_the_pod_of_the_documentation_runs(installed: Cluster) -> None:
+    """As it stands on the page, with the queue file that is installed, in the queue that it names."""
+    page = (deployment.DEPLOY.parent / "docs" / "kubernetes.md").read_text()
+    manifest = page.split("```yaml\n")[1].split("```")[0]
+    installed.nodes(1)
+    access = kubeconfig_of(installed.plane, "fairlead", installed.folder)
+    running = installed.schedule(None, *_options("fairlead"), "--kubeconfig", str(access))
+    installed.plane.apply(manifest)
+    installed.until_placed("hello")
+    (application,) = json.loads(running.read("/ws/v1/partition/default/applications/active"))
+    assert (application["applicationID"], application["queueName"]) == ("hello", "root.default")
+
+
 def _options(name: str) -> list[str]:
     """The options of a deployment, as its container gets them; but on a port of its own."""
     (container,) = kustomized("webhook")["Deployment", NAMESPACE, name]["spec"]["template"]["spec"]["containers"]

@@ -59,7 +59,9 @@ LoadOption = Annotated[
 ]
 SinceOption = Annotated[
     str,
-    typer.Option("--since", metavar="TIME", help="Journal: only what waited or ran then, or came later (2026-05-01T08:00)."),
+    typer.Option(
+        "--since", metavar="TIME", help="Journal: only what waited or ran then, or came later (2026-05-01T08:00)."
+    ),
 ]
 BeforeOption = Annotated[str, typer.Option("--before", metavar="TIME", help="Journal: only what was submitted before.")]
 FaultsOption = Annotated[
@@ -150,8 +152,16 @@ def sim_run(
 
     source = _source(workload, nodes, seed, tasks_max, lasts, load, skip_bad, since, before)
     trial = _trial(Path(config).name if config else "default", config, source, faults, mtbf, mttr, until, no_resubmit)
-    written = {"decisions": decisions, "report": report, "images": images}
-    return run(trial, sys.stdout, sys.stderr, **written, as_json=json, verbose=verbose)
+    return run(
+        trial,
+        sys.stdout,
+        sys.stderr,
+        decisions=decisions,
+        report=report,
+        images=images,
+        as_json=json,
+        verbose=verbose,
+    )
 
 
 def sim_compare(

@@ -35,7 +35,10 @@ def flaw(spec: BudgetSpec) -> str:
         return "a budget has no name"
     given = [v for v in (spec.min_available, spec.max_unavailable) if v is not None]
     if len(given) != 1:
-        return f"budget {spec.name}: give either a minimum that stays or a maximum that may stop, not both or neither"
+        return (
+            f"budget {spec.name}: give either a minimum that stays (minAvailable) or a maximum that may stop "
+            "(maxUnavailable), not both or neither"
+        )
     bad = _amount_flaw(given[0]) or constraints_flaw(Constraints(selector=spec.selector))
     return f"budget {spec.name}: {bad}" if bad else ""
 

@@ -195,7 +195,8 @@ class Ship:
 
 
 def _text_of(found: ConfigMap) -> str:
-    return (found.data or {}).get(KEY, "")
+    """The queue file in a ConfigMap; one without it is no queue file, and says so where it is read."""
+    return (found.data or {}).get(KEY) or f"# the ConfigMap has no {KEY}\n[]"
 
 
 def _mark(path: Path) -> tuple[int, int] | None:

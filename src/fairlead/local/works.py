@@ -215,6 +215,8 @@ class Works:
         work.evict_cause, work.evicted_for = str(decision.cause), work_of(decision.on_behalf_of)
         makes_room = f" to make room for {self._named(work.evicted_for)}" if work.evicted_for else ""
         rule = f" (rule: {decision.rule})" if decision.rule else ""
+        if decision.violates:
+            rule += f", against the disruption budget {' and '.join(decision.violates)}: there was no other choice"
         work.remember(at_ms, "evicting", f"told to stop{makes_room}{rule}")
         if (other := self._live.get(work.evicted_for)) is not None:
             other.remember(at_ms, "makes stop", f"{self._named(work.key)}, on {decision.node}{rule}")
@@ -230,7 +232,7 @@ class Works:
 
     def _pressed(self, record: WorkPressed, at_ms: int) -> None:
         work = self._move(record.key, "evict")
-        # Idle work goes back to its queue whoever had it stopped; what has a retry says for itself when it is tried again.
+        # Idle work goes back to its queue whoever had it stopped; what has a retry says itself when it is tried again.
         goes_back = work.spec.idle and work.spec.retry is None
         cause = Cause.PREEMPTED_BY_SCHEDULER if goes_back else Cause.INTERRUPTED
         work.evict_cause, work.stop_grace_ms = str(cause), record.grace_ms

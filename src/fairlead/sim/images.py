@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fairlead.sim.plots import COLOURS, FILLS
+from fairlead.sim.plots import COLOURS, FILLS, time_text
 from fairlead.sim.verdicts import Outcome
 
 DPI = 150
+WAIT_MARKS = (1, 10, 60, 600, 3600, 21_600, 86_400, 604_800)
+"""Seconds."""
 
 
 class ImagesImpossible(RuntimeError):
@@ -65,6 +67,26 @@ def _unit(outcomes: Sequence[Outcome]) -> tuple[float, str]:
     )
 
 
+def _time_axes(axes: Sequence[Any], unit: str) -> None:
+    """All from 0 to the same end, so that what is above each other can be compared."""
+    end = max(ax.get_xlim()[1] for ax in axes)
+    for ax in axes:
+        ax.set_xlim(0, end)
+    axes[-1].set_xlabel(f"{unit} since the first job")
+
+
+def _parts(ax: Any) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    ax.set_ylim(0, 1.02)
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+
+
+def _legend(ax: Any) -> None:
+    """Beside the plot, where it hides nothing."""
+    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2)
+
+
 def _colour(number: int) -> str:
     return COLOURS[number % len(COLOURS)]
 
@@ -77,10 +99,14 @@ def _waits(figure: Any, outcomes: Sequence[Outcome]) -> None:
             xs, ys = [max(x, 1.0) for x, _ in points], [y for _, y in points]
             ax.step([1.0, *xs], [0.0, *ys], where="post", color=_colour(i), label=outcome["name"])
     ax.set_xscale("log")
-    ax.set_ylim(0, 1.02)
-    ax.set_xlabel("waiting time in seconds")
+    longest = max((o["wait_curve"][-1][0] for o in outcomes if o["wait_curve"]), default=1.0)
+    marks = [s for s in WAIT_MARKS if s <= max(longest, 60)]
+    ax.set_xticks(marks, ["≤ 1s" if s == 1 else time_text(s) for s in marks])
+    ax.minorticks_off()
+    _parts(ax)
+    ax.set_xlabel("waiting time")
     ax.set_ylabel("part of the tasks started")
-    ax.legend(frameon=False)
+    _legend(ax)
 
 
 def _tasks(figure: Any, outcomes: Sequence[Outcome]) -> None:
@@ -92,8 +118,8 @@ def _tasks(figure: Any, outcomes: Sequence[Outcome]) -> None:
             ax.plot([t / length for t in courses["at_s"]], courses[name], color=_colour(i), label=outcome["name"])
         ax.set_ylabel(f"tasks {name}")
         ax.set_ylim(bottom=0)
-    axes[0].legend(frameon=False)
-    axes[1].set_xlabel(unit)
+    _legend(axes[0])
+    _time_axes(axes, unit)
 
 
 def _use(figure: Any, outcomes: Sequence[Outcome]) -> None:
@@ -106,10 +132,10 @@ def _use(figure: Any, outcomes: Sequence[Outcome]) -> None:
             if name in courses["use"]:
                 xs = [t / length for t in courses["at_s"]]
                 ax.plot(xs, courses["use"][name], color=_colour(i), label=outcome["name"])
-        ax.set_ylim(0, 1.02)
-        ax.set_ylabel(name)
-    axes[0].legend(frameon=False)
-    axes[-1].set_xlabel(unit)
+        _parts(ax)
+        ax.set_ylabel(f"{name} in use")
+    _legend(axes[0])
+    _time_axes(axes, unit)
 
 
 def _shares(figure: Any, outcomes: Sequence[Outcome]) -> None:
@@ -120,11 +146,12 @@ def _shares(figure: Any, outcomes: Sequence[Outcome]) -> None:
         paths = list(courses["shares"])
         colours = [FILLS[i % len(FILLS)] for i in range(len(paths))]
         xs = [t / length for t in courses["at_s"]]
+        _parts(ax)
         ax.stackplot(xs, *[courses["shares"][p] for p in paths], labels=paths, colors=colours)
         ax.set_title(outcome["name"], loc="left", fontsize=10)
         ax.set_ylabel("share of the cluster")
-        ax.legend(frameon=False, fontsize=7, loc="upper right")
-    axes[-1].set_xlabel(unit)
+        _legend(ax)
+    _time_axes(axes, unit)
 
 
 def _nodes(figure: Any, outcomes: Sequence[Outcome]) -> None:
@@ -135,6 +162,10 @@ def _nodes(figure: Any, outcomes: Sequence[Outcome]) -> None:
         for node, queue, _, begin, end, _how in plan["bars"]:
             colour = FILLS[queue % len(FILLS)]
             ax.broken_barh([(begin / length, (end - begin) / length)], (node - 0.4, 0.8), color=colour, alpha=0.45)
+        for queue in sorted({bar[1] for bar in plan["bars"]}):
+            ax.broken_barh([], (0, 0), color=FILLS[queue % len(FILLS)], alpha=0.7, label=plan["queues"][queue])
         ax.set_yticks(range(len(plan["nodes"])), plan["nodes"], fontsize=7)
+        ax.set_ylim(len(plan["nodes"]) - 0.5, -0.5)
         ax.set_title(outcome["name"], loc="left", fontsize=10)
-    axes[-1].set_xlabel(unit)
+        _legend(ax)
+    _time_axes(axes, unit)

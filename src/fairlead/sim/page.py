@@ -36,6 +36,10 @@ th i,.legend i{display:inline-block;width:10px;height:10px;border-radius:3px;mar
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(340px,1fr));gap:0 28px}
 .pair.three{grid-template-columns:1fr}
 svg{display:block;width:100%;height:auto}
+.plot{overflow-x:auto}
+@media screen and (max-width:700px){main{padding:20px 10px 40px}section{padding:14px 12px}.plot svg{min-width:620px}
+.pair{grid-template-columns:1fr}}
+@media screen and (prefers-color-scheme:dark){.line,.legend i,.tip i,th i{filter:brightness(1.3)}}
 .grid{stroke:var(--rule)}.axis{stroke:var(--soft)}
 .tick{font-size:11px;fill:var(--soft)}
 .line{fill:none;stroke-width:1.8;stroke-linejoin:round}
@@ -47,7 +51,8 @@ svg{display:block;width:100%;height:auto}
 .tip{position:absolute;pointer-events:none;background:var(--card);border:1px solid var(--soft);border-radius:6px;
 padding:5px 9px;font-size:12.5px;white-space:nowrap;z-index:2;box-shadow:0 2px 8px #0003}
 .tip i{display:inline-block;width:8px;height:8px;border-radius:2px;margin-right:5px}
-@media print{body{background:#fff}section{break-inside:avoid;border-color:#ddd}}
+@media print{:root{--ink:#1f2937;--soft:#6b7280;--rule:#e5e7eb;--card:#fff;--best:#dcfce7;--bestink:#166534}
+body{background:#fff;print-color-adjust:exact}section{break-inside:avoid;border-color:#ddd}.tip{display:none}}
 """
 
 SCRIPT = """

@@ -71,10 +71,10 @@ def time_ticks(top_s: float) -> list[float]:
     return [t * 86400 for t in nice_ticks(top_s / 86400, 8)]
 
 
-def time_text(seconds: float) -> str:
-    """A tick of a time axis: `0`, `30s`, `5min`, `6h`, `2d`."""
+def time_text(seconds: float, step: float = 0) -> str:
+    """A tick of a time axis: `0`, `30s`, `5min`, `6h`, `2d`; where ticks are a `step` apart, in the unit of that."""
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= length and seconds % length == 0:
+        if seconds >= length and seconds % length == 0 and step % length == 0:
             return f"{seconds / length:g}{unit}"
     return f"{seconds:g}s" if seconds else "0"
 
@@ -114,8 +114,9 @@ class Frame:
 
     def time_axis(self) -> None:
         """Ticks below: time since the first job."""
-        for tick in time_ticks(self.right):
-            self.below(self.x(tick), time_text(tick))
+        ticks = time_ticks(self.right)
+        for tick in ticks:
+            self.below(self.x(tick), time_text(tick, ticks[1] if len(ticks) > 1 else 0))
 
     def below(self, x: float, text: str) -> None:
         """One tick below."""
@@ -139,10 +140,10 @@ class Frame:
         bottom = self.height - BOTTOM
         axis = f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{bottom}" y2="{bottom}"/>'
         return (
-            f'<svg viewBox="0 0 {WIDTH} {self.height}" role="img" aria-label="{escape(label, quote=True)}"{data}>'
+            f'<div class="plot"><svg viewBox="0 0 {WIDTH} {self.height}" role="img" aria-label="{escape(label, quote=True)}"{data}>'
             + "".join(self.parts)
             + axis
-            + "</svg>"
+            + "</svg></div>"
         )
 
 

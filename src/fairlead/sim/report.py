@@ -29,9 +29,8 @@ LAYERS_MAX = 11
 
 def html_report(outcomes: Sequence[Outcome]) -> str:
     """The whole page."""
-    first = outcomes[0]
     names = ", ".join(o["name"] for o in outcomes)
-    parts = [_head(first, names), _words(outcomes), _figures(outcomes)]
+    parts = [_head(outcomes, names), _words(outcomes), _figures(outcomes)]
     parts += [_waits(outcomes), _queue_length(outcomes), _use(outcomes), _shares(outcomes), _guarantees(outcomes)]
     parts += [*_breakdowns(outcomes), _gantts(outcomes), _notes(outcomes)]
     return (
@@ -41,13 +40,19 @@ def html_report(outcomes: Sequence[Outcome]) -> str:
     )
 
 
-def _head(first: Outcome, names: str) -> str:
+def _lasted(outcomes: Sequence[Outcome]) -> str:
+    spans = [span(o["figures"]["end_s"] - o["figures"]["begin_s"]) for o in outcomes]
+    return ", ".join(dict.fromkeys(spans))
+
+
+def _head(outcomes: Sequence[Outcome], names: str) -> str:
+    first = outcomes[0]
     figures = first["figures"]
     facts = [
         ("workload", first["workload"]),
         ("tasks", f"{figures['tasks']['submitted']:,}"),
         ("nodes", f"{first['nodes']:,}"),
-        ("time", span(figures["end_s"] - figures["begin_s"])),
+        ("until all was over", _lasted(outcomes)),
     ]
     shown = "".join(f"<div><dt>{escape(n)}</dt><dd>{escape(str(v))}</dd></div>" for n, v in facts)
     return f"<header><p>Simulation</p><h1>{escape(names)}</h1><dl>{shown}</dl></header>"

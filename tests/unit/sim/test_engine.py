@@ -305,9 +305,7 @@ def test_what_is_remembered_of_ended_work_decides_nothing() -> None:
     """A scheduler that keeps its history places the same."""
     jobs = [job(f"j{i}", at_s=i // 3, runs_s=1 + i * 7 % 13, priority=i % 4) for i in range(60)]
     lines = [io.StringIO(), io.StringIO()]
-    engines = [
-        Engine(load_text(BY_PRIORITY), [node("n", 2)], jobs, (), Settings(lines=written)) for written in lines
-    ]
+    engines = [Engine(load_text(BY_PRIORITY), [node("n", 2)], jobs, (), Settings(lines=written)) for written in lines]
     for partition in engines[1].scheduler.cluster.partitions.values():
         partition.keeps_history = True
     for engine in engines:

@@ -189,7 +189,8 @@ def test_a_record_without_work_is_refused() -> None:
     with pytest.raises(NothingRecorded, match="past: nothing was submitted in partition default$"):
         recorded(Past().moments, "past")
     elsewhere = AskSpec(application="x", key="x", resources=Resources({"vcore": 1}))
-    past = Past().moments + [
+    past: list[Moment] = [
+        *Past().moments,
         (1, AddApplication(ApplicationSpec(id="x", queue="root.a", partition="gpu")), ()),
         (1, AddAsks((elsewhere,), partition="gpu"), ()),
     ]
