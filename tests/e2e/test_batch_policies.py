@@ -267,14 +267,16 @@ def test_a_retry_goes_ahead_of_work_that_came_earlier(serve: Any) -> None:
 def test_idle_work_uses_the_share_of_others_and_gives_it_back(serve: Any, retry: tuple[str, ...]) -> None:
     """Beyond its queue's maximum, until work of the other queue comes; then it is stopped, and comes back."""
     service = serve()
-    idle = service.submit("--idle", *retry, "--grace", "5s", script=POLITE, queue="root.a", cpu="4")
+    idle = service.submit("--idle", *retry, "--grace", "20s", script=POLITE, queue="root.a", cpu="4")
     service.state(idle, "running")
     service.says(idle, "begins")
-    owner = service.submit(script="sleep 2", queue="root.b", cpu="2")
+    go = service.directory / "go"
+    owner = service.submit(script=UNTIL.format(go), queue="root.b", cpu="2")
     service.state(owner, "running")
     stopped = service.state(idle, "waiting")
     assert stopped["past"][0]["on_behalf_of"] == owner
     assert service.run("logs", idle, "--attempt", "1").endswith("saved\n")
+    go.touch()
     service.state(idle, "running", attempt=2)
     assert service.show(owner)["state"] == "succeeded"
 
@@ -283,9 +285,7 @@ def test_a_reservation_holds_smaller_work_back_until_the_big_one_runs(serve: Any
     """Room that becomes free goes to nobody below it; its history names who switched it on, and why."""
     service = serve()
     go = {name: service.directory / name for name in ("first", "second")}
-    fills = [
-        service.submit("-p", "9", script=UNTIL.format(path), cpu="2") for path in go.values()
-    ]
+    fills = [service.submit("-p", "9", script=UNTIL.format(path), cpu="2") for path in go.values()]
     for key in fills:
         service.state(key, "running")
     big = service.submit("--priority", "6", cpu="4", script="sleep 0.5")

@@ -187,7 +187,9 @@ class Happenings:
             key, used = f"foreign{self.chance.randrange(2)}", Resources({"vcore": self.chance.randint(1, 2)})
             if self.chance.random() < 0.6:
                 return Release("", key)
-            return AddAsks((AskSpec(application="", key=key, resources=used, tags={TAG_FOREIGN: "default"}, node=node),))
+            return AddAsks(
+                (AskSpec(application="", key=key, resources=used, tags={TAG_FOREIGN: "default"}, node=node),)
+            )
         return self.chance.choice([DrainNode, UndrainNode, UndrainNode])(node)
 
     # -- work -------------------------------------------------------------------------------------------------------
@@ -216,9 +218,11 @@ class Happenings:
     def ends_by_limit(self, asks: list[Ask]) -> Iterator[Event]:
         """Declared time limits are honoured to the millisecond, as far as the course looks."""
         for ask in asks:
-            if ask.node is not None and ask.allocated_ms is not None and ask.spec.time_limit_ms is not None:
-                if ask.allocated_ms + ask.spec.time_limit_ms <= self.now_ms:
-                    yield Release(ask.app.id, ask.key, Cause.FINISHED, exit_code=0)
+            limit_ms = ask.spec.time_limit_ms
+            if ask.node is None or ask.allocated_ms is None or limit_ms is None:
+                continue
+            if ask.allocated_ms + limit_ms <= self.now_ms:
+                yield Release(ask.app.id, ask.key, Cause.FINISHED, exit_code=0)
 
     def end(self, ask: Ask) -> Release:
         """It ends well, fails, is killed, or is withdrawn by its owner."""

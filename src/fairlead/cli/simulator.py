@@ -84,9 +84,6 @@ ReportOption = Annotated[
 ImagesOption = Annotated[
     str, typer.Option("--images", metavar="DIR", help="Write the plots as PNG files (needs matplotlib).")
 ]
-VerboseOption = Annotated[
-    bool, typer.Option("--verbose", help="Say also what an event cost early and late in the run.")
-]
 DecisionsOption = Annotated[
     str, typer.Option("--decisions", metavar="FILE", help="Write every decision to this file, a line each.")
 ]
@@ -140,7 +137,6 @@ def sim_run(
     decisions: DecisionsOption = "",
     report: ReportOption = "",
     images: ImagesOption = "",
-    verbose: VerboseOption = False,
     json: JsonOption = False,
 ) -> Status:
     """Simulate one queue file on a workload.
@@ -160,7 +156,6 @@ def sim_run(
         report=report,
         images=images,
         as_json=json,
-        verbose=verbose,
     )
 
 

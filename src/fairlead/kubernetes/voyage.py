@@ -178,7 +178,7 @@ class Voyage:
             for _ in range(min(len(self._changes), TAKE_AT_ONCE)):
                 self.pilot.take(self._changes.popleft(), now)
             if not self.ready:
-                self._begin_if_complete()
+                self._begin_if_complete(now)
         if self.ready:
             room = IN_FLIGHT - self._hands.busy
             if room > 0:
@@ -215,11 +215,12 @@ class Voyage:
         if not self._missing:
             self._changes = deque(sorted(self._changes, key=_order_of_start))
 
-    def _begin_if_complete(self) -> None:
+    def _begin_if_complete(self, now_ms: int) -> None:
         if self._changes:
             return
         self.timings.rebuilt = self._now_ms() - self._began_ms
-        self.pilot.begin(self._now_ms())
+        # The turn's own time: the clock has gone on meanwhile, and the turn schedules with that.
+        self.pilot.begin(now_ms)
         self.ready = True
         log.info(
             "everything is known after %d ms: %d pods, %d nodes",

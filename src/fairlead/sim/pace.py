@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from array import array
 from bisect import bisect_left
+from itertools import pairwise
 from typing import Any
 
 SAMPLES_MIN = 16
@@ -48,6 +49,6 @@ class Pace:
         edges = [bisect_left(events, events[0] + round(step * n)) for n in range(QUARTERS)] + [len(events) - 1]
         costs = [
             round(1e6 * (cpu_s[b] - cpu_s[a]) / (events[b] - events[a]), 2) if events[b] > events[a] else 0.0
-            for a, b in zip(edges, edges[1:], strict=False)
+            for a, b in pairwise(edges)
         ]
         return {"events": events[-1], "us_per_event": costs, "kept_most": self.kept_most}

@@ -140,10 +140,8 @@ class Frame:
         bottom = self.height - BOTTOM
         axis = f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{bottom}" y2="{bottom}"/>'
         return (
-            f'<div class="plot"><svg viewBox="0 0 {WIDTH} {self.height}" role="img" aria-label="{escape(label, quote=True)}"{data}>'
-            + "".join(self.parts)
-            + axis
-            + "</svg></div>"
+            f'<div class="plot"><svg viewBox="0 0 {WIDTH} {self.height}"'
+            f' role="img" aria-label="{escape(label, quote=True)}"{data}>' + "".join(self.parts) + axis + "</svg></div>"
         )
 
 

@@ -61,9 +61,8 @@ def run(
     images: str = "",
     as_json: bool = False,
     progress: bool | None = None,
-    verbose: bool = False,
 ) -> int:
-    """Simulate one queue file and print its report; `verbose` adds what an event cost early and late in the run.
+    """Simulate one queue file and print its report.
 
     `decisions` is a file for every decision, `report` one for the HTML report, `images` a folder for pictures;
     `progress` shows a bar on `err` (None: when it is a terminal). Returns 0, 130 after Ctrl-C (the report shows what
@@ -80,8 +79,6 @@ def run(
         print(f"cannot simulate: {e}", file=err)
         return 2
     print(_json(_plain(outcome)) if as_json else run_text(outcome), file=out)
-    if verbose and not as_json:
-        print(pace_text(outcome["pace"]), file=out)
     return INTERRUPTED if outcome["interrupted"] else 0
 
 
@@ -189,13 +186,12 @@ def run_text(outcome: dict[str, Any]) -> str:
     lines += [f"refused {count:,}: {why}" for why, count in outcome["refused"].items()]
     lines += ["", *outcome["notes"]] if outcome["notes"] else []
     lines += ["", f"decisions: {outcome['decisions']:,}, sha256 {outcome['digest']}"]
+    lines += [pace_text(outcome["pace"])] if outcome["pace"] is not None else []
     return "\n".join(lines)
 
 
-def pace_text(pace: dict[str, Any] | None) -> str:
-    """What an event cost in each quarter of a run; in a long run that should not grow."""
-    if pace is None:
-        return "pace: too short a run to tell"
+def pace_text(pace: dict[str, Any]) -> str:
+    """What an event cost in each quarter of a long run; that should not grow."""
     costs = ", ".join(f"{cost:,.1f}" for cost in pace["us_per_event"])
     return (
         f"pace: {pace['events']:,} events; CPU microseconds for one, by quarter of the run: {costs}; "

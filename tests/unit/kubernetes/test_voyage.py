@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import random
 import re
@@ -177,6 +178,27 @@ def test_a_calm_voyage_binds_all_that_fits() -> None:
         assert captain.voyage.timings.rebuilt >= 0
         await captain.kill()
         assert not server.violations
+
+    run_virtually(main())
+
+
+def test_a_clock_that_moves_within_a_turn() -> None:
+    """Each reading is later than the one before; a turn goes by one of them, also the first."""
+
+    async def main() -> None:
+        server = FakeServer()
+        server.put("nodes", node("n1", 4))
+        server.put("pods", pod("p", 1))
+        loop, ticks = asyncio.get_running_loop(), itertools.count()
+        client = Client(server)
+        hands = Hands(client, lambda report: None, stamp=lambda: "2026-01-01T00:00:00.000000Z")
+        now_ms = lambda: int(loop.time() * 1000) + 7 * next(ticks)  # noqa: E731
+        sailing = asyncio.create_task(Voyage(client, hands, load_text(CONFIG), now_ms=now_ms).run())
+        await asyncio.sleep(5)
+        assert not sailing.done()
+        sailing.cancel()
+        await asyncio.gather(sailing, return_exceptions=True)
+        assert waiting(server) == []
 
     run_virtually(main())
 

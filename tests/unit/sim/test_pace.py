@@ -6,6 +6,7 @@ import pytest
 
 from fairlead.sim import pace as module
 from fairlead.sim.pace import Pace
+from fairlead.sim.simulate import pace_text
 
 
 def test_costs_are_told_by_quarter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,3 +38,12 @@ def test_samples_stay_few_however_long_it_runs(monkeypatch: pytest.MonkeyPatch) 
     figures = pace.figures()
     assert figures is not None
     assert figures["us_per_event"] == pytest.approx([1000.0] * 4, rel=0.01)
+
+
+def test_a_long_run_says_its_pace() -> None:
+    """For people, in a line."""
+    text = pace_text({"events": 1_573_469, "us_per_event": [70.99, 68.76, 71.6, 69.3], "kept_most": 27_097})
+    assert text == (
+        "pace: 1,573,469 events; CPU microseconds for one, by quarter of the run: 71.0, 68.8, 71.6, 69.3; "
+        "at most 27,097 things kept at once"
+    )

@@ -186,7 +186,7 @@ def test_what_administrators_did_is_counted() -> None:
 
 def test_a_record_without_work_is_refused() -> None:
     """With what there is instead."""
-    with pytest.raises(NothingRecorded, match="past: nothing was submitted in partition default$"):
+    with pytest.raises(NothingRecorded, match=r"past: nothing was submitted in partition default$"):
         recorded(Past().moments, "past")
     elsewhere = AskSpec(application="x", key="x", resources=Resources({"vcore": 1}))
     past: list[Moment] = [
