@@ -304,11 +304,11 @@ def standings(left: Ask, right: Ask) -> tuple[int, int]:
 
 
 @pytest.mark.timeout(7200)
-def test_the_laws_hold_with_all_policies_at_once(steps: int) -> None:
+def test_the_laws_hold_with_all_policies_at_once(steps: int, pytestconfig: pytest.Config) -> None:
     """Whatever happens, in whatever order; and when nothing happens any more, it comes to rest."""
     counts: Counter[str] = Counter()
-    asked_for = "--steps" in " ".join(sys.argv)
-    for number in range(max(int(steps / (1 if asked_for else SHARE)) // STEPS_OF_ONE, 1)):
+    share = 1 if pytestconfig.getoption("--steps") else SHARE
+    for number in range(max(int(steps / share) // STEPS_OF_ONE, 1)):
         course = Course(number)
         try:
             for _ in range(STEPS_OF_ONE):

@@ -38,6 +38,10 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     app.queue = leaf
     leaf.applications[app.id] = app
     _bring(app, leaf)
+    for ask in app.allocated_asks():
+        # Who may be stopped on a node goes by the queue that the work is in.
+        assert ask.node is not None
+        partition.nodes.since_search[ask.node] = None
     for ask in app.asks.values():
         partition.admission.enter(ask)
     if partition.trackers is not None:

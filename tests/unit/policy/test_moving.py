@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import ApplicationMoved, Decision, MoveRejected
+from fairlead.config import load_text
+from fairlead.core.decisions import ApplicationMoved, Decision, Evict, MoveRejected
 from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, MoveApplication, RemoveApplication
 from fairlead.core.reasons import ApplicationsAtMax, QueueFull
 from fairlead.core.resources import Limits, Resources
@@ -178,3 +179,27 @@ def test_it_survives_a_restart() -> None:
     again = Scheduler.load(s.dump())
     again.check()
     assert again.dump() == s.dump()
+
+
+def test_work_may_be_stopped_by_the_rules_of_the_queue_it_is_in_now() -> None:
+    """In the old queue nobody could stop it; whoever looked then looks again after the move."""
+    text = """
+partitions:
+  - name: default
+    preemption: {rule: priority}
+    queues:
+      - name: root
+        submitacl: "*"
+        queues: [{name: safe, properties: {preemption.policy: disabled}}, {name: open}]
+"""
+    scheduler = Scheduler(load_text(text))
+    scheduler.handle(AddNode(NodeSpec(id="n1", capacity=Resources({"vcore": 2}))), 0)
+    for app, queue in (("low", "root.safe"), ("high", "root.open")):
+        scheduler.handle(AddApplication(ApplicationSpec(id=app, queue=queue, user="u")), 0)
+    amount = Resources({"vcore": 2})
+    scheduler.handle(AddAsks((AskSpec(application="low", key="l", resources=amount),)), 0)
+    scheduler.schedule(0)
+    scheduler.handle(AddAsks((AskSpec(application="high", key="h", resources=amount, priority=9),)), 1)
+    assert scheduler.schedule(1) == []
+    scheduler.handle(MoveApplication("low", "root.open"), 2)
+    assert [d.key for d in scheduler.schedule(2) if isinstance(d, Evict)] == ["l"]
