@@ -39,7 +39,6 @@ def run_once(partition: Partition, lines: Lines) -> Run:
     """One scheduling run."""
     if partition.holds and place_nominated(partition):
         return Run.PLACED
-    before = partition.books_version
     if partition.reserving.of or partition.reserving.overdue:
         keep_turns(partition)
         if partition.holds and place_nominated(partition):
@@ -59,4 +58,4 @@ def run_once(partition: Partition, lines: Lines) -> Run:
         return Run.MOVED
     if partition.idle.lines and place_idle(partition) is not None:
         return Run.PLACED
-    return Run.MOVED if partition.books_version != before else Run.EMPTY
+    return Run.EMPTY
