@@ -324,7 +324,7 @@ class Search:
         return chosen
 
     def _suits(self, node: Node, gone: Collection[Ask]) -> bool:
-        return self.plain or self.partition.nodes.suits(self.ask, node, gone)
+        return (self.plain and not node.keeps_away) or self.partition.nodes.suits(self.ask, node, gone)
 
     def _clear(self, bounds: list[Bound], weaker: list[Ask]) -> tuple[Ask, ...]:
         """The nominated asks that have to go: all weaker ones, save those that fit beside it, the highest first."""
