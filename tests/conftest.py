@@ -46,6 +46,12 @@ def steps(pytestconfig: pytest.Config) -> int:
     return asked or STEPS * settings.default.max_examples // 100
 
 
+@pytest.fixture(scope="session")
+def fewer_steps(pytestconfig: pytest.Config, steps: int) -> int:
+    """The same for tests whose steps cost several times as much: a third, unless `--steps` asks for a number."""
+    return steps if pytestconfig.getoption("--steps") else steps // 3
+
+
 @pytest.fixture
 def step_settings(steps: int) -> settings:
     """The Hypothesis settings of a state machine that makes about `steps` steps, for `run_state_machine_as_test`."""

@@ -103,9 +103,7 @@ def place_of(rule: PropertyRule) -> str:
 
 def properties() -> Table:
     """The queue properties."""
-    rows = tuple(
-        (code(r.key), r.allowed, default_text(r), place_of(r), inheritance(r)) for r in RULES
-    )
+    rows = tuple((code(r.key), r.allowed, default_text(r), place_of(r), inheritance(r)) for r in RULES)
     return Table(("property", "values", "default", "on", "inherited", "meaning"), rows)
 
 

@@ -283,9 +283,9 @@ class Mix:
 
 
 @pytest.mark.timeout(1800)
-def test_the_laws_of_batch_work_hold(steps: int) -> None:
+def test_the_laws_of_batch_work_hold(fewer_steps: int) -> None:
     """The books, the reasons and the laws hold whatever happens, in whatever order."""
-    for number in range(max(steps // STEPS_OF_ONE, 1)):
+    for number in range(max(fewer_steps // STEPS_OF_ONE, 1)):
         mix = Mix(number)
         for step in range(STEPS_OF_ONE):
             try:

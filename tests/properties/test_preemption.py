@@ -245,15 +245,17 @@ def standings(left: Any, right: Any) -> tuple[int, int]:
 
 
 @pytest.mark.timeout(1800)
-def test_nothing_is_stopped_in_vain_or_twice(steps: int) -> None:
+def test_nothing_is_stopped_in_vain_or_twice(fewer_steps: int) -> None:
     """Over many courses of events, with queues, limits, budgets and protections drawn at random."""
     counts: dict[str, int] = {}
-    for number in range(max(steps // STEPS_PER_COURSE, 1)):
+    for number in range(max(fewer_steps // STEPS_PER_COURSE, 1)):
         course = Course(number)
-        course.run(min(steps, STEPS_PER_COURSE))
+        course.run(min(fewer_steps, STEPS_PER_COURSE))
         for name, count in course.counts.items():
             counts[name] = counts.get(name, 0) + count
-    assert steps < 4_000 or (counts["Evict"] > steps // 40 and counts["Reserved"] > steps // 40), counts
+    assert fewer_steps < 4_000 or (counts["Evict"] > fewer_steps // 40 and counts["Reserved"] > fewer_steps // 40), (
+        counts
+    )
 
 
 def test_nominations_end_with_the_start_when_all_is_confirmed() -> None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, TextIO
 
 import msgspec
 
-from fairlead.config import ConfigurationError
 from fairlead.core.applications import Ask
 from fairlead.core.decisions import Allocated, Decision
 from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
@@ -50,10 +49,12 @@ class Plan:
 class ForecastTrial(Engine):
     """A simulation that forecasts on the way and keeps score."""
 
-    def __init__(self, spec: ClusterSpec, workload: Workload, plan: Plan | None = None, *, digest: bool = False) -> None:
+    def __init__(
+        self, spec: ClusterSpec, workload: Workload, plan: Plan | None = None, *, digest: bool = False
+    ) -> None:
         self.plan = plan or Plan()
         self.card, self.raw = Scorecard(), Scorecard()
-        """With intervals stretched by what was learned, and as the futures have them."""
+        """With intervals as wide as was learned, and as the futures have them."""
         self.runtimes = Runtimes()
         self.widths: list[float] = []
         self.made = 0
@@ -69,7 +70,7 @@ class ForecastTrial(Engine):
             self._forecast(fresh)
 
     def _in_line(self) -> dict[Name, Name]:
-        """What waits: how it is scored, and how it is forecast. A gang is one, by any of its placeholders that waits."""
+        """What waits: how it is scored, and how it is forecast (a gang by a placeholder that waits)."""
         applications = self.scheduler.cluster.partitions[DEFAULT_PARTITION].applications
         found: dict[Name, Name] = {}
         for app, key in self.waiting:
@@ -91,11 +92,10 @@ class ForecastTrial(Engine):
             self._promise(told, scored, name)
 
     def _promise(self, told: Forecast, scored: Name, name: Name) -> None:
-        queue = self._queue_of[name[1]]
         plain = replace(told.expected(name), name=scored)
-        expected = self.card.calibrated(plain, queue)
-        self.card.promise(told.made_ms, expected, queue)
-        self.raw.promise(told.made_ms, plain, queue)
+        expected = self.card.calibrated(told.made_ms, plain)
+        self.card.promise(told.made_ms, expected)
+        self.raw.promise(told.made_ms, plain)
         if expected.earliest_ms is not None and expected.latest_ms is not None and expected.median_ms is not None:
             wait = max(expected.median_ms - told.made_ms, 1_000)
             self.widths.append((expected.latest_ms - expected.earliest_ms) / wait)
@@ -127,3 +127,92 @@ def _gang(application: str) -> Name:
 
 def _first_pending(asks: Iterable[Ask]) -> Ask | None:
     return next((ask for ask in asks if ask.pending), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One workload to try forecasts on."""
+
+    source: Source
+    queues: str = ""
+    every_node: int = 1
+    """Each so many-th node of the workload only: most traces leave so much free that nothing waits."""
+
+
+def run(
+    wanted: Sequence[tuple[Wanted, Plan]],
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+    *,
+    as_json: bool = False,
+    progress: bool | None = None,
+) -> int:
+    """Simulate each workload with forecasts and print how they did, a line for each.
+
+    Returns 0, 130 after Ctrl-C, or 2 after a sentence on `err` when something cannot be read.
+    """
+    out, err = out or sys.stdout, err or sys.stderr
+    reports = []
+    for each, plan in wanted:
+        try:
+            report = _tried(each, plan, err, progress)
+        except (OSError, ValueError) as e:
+            print(f"cannot try forecasts: {e}", file=err)
+            return 2
+        reports.append(report)
+        if not as_json:
+            print(text_of(report), file=out, flush=True)
+        if report["interrupted"]:
+            break
+    if as_json:
+        print(msgspec.json.encode(reports).decode(), file=out)
+    return INTERRUPTED if reports and reports[-1]["interrupted"] else 0
+
+
+def _tried(wanted: Wanted, plan: Plan, err: TextIO, progress: bool | None) -> dict[str, Any]:
+    began = time.process_time()
+    workload = wanted.source.open()
+    workload = replace(workload, nodes=tuple(workload.nodes)[:: wanted.every_node])
+    spec = spec_of(Trial(name=workload.name, source=wanted.source, queues=wanted.queues), workload)
+    course = ForecastTrial(spec, workload, plan)
+    with (
+        rare_collections(),
+        stopped_by_ctrl_c(course),
+        progress_bar(err, 2 * (workload.tasks or 0), progress and bool(workload.tasks)) as tick,
+    ):
+        course.run(None, tick)
+    return report_of(course, workload, time.process_time() - began)
+
+
+def report_of(course: ForecastTrial, workload: Workload, cpu_s: float) -> dict[str, Any]:
+    """How the forecasts did, as plain values."""
+    return {
+        "workload": workload.name,
+        "nodes": len(workload.nodes),
+        "tasks": course.tasks,
+        "moments": course.made,
+        "draws": course.plan.draws,
+        "calibrated": course.card.as_dict(),
+        "raw": course.raw.as_dict(),
+        "width_p50": round(median(course.widths), 3) if course.widths else None,
+        "cpu_s": round(cpu_s, 1),
+        "interrupted": course.stopped,
+    }
+
+
+def text_of(report: Mapping[str, Any]) -> str:
+    """The report for people."""
+    show: Callable[[Any], str] = lambda part: "nothing scored" if part is None else f"{100 * part:.1f} %"  # noqa: E731
+    told, raw = report["calibrated"], report["raw"]
+    lines = [
+        f"{report['workload']}: {report['tasks']:,} tasks on {report['nodes']:,} nodes; forecasts at "
+        f"{report['moments']:,} moments, {report['draws']} futures each",
+        f"  promised {show(told['promised'])}, came true {show(told['observed'])} of {told['scored']:,} starts "
+        f"({told['early']} earlier, {told['late']} later, {told['open']} still wait)",
+        f"  without what was learned on the way: {show(raw['observed'])}",
+    ]
+    if report["width_p50"] is not None:
+        lines.append(f"  half of the intervals are narrower than {report['width_p50']} times the expected wait")
+    if report["interrupted"]:
+        lines.append("  INTERRUPTED: only what happened so far")
+    return "\n".join(lines)

@@ -42,12 +42,15 @@ COMMANDS = {
     "quota": ("declarations", "List and change quotas by priority class."),
     "budget": ("declarations", "List and change disruption budgets."),
     "config": ("configuration", "Check, show and change the queue configuration."),
-    "kubernetes": ("kubernetes", "Schedule a Kubernetes cluster."),
+    "kubernetes": ("kubernetes", "Schedule a Kubernetes cluster: pods with `schedulerName: fairlead`."),
     "token": ("tokens", "Make, list and revoke tokens for access over TCP."),
     "journal": ("journals", "Check, replay and read the journal of a service."),
     "scenario": ("simulations", "Run or check scenarios in virtual time."),
     "sim": ("simulator", "Try queue files on workloads, in virtual time."),
-    "bench": ("simulations", "Measure the scheduler: allocations per second."),
+    "bench": (
+        "simulations",
+        "Measure the scheduler: allocations per second, and how long answers to questions take (`--only questions`).",
+    ),
     "doctor": ("doctor", "Say what this machine can enforce, and more."),
 }
 

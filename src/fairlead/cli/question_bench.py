@@ -1,9 +1,9 @@
 """The benchmark of questions: how long answers take on a large state, and what they cost the scheduler meanwhile.
 
-Decides the state (1,000 nodes, about 9,000 running and 10,000 waiting asks, once under each rule of preemption) and what
-is measured: the time from a question to its answer while work comes and goes, how long the writer stands still for it,
-and how fast scheduling is with and without questions. Never answers anything itself. Invariant: the state is at rest
-before the first question, and something waits in every row.
+Decides the state (1,000 nodes, about 9,000 running and 10,000 waiting asks, once under each rule of preemption) and
+what is measured: the time from a question to its answer while work comes and goes, how long the writer stands still for
+it, and how fast scheduling is with and without questions. Never answers anything itself. Invariant: the state is at
+rest before the first question, and something waits in every row.
 """
 
 from __future__ import annotations

@@ -74,16 +74,14 @@ class Forecast:
     """Of each waiting ask its start in each future."""
     assumptions: tuple[str, ...]
 
-    def expected(self, name: Name, coverage: float = 0.8, stretch: tuple[float, float] | None = None) -> Expected:
-        """The interval of one ask. `stretch`: how far it is widened to each side of the median (see `Calibration`).
+    def expected(self, name: Name, coverage: float = 0.8) -> Expected:
+        """The interval of one ask, as these futures have it (`Scorecard.calibrated` widens it by experience).
 
         Raises KeyError for an ask that did not wait when the forecast was made.
         """
         drawn = sorted(self.starts[name], key=lambda ms: HORIZON_MS * 2 if ms is None else ms - self.made_ms)
         tail = (1 - coverage) / 2
         low, middle, high = (_quantile(drawn, part) for part in (tail, 0.5, 1 - tail))
-        if stretch is not None and middle is not None:
-            low, high = stretched(self.made_ms, middle, stretch)
         ahead = 0
         if middle is not None:
             mine = _median(self.starts[name])
@@ -99,17 +97,6 @@ def _quantile(ordered: Sequence[int | None], part: float) -> int | None:
 def _median(starts: Sequence[int | None]) -> int:
     ordered = sorted(2**62 if ms is None else ms for ms in starts)
     return ordered[len(ordered) // 2]
-
-
-def stretched(made_ms: int, middle_ms: int, stretch: tuple[float, float]) -> tuple[int, int]:
-    """The interval around a median whose ends are these factors of the wait away from it."""
-    wait = max(middle_ms - made_ms, 0) + WAIT_LEAST_MS
-    low, high = (int(wait * factor) - WAIT_LEAST_MS for factor in stretch)
-    return made_ms + max(low, 0), made_ms + max(high, 0)
-
-
-WAIT_LEAST_MS = 1_000
-"""Added to waits before they are compared as ratios: below this nobody minds."""
 
 
 def forecast(  # noqa: PLR0913 - the state, what is known, and how much to spend

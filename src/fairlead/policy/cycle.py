@@ -37,9 +37,11 @@ class Run(Enum):
 
 def run_once(partition: Partition, lines: Lines) -> Run:
     """One scheduling run."""
+    before = partition.books_version
     if partition.holds and place_nominated(partition):
         return Run.PLACED
-    if partition.reserving.of or partition.reserving.overdue:
+    kept = bool(partition.reserving.of or partition.reserving.overdue)
+    if kept:
         keep_turns(partition)
         if partition.holds and place_nominated(partition):
             return Run.PLACED
@@ -58,4 +60,5 @@ def run_once(partition: Partition, lines: Lines) -> Run:
         return Run.MOVED
     if partition.idle.lines and place_idle(partition) is not None:
         return Run.PLACED
-    return Run.EMPTY
+    # Turns that were given or taken, and room that was gathered or let go, may let somebody start in the next run.
+    return Run.MOVED if kept and partition.books_version != before else Run.EMPTY

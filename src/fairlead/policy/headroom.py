@@ -1,7 +1,8 @@
 """Headroom: whether something above the nodes is in the way of a demand.
 
 Decides nothing but that: the limits of its user and group, the maxima of its queues (beside what is promised there to
-asks for which space is held), the sum of all nodes. What is found is remembered with the demand, so that nobody looks again until it moves. Never looks at single nodes.
+asks for which space is held), the sum of all nodes. What is found is remembered with the demand, so that nobody looks
+again until it moves. Never looks at single nodes.
 """
 
 from __future__ import annotations

@@ -124,8 +124,7 @@ class Forecaster:
         if asked is None:
             return
         told: Forecast = await asyncio.to_thread(asked.answer)
-        stretch = self.card.stretch(told.made_ms)
         for name in sorted(told.starts):
             if name in waits:
-                self.card.promise(told.made_ms, told.expected(name, stretch=stretch))
+                self.card.promise(told.made_ms, self.card.calibrated(told.made_ms, told.expected(name)))
         self.score()

@@ -68,9 +68,7 @@ class WorkDraft(Strict):
     tags: Annotated[
         dict[Line, Annotated[Text, Field(max_length=4096)]], Field(max_length=64), AfterValidator(fields.tags)
     ] = Field(default_factory=dict)
-    labels: Labels = Field(
-        default_factory=dict, description="What disruption budgets, affinity and spread select by."
-    )
+    labels: Labels = Field(default_factory=dict, description="What disruption budgets, affinity and spread select by.")
     node_selector: Labels = Field(default_factory=dict, description="Attributes that its node must have.")
     ports: Annotated[list[Annotated[Line, AfterValidator(full_port)]], Field(max_length=64)] = Field(
         default_factory=list, description="Host ports that it uses: no other work with one of them runs meanwhile."

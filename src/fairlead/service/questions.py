@@ -253,7 +253,7 @@ async def when(key: str, desk: DeskOf, caller: CallerOf) -> Response:
         told = await _answer(asked)
     desk.forecaster.score()
     card = desk.forecaster.card
-    expected = told.expected(name, stretch=card.stretch(told.made_ms))
+    expected = card.calibrated(told.made_ms, told.expected(name))
     shown = expected.as_dict() | {"key": key, "made_ms": told.made_ms, "draws": told.draws}
     del shown["partition"], shown["application"]
     return plain(shown | {"assumptions": list(told.assumptions), "score": card.as_dict()})

@@ -24,6 +24,7 @@ from fairlead.config import ConfigurationError, load_file
 from fairlead.config.unsupported import not_yet
 from fairlead.core.quantities import format_quantity
 from fairlead.core.specs import ClusterSpec
+from fairlead.sim.engine import Engine
 from fairlead.sim.playback import GPU, Replay
 from fairlead.sim.trace import TraceError, TraceNode, TraceTask, read_nodes, read_tasks
 
@@ -93,7 +94,7 @@ def read_queues(path: str) -> ClusterSpec:
 
 
 @contextmanager
-def stopped_by_ctrl_c(course: Replay) -> Iterator[None]:
+def stopped_by_ctrl_c(course: Replay | Engine) -> Iterator[None]:
     """The first Ctrl-C stops between two moments, so that the books are whole; the second one breaks off at once."""
     if threading.current_thread() is not threading.main_thread():
         yield

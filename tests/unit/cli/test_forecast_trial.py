@@ -2,73 +2,84 @@ from __future__ import annotations
 
 from io import StringIO
 from pathlib import Path
-from random import Random
 
-from fairlead.cli.forecast_trial import ForecastReplay, Plan, report_of, run, text_of
-from fairlead.sim.trace import TraceNode, TraceTask
-
-NODES = [TraceNode("n0", 8000, 1024, 0, ""), TraceNode("n1", 8000, 1024, 0, "")]
-
-
-def tasks(count: int, apart_s: float, run_s: float) -> list[TraceTask]:
-    """They come and run by chance; each takes a quarter of a node."""
-    chance, at, made = Random(5), 0.0, []
-    for number in range(count):
-        at += chance.expovariate(1 / apart_s)
-        run_ms = max(int(chance.expovariate(1 / run_s) * 1000), 1)
-        made.append(TraceTask(f"t{number}", 2000, 64, 0, (), "LS", int(at * 1000), run_ms))
-    return made
+from fairlead.cli.forecast_trial import ForecastTrial, Plan, Wanted, report_of, run, text_of
+from fairlead.sim.engine import Engine
+from fairlead.sim.jobs import Workload
+from fairlead.sim.sources import Source
+from fairlead.sim.trials import Trial, spec_of
 
 
-def test_every_forecast_is_scored_and_the_replay_is_what_it_is_without_them() -> None:
-    """Forecasts change nothing."""
-    from fairlead.sim.playback import Replay
+def opened(name: str, nodes: str, tasks: int) -> tuple[Source, Workload]:
+    source = Source(workload=name, nodes=nodes, tasks=tasks, load=0.97)
+    return source, source.open()
 
-    work = tasks(120, 60, 480)
-    course, plain = ForecastReplay(NODES, work, plan=Plan(draws=3)), Replay(NODES, work)
+
+def trial(name: str, nodes: str, tasks: int, plan: Plan) -> ForecastTrial:
+    source, workload = opened(name, nodes, tasks)
+    course = ForecastTrial(spec_of(Trial(name=name, source=source), workload), workload, plan, digest=True)
     course.run()
+    return course
+
+
+def test_every_forecast_is_scored_and_the_course_is_what_it_is_without_them() -> None:
+    """Forecasts change nothing."""
+    course = trial("poisson", "1", 250, Plan(draws=3))
+    source, workload = opened("poisson", "1", 250)
+    plain = Engine(spec_of(Trial(name="poisson", source=source), workload), workload.nodes, workload.jobs)
     plain.run()
-    assert course.digest == plain.digest
-    report = report_of(course, 2, 0.0)
-    told = report["calibrated"]
+    assert course.digest == plain.digest != ""
+    told = report_of(course, workload, 0.0)["calibrated"]
     assert told["scored"] > 40
     assert told["open"] == 0
     assert told["scored"] == told["inside"] + told["early"] + told["late"]
-    assert f"of {told['scored']} starts" in text_of(report)
+    assert f"of {told['scored']} starts" in text_of(report_of(course, workload, 0.0))
+
+
+def test_a_gang_is_scored_once_when_all_of_it_stands() -> None:
+    """Not once for each of its tasks."""
+    source, workload = opened("gangs", "4", 200)
+    course = ForecastTrial(spec_of(Trial(name="gangs", source=source), workload), workload, Plan(draws=2))
+    seen: list[str] = []
+    came = course._came
+    course._came = lambda name: (seen.append(name[2]), came(name))[1]  # type: ignore[method-assign, func-returns-value]
+    course.run()
+    assert course.card.as_dict()["open"] == 0
+    assert "" in seen
+    assert course.card.scored > 0
 
 
 def test_the_same_workload_gives_the_same_report() -> None:
     """Seeds come from the moments."""
     reports = []
     for _ in range(2):
-        course = ForecastReplay(NODES, tasks(60, 60, 480), plan=Plan(draws=2, every_ms=120_000))
-        course.run()
-        reports.append(report_of(course, 2, 0.0))
+        course = trial("poisson", "1", 100, Plan(draws=2, every_ms=120_000))
+        reports.append((course.card.as_dict(), course.widths))
     assert reports[0] == reports[1]
 
 
-def test_moments_are_bounded_and_apart() -> None:
+def test_moments_are_bounded() -> None:
     """No more than asked for."""
-    course = ForecastReplay(NODES, tasks(60, 60, 480), plan=Plan(moments=2, draws=2))
-    course.run()
-    assert course.made == 2
+    assert trial("poisson", "1", 100, Plan(moments=2, draws=2)).made == 2
 
 
 def test_a_missing_file_is_named() -> None:
     """Status 2."""
     err = StringIO()
-    assert run("none.csv", "none.csv", StringIO(), err) == 2
+    assert run([(Wanted(Source(workload="none.csv", nodes="1x vcore=1")), Plan())], StringIO(), err) == 2
     assert "none.csv" in err.getvalue()
 
 
-def test_a_report_is_printed(tmp_path: Path) -> None:
-    """For people, and as JSON."""
-    (tmp_path / "n.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,2000,64,0,\n")
+def test_a_report_is_printed_for_an_openb_trace(tmp_path: Path) -> None:
+    """For people, on each second node."""
+    (tmp_path / "n.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,2000,64,0,\nn1,2000,64,0,\n")
     head = (
         "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
     )
     rows = [f"t{i},2000,64,0,0,,LS,Succeeded,{i},{i + 60},{i}" for i in range(5)]
     (tmp_path / "t.csv").write_text("\n".join([head, *rows]) + "\n")
     out = StringIO()
-    assert run(str(tmp_path / "n.csv"), str(tmp_path / "t.csv"), out, StringIO(), progress=False) == 0
+    source = Source(workload=str(tmp_path / "t.csv"), nodes=str(tmp_path / "n.csv"))
+    assert run([(Wanted(source, every_node=2), Plan(draws=2))], out, StringIO(), progress=False) == 0
+    assert "5 tasks on 1 nodes" in out.getvalue()
     assert "promised 80.0 %, came true" in out.getvalue()

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from fairlead.insight.apart import NoAnswer, answered_apart, ask_apart
+from fairlead.insight.apart import NoAnswer, all_answers, answered_apart, ask_apart
 
 
 def test_what_the_question_changes_is_gone_with_it() -> None:
@@ -53,3 +53,13 @@ def test_a_process_that_ends_without_an_answer_is_noticed() -> None:
 def test_an_answer_may_be_large() -> None:
     """Larger than a pipe."""
     assert len(answered_apart(lambda: b"x" * 5_000_000)) == 5_000_000
+
+
+def test_questions_side_by_side_are_all_waited_for() -> None:
+    """Also when one of them fails; the answers keep their order."""
+    assert all_answers([ask_apart(lambda: 1), ask_apart(lambda: 2)]) == [1, 2]
+    asked = [ask_apart(lambda: os._exit(3)), ask_apart(lambda: 2)]
+    with pytest.raises(NoAnswer, match="without an answer"):
+        all_answers(asked)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(asked[1].pid, 0)

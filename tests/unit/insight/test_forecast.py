@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -180,16 +181,66 @@ def test_each_forecast_is_scored_once() -> None:
 
 def test_intervals_learn_to_be_right_as_often_as_promised() -> None:
     """Waits that are three times as long as the futures have it, and scattered."""
-    card, chance, now = Scorecard(), Random(3), 0
+    card, chance = Scorecard(), Random(3)
     inside = []
     for number in range(1_500):
-        wait = 100_000
-        stretch = card.stretch(now)
-        low, high = (int(wait * (f or 1)) for f in (stretch or (0.9, 1.1)))
+        made, wait = number * 10**9, 100_000
         name = ("default", f"w{number}", "k")
-        card.promise(now, Expected(name, now + wait, now + low, now + high, 0.8, 0, 0.0))
-        real = int(wait * 3 * chance.lognormvariate(0, 0.7))
-        card.started(name, now + real)
+        plain = Expected(name, made + wait, made + int(wait * 0.9), made + int(wait * 1.1), 0.8, 0, 0.0)
+        told = card.calibrated(made, plain)
+        assert told.earliest_ms is not None
+        assert told.latest_ms is not None
+        card.promise(made, told)
+        at = made + int(wait * 3 * chance.lognormvariate(0, 0.7))
+        card.started(name, at)
         if number >= 200:
-            inside.append(low <= real <= high)
+            inside.append(told.earliest_ms <= at <= told.latest_ms)
     assert 0.75 <= sum(inside) / len(inside) <= 0.85
+
+
+def test_what_is_overdue_widens_intervals_before_it_starts() -> None:
+    """One need not wait for the start to know that it is late; and it counts once."""
+    card = Scorecard()
+    card.promise(0, promise(0, 100_000))
+    before = card.calibrated(0, promise(1, 100_000)).latest_ms
+    assert before == promise(1, 100_000).latest_ms, "nothing was learned yet"
+    after = card.calibrated(500_000, replace(promise(1, 100_000), median_ms=600_000, latest_ms=700_000)).latest_ms
+    assert after is not None
+    assert after - 500_000 > before
+    margins = list(card._margins)
+    card.calibrated(900_000, promise(2, 100_000))
+    assert card._margins == margins
+
+
+def test_a_forecast_without_a_middle_stays_as_it_is() -> None:
+    """Nothing can be widened around nothing."""
+    never = Expected(("default", "w", "w"), None, None, None, 0.8, 0, 1.0)
+    assert Scorecard().calibrated(0, never) == never
+
+
+def test_a_gang_is_played_on_when_its_placeholders_stand() -> None:
+    """Its work takes as long as such work takes; the gang starts when all of it stands."""
+    s = lab()
+    s.handle(AddNode(NodeSpec(id="m", capacity=Resources({"gpu": 1}))), 0)
+    both = Resources({"gpu": 2})
+    for app in ("g", "h"):
+        s.handle(AddApplication(ApplicationSpec(id=app, queue="root.a", user="ann", placeholder_ask=both)), 0)
+        s.handle(
+            AddAsks(
+                tuple(
+                    AskSpec(
+                        application=app,
+                        key=f"{app}{n}",
+                        resources=Resources({"gpu": 1}),
+                        placeholder=True,
+                        task_group="all",
+                        tags={"name": "train"},
+                    )
+                    for n in range(2)
+                )
+            ),
+            0,
+        )
+        s.schedule(0)
+    told = forecast(s, known(10 * MINUTE), draws=2)
+    assert [told.expected(("default", "h", key)).median_ms for key in ("h0", "h1")] == [10 * MINUTE] * 2

@@ -10,7 +10,9 @@ import pytest
 PAGES = Path(__file__).resolve().parents[3] / "docs"
 
 
-@pytest.mark.parametrize(("page", "least"), [("library.md", 7), ("where.md", 2), ("queues/preemption-by-priority.md", 1)])
+@pytest.mark.parametrize(
+    ("page", "least"), [("library.md", 7), ("where.md", 2), ("queues/preemption-by-priority.md", 1)]
+)
 def test_every_block_of_the_page_runs(page: str, least: int) -> None:
     """The blocks run one after the other, as a reader would type them; their assertions hold."""
     text = (PAGES / page).read_text(encoding="utf-8")
