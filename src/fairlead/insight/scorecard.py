@@ -6,10 +6,10 @@ is scored at most once.
 
 Waits are compared as logarithms, in units of how far the futures of the ask itself are apart: an ask whose futures
 agree gets a narrower interval than one whose futures do not. Each side has one number of such units, moved by its
-own misses (quantile tracking, a form of adaptive conformal inference: Gibbs and Candès 2021, Angelopoulos, Candès and Tibshirani
-2023): a miss moves it out by much, every hit moves it in by little, so that in the long run each side misses as often
-as it may, whatever is wrong with the futures. The steps are large at first. A forecast is counted as late as soon as
-its interval is over, not only when the ask starts at last.
+own misses (quantile tracking, a form of adaptive conformal inference: Gibbs and Candès 2021, Angelopoulos, Candès and
+Tibshirani 2023): a miss moves it out by much, every hit moves it in by little, so that in the long run each side misses
+as often as it may, whatever is wrong with the futures. The steps are large at first. A forecast is counted as late as
+soon as its interval is over, not only when the ask starts at last.
 """
 
 from __future__ import annotations
