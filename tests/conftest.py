@@ -55,6 +55,16 @@ def fewer_steps(pytestconfig: pytest.Config, steps: int) -> int:
 @pytest.fixture
 def step_settings(steps: int) -> settings:
     """The Hypothesis settings of a state machine that makes about `steps` steps, for `run_state_machine_as_test`."""
+    return _stepping(steps)
+
+
+@pytest.fixture
+def fewer_step_settings(fewer_steps: int) -> settings:
+    """The same for a machine whose steps cost several times as much."""
+    return _stepping(fewer_steps)
+
+
+def _stepping(steps: int) -> settings:
     per_example = min(steps, STEPS_PER_EXAMPLE)
     return settings(
         settings.default,

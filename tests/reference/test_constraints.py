@@ -168,6 +168,6 @@ class Constrained(Both):
 
 
 @pytest.mark.timeout(1800)
-def test_the_same_placements_in_the_same_order(step_settings: settings) -> None:
+def test_the_same_placements_in_the_same_order(fewer_step_settings: settings) -> None:
     """What is counted as work comes and goes is what is there."""
-    run_state_machine_as_test(Constrained, settings=step_settings)
+    run_state_machine_as_test(Constrained, settings=fewer_step_settings)
