@@ -62,7 +62,8 @@ def running_amounts(app: Application) -> Book:
     for ask in app.allocated_asks():
         if ask.spec.idle:
             take_from(total, ask.items)
-    return total
+    # What only idle work uses is in no book of the leaf, not even as 0.
+    return {name: amount for name, amount in total.items() if amount}
 
 
 def _leave(partition: Partition, app: Application, old: Queue) -> None:

@@ -203,3 +203,13 @@ partitions:
     assert scheduler.schedule(1) == []
     scheduler.handle(MoveApplication("low", "root.open"), 2)
     assert [d.key for d in scheduler.schedule(2) if isinstance(d, Evict)] == ["l"]
+
+
+def test_idle_work_that_uses_what_nothing_else_there_does_goes_along() -> None:
+    """The leaf has no book for it; that is no reason to stumble."""
+    scheduler = start(A, B)
+    scheduler.handle(AddNode(NodeSpec(id="m", capacity=Resources({"gpu": 2}))), 0)
+    scheduler.handle(AddApplication(ApplicationSpec(id="i", queue="root.a", user="u")), 0)
+    scheduler.handle(AddAsks((AskSpec(application="i", key="k", resources=Resources({"gpu": 1}), idle=True),)), 0)
+    scheduler.schedule(0)
+    assert isinstance(move(scheduler, "i", "root.b"), ApplicationMoved)
