@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 from typing import Any, TextIO
 
@@ -26,9 +27,10 @@ from fairlead.insight.trial import Name
 from fairlead.sim.attempts import Attempt, Settings
 from fairlead.sim.columns import End
 from fairlead.sim.engine import Engine, Id
+from fairlead.sim.fleet import on_ctrl_c
 from fairlead.sim.gangs import Gang
 from fairlead.sim.jobs import Workload
-from fairlead.sim.replay import INTERRUPTED, progress_bar, stopped_by_ctrl_c
+from fairlead.sim.simulate import INTERRUPTED, progress_bars
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial, rare_collections, spec_of
 
@@ -173,14 +175,14 @@ def _tried(wanted: Wanted, plan: Plan, err: TextIO, progress: bool | None) -> di
     began = time.process_time()
     workload = wanted.source.open()
     workload = replace(workload, nodes=tuple(workload.nodes)[:: wanted.every_node])
-    spec = spec_of(Trial(name=workload.name, source=wanted.source, queues=wanted.queues), workload)
-    course = ForecastTrial(spec, workload, plan)
-    with (
-        rare_collections(),
-        stopped_by_ctrl_c(course),
-        progress_bar(err, 2 * (workload.tasks or 0), progress and bool(workload.tasks)) as tick,
-    ):
-        course.run(None, tick)
+    trial = Trial(name=workload.name, source=wanted.source, queues=wanted.queues)
+    course = ForecastTrial(spec_of(trial, workload), workload, plan)
+
+    def stop() -> None:
+        course.stopped = True
+
+    with rare_collections(), on_ctrl_c(stop), progress_bars(err, [trial], progress) as tick:
+        course.run(None, None if tick is None else partial(tick, 0))
     return report_of(course, workload, time.process_time() - began)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.metadata
 import logging
 import os
 import signal
@@ -35,6 +34,7 @@ from fairlead.local.waits import WaitNotes
 from fairlead.local.workplace import Workplace
 from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
 from fairlead.runtime.configuring import configure
+from fairlead.runtime.process import log_to_stderr, loop_factory, version
 from fairlead.service import listen
 from fairlead.service.app import make_app
 from fairlead.service.configfile import ConfigFile
@@ -65,33 +65,15 @@ class StartError(Exception):
 
 def serve(options: ServeOptions) -> int:
     """Serve until SIGTERM or SIGINT; the exit status: 0 after an orderly stop, 1 if it could not start or go on."""
-    _log_to_stderr(options.log_level)
+    log_to_stderr(options.log_level)
     try:
         with ExitStack() as stack:
             desk, sockets = bring_up(options, stack)
-            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 return runner.run(answer(options, desk, sockets))
     except (StartError, JournalError, RecoveryError, listen.ListenError, TokensError, ConfigurationError) as error:
         sys.stderr.write(f"fairlead: {error}\n")
         return 1
-
-
-def _log_to_stderr(level: str) -> None:
-    root = logging.getLogger("fairlead")
-    if not root.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-        root.addHandler(handler)
-        root.propagate = False
-    root.setLevel(level.upper())
-
-
-def _loop_factory() -> Any:
-    with contextlib.suppress(ImportError):
-        import uvloop
-
-        return uvloop.new_event_loop
-    return asyncio.new_event_loop
 
 
 # --- up -----------------------------------------------------------------------------------------------------------
@@ -104,7 +86,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
     except ValueError as problem:
         raise StartError(f"memory pressure: {problem}") from None
     state_dir = _state_dir(options)
-    version = importlib.metadata.version("fairlead") if _installed() else "0+source"
+    ours = version()
     as_root = os.geteuid() == 0
     gpus = range(options.resources["gpu"]) if "gpu" in options.resources else None
     place: Workplace[Machine] = Workplace(
@@ -117,7 +99,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
     )
     closing = stack.enter_context(ExitStack())
     closing.callback(place.close)
-    runtime = Runtime(state_dir / "journal.db", place, version=version, pid=os.getpid())
+    runtime = Runtime(state_dir / "journal.db", place, version=ours, pid=os.getpid())
     closing.pop_all()
     stack.callback(runtime.close)
     _say_recovered(runtime)
@@ -141,7 +123,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
         hub=hub,
         chronicle=chronicle,
         state_dir=state_dir,
-        version=version,
+        version=ours,
         pid=os.getpid(),
         started_at_ms=time.time_ns() // 1_000_000,
         capabilities=place.machine.capabilities(),
@@ -153,14 +135,6 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
     desk.memory_guard = MemoryGuard(threshold, options.memory_budget, short=place.works.memory_short is not None)
     desk.capabilities = [*desk.capabilities, desk.memory_guard.capability()]
     return desk, sockets
-
-
-def _installed() -> bool:
-    try:
-        importlib.metadata.version("fairlead")
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 def _state_dir(options: ServeOptions) -> Path:

@@ -6,15 +6,7 @@ import pytest
 
 from fairlead.config import load_text
 from fairlead.core.decisions import ApplicationMoved, Decision, Evict, MoveRejected
-from fairlead.core.events import (
-    AddApplication,
-    AddAsks,
-    AddNode,
-    Configure,
-    MoveApplication,
-    Release,
-    RemoveApplication,
-)
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, MoveApplication, RemoveApplication
 from fairlead.core.reasons import ApplicationsAtMax, QueueFull
 from fairlead.core.resources import Limits, Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, LimitSpec, NodeSpec, PartitionSpec, QueueSpec
@@ -213,15 +205,13 @@ partitions:
     assert [d.key for d in scheduler.schedule(2) if isinstance(d, Evict)] == ["l"]
 
 
-def test_what_an_application_no_longer_uses_does_not_stand_in_the_way() -> None:
-    """Its own total keeps a name with 0 after the end; the queue's does not."""
+def test_what_idle_work_needs_no_longer_does_not_stand_in_the_way() -> None:
+    """It shrank while it ran: the application's total keeps the name with 0, and its queue never had it."""
     scheduler = start(A, B)
-    scheduler.handle(AddNode(NodeSpec(id="m", capacity=Resources({"gpu": 2}))), 0)
+    scheduler.handle(AddNode(NodeSpec(id="m", capacity=Resources({"gpu": 2, "vcore": 2}))), 0)
     submit(scheduler, "i", "root.a")
-    scheduler.handle(AddAsks((AskSpec(application="i", key="k", resources=Resources({"gpu": 1})),)), 0)
-    idle = AskSpec(application="i", key="l", resources=Resources({"vcore": 1}), idle=True)
-    scheduler.handle(AddAsks((idle,)), 0)
-    scheduler.schedule(0)
-    scheduler.handle(Release("i", "k"), 1)
-    for queue in ("root.b", "root.a"):
-        assert isinstance(move(scheduler, "i", queue), ApplicationMoved)
+    for amounts in ({"gpu": 1, "vcore": 1}, {"vcore": 1}):
+        idle = AskSpec(application="i", key="l", resources=Resources(amounts), idle=True)
+        scheduler.handle(AddAsks((idle,)), 0)
+        scheduler.schedule(0)
+    assert isinstance(move(scheduler, "i", "root.b"), ApplicationMoved)

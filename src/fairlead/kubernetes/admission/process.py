@@ -13,6 +13,7 @@ import sys
 from fairlead.kubernetes.access import Access, AccessError, find_access
 from fairlead.kubernetes.admission.server import WebhookOptions, serve
 from fairlead.kubernetes.client import ApiError, Unreachable
+from fairlead.runtime.process import log_to_stderr
 
 log = logging.getLogger("fairlead.kubernetes")
 
@@ -21,7 +22,7 @@ def serve_webhook(
     options: WebhookOptions, kubeconfig: str | None = None, context: str | None = None, log_level: str = "info"
 ) -> int:
     """Serve until SIGTERM or SIGINT; the exit status: 0 after an orderly stop, 1 if it could not start or go on."""
-    _log_to_stderr(log_level)
+    log_to_stderr(log_level)
     try:
         asyncio.run(_until_told(find_access(kubeconfig, context), options))
     except (AccessError, Unreachable) as problem:
@@ -55,13 +56,3 @@ async def _until_told(access: Access, options: WebhookOptions) -> None:
 def _failed(sentence: str) -> int:
     sys.stderr.write(f"fairlead: {sentence}\n")
     return 1
-
-
-def _log_to_stderr(level: str) -> None:
-    root = logging.getLogger("fairlead")
-    if not root.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        root.addHandler(handler)
-        root.propagate = False
-    root.setLevel(level.upper())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.metadata
 import logging
 import os
 import signal
@@ -17,7 +16,6 @@ import sys
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
 
 import uvicorn
 
@@ -26,6 +24,7 @@ from fairlead.kubernetes.access import Access, AccessError, find_access
 from fairlead.kubernetes.client import ApiError, Client, NotFound, Unreachable
 from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.ship import LeaseLost, Ship, ShipOptions
+from fairlead.runtime.process import log_to_stderr, loop_factory, version
 from fairlead.service import listen
 from fairlead.service.bridge.app import make_ship_app
 from fairlead.service.bridge.desk import ShipDesk
@@ -72,11 +71,11 @@ class _Server(uvicorn.Server):
 
 def serve_ship(options: BridgeOptions) -> int:
     """Schedule until SIGTERM or SIGINT; the exit status: 0 after an orderly stop, 1 if it could not start or go on."""
-    _log_to_stderr(options.log_level)
+    log_to_stderr(options.log_level)
     try:
         access = find_access(options.kubeconfig, options.context)
         sockets = [listen.on_tcp(options.host, options.port)] if options.port is not None else []
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(_live(options, access, sockets))
     except (AccessError, listen.ListenError) as problem:
         return _failed(str(problem))
@@ -87,28 +86,10 @@ def _failed(sentence: str) -> int:
     return 1
 
 
-def _log_to_stderr(level: str) -> None:
-    root = logging.getLogger("fairlead")
-    if not root.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        root.addHandler(handler)
-        root.propagate = False
-    root.setLevel(level.upper())
-
-
-def _loop_factory() -> Any:
-    with contextlib.suppress(ImportError):
-        import uvloop
-
-        return uvloop.new_event_loop
-    return asyncio.new_event_loop
-
-
 async def _live(options: BridgeOptions, access: Access, sockets: list[socket.socket]) -> int:
     ship = Ship(access, options.ship)
     desk = ShipDesk(
-        ship, ShipGate(), _version(), started_at_ms=time.time_ns() // 1_000_000, open_reads=options.open_reads
+        ship, ShipGate(), version(), started_at_ms=time.time_ns() // 1_000_000, open_reads=options.open_reads
     )
     asking = Client(Connection(access, 4))
     log.info("%s schedules pods of %r at %s", ship.identity, options.ship.scheduler_name, access.server)
@@ -193,10 +174,3 @@ async def _sample(desk: ShipDesk) -> None:
     while desk.ship.voyage is None or not desk.ship.voyage.ready:
         await asyncio.sleep(1.0)
     await history.keep(desk.history, lambda: desk.read(lambda scheduler, _: history.count(scheduler, time.time_ns())))
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("fairlead")
-    except importlib.metadata.PackageNotFoundError:
-        return "0+source"
