@@ -16,8 +16,8 @@ from fairlead.cli import webhook
 from fairlead.cli.address import DEFAULT_PORT
 from fairlead.cli.app import Status, command, group
 from fairlead.cli.failures import Failure, wrong_usage
+from fairlead.cli.options import ContextOption, KubeconfigOption, LogLevelOption, check_log_level
 
-_LEVELS = ("debug", "info", "warning", "error")
 _EXAMPLES = """
 fairlead kubernetes run
 fairlead kubernetes run --queues queues.yaml --kubeconfig ~/.kube/config --context staging
@@ -39,15 +39,8 @@ def _nothing() -> None:
 
 
 def run(
-    kubeconfig: Annotated[
-        str | None,
-        typer.Option(
-            "--kubeconfig", metavar="FILE", help="Else KUBECONFIG, the pod's service account, or ~/.kube/config."
-        ),
-    ] = None,
-    context: Annotated[
-        str | None, typer.Option("--context", metavar="NAME", help="A context of it [its current one].")
-    ] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
     queues: Annotated[
         Path | None, typer.Option("--queues", metavar="FILE", help="A queues.yaml; watched for changes.")
     ] = None,
@@ -79,12 +72,7 @@ def run(
     at_once: Annotated[
         int, typer.Option("--at-once", metavar="N", min=1, max=1000, help="Requests that change something in flight.")
     ] = 48,
-    log_level: Annotated[
-        str,
-        typer.Option(
-            "--log-level", metavar="LEVEL", help="How much to say on standard error: debug, info, warning or error."
-        ),
-    ] = "info",
+    log_level: LogLevelOption = "info",
 ) -> Status:
     """Schedule the cluster until Ctrl-C or SIGTERM.
 
@@ -98,8 +86,7 @@ def run(
         raise wrong_usage(f"--config-map: write NAMESPACE/NAME, not {config_map!r}")
     if queues is not None and not queues.is_file():
         raise wrong_usage(f"--queues: there is no file {queues}")
-    if log_level not in _LEVELS:
-        raise wrong_usage(f"--log-level: there is no level {log_level!r}; write one of {', '.join(_LEVELS)}")
+    check_log_level(log_level)
     host, port = _address(listen)
     namespace, _, name = lease.rpartition("/")
     _require()

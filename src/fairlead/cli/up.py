@@ -14,11 +14,11 @@ import typer
 from fairlead.cli.address import DEFAULT_PORT, default_socket, default_state_dir
 from fairlead.cli.app import Status, command
 from fairlead.cli.failures import Failure, wrong_usage
+from fairlead.cli.options import LogLevelOption, check_log_level
 from fairlead.cli.values import parse_memory, parse_resources
 from fairlead.local.pressure import parse_threshold
 from fairlead.service.options import ServeOptions
 
-_LEVELS = ("debug", "info", "warning", "error")
 _EXAMPLES = """
 fairlead up
 fairlead up --config queues.yaml --state /var/lib/fairlead --admin ann
@@ -82,19 +82,13 @@ def up(
         bool,
         typer.Option("--open-reads", help="Let anyone who reaches the port read /ws/v1 and /metrics without a token."),
     ] = False,
-    log_level: Annotated[
-        str,
-        typer.Option(
-            "--log-level", metavar="LEVEL", help="How much to say on standard error: debug, info, warning or error."
-        ),
-    ] = "info",
+    log_level: LogLevelOption = "info",
 ) -> Status:
     """Start the service on this machine.
 
     It runs until Ctrl-C or SIGTERM. Work goes on when it stops or dies, and is taken up again at the next start.
     """
-    if log_level not in _LEVELS:
-        raise wrong_usage(f"--log-level: there is no level {log_level!r}; write one of {', '.join(_LEVELS)}")
+    check_log_level(log_level)
     try:
         parse_threshold(memory_pressure)
     except ValueError as problem:

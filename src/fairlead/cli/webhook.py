@@ -13,6 +13,7 @@ import typer
 
 from fairlead.cli.app import Status
 from fairlead.cli.failures import Failure, wrong_usage
+from fairlead.cli.options import ContextOption, KubeconfigOption, LogLevelOption, check_log_level
 
 EXAMPLES = """
 fairlead kubernetes webhook --queue-file fairlead/fairlead-queues
@@ -20,19 +21,11 @@ fairlead kubernetes webhook --namespaces 'team-*' --except team-old --applicatio
 fairlead kubernetes webhook --trust-user system:serviceaccount:spark:operator
 """
 _APPLICATIONS = ("namespace", "owner", "pod", "none")
-_LEVELS = ("debug", "info", "warning", "error")
 
 
 def webhook(
-    kubeconfig: Annotated[
-        str | None,
-        typer.Option(
-            "--kubeconfig", metavar="FILE", help="Else KUBECONFIG, the pod's service account, or ~/.kube/config."
-        ),
-    ] = None,
-    context: Annotated[
-        str | None, typer.Option("--context", metavar="NAME", help="A context of it [its current one].")
-    ] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST:PORT", help="Where reviews, probes and figures are served.")
     ] = "0.0.0.0:8443",
@@ -85,12 +78,7 @@ def webhook(
         str | None,
         typer.Option("--queue-file", metavar="NS/NAME", help="The ConfigMap whose queues.yaml is checked."),
     ] = None,
-    log_level: Annotated[
-        str,
-        typer.Option(
-            "--log-level", metavar="LEVEL", help="How much to say on standard error: debug, info, warning or error."
-        ),
-    ] = "info",
+    log_level: LogLevelOption = "info",
 ) -> Status:
     """Answer the API server's admission reviews until Ctrl-C or SIGTERM.
 
@@ -102,8 +90,7 @@ def webhook(
         raise wrong_usage(f"--queue-file: write NAMESPACE/NAME, not {queue_file!r}")
     if applications not in _APPLICATIONS:
         raise wrong_usage(f"--applications: {applications!r} is none of {', '.join(_APPLICATIONS)}")
-    if log_level not in _LEVELS:
-        raise wrong_usage(f"--log-level: there is no level {log_level!r}; write one of {', '.join(_LEVELS)}")
+    check_log_level(log_level)
     host, colon, port = listen.rpartition(":")
     if not (colon and port.isdecimal() and int(port) < 65536):
         raise wrong_usage(f"--listen: write HOST:PORT such as 0.0.0.0:8443, not {listen!r}")
