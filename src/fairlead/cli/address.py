@@ -1,4 +1,4 @@
-"""Where the service is, and who asks.
+"""Where the service and its journal are.
 
 Decides which address a client uses: the option, then the environment, then the first usual place that exists. Never
 connects. Invariant: the default places are the ones that `fairlead up` uses.
@@ -15,7 +15,17 @@ from urllib.parse import urlsplit
 from fairlead.cli.failures import wrong_usage
 from fairlead.service.options import DEFAULT_PORT, SYSTEM_SOCKET, default_socket, default_state_dir
 
-__all__ = ["DEFAULT_PORT", "Address", "address_of_url", "default_socket", "default_state_dir", "find_address"]
+__all__ = [
+    "DEFAULT_PORT",
+    "Address",
+    "address_of_url",
+    "default_socket",
+    "default_state_dir",
+    "find_address",
+    "journal_file",
+]
+
+_JOURNAL = "journal.db"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +84,9 @@ def address_of_url(url: str, token: str = "") -> Address:
         port = 443 if parts.scheme == "https" else DEFAULT_PORT
     prefix = parts.path.rstrip("/")
     return Address(scheme=parts.scheme, host=parts.hostname, port=port, prefix=prefix, token=token)
+
+
+def journal_file(path: Path | None) -> Path:
+    """The journal that a path stands for: the file itself, or the one in a state directory [the usual one]."""
+    path = path or default_state_dir()
+    return path / _JOURNAL if path.is_dir() else path

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairlead.cli import past, render
-from fairlead.cli.address import default_state_dir
+from fairlead.cli.address import journal_file
 from fairlead.cli.app import JsonOption, Status, command, complain, group
 from fairlead.cli.failures import FAILED, Failure, wrong_usage
 
 if TYPE_CHECKING:
     from fairlead.journal.format import Record
 
-FILE_NAME = "journal.db"
 
 PathArgument = Annotated[
     Path | None,
@@ -45,12 +44,6 @@ def register(app: typer.Typer) -> None:
     command(journal, "at", examples=past.EXAMPLES)(past.at)
     command(journal, "cut", examples="fairlead journal cut --from 812")(cut)
     app.add_typer(journal)
-
-
-def journal_file(path: Path | None) -> Path:
-    """The file that a path stands for."""
-    path = path or default_state_dir()
-    return path / FILE_NAME if path.is_dir() else path
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairlead.cli import render
+from fairlead.cli.address import journal_file
 from fairlead.cli.app import JsonOption, Status
 from fairlead.cli.failures import Failure, wrong_usage
 
@@ -83,7 +84,6 @@ def at(
 
 
 def _open(text: str, path: Path | None) -> Moment:
-    from fairlead.cli.journals import journal_file
     from fairlead.journal.format import JournalError
     from fairlead.journal.replay import state_at
     from fairlead.scheduler import Scheduler

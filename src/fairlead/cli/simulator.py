@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlead.cli import forecasts
+from fairlead.cli.address import journal_file
 from fairlead.cli.app import JsonOption, Status, command, group
 from fairlead.cli.failures import wrong_usage
 from fairlead.cli.values import parse_duration
@@ -272,7 +273,6 @@ def _moment(text: str, where: str) -> int | None:
 
 def journal_workload(source: Source) -> Workload:
     """What the journal in a state directory recorded, as a workload. Raises `SourceError`."""
-    from fairlead.cli.journals import journal_file
     from fairlead.journal.codec import CodecError
     from fairlead.journal.format import JournalError
     from fairlead.sim.machines import machines
