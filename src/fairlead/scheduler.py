@@ -44,20 +44,24 @@ class Scheduler:
     def handle(self, event: Event, now_ms: int) -> list[Decision]:
         """Apply one event at `now_ms` (never earlier than any time before). Timers due by then fire first."""
         self._bring_forward(now_ms)
-        if isinstance(event, Configure):
-            self._configure(event.spec)
-            return self.cluster.drain_out()
-        order = CLUSTER_HANDLERS.get(type(event))
-        if order is not None:
-            order(self.cluster, event)
+        rule = HANDLERS.get(type(event))
+        if rule is None:
+            self._handle_whole(event)
             return self.cluster.drain_out()
         name = partition_of(event)
         partition = self.cluster.partitions.get(name)
         if partition is None:
             refuse_unknown_partition(event, name, self.cluster.out)
         else:
-            HANDLERS[type(event)](partition, event)
+            rule(partition, event)
         return self.cluster.drain_out()
+
+    def _handle_whole(self, event: Event) -> None:
+        """An event that is about the cluster as a whole."""
+        if isinstance(event, Configure):
+            self._configure(event.spec)
+        else:
+            CLUSTER_HANDLERS[type(event)](self.cluster, event)
 
     def schedule(self, now_ms: int, limit: int | None = None, *, stop_when_empty: bool = False) -> list[Decision]:
         """Run scheduling at `now_ms` until nothing more can be done or `limit` allocations were made in each partition.
@@ -99,7 +103,9 @@ class Scheduler:
 
     def _bring_forward(self, now_ms: int) -> None:
         cluster = self.cluster
-        cluster.fire_due(now_ms)
+        due_ms = cluster.timers.next_due_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            cluster.fire_due(now_ms)
         if now_ms != cluster.now_ms:
             cluster.set_time(now_ms)
 

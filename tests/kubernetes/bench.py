@@ -1,6 +1,8 @@
-"""Throughput on a real API server on this machine: ours beside kube-scheduler, and a restart on a full cluster.
+"""Throughput on a real API server on this machine, ours beside kube-scheduler, and a restart on a full cluster.
 
-`make bench-kubernetes` runs 500 nodes and 3,000 pods; `--large` 5,000 nodes and 20,000 pods, and the restart.
+Decides what is measured and how it is shown. Each run has a control plane of its own, and sees binds from outside, by a
+watch. `make bench-kubernetes` takes 500 nodes and 3,000 pods, twice each in alternation; with `--large` 5,000 nodes and
+20,000 pods, once each, and the restart there.
 """
 
 from __future__ import annotations
@@ -9,63 +11,46 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 import yaml
-from testbed.binaries import binary
-from testbed.cluster import pod
-from testbed.control_plane import ControlPlane, free_ports, node_manifest
-
-from fairlead.kubernetes.access import find_access
-from fairlead.kubernetes.client import Client
-from fairlead.kubernetes.connection import Connection
-from fairlead.kubernetes.kinds import NODES, PODS, Kind
+from testbed.binaries import BedError, binary
+from testbed.control_plane import CLIENTS, ControlPlane, free_ports
+from testbed.load import BindWatcher, fill
 
 PATIENCE_S = 600.0
+OURS, KUBE = "fairlead", "kube-scheduler"
+NAMES = {OURS: "fairlead", KUBE: "default-scheduler"}
+"""Under which name pods ask for each."""
+SETTLE_S = 3.0
+"""After filling, so that the API server has done what it does afterwards."""
 
 
 @dataclass
 class Result:
-    """One run."""
+    """One run. Times in seconds since the process was started."""
 
     who: str
     nodes: int
     pods: int
     rate: float
+    """Binds a second from the first to the last."""
     first_s: float
     all_s: float
     rss_mib: float
-    start: dict[str, Any]
-
-
-async def _create(plane: ControlPlane, kind: Kind, manifests: Iterable[dict[str, Any]], namespace: str = "") -> None:
-    client = Client(Connection(find_access(str(plane.kubeconfig)), 64))
-    free = asyncio.Semaphore(48)
-
-    async def one(manifest: dict[str, Any]) -> None:
-        async with free:
-            await client.create(kind, manifest, namespace)
-
-    await asyncio.gather(*(one(manifest) for manifest in manifests))
-    await client.transport.close()
-
-
-def fill(plane: ControlPlane, nodes: int, pods: int, scheduler: str, prefix: str = "p", running: bool = False) -> None:
-    """Nodes of 32 cores and small pods; `running`: already bound, as after a long time."""
-    if nodes:
-        asyncio.run(_create(plane, NODES, (node_manifest(f"n{i}", "32", "256Gi") for i in range(nodes))))
-    where = (lambda i: {"nodeName": f"n{i % 5000}"}) if running else (lambda _: {})
-    made = (pod(f"{prefix}{i}", "100m", schedulerName=scheduler, **where(i)) for i in range(pods))
-    asyncio.run(_create(plane, PODS, made, "default"))
+    cpu_s: float
+    start: dict[str, Any] = field(default_factory=dict)
+    """What our scheduler says of its start, in milliseconds."""
 
 
 def ours(plane: ControlPlane) -> tuple[list[str], int]:
@@ -76,123 +61,186 @@ def ours(plane: ControlPlane) -> tuple[list[str], int]:
 
 
 def kube(plane: ControlPlane) -> tuple[list[str], int]:
-    """kube-scheduler without limits of its client."""
+    """kube-scheduler without limits of its client (the standard is 50 requests a second)."""
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "leaderElection": {"leaderElect": False},
-        "clientConnection": {"kubeconfig": str(plane.kubeconfig), "qps": 5000, "burst": 5000},
+        "clientConnection": {"kubeconfig": str(plane.kubeconfig), "qps": 10_000, "burst": 10_000},
     }
     file = plane.folder / "scheduler.yaml"
     file.write_text(yaml.safe_dump(config))
-    return [str(binary("kube-scheduler")), f"--config={file}", "--secure-port=0"], 0
+    return [str(binary(KUBE)), f"--config={file}", "--secure-port=0", "--authentication-skip-lookup"], 0
 
 
-def measure(plane: ControlPlane, who: str, nodes: int, pods: int, prefix: str = "p") -> Result:
-    """Start a scheduler, watch from outside how pods are bound, and stop it."""
-    command, port = (ours if who == "fairlead" else kube)(plane)
-    with (plane.folder / f"{who}.log").open("ab") as log:
-        began = time.monotonic()
-        process = subprocess.Popen(
-            command, stdout=log, stderr=log, env={**os.environ, "KUBE_FEATURE_WatchListClient": "false"}
-        )
+class Run:
+    """One scheduler at work on a cluster that is there, watched from outside."""
+
+    def __init__(self, plane: ControlPlane, who: str, pods: int, prefix: str) -> None:
+        self.plane, self.who, self.pods, self.prefix = plane, who, pods, prefix
+        self.log = plane.folder / f"{who}.log"
+        self.most_rss = 0.0
+        self.cpu_s = 0.0
+        self.began = 0.0
+        self.start: dict[str, Any] = {}
+
+    async def measure(self) -> list[float]:
+        """Start it, wait until all pods are bound, stop it; when each was, in seconds since its start."""
+        watcher = BindWatcher(self.plane, self.prefix)
+        await watcher.start()
+        command, port = (ours if self.who == OURS else kube)(self.plane)
+        with self.log.open("ab") as log:
+            self.began = time.monotonic()
+            process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **CLIENTS})
         try:
-            times, rss, start = asyncio.run(_watch(plane, process, pods, prefix, port))
+            await self._until_all(watcher, process)
+            if port:
+                self.start = await asyncio.to_thread(_start_of, port)
         finally:
-            process.terminate()
-            process.wait(20)
-    low, high = times[len(times) // 10], times[len(times) * 9 // 10 - 1]
-    rate = len(times) * 0.8 / max(high - low, 1e-9)
-    return Result(who, nodes, pods, rate, times[0] - began, times[-1] - began, rss, start)
+            _stop(process)
+            await watcher.stop()
+        return sorted(at - self.began for at in watcher.seen.values())
+
+    async def _until_all(self, watcher: BindWatcher, process: subprocess.Popen[bytes]) -> None:
+        about, end = psutil.Process(process.pid), time.monotonic() + PATIENCE_S
+        while len(watcher.seen) < self.pods:
+            watcher.check()
+            if process.poll() is not None:
+                raise SystemExit(f"{self.who} ended with {process.returncode}:\n{self._tail()}")
+            if time.monotonic() > end:
+                there = f"{len(watcher.seen)} of {self.pods}"
+                raise SystemExit(f"{self.who}: only {there} were bound within {PATIENCE_S:.0f} s:\n{self._tail()}")
+            self.most_rss = max(self.most_rss, about.memory_info().rss / 2**20)
+            used = about.cpu_times()
+            self.cpu_s = used.user + used.system
+            await asyncio.sleep(0.1)
+
+    def _tail(self) -> str:
+        return self.log.read_text(errors="replace")[-2000:]
 
 
-async def _watch(
-    plane: ControlPlane, process: subprocess.Popen[bytes], pods: int, prefix: str, port: int
-) -> tuple[list[float], float, dict[str, Any]]:
-    """When each pod was seen bound; the most memory; and what the scheduler says of its start."""
-    client = Client(Connection(find_access(str(plane.kubeconfig)), 4))
-    seen: dict[str, float] = {}
-    most, end = 0.0, time.monotonic() + PATIENCE_S
-    about = psutil.Process(process.pid)
-    query = {"fieldSelector": "status.phase=Pending,spec.nodeName!=", "watch": "true", "resourceVersion": "0"}
-    path = PODS.path("default")
-
-    async def follow() -> None:
-        from fairlead.kubernetes.client import Request
-
-        async with client.transport.stream(Request("GET", path, query), 600.0) as lines:
-            async for line in lines:
-                at = line.find(b'"name":"')
-                name = line[at + 8 : line.index(b'"', at + 8)].decode()
-                if name.startswith(prefix):
-                    seen.setdefault(name, time.monotonic())
-
-    following = asyncio.create_task(follow())
-    while len(seen) < pods and time.monotonic() < end:
-        if process.poll() is not None:
-            raise SystemExit(f"the scheduler ended: {(plane.folder / 'fairlead.log').read_text()[-2000:]}")
-        most = max(most, about.memory_info().rss / 2**20)
-        if following.done():
-            following.result()
-        await asyncio.sleep(0.1)
-    following.cancel()
-    await asyncio.gather(following, return_exceptions=True)
-    start = {}
-    if port:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/info", timeout=30) as answer:
-            start = json.load(answer)["start_ms"]
-    await client.transport.close()
-    if len(seen) < pods:
-        raise SystemExit(f"only {len(seen)} of {pods} were bound within {PATIENCE_S:.0f} s")
-    return sorted(seen.values()), most, start
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
-def show(results: list[Result]) -> None:
-    """A table."""
-    print(f"{'scheduler':<15} {'nodes':>6} {'pods':>7} {'pods/s':>8} {'first s':>8} {'all s':>7} {'RSS MiB':>8}")
-    for r in results:
-        print(
-            f"{r.who:<15} {r.nodes:>6} {r.pods:>7} {r.rate:>8.0f} {r.first_s:>8.2f} {r.all_s:>7.1f} {r.rss_mib:>8.0f}"
-            + (f"  {json.dumps(r.start)}" if r.start else "")
-        )
-    sys.stdout.flush()
+def _start_of(port: int) -> dict[str, Any]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/info", timeout=30) as answer:
+        return dict(json.load(answer)["start_ms"])
 
 
-def run(who: str, nodes: int, pods: int) -> Result:
-    """One scheduler on a fresh control plane."""
-    name = "fairlead" if who == "fairlead" else "default-scheduler"
+def measured(plane: ControlPlane, who: str, nodes: int, pods: int, prefix: str = "p") -> Result:
+    """One run on a cluster that is there."""
+    time.sleep(SETTLE_S)
+    run = Run(plane, who, pods, prefix)
+    times = asyncio.run(run.measure())
+    rate = (len(times) - 1) / max(times[-1] - times[0], 1e-9)
+    return Result(who, nodes, pods, rate, times[0], times[-1], run.most_rss, run.cpu_s, run.start)
+
+
+def throughput(who: str, nodes: int, pods: int) -> Result:
+    """One scheduler on a fresh control plane on which everything waits."""
     with tempfile.TemporaryDirectory() as folder, ControlPlane(Path(folder), fast=True, kwok=False) as plane:
-        fill(plane, nodes, pods, name)
-        return measure(plane, who, nodes, pods)
+        fill(plane, nodes, pods, NAMES[who])
+        return measured(plane, who, nodes, pods)
 
 
-def restart(nodes: int, running: int) -> Result:
-    """A start on a cluster on which that much runs, to the first bind."""
+def restart(who: str, nodes: int, running: int) -> Result:
+    """A start on a cluster on which that much runs, to the last of ten new pods."""
     with tempfile.TemporaryDirectory() as folder, ControlPlane(Path(folder), fast=True, kwok=False) as plane:
-        fill(plane, nodes, running, "fairlead", prefix="old", running=True)
-        fill(plane, 0, 10, "fairlead", prefix="new")
-        return measure(plane, "fairlead", nodes, 10, prefix="new")
+        fill(plane, nodes, running, NAMES[who], prefix="old", on=nodes)
+        fill(plane, 0, 10, NAMES[who], prefix="new")
+        return measured(plane, who, nodes, 10, prefix="new")
+
+
+# -- what is shown ------------------------------------------------------------------------------------------------
+
+HEAD = (
+    f"{'scheduler':<15} {'nodes':>6} {'pods':>7} {'binds/s':>8} {'first s':>8} {'all s':>7} {'RSS MiB':>8} {'CPU s':>7}"
+)
+
+
+def line_of(r: Result) -> str:
+    """One run as a row."""
+    return (
+        f"{r.who:<15} {r.nodes:>6} {r.pods:>7} {r.rate:>8.0f} {r.first_s:>8.2f} {r.all_s:>7.1f} {r.rss_mib:>8.0f}"
+        f" {r.cpu_s:>7.1f}"
+    )
+
+
+def comparison(results: Sequence[Result]) -> str:
+    """Binds a second of both, over all their runs."""
+    rates = {who: [r.rate for r in results if r.who == who] for who in (OURS, KUBE)}
+    if not all(rates.values()):
+        return ""
+    means = {who: sum(of) / len(of) for who, of in rates.items()}
+    worst, best = min(rates[OURS]), max(rates[KUBE])
+    return (
+        f"fairlead binds {means[OURS] / means[KUBE]:.2f} times as many pods a second as kube-scheduler"
+        f" (its slowest run against the other's fastest: {worst / best:.2f})"
+    )
+
+
+def parts(r: Result) -> str:
+    """A start by its parts, each from the process's start on."""
+    start = r.start
+    before = r.first_s * 1000 - (start.get("first_bound") or 0)
+    rows = [("the process (imports, connections)", before)]
+    rows += [(f"  list {kind}", before + at) for kind, at in sorted(start["listed"].items(), key=lambda each: each[1])]
+    rows += [("rebuilt", before + start["rebuilt"]), ("first decision", before + (start.get("first_decided") or 0))]
+    rows += [("first bind (seen)", r.first_s * 1000), ("last of the new", r.all_s * 1000)]
+    return "\n".join(f"  {what:<36} after {at / 1000:>6.2f} s" for what, at in rows)
+
+
+def show_runs(who: Sequence[str], nodes: int, pods: int, rounds: int) -> None:
+    """Throughput, each in turn."""
+    print(HEAD, flush=True)
+    results = []
+    for _ in range(rounds):
+        for each in who:
+            results.append(throughput(each, nodes, pods))
+            print(line_of(results[-1]), flush=True)
+    told = comparison(results)
+    if told:
+        print(told, flush=True)
+
+
+def show_restart(who: Sequence[str], nodes: int, pods: int) -> None:
+    """A restart, ours by its parts."""
+    print(f"\na start with {nodes} nodes and {pods} running pods, to 10 new ones:\n{HEAD}", flush=True)
+    for each in who:
+        found = restart(each, nodes, pods)
+        print(line_of(found), flush=True)
+        if found.start:
+            print(parts(found), flush=True)
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, default=500)
-    parser.add_argument("--pods", type=int, default=3000)
+    parser.add_argument("--nodes", type=int, help="instead of 500 (5,000)")
+    parser.add_argument("--pods", type=int, help="instead of 3,000 (20,000)")
+    parser.add_argument("--rounds", type=int, help="runs of each scheduler, in alternation; 2 (1 if large)")
     parser.add_argument("--large", action="store_true", help="5,000 nodes and 20,000 pods, and the restart there")
-    parser.add_argument("--only", choices=["fairlead", "kube-scheduler", "restart"], help="one of them")
+    parser.add_argument("--only", choices=[OURS, KUBE], help="one of the schedulers")
+    parser.add_argument("--restart", action="store_true", help="the restart alone")
     given = parser.parse_args()
-    nodes, pods = (5000, 20_000) if given.large else (given.nodes, given.pods)
-    results = []
-    if given.only in (None, "fairlead"):
-        results.append(run("fairlead", nodes, pods))
-        show(results)
-    if given.only in (None, "kube-scheduler") and not (given.large and given.only is None):
-        results.append(run("kube-scheduler", nodes, pods))
-        show(results)
-    if given.only == "restart" or (given.large and given.only is None):
-        print(f"\nrestart with {nodes} nodes and {pods} running pods, to the first of 10 new ones:")
-        show([restart(nodes, pods)])
+    usual = (5_000, 20_000, 1) if given.large or given.restart else (500, 3_000, 2)
+    nodes, pods, rounds = (a or b for a, b in zip((given.nodes, given.pods, given.rounds), usual, strict=True))
+    who = [given.only] if given.only else [KUBE, OURS]
+    # Ctrl-C and a kill end what was started, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        if not given.restart:
+            show_runs(who, nodes, pods, rounds)
+        if given.large or given.restart:
+            show_restart(who, nodes, pods)
+    except BedError as missing:
+        raise SystemExit(f"the test bed cannot be made: {missing}") from None
 
 
 if __name__ == "__main__":

@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
-import threading
 import time
 from collections import defaultdict
 from typing import Any
 
 import pytest
-from testbed.binaries import binary
 from testbed.cluster import Cluster, pod, priority_class
 from testbed.control_plane import ControlPlane
+from testbed.watching import Listener
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
@@ -35,37 +33,12 @@ class Witness:
         self.here: dict[str, dict[str, Any]] = {}
         self.wrong: list[str] = []
         self.evicted: dict[str, str] = {}
-        self._plane = plane
-        self._stopped = False
-        self._process: subprocess.Popen[str] | None = None
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
+        # What goes while the server is away is not told: it begins with an empty cluster.
+        self._listener = Listener(plane, self._take, self.here.clear)
 
     def stop(self) -> None:
-        self._stopped = True
-        if self._process is not None:
-            self._process.kill()
-        self._thread.join(10)
-
-    def _watch(self) -> None:
-        command = [str(binary("kubectl")), f"--kubeconfig={self._plane.kubeconfig}", "get", "pods", "-A"]
-        command += ["--watch", "--output-watch-events", "-o", "json"]
-        decoder = json.JSONDecoder()
-        while not self._stopped:
-            with subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            ) as self._process:
-                assert self._process.stdout is not None
-                text = ""
-                for line in self._process.stdout:
-                    text += line
-                    if line == "}\n":
-                        event, _ = decoder.raw_decode(text)
-                        text = ""
-                        self._take(event["type"], event["object"])
-            # What goes meanwhile is not told: begin with an empty cluster.
-            self.here.clear()
-            time.sleep(0.2)
+        self._listener.stop()
+        assert self.bound, "the witness has seen no pod with a node"
 
     def _take(self, kind: str, item: dict[str, Any]) -> None:
         meta, node = item["metadata"], item["spec"].get("nodeName", "")

@@ -39,6 +39,7 @@ class Course:
     """One course under way."""
 
     def __init__(self, number: int) -> None:
+        self.number = number
         self.chance = random.Random(number)
         self.now_ms = 0
         self.made = 0

@@ -45,6 +45,7 @@ from fairlead.core.events import (
 )
 from fairlead.core.idle import group_of
 from fairlead.core.partition import Partition
+from fairlead.core.queues import Queue
 from fairlead.journal.codec import encode_all
 from fairlead.scheduler import Scheduler
 
@@ -126,14 +127,14 @@ class Course(Happenings):
     def schedule(self) -> None:
         for _ in range(100):
             before = Before(self.part)
-            held_back = self.held_back()
+            held_back, turns = self.held_back(), self.turns_of_the_choosy()
             decisions = self.scheduler.schedule(self.now_ms)
             portions: list[Decision] = []
             while portion := self.twin.schedule(self.now_ms, 1):
                 portions += portion
             assert portions == decisions, "one placement at a time gives another result"
             before.nothing_grew_beyond()
-            self.no_idle_before_the_others(decisions)
+            self.no_idle_before_the_others(decisions, turns)
             self.nobody_passes(held_back, decisions)
             self.take(decisions)
             if not decisions:
@@ -240,12 +241,20 @@ class Course(Happenings):
             missing = self.gangs.get(ask.app.id, 0)
             assert missing <= 0, f"{ask} starts, and {missing} placeholders of its gang have no room yet"
 
-    def no_idle_before_the_others(self, decisions: list[Decision]) -> None:
-        """In one call nobody who is not idle is placed after idle work, save who wants to be where some of that is."""
-        asks = [self.known(d.application, d.key) for d in decisions if isinstance(d, Allocated)]
-        where = [(ask.spec.idle, ask.spec.where) for ask in asks if ask is not None]
-        idle = [is_idle for is_idle, wants in where if is_idle or not (wants.affinity or wants.spread)]
+    def no_idle_before_the_others(self, decisions: list[Decision], turns: set[Queue]) -> None:
+        """In one call nobody who is not idle is placed after idle work.
+
+        The specification starts idle work where nobody else can use the room. That leaves two exceptions, both because
+        the start of idle work lets somebody start who could not before: who wants to be where certain other work is
+        (affinity, spread), and who waited behind the kept turn of such a one, which ends when that starts.
+        """
+        asks = [ask for d in decisions if isinstance(d, Allocated) and (ask := self.known(d.application, d.key))]
+        idle = [ask.spec.idle for ask in asks if ask.spec.idle or not (is_choosy(ask) or ask.app.queue in turns)]
         assert idle == sorted(idle), f"idle work was placed before others: {decisions}"
+
+    def turns_of_the_choosy(self) -> set[Queue]:
+        """Queues in which the turn of one is kept who waits for other work to be somewhere."""
+        return {leaf for leaf, own in self.part.reserving.of.items() if any(is_choosy(holder) for holder in own)}
 
     def held_back(self) -> dict[tuple[str, str], set[tuple[str, str]]]:
         """For each ask that has to wait, the asks with a reservation that it waits for."""
@@ -279,6 +288,11 @@ class Course(Happenings):
         found = self.known(app or key, key)
         assert found is not None, f"{name} is not there"
         return found
+
+
+def is_choosy(ask: Ask) -> bool:
+    """Whether it wants to be where certain other work is, or is not: the start of that may let it start."""
+    return bool(ask.spec.where.affinity or ask.spec.where.spread)
 
 
 def work_name(ask: Ask) -> str:

@@ -7,18 +7,24 @@ the events alone: by another way than the one that found the answer.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 from properties.course import Course
+from properties.mixed import Mixed, mixed
+from properties.policies import world as policy_world
 from properties.worlds import LEAVES, WORLDS, world
 
 from fairlead.core.decisions import Allocated, Decision, Evict
 from fairlead.core.events import Event, Release
 from fairlead.core.specs import ApplicationSpec, AskSpec
-from fairlead.insight.changes import events_of
+from fairlead.insight.changes import events_of, until_ms
 from fairlead.insight.copying import copied
+from fairlead.insight.explain import explain
+from fairlead.insight.parts import Part
+from fairlead.insight.resubmission import renamed
 from fairlead.insight.trial import Name
 from fairlead.insight.unblock import ways
 from fairlead.insight.whatif import (
@@ -35,6 +41,7 @@ from fairlead.insight.whatif import (
 from fairlead.scheduler import Scheduler
 
 SOUND_STATES, EQUAL_STATES = 5_000, 1_000
+KINDS = ("plain", "mixed")
 PART = "default"
 Key = tuple[str, str]
 
@@ -63,8 +70,11 @@ def running(scheduler: Scheduler) -> dict[Key, str]:
     return {(ask.app.id, ask.key): node.id for node in nodes for ask in node.allocations}
 
 
-def happens(state: dict[str, object], events: Sequence[Event]) -> Aftermath:
-    """Let the events happen to the state; whoever is told to stop stops; until nothing more follows."""
+def happens(state: dict[str, object], events: Sequence[Event], until_ms: int | None = None) -> Aftermath:
+    """Let the events happen to the state; whoever is told to stop stops; until nothing more follows.
+
+    With `until_ms` the clock goes on until then, from one time that something is due to the next.
+    """
     scheduler = Scheduler.load(state)
     now, before, found = scheduler.cluster.now_ms, running(scheduler), Aftermath()
     nodes = scheduler.cluster.partitions[PART].nodes.nodes.values()
@@ -83,15 +93,22 @@ def happens(state: dict[str, object], events: Sequence[Event]) -> Aftermath:
                 found.evicted.add((each.application, each.key))
                 told.append(Release(each.application, each.key, each.cause))
 
+    def settle(at_ms: int) -> None:
+        for _ in range(1_000):
+            note(scheduler.schedule(at_ms))
+            if not told:
+                return
+            leaving, told[:] = list(told), []
+            for event in leaving:
+                note(scheduler.handle(event, at_ms))
+
     for event in events:
         note(scheduler.handle(event, now))
-    for _ in range(1_000):
-        note(scheduler.schedule(now))
-        if not told:
-            break
-        leaving, told[:] = list(told), []
-        for event in leaving:
-            note(scheduler.handle(event, now))
+    settle(now)
+    while until_ms is not None and now < until_ms:
+        due_ms = scheduler.next_wakeup_ms()
+        now = until_ms if due_ms is None else min(max(due_ms, now + 1), until_ms)
+        settle(now)
     after = running(scheduler)
     found.started = {name: node for name, node in after.items() if name not in before}
     found.gone = {name for name in before if name not in after}
@@ -103,35 +120,80 @@ def waiting(scheduler: Scheduler) -> list[Name]:
     return [(PART, app.id, ask.key) for app in apps for ask in app.asks.values() if ask.pending]
 
 
-def each_stated_change_holds(numbers: range) -> int:
-    """Check the changes that are stated for two asks of each state; how many there were."""
-    stated = 0
-    for number in numbers:
-        scheduler = course_of(number).scheduler
+@dataclass
+class Tally:
+    """What was checked."""
+
+    states: int = 0
+    asks: int = 0
+    incomplete: int = 0
+    by_itself: int = 0
+    changes: Counter[str] = field(default_factory=Counter)
+    """By dimension."""
+    smallest: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def lines(self) -> list[str]:
+        head = f"{self.states} states, {self.asks} asks ({self.by_itself} start by themselves, {self.incomplete} cut "
+        head += f"short), {self.changes.total()} changes ({self.smallest} said to be the smallest of all)"
+        rows = [f"{count:7} {what}" for what, count in sorted(self.changes.items())]
+        return [head, *rows, "reasons: " + ", ".join(f"{code} {n}" for code, n in sorted(self.reasons.items()))]
+
+
+def each_stated_change_holds(courses: Iterable[Course | Mixed], tally: Tally, most: int) -> Tally:
+    """Check the changes that are stated for some asks (at most so many) of each state."""
+    for course in courses:
+        scheduler = course.scheduler
         state, names = scheduler.dump(), waiting(scheduler)
-        random.Random(number).shuffle(names)
-        for name in names[:2]:
-            found = ways(scheduler, name, fork=False)
-            starts = name[1:] in happens(state, ()).placed
-            assert starts == (found.by_itself is not None), (number, name)
-            for change in found.changes:
-                stated += 1
-                said = (number, name, change.sentence())
-                assert name[1:] in happens(state, events_of(scheduler, name, change.parts)).placed, said
-                for at, part in enumerate(change.parts):
-                    if part.is_counted:
-                        less = (*change.parts[:at], part.less(), *change.parts[at + 1 :])
-                        assert name[1:] not in happens(state, events_of(scheduler, name, less)).placed, said
-        assert scheduler.dump() == state, f"{number}: asking changed the state"
-    return stated
+        random.Random(len(names)).shuffle(names)
+        tally.states += 1
+        for name in names[:most]:
+            check_one(scheduler, state, name, tally)
+        assert scheduler.dump() == state, f"{course.number}: asking changed the state"
+    return tally
 
 
-def suppositions(course: Course, chance: random.Random) -> list[Supposition]:
+def check_one(scheduler: Scheduler, state: dict[str, object], name: Name, tally: Tally) -> None:
+    """One verdict and every change that it states."""
+    verdict = explain(scheduler, name[1], name[2])
+    assert verdict.reason is not None
+    assert verdict.reason.sentence() in verdict.paragraph()
+    tally.reasons[verdict.reason.code] += 1
+    tally.asks += 1
+    found = ways(scheduler, name, fork=False)
+    tally.by_itself += found.by_itself is not None
+    tally.incomplete += not found.is_complete
+    assert (name[1:] in happens(state, ()).placed) == (found.by_itself is not None), name
+    for change in found.changes:
+        tally.changes[change.dimension] += 1
+        tally.smallest += change.is_smallest
+        said = (name, change.sentence())
+        assert starts_with(scheduler, state, name, change.parts), said
+        for at, part in enumerate(change.parts):
+            if part.is_counted:
+                less = (*change.parts[:at], part.less(), *change.parts[at + 1 :])
+                assert not starts_with(scheduler, state, name, less), said
+            elif len(change.parts) > 1:
+                without = (*change.parts[:at], *change.parts[at + 1 :])
+                assert not starts_with(scheduler, state, name, without), said
+
+
+def starts_with(scheduler: Scheduler, state: dict[str, object], name: Name, parts: tuple[Part, ...]) -> bool:
+    got = happens(state, events_of(scheduler, name, parts), until_ms(parts))
+    return renamed(name, parts)[1:] in got.placed
+
+
+def suppositions(course: Course | Mixed, chance: random.Random) -> list[Supposition]:
     scheduler = course.scheduler
     partition = scheduler.cluster.partitions[PART]
-    spec = ApplicationSpec(id="new", queue=chance.choice(LEAVES), user="u1")
+    leaves = [queue.path for queue in partition.root.walk() if queue.is_leaf] or list(LEAVES)
+    spec = ApplicationSpec(id="new", queue=chance.choice(leaves), user="u1")
     ask = AskSpec(application="new", key="new", resources=course.amount(1, 3), priority=chance.randint(-3, 9))
-    found = [submitted(spec, [ask]), configured(world(chance.randrange(WORLDS)))]
+    if isinstance(course, Mixed):
+        ask = course.ask("new", course.amount(1, 3), idle=chance.random() < 0.2)
+        found = [submitted(spec, [ask]), configured(policy_world(chance))]
+    else:
+        found = [submitted(spec, [ask]), configured(world(chance.randrange(WORLDS)))]
     if partition.nodes.nodes:
         node = chance.choice(list(partition.nodes.nodes))
         found += [drained([node]), nodes_added(scheduler, node, chance.randint(1, 3))]
@@ -139,20 +201,20 @@ def suppositions(course: Course, chance: random.Random) -> list[Supposition]:
     if asks:
         picked = chance.choice(asks)
         name = (PART, picked.app.id, picked.key)
-        found += [cancelled([name]), prioritised(name, chance.randint(-5, 10)), moved(name, chance.choice(LEAVES))]
+        found += [cancelled([name]), prioritised(name, chance.randint(-5, 10)), moved(name, chance.choice(leaves))]
     return chance.sample(found, min(3, len(found)))
 
 
-def what_if_equals_what_happens(numbers: range) -> int:
-    """Check three suppositions on each state; in how many something would be otherwise."""
+def what_if_equals_what_happens(courses: Iterable[Course | Mixed]) -> int:
+    """Check three suppositions on each state; how many of them would change something."""
     otherwise = 0
-    for number in numbers:
-        course, chance = course_of(number), random.Random(number)
+    for at, course in enumerate(courses):
+        chance = random.Random(at)
         state = course.scheduler.dump()
         without = happens(state, ())
         for supposed in suppositions(course, chance):
             said = suppose(course.scheduler, supposed, fork=False)
-            got, told = happens(state, supposed.events), f"{number}: {supposed.sentence}"
+            got, told = happens(state, supposed.events), f"{course.number}: {supposed.sentence}"
             otherwise += not said.is_empty
             new = {name: node for name, node in got.started.items() if name not in without.started}
             other = {n: node for n, node in got.started.items() if without.started.get(n, node) != node}
@@ -162,46 +224,61 @@ def what_if_equals_what_happens(numbers: range) -> int:
             assert {fate.name[1:] for fate in said.evicted} == got.evicted - without.evicted, told
             assert {fate.name[1:] for fate in said.spared} == without.evicted - got.evicted, told
             assert {fate.name[1:] for fate in said.ends} == got.gone - without.gone - got.evicted, told
-        assert course.scheduler.dump() == state, f"{number}: asking changed the state"
+        assert course.scheduler.dump() == state, f"{course.number}: asking changed the state"
     return otherwise
 
 
-@pytest.mark.timeout(600)
-def test_a_stated_change_starts_the_ask_and_one_unit_less_does_not(steps: int) -> None:
-    """On some random states; on all of them in the slow tests."""
-    states = max(steps // 400, 10)
-    assert each_stated_change_holds(range(states)) > states // 2
+def states(kind: str, numbers: range) -> Iterator[Course | Mixed]:
+    """Those of YuniKorn's rules alone, or those with every policy."""
+    return map(mixed, numbers) if kind == "mixed" else map(course_of, numbers)
 
 
 @pytest.mark.timeout(600)
-def test_what_if_is_what_then_happens(steps: int) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stated_change_starts_the_ask_and_one_unit_less_does_not(steps: int, kind: str) -> None:
+    """On some random states; on all of them in the slow tests. With -s it prints what was checked."""
+    many = max(steps // 800, 10)
+    tally = each_stated_change_holds(states(kind, range(many)), Tally(), 2)
+    print(f"\n{kind}: " + "\n".join(tally.lines()))
+    assert tally.changes.total() > many // 2
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_if_is_what_then_happens(steps: int, kind: str) -> None:
     """On some random states; on all of them in the slow tests."""
-    states = max(steps // 400, 10)
-    assert what_if_equals_what_happens(range(states)) > states // 2
+    many = max(steps // 800, 10)
+    assert what_if_equals_what_happens(states(kind, range(many))) > many // 2
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tenth", range(10))
-def test_stated_changes_hold_on_many_states(tenth: int) -> None:
-    """A tenth of 5,000 random states."""
+def test_stated_changes_hold_on_many_states(kind: str, tenth: int) -> None:
+    """A tenth of 5,000 random states of each kind; -s prints how often each kind of change was stated."""
     size = SOUND_STATES // 10
-    assert each_stated_change_holds(range(tenth * size, (tenth + 1) * size)) > size
+    tally = each_stated_change_holds(states(kind, range(tenth * size, (tenth + 1) * size)), Tally(), 2)
+    print(f"\n{kind}, {tenth}: " + "\n".join(tally.lines()))
+    assert tally.changes.total() > size
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tenth", range(10))
-def test_what_if_holds_on_many_states(tenth: int) -> None:
-    """A tenth of 1,000 random states."""
+def test_what_if_holds_on_many_states(kind: str, tenth: int) -> None:
+    """A tenth of 1,000 random states of each kind."""
     size = EQUAL_STATES // 10
-    assert what_if_equals_what_happens(range(10_000 + tenth * size, 10_000 + (tenth + 1) * size)) > size
+    numbers = range(10_000 + tenth * size, 10_000 + (tenth + 1) * size)
+    assert what_if_equals_what_happens(states(kind, numbers)) > size
 
 
-@pytest.mark.parametrize("number", range(0, 40, 4))
-def test_a_copy_goes_on_like_the_original(number: int) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("number", range(0, 40, 8))
+def test_a_copy_goes_on_like_the_original(kind: str, number: int) -> None:
     """The same state, the same later decisions, and neither moves the other."""
-    course = course_of(number)
+    course = next(states(kind, range(number, number + 1)))
     copy = copied(course.scheduler)
     state = course.scheduler.dump()
     assert copy.dump() == state

@@ -16,7 +16,7 @@ from fairlead.cli.app import JsonOption, Status, client_command, group
 from fairlead.cli.client import Client
 from fairlead.cli.failures import wrong_usage
 from fairlead.cli.render import Column, Screen
-from fairlead.cli.values import parse_amount, parse_memory, parse_pairs
+from fairlead.cli.values import parse_amount, parse_duration, parse_memory, parse_pairs
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
 _SOURCES = {"built-in": "built in", "file": "queue file", "api": "API"}
@@ -80,6 +80,7 @@ def list_classes(client: Client, json: JsonOption = False) -> Status:
         Column("DEFAULT"),
         Column("PREEMPTS"),
         Column("LIMITED"),
+        Column("SPARED FOR", right=True),
         Column("FROM"),
         Column("DESCRIPTION", least=10, drop=1),
     )
@@ -94,6 +95,7 @@ def _class_cells(row: dict[str, Any]) -> tuple[str, ...]:
         "yes" if row["global_default"] else "",
         "never" if row["preemption_policy"] == "Never" else "lower",
         "yes" if row["limited"] else "",
+        render.duration(row["min_runtime_ms"]) if row.get("min_runtime_ms") else "",
         _SOURCES.get(row["source"], row["source"]),
         row["description"],
     )
@@ -108,6 +110,10 @@ def set_class(
     ] = False,
     never: Annotated[bool, typer.Option("--never", help="Its work makes nobody stop.")] = False,
     limited: Annotated[bool, typer.Option("--limited", help="Usable only where a quota selects it.")] = False,
+    min_runtime: Annotated[
+        str,
+        typer.Option("--min-runtime", metavar="TIME", help="Its work is not stopped for other work before, as 10m."),
+    ] = "",
     description: Annotated[str, typer.Option("--description", "-d", metavar="TEXT", help="What it is for.")] = "",
 ) -> Status:
     """Make or change a priority class, for new work (administrators)."""
@@ -116,6 +122,7 @@ def set_class(
         "global_default": default,
         "preemption_policy": "Never" if never else "PreemptLowerPriority",
         "limited": limited,
+        "min_runtime_ms": parse_duration(min_runtime, "--min-runtime") if min_runtime else 0,
         "description": description,
     }
     return _put(client, "priority-classes", name, body)

@@ -17,6 +17,7 @@ from fairlead.config.decode import (
     child_path,
     list_of,
     read_bound,
+    read_duration,
     read_integer,
     read_limits,
     read_record,
@@ -56,6 +57,7 @@ def _class(found: Findings, node: Node, path: str) -> Placed[PriorityClassSpec]:
         global_default=given.get("globalDefault", False),
         description=given.get("description", ""),
         limited=given.get("limited", False),
+        min_runtime_ms=given.get("minRuntime", 0),
         **more,
     )
     return Placed(spec, path)
@@ -123,6 +125,7 @@ CLASS_KEYS: dict[str, Reader] = {
     "preemptionPolicy": read_text,
     "description": read_text,
     "limited": read_truth,
+    "minRuntime": read_duration,
 }
 SCOPE_KEYS: dict[str, Reader] = {"scopeName": read_text, "operator": read_text, "values": read_texts}
 QUOTA_KEYS: dict[str, Reader] = {
@@ -247,6 +250,7 @@ def _shown_class(spec: PriorityClassSpec) -> dict[str, Any]:
         preemptionPolicy=spec.preemption_policy,
         description=spec.description,
         limited=spec.limited,
+        minRuntime=f"{spec.min_runtime_ms}ms" if spec.min_runtime_ms else "",
     )
 
 

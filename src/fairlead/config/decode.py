@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from fairlead.config.problems import ERROR, WARNING, Problem, Stage
 from fairlead.config.yamltree import Node
+from fairlead.core.properties import parse_duration_ms
 from fairlead.core.quantities import QuantityError, parse_quantity
 from fairlead.core.resources import Limits
 
@@ -183,6 +184,16 @@ def read_integer(found: Findings, node: Node, path: str) -> int:
         _wrong(found, node, path, "a whole number (without quotes)")
         return 0
     return value
+
+
+def read_duration(found: Findings, node: Node, path: str) -> int:
+    """A duration such as `90s` or `1h30m`, in milliseconds; 0 for null."""
+    if node.is_null:
+        return 0
+    found_ms = parse_duration_ms(node.text) if node.kind == "text" else None
+    if found_ms is None:
+        _wrong(found, node, path, "a positive duration with units, such as 30s, 500ms or 1h30m")
+    return found_ms or 0
 
 
 def read_bound(found: Findings, node: Node, path: str) -> int | str | None:

@@ -29,7 +29,6 @@ NO_PRIORITY = -(2**31)
 """Nothing outstanding; on the wire the smallest 32-bit integer."""
 
 STATE_LOG_MAX = 64
-
 BatchKey = tuple[int, "Shape", str, bool]
 
 AHEAD = 2**33
@@ -47,11 +46,13 @@ class Ask:
         "checkpoint_ms",
         "created_ms",
         "evict_cause",
+        "evicted_by",
         "held_on",
         "in_line",
         "items",
         "key",
         "node",
+        "overdue",
         "pending",
         "preempt_checked_ms",
         "preempt_triggered",
@@ -63,6 +64,7 @@ class Ask:
         "shape",
         "spec",
         "stood_in_ms",
+        "took_back",
         "victims",
         "watches",
     )
@@ -84,9 +86,13 @@ class Ask:
         self.allocated_ms: int | None = None
         self.evict_cause: Cause | None = None
         """It was told to stop, with this cause, and has not confirmed yet."""
+        self.evicted_by: tuple[str, str] | None = None
+        """By which rule it was told to stop, and for whom (empty: for nobody); None: not by this scheduler."""
+        self.overdue = False  # It should have left by now: nobody counts on its room any more.
         self.held_on: Node | None = None
         """Space on this node is held for it while its victims leave."""
         self.victims: tuple[Ask, ...] = ()
+        self.took_back = False  # The space that is held for it is what idle work left to it: that is for nobody else.
         self.reserved_on: Node | None = None
         self.watches: tuple[Demand, ...] = ()
         """Demands that have it tried again on the node that is reserved for it when they are woken."""
@@ -94,11 +100,10 @@ class Ask:
         """The placeholder that this ask replaces, or the ask that replaces this placeholder."""
         self.bound_for: Node | None = None
         """The node on which it will replace a placeholder that is on another one; space is held for it there."""
-        self.preempt_triggered = False
+        self.preempt_triggered = self.scale_up_reported = False
         self.preempt_checked_ms: int | None = None
         self.attempted = False
         """Some scheduling run has looked at it."""
-        self.scale_up_reported = False
         self.stood_in_ms: int | None = None
         """When the placeholder that it replaced was created; None: it replaced none."""
         self.checkpoint_ms: int | None = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.applications import NO_PRIORITY, line_group
-from fairlead.core.events import Cause
 from fairlead.core.idle import group_of, idle_key
 from fairlead.core.lifecycle import LIVE
 from fairlead.core.resources import Book, Items, add_to, pruned, take_from
@@ -55,6 +54,7 @@ def check_partition(partition: Partition) -> None:
         assert ask.pending, f"{ask} holds space but does not wait"
         assert ask.held_on is not None, f"{ask} is in the list of holds without a node"
         assert ask in ask.held_on.held, f"{ask} holds space that {ask.held_on} does not know of"
+        assert ask.reserved_on is None, f"{ask} holds space on {ask.held_on} and has {ask.reserved_on} reserved too"
     check_kept(partition)
 
 
@@ -245,9 +245,8 @@ def _check_queue(queue: Queue, idle: list[Ask]) -> None:
     add_to(allocated, _sum_items(idle_here))
     _same(queue.allocated, allocated, "allocated", queue.path)
     _same(queue.pending, pending, "pending", queue.path)
-    told = Cause.PREEMPTED_BY_SCHEDULER
     own = (a for app in apps if app.allocations for a in app.asks.values() if not a.spec.idle)
-    leaving = _sum(a for a in (*own, *idle_here) if a.evict_cause is told)
+    leaving = _sum(a for a in (*own, *idle_here) if counts_as_gone(a))
     for child in children:
         add_to(leaving, tuple(child.preempting.items()))
     _same(queue.preempting, leaving, "preempting", queue.path)

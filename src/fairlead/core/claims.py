@@ -1,8 +1,8 @@
 """Claims: space and nodes that are kept for an ask that does not run yet.
 
 Decides what a hold (space that victims leave) and a reservation (a whole node out of the ordinary order) mean in the
-books, and wakes whoever waited when one ends. Never decides who gets one. Invariant: an ask with a claim waits, and
-node and partition know of it.
+books, and wakes whoever waited when one ends. Never decides who gets one. Invariant: an ask with a claim waits and has
+no other claim, and node and partition know of it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ RESERVATION_MS = 60 * 60_000
 def hold(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...]) -> None:
     """Keep the space that `victims` leave on `node` for `ask`, and no other space any longer."""
     unhold(partition, ask)
+    unreserve(partition, ask)
     node.hold(ask)
     ask.held_on, ask.victims = node, victims
+    # Noted now: who has left is not known any more after a restart.
+    ask.took_back = bool(victims) and all(victim.spec.idle for victim in victims)
     partition.holds[ask] = None
     partition.disruption.keep(ask)
     partition.books_version += 1
@@ -43,10 +46,9 @@ def unhold(partition: Partition, ask: Ask) -> None:
     if node is None:
         return
     node.unhold(ask)
-    ask.held_on, ask.victims = None, ()
+    ask.held_on, ask.victims, ask.took_back = None, (), False
     del partition.holds[ask]
     partition.disruption.let_go(ask)
-    ask.app.queue.loosened()
     partition.nodes.gained(node)
     partition.books_version += 1
     partition.out.append(Unreserved(ask.app.id, ask.key, node.id, partition.name))
@@ -94,7 +96,8 @@ def short_of_promised_limit(partition: Partition, ask: Ask) -> Ceiling | None:
 
 
 def reserve(partition: Partition, ask: Ask, node: Node) -> None:
-    """Take the node out of the ordinary order for this ask (YuniKorn's reservation)."""
+    """Take the node out of the ordinary order for this ask (YuniKorn's reservation); it keeps no other space."""
+    unhold(partition, ask)
     node.reservations[ask] = partition.now_ms
     ask.reserved_on = node
     partition.nodes.reserved_again[ask] = None

@@ -45,6 +45,8 @@ def class_problem(spec: PriorityClassSpec) -> tuple[str, str] | None:
         return "name", f"{spec.name} begins with {RESERVED_PREFIX}, which is for the built-in classes; choose another"
     if not PRIORITY_MIN <= spec.value <= VALUE_MAX:
         return "value", f"{spec.value} is out of range; give a whole number from {PRIORITY_MIN} to {VALUE_MAX}"
+    if spec.min_runtime_ms < 0:
+        return "minRuntime", f"{spec.min_runtime_ms} ms is negative; give a duration such as 10m, or leave it out"
     if spec.preemption_policy not in POLICIES:
         return "preemptionPolicy", f"'{spec.preemption_policy[:60]}' is no policy; use {LOWER} or {NEVER}"
     return None

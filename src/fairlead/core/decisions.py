@@ -86,11 +86,24 @@ class Unreserved:
 
 
 @dataclass(frozen=True, slots=True)
+class Overdue:
+    """Work that was told to stop for other work has not left in its time: nobody counts on its room any more."""
+
+    application: str
+    key: str
+    node: str
+    on_behalf_of: str
+    """`application/key` of the ask it should have made room for (the key alone where both are equal); or empty."""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
 class LoopBroken:
     """A waiting ask would have stopped work again without anything being gained by it: that was not done.
 
     Either the same `victim` (`application/key`) a second time although nothing new has come, or, with no victim, any
-    more work on `node`, where it stopped work `times` times and never got the room.
+    more work on `node`, where it stopped work `times` times and never got the room; or any more work instead of what did
+    not leave in its time, last on `node`, after it did so `times` times.
     """
 
     application: str
@@ -265,6 +278,7 @@ Decision = (
     | Retried
     | Reserved
     | Unreserved
+    | Overdue
     | LoopBroken
     | ApplicationAccepted
     | ApplicationRejected

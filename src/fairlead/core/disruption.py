@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.core.resources import add_to, take_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from fairlead.core.applications import Ask
     from fairlead.core.nodes import Node
@@ -38,7 +38,7 @@ def work_name(ask: Ask) -> str:
 class Disruption:
     """The memory of one partition."""
 
-    __slots__ = ("_fruitless", "_kept_for", "_pairs", "_times", "again_ms", "capacity", "kept", "news")
+    __slots__ = ("_fruitless", "_kept_for", "_pairs", "_times", "again_ms", "capacity", "kept", "leave_by", "news", "overdue")
 
     def __init__(self) -> None:
         self.news = 0
@@ -47,6 +47,10 @@ class Disruption:
         """Room under maxima and limits that nominated asks will need."""
         self.again_ms: int | None = None
         """When to search again because work that is protected now will not be; None: no such timer is set."""
+        self.leave_by: dict[Ask, int] = {}
+        """What was told to stop for others, in order, and when it should have left at the latest."""
+        self.overdue: dict[Ask, None] = {}
+        """What has not left in its time."""
         self._kept_for: dict[Ask, tuple[Queue | Ceiling, ...]] = {}
         self._pairs: dict[str, dict[str, tuple[int, bool]]] = {}
         """By preemptor and victim the news when the one was stopped for the other, and whether a loop was reported."""
@@ -136,26 +140,30 @@ class Disruption:
 
     # -- in vain --------------------------------------------------------------------------------------------------
 
-    def note_fruitless(self, preemptor: Ask, node: Node, now_ms: int) -> bool:
-        """Work stopped on `node` for `preemptor`, and it has no room there; True when it is barred there now."""
+    def note_fruitless(self, preemptor: Ask, node: Node | None, now_ms: int) -> bool:
+        """Work stopped on `node` for `preemptor`, and it has no room there; True when it is barred there now.
+
+        None stands for room anywhere that was given up because something did not leave in its time.
+        """
         if len(self._fruitless) >= REMEMBERED_MAX:
             del self._fruitless[next(iter(self._fruitless))]
-        key = (work_name(preemptor), node.id)
+        key = (work_name(preemptor), node.id if node is not None else "")
         times, capacity, _ = self._fruitless.pop(key, (0, self.capacity, now_ms))
         times = times + 1 if capacity == self.capacity else 1
         self._fruitless[key] = (times, self.capacity, now_ms)
         return times == FRUITLESS_MAX
 
-    def barred_until(self, preemptor: Ask, node: Node, now_ms: int) -> int | None:
+    def barred_until(self, preemptor: Ask, node: Node | None, now_ms: int) -> int | None:
         """Until when the ask may stop nothing on this node, as far as no capacity changes; None: it may."""
         if not self._fruitless:
             return None
-        times, capacity, last_ms = self._fruitless.get((work_name(preemptor), node.id), (0, 0, 0))
+        key = (work_name(preemptor), node.id if node is not None else "")
+        times, capacity, last_ms = self._fruitless.get(key, (0, 0, 0))
         until_ms = last_ms + HOUR_MS
         if times < FRUITLESS_MAX or capacity != self.capacity:
             return None
         if until_ms <= now_ms:
-            del self._fruitless[work_name(preemptor), node.id]
+            del self._fruitless[key]
             return None
         return until_ms
 
@@ -184,17 +192,22 @@ class Disruption:
             "pairs": [[a, b, *last] for a, own in self._pairs.items() for b, last in own.items()],
             "fruitless": [[*key, *last] for key, last in self._fruitless.items()],
             "times": [[path, list(times)] for path, times in self._times.items()],
+            "leave_by": [[a.app.id, a.key, due_ms] for a, due_ms in self.leave_by.items()],
+            "overdue": [[a.app.id, a.key] for a in self.overdue],
         }
 
     @classmethod
-    def load(cls, plain: dict[str, Any], holds: Iterable[Ask]) -> Disruption:
-        """What `dump` wrote down, and what these asks hold."""
+    def load(cls, plain: dict[str, Any], holds: Iterable[Ask], asks: Mapping[tuple[str, str], Ask]) -> Disruption:
+        """What `dump` wrote down, and what these asks hold; `asks`: all there are, by application and key."""
         memory = cls()
         memory.news, memory.capacity, memory.again_ms = plain["news"], plain["capacity"], plain["again_ms"]
         for preemptor, victim, news, told in plain["pairs"]:
             memory._pairs.setdefault(preemptor, {})[victim] = (news, told)
         memory._fruitless = {(a, n): (times, capacity, last) for a, n, times, capacity, last in plain["fruitless"]}
         memory._times = {path: deque(times) for path, times in plain["times"]}
+        # Versions before it was kept wrote neither of the two.
+        memory.leave_by = {asks[app, key]: due_ms for app, key, due_ms in plain.get("leave_by", ())}
+        memory.overdue = {asks[app, key]: None for app, key in plain.get("overdue", ())}
         for ask in holds:
             memory.keep(ask)
         return memory

@@ -151,6 +151,14 @@ def wait_again(partition: Partition, ask: Ask) -> None:
     look_again(partition, ask.app)
 
 
+def under_way_to(node: Node) -> list[tuple[Ask, Ask]]:
+    """The asks that are going to take a placeholder's place and run on this node, each with its placeholder."""
+    coming = [a for a in node.held if a.bound_for is node]
+    coming += [p.replaces for p in node.allocations if p.spec.placeholder and p.replaces is not None]
+    pairs = [(ask, ask.replaces) for ask in coming if ask.bound_for in (None, node)]
+    return [(ask, placeholder) for ask, placeholder in pairs if placeholder is not None]
+
+
 def give_up(partition: Partition, ask: Ask) -> None:
     """The ask under way is withdrawn; its placeholder goes all the same."""
     _part(partition, ask)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
-from fairlead.core.events import Cause
+from fairlead.core.leaving import counts_as_gone
 from fairlead.core.resources import Book, add_to
 
 if TYPE_CHECKING:
@@ -110,11 +110,6 @@ def payer(ask: Ask) -> Queue:
     return group_of(ask.app.queue) if ask.spec.idle else ask.app.queue
 
 
-def took_back(ask: Ask) -> bool:
-    """Whether the space that is held for this ask is what idle work left to it: that is for nobody else."""
-    return bool(ask.victims) and all(victim.spec.idle for victim in ask.victims)
-
-
 def start(ask: Ask) -> None:
     """A waiting idle ask becomes one in use, in the books of the queues."""
     ask.app.queue.take_pending(ask.items)
@@ -139,7 +134,7 @@ def _count(ask: Ask, sign: int) -> None:
         for name, amount in ask.items:
             above.allocated[name] = above.allocated.get(name, 0) + sign * amount
         above.touch()
-    if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
+    if counts_as_gone(ask):
         queue.add_preempting(ask.items, sign)
 
 

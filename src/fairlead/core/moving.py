@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core import claims, gangs, lives
-from fairlead.core.events import Cause
 from fairlead.core.idle import payer
 from fairlead.core.lifecycle import LIVE
 from fairlead.core.resources import Book, add_to, take_from
@@ -71,7 +70,7 @@ def _leave(partition: Partition, app: Application, old: Queue) -> None:
     for queue in old.lineage:
         queue.allocating_accepted.pop(app.id, None)
     for ask in app.allocated_asks():
-        if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
+        if counts_as_gone(ask):
             payer(ask).add_preempting(ask.items, -1)
         if ask.spec.idle:
             payer(ask).take_allocated(ask.items)
@@ -90,7 +89,7 @@ def _leave(partition: Partition, app: Application, old: Queue) -> None:
 def _bring(app: Application, leaf: Queue) -> None:
     leaf.add_allocated(tuple(running_amounts(app).items()))
     for ask in app.allocated_asks():
-        if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
+        if counts_as_gone(ask):
             payer(ask).add_preempting(ask.items)
         if ask.spec.idle:
             payer(ask).add_allocated(ask.items)

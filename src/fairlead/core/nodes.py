@@ -357,7 +357,7 @@ class NodeTable:
         """`shape` has room nowhere until some node gains."""
         shape.unfit = True
         shape.blocked_by_root = by_root
-        shape.may_reserve = not by_root and not shape.required_node
+        shape.may_reserve = not by_root
         self.unfit[shape] = None
         if not (by_root or shape.is_plain) or self.terrain.wary:
             self.terrain.watch(shape)

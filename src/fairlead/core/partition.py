@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from fairlead.core import claims, gangs, idle, lives, quotas, reserving, shaping
+from fairlead.core import claims, gangs, idle, leaving, lives, quotas, reserving, shaping
 from fairlead.core.admission import Admission
 from fairlead.core.applications import Application, Ask, line_group
 from fairlead.core.constraints import ANYWHERE
@@ -300,9 +300,7 @@ class Partition:
             self.idle.end(ask, node)
             pays = idle.payer(ask)
         if ask.evict_cause is not None:
-            if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
-                pays.add_preempting(ask.items, -1)
-            ask.evict_cause = None
+            leaving.end(self, ask, pays)
         app.uncount_allocated(ask)
         pays.take_allocated(ask.items)
         if app.pending_count:
@@ -342,7 +340,7 @@ class Partition:
             return
         ask.spec, ask.items = spec, new
         queue = idle.payer(ask)
-        if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
+        if leaving.counts_as_gone(ask):
             queue.add_preempting(old, -1)
             queue.add_preempting(new)
         assert ask.node is not None
@@ -374,14 +372,11 @@ class Partition:
     ) -> None:
         """Tell the outside to stop an allocation; it stays in the books until that is confirmed."""
         assert ask.node is not None
-        ask.evict_cause = cause
+        ask.evict_cause, ask.evicted_by = cause, (rule, on_behalf_of)
         if ask.spec.placeholder:
             gangs.placeholder_told_to_go(ask)
         if cause is Cause.PREEMPTED_BY_SCHEDULER:
-            pays = idle.payer(ask)
-            pays.add_preempting(ask.items)
-            if self.holds:
-                pays.loosened()  # What leaves counts as gone where room is promised to others.
+            leaving.begin(self, ask, idle.payer(ask))
         where = (ask.app.id, ask.key, ask.node.id)
         self.out.append(Evict(*where, cause, on_behalf_of, rule, message, violates, self.name))
         self.nodes.since_search[ask.node] = None

@@ -144,8 +144,10 @@ def reordered(partition: Partition, leaf: Queue) -> None:
 
 
 def wake(leaf: Queue) -> None:
-    """Who is held back in this leaf may have changed."""
+    """Who is held back in this leaf may have changed: asks that nobody looked at are looked at now."""
     for app in leaf.applications.values():
+        for batch in app.batches:
+            batch.forget_attempts()
         if app.pending_count:
             leaf.touch_app(app)
 

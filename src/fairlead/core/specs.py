@@ -130,6 +130,8 @@ class PriorityClassSpec:
     description: str = ""
     limited: bool = False
     """Nobody may use it where no quota names it."""
+    min_runtime_ms: int = 0
+    """Its work is nobody's victim before it has run for so long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +223,8 @@ class AskSpec:
     where: Constraints = ANYWHERE
     priority_class: str = ""
     """Its name; admission puts the class's value in the place of `priority`."""
+    min_runtime_ms: int = 0
+    """It is nobody's victim before it has run for so long; admission puts the class's value here."""
     idle: bool = False
     """Runs on what others leave over, beyond its queue's maximum, and gives it back."""
     retry: RetrySpec | None = None

@@ -130,6 +130,8 @@ def _dump_ask(ask: Ask) -> dict[str, Any]:
         **{name: getattr(ask, name) for name in ASK_STATE},
         "node": ask.node.id if ask.node else None,
         "evict_cause": str(ask.evict_cause) if ask.evict_cause else None,
+        "took_back": ask.took_back,
+        "evicted_by": list(ask.evicted_by) if ask.evicted_by else None,
         "held_on": ask.held_on.id if ask.held_on else None,
         "reserved_on": ask.reserved_on.id if ask.reserved_on else None,
         "victims": [_name(v) for v in ask.victims if v.evict_cause is not None],
@@ -196,7 +198,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     for name in PARTITION_STATE:
         setattr(partition, name, state[name])
     partition.preempt_tried = tuple(state["preempt_tried"]) if state["preempt_tried"] else None
-    partition.disruption = Disruption.load(state["disruption"], partition.holds)
+    partition.disruption = Disruption.load(state["disruption"], partition.holds, asks)
     partition.retries = Retries.load(state["retries"])
     reserving.load(partition, state["reserving"])
     recount_priorities(root)
@@ -247,8 +249,12 @@ def _load_application(row: dict[str, Any], queue: Queue) -> Application:
     for ask_row in row["asks"]:
         ask = Ask(app, from_plain(ask_row["spec"]), ask_row["seq"], ask_row["created_ms"])
         for name in ASK_STATE:
-            setattr(ask, name, ask_row[name])
+            if name in ask_row:  # Versions before something was kept did not write it.
+                setattr(ask, name, ask_row[name])
         ask.evict_cause = Cause(ask_row["evict_cause"]) if ask_row["evict_cause"] else None
+        by = ask_row.get("evicted_by")  # Versions before it was kept did not write it.
+        ask.evicted_by = (by[0], by[1]) if by else None
+        ask.took_back = ask_row.get("took_back", False)
         app.asks[ask.key] = ask
     for group_row in row["groups"]:
         group = app.task_group(group_row["name"])

@@ -18,6 +18,7 @@ ASK_STATE = (
     "attempted",
     "scale_up_reported",
     "stood_in_ms",
+    "overdue",
     "checkpoint_ms",
 )
 ASK_OTHER = frozenset(
@@ -30,6 +31,8 @@ ASK_OTHER = frozenset(
         "in_line",
         "node",
         "evict_cause",
+        "evicted_by",
+        "took_back",
         "held_on",
         "victims",
         "reserved_on",

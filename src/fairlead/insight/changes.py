@@ -1,84 +1,41 @@
-"""Changes: what could be otherwise, as values, as the events that bring it about, and in words.
+"""Changes: what starts an ask, as values, and as the events that bring it about.
 
-Decides how each kind of change is written down (`Part`) and which events make it so. Never judges whether a change
+Decides which events make a part as it says, and how the queue file is edited for it. Never judges whether a change
 helps (`unblock` tries them). Invariant: `events_of` is the only way in which a change is tried, so what is promised
 of it can be tried by anybody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlead.core.events import (
     AddAsks,
     AddNode,
     Configure,
     Event,
+    LabelNode,
     MoveApplication,
     Release,
+    ReserveAsk,
     SetPriority,
+    SetQuota,
+    UndrainNode,
     UpdateNode,
 )
-from fairlead.core.quantities import format_amounts
 from fairlead.core.resources import Limits, Resources
 from fairlead.core.specs import ClusterSpec, LimitSpec, PartitionSpec, QueueSpec
+from fairlead.insight.clauses import clauses
+from fairlead.insight.parts import IN_THE_FILE, OF_THE_ASK, Part, What
+from fairlead.insight.resubmission import submitted_again
 from fairlead.insight.trial import Name
 from fairlead.scheduler import Scheduler
 
-
-class What(StrEnum):
-    """The dimensions in which something can be otherwise."""
-
-    PRIORITY = "priority"
-    QUEUE_MAX = "queue-max"
-    QUEUE_APPLICATIONS = "queue-applications"
-    LIMIT = "limit"
-    LIMIT_APPLICATIONS = "limit-applications"
-    NODE_ROOM = "node-room"
-    NODES = "nodes"
-    CANCEL = "cancel"
-    QUEUE = "queue"
-    SMALLER = "smaller-request"
-
-
-IN_THE_FILE = frozenset({What.QUEUE_MAX, What.QUEUE_APPLICATIONS, What.LIMIT, What.LIMIT_APPLICATIONS})
-"""Changes of the queue file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One thing that would be otherwise: `value` instead of `now`."""
-
-    what: What
-    subject: str
-    """The queue, the node, the ask, or the node that new ones would be like."""
-    now: int
-    value: int
-    resource: str = ""
-    who: str = ""
-    """For limits: `user NAME` or `group NAME`, as the entry of the file names it."""
-
-    @property
-    def step(self) -> int:
-        """The direction of the change."""
-        return -1 if self.what is What.SMALLER else 1
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether one unit less of it makes sense."""
-        return self.what not in (What.CANCEL, What.QUEUE)
-
-    def less(self) -> Part:
-        """The same by one unit less."""
-        return replace(self, value=self.value - self.step)
-
-    def as_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        plain: dict[str, Any] = {"what": str(self.what), "subject": self.subject, "now": self.now, "value": self.value}
-        return plain | {k: v for k, v in (("resource", self.resource), ("who", self.who)) if v}
+if TYPE_CHECKING:
+    from fairlead.core.constraints import Taint
+    from fairlead.core.partition import Partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +47,8 @@ class Change:
     """Where it would run."""
     evicts: tuple[Name, ...] = ()
     """Who would be evicted on the way."""
+    violates: tuple[str, ...] = ()
+    """Disruption budgets that those evictions would go beyond."""
     is_smallest: bool = False
     """Every smaller value was tried too (or could be told from one that was); else only the next smaller one was."""
 
@@ -100,11 +59,13 @@ class Change:
 
     def sentence(self) -> str:
         """One plain clause: `runs if …`."""
-        text = "runs if " + " and ".join(_clauses(self.parts))
+        text = "runs if " + " and ".join(clauses(self.parts))
         if self.evicts:
             named = ", ".join(key for _, _, key in self.evicts[:3])
             more = f" and {len(self.evicts) - 3} more" if len(self.evicts) > 3 else ""
             text += f"; that would stop {named}{more}"
+        if self.violates:
+            text += f", against the disruption budget {' and '.join(self.violates)}"
         return text
 
     def as_dict(self) -> dict[str, Any]:
@@ -115,87 +76,109 @@ class Change:
             "parts": [part.as_dict() for part in self.parts],
             "node": self.node,
             "evicts": [{"partition": p, "application": a, "key": k} for p, a, k in self.evicts],
+            "violates": list(self.violates),
             "smallest": self.is_smallest,
         }
-
-
-# -- words --------------------------------------------------------------------------------------------------------
-
-
-def _clauses(parts: Sequence[Part]) -> Iterable[str]:
-    together: dict[tuple[What, str, str], list[Part]] = {}
-    for part in parts:
-        together.setdefault((part.what, part.subject, part.who), []).append(part)
-    for same in together.values():
-        yield _clause(same)
-
-
-def _clause(parts: Sequence[Part]) -> str:
-    first = parts[0]
-    subject, now, value = first.subject, first.now, first.value
-    amounts = format_amounts({p.resource: p.value for p in parts if p.resource})
-    before = format_amounts({p.resource: p.now for p in parts if p.resource})
-    match first.what:
-        case What.PRIORITY:
-            return f"its priority were {value} (now {now}; {value - 1} is not enough)"
-        case What.QUEUE_MAX:
-            return f"the maximum of {subject} were {amounts} (now {before})"
-        case What.QUEUE_APPLICATIONS:
-            return f"{subject} might run {value} applications (now {now})"
-        case What.LIMIT:
-            return f"the limit of {first.who} in {subject} were {amounts} (now {before})"
-        case What.LIMIT_APPLICATIONS:
-            return f"{first.who} might run {value} applications in {subject} (now {now})"
-        case What.NODE_ROOM:
-            return f"{amounts} were free on {subject} (now {before})"
-        case What.NODES:
-            return f"there were {'one more node' if value == 1 else f'{value} more nodes'} like {subject}"
-        case What.CANCEL:
-            return f"{subject.rpartition('/')[2]} were gone"
-        case What.QUEUE:
-            return f"it were in {subject}"
-        case What.SMALLER:
-            return f"it needed no more than {amounts} (now {before})"
 
 
 # -- the events that make it so -----------------------------------------------------------------------------------
 
 
 def events_of(scheduler: Scheduler, name: Name, parts: Sequence[Part]) -> list[Event]:
-    """What has to happen so that these parts are as they say, for the ask `name`."""
+    """What has to happen so that these parts are as they say, for the ask `name`; for a time see `until_ms`."""
     partition, application, key = name
     book = scheduler.cluster.partitions[partition]
     events: list[Event] = []
     in_file = [part for part in parts if part.what in IN_THE_FILE]
     if in_file:
         events.append(Configure(_edited(current_spec(scheduler), partition, in_file)))
-    room: dict[str, dict[str, int]] = {}
-    smaller: dict[str, int] = {}
     for part in parts:
-        match part.what:
-            case What.NODE_ROOM:
-                room.setdefault(part.subject, {})[part.resource] = part.value - part.now
-            case What.SMALLER:
-                smaller[part.resource] = part.value
-            case What.NODES:
-                events += _more_nodes(scheduler, partition, part)
-            case What.CANCEL:
-                app, _, ended = part.subject.rpartition("/")
-                events.append(Release(app, ended, partition=partition))
-            case What.QUEUE:
-                events.append(MoveApplication(application, part.subject, partition=partition))
-            case What.PRIORITY:
-                events.append(SetPriority(application, key, part.value, partition=partition))
-            case _:
-                pass
-    for node_id, extra in room.items():
-        total = book.nodes.nodes[node_id].total
-        capacity = {n: total.get(n, 0) + extra.get(n, 0) for n in dict.fromkeys([*total, *extra])}
-        events.append(UpdateNode(node_id, Resources(capacity), partition))
+        make = _EVENTS.get(part.what)
+        if make is not None:
+            events += make(scheduler, name, part)
+    events += _at_nodes(book, parts)
+    smaller = {part.resource: part.value for part in parts if part.what is What.SMALLER}
     if smaller:
         spec = book.applications[application].asks[key].spec
         events.append(AddAsks((replace(spec, resources=Resources(spec.resources.as_dict() | smaller)),), partition))
+    said = [part for part in parts if part.what in OF_THE_ASK]
+    if said:
+        events += submitted_again(book.applications[application].asks[key], partition, said)
     return events
+
+
+def until_ms(parts: Sequence[Part]) -> int | None:
+    """Up to when the clock has to go on by itself, after the events; None: no time need pass."""
+    return max((part.value for part in parts if part.what is What.TIME), default=None)
+
+
+def _cancelled(scheduler: Scheduler, name: Name, part: Part) -> list[Event]:
+    del scheduler
+    app, _, ended = part.subject.rpartition("/")
+    return [Release(app, ended, partition=name[0])]
+
+
+def _turn_lifted(scheduler: Scheduler, name: Name, part: Part) -> list[Event]:
+    del scheduler
+    app, _, key = part.subject.rpartition("/")
+    return [ReserveAsk(app, key, False, partition=name[0])]
+
+
+def _more_room_in_quota(scheduler: Scheduler, name: Name, part: Part) -> list[Event]:
+    """A quota of the queue file is changed there; another one by order."""
+    del name
+    quotas = scheduler.cluster.admission.quotas
+    found = quotas.get(part.text)
+    if found is None:
+        return []
+    wider = replace(found.spec, resources=Limits(found.spec.resources.as_dict() | {part.resource: part.value}))
+    if not quotas.is_of_file(part.text):
+        return [SetQuota(wider)]
+    spec = current_spec(scheduler)
+    return [Configure(replace(spec, quotas=tuple(wider if q.name == part.text else q for q in spec.quotas)))]
+
+
+_EVENTS: dict[What, Callable[[Scheduler, Name, Part], list[Event]]] = {
+    What.NODES: lambda scheduler, name, part: _more_nodes(scheduler, name[0], part),
+    What.CANCEL: _cancelled,
+    What.TURN: _turn_lifted,
+    What.QUEUE: lambda _, name, part: [MoveApplication(name[1], part.subject, partition=name[0])],
+    What.PRIORITY: lambda _, name, part: [SetPriority(name[1], name[2], part.value, partition=name[0])],
+    What.DRAIN: lambda _, name, part: [UndrainNode(part.subject, name[0])],
+    What.QUOTA: _more_room_in_quota,
+}
+"""Dimensions whose parts each mean events of their own."""
+
+
+def _at_nodes(book: Partition, parts: Sequence[Part]) -> Iterator[Event]:
+    """Room, attributes and taints: what is said of one node is said at once."""
+    room: dict[str, dict[str, int]] = {}
+    described: dict[str, list[Part]] = {}
+    for part in parts:
+        if part.what is What.NODE_ROOM:
+            room.setdefault(part.subject, {})[part.resource] = part.value - part.now
+        elif part.what in (What.ATTRIBUTE, What.TAINT):
+            described.setdefault(part.subject, []).append(part)
+    for node_id, extra in room.items():
+        total = book.nodes.nodes[node_id].total
+        capacity = {n: total.get(n, 0) + extra.get(n, 0) for n in dict.fromkeys([*total, *extra])}
+        yield UpdateNode(node_id, Resources(capacity), book.name)
+    for node_id, said in described.items():
+        node = book.nodes.nodes[node_id]
+        attributes, gone = dict(node.attributes), {part.text for part in said if part.what is What.TAINT}
+        for part in said:
+            name, _, value = part.text.partition("=")
+            if part.what is What.ATTRIBUTE and name.startswith("-"):
+                attributes.pop(name[1:], None)
+            elif part.what is What.ATTRIBUTE:
+                attributes[name] = value
+        taints = tuple(taint for taint in node.spec.taints if text_of(taint) not in gone)
+        yield LabelNode(node_id, attributes, taints, book.name)
+
+
+def text_of(taint: Taint) -> str:
+    """A taint as one writes it: `key=value:effect`."""
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def _more_nodes(scheduler: Scheduler, partition: str, part: Part) -> list[Event]:
@@ -258,6 +241,12 @@ def _edited_queue(queue: QueueSpec, part: Part) -> QueueSpec:
         return replace(queue, max=_with(queue.max, part))
     if part.what is What.QUEUE_APPLICATIONS:
         return replace(queue, max_applications=part.value)
+    if part.what is What.GUARANTEED:
+        return replace(queue, guaranteed=_with(queue.guaranteed, part))
+    if part.what is What.PROPERTY:
+        name, _, value = part.text.partition("=")
+        kept = {key: text for key, text in queue.properties.items() if key != name.removeprefix("-")}
+        return replace(queue, properties=kept if name.startswith("-") else kept | {name: value})
     kind, _, name = part.who.partition(" ")
     limits = tuple(_edited_limit(limit, part) if names(limit, kind, name) else limit for limit in queue.limits)
     return replace(queue, limits=limits)

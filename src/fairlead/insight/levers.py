@@ -11,18 +11,20 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
-from fairlead.core.idle import payer
+from fairlead.core.idle import group_of, payer
 from fairlead.core.lifecycle import State
 from fairlead.core.queues import QueueState
 from fairlead.core.resources import fits_in
 from fairlead.core.specs import PRIORITY_MAX
-from fairlead.insight.changes import Part, What, names, spec_of_queue
+from fairlead.insight.changes import names, spec_of_queue
+from fairlead.insight.parts import Part, What
 from fairlead.insight.places import Place, places
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application, Ask
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
+    from fairlead.core.reserving import Reservation
     from fairlead.core.trackers import Ceiling
 
 NODES_TRIED = 3
@@ -238,6 +240,15 @@ def _holders_of(partition: Partition, ask: Ask, parts: Iterable[Part]) -> list[A
             ):
                 found.append(other)
     return found
+
+
+def held_back_by(partition: Partition, ask: Ask) -> list[tuple[Ask, Reservation]]:
+    """The reservations that this ask has to wait for: in its queue, or in its resource group when it is idle."""
+    if ask.spec.idle:
+        group = group_of(ask.app.queue)
+        return [(holder, r) for holder, r in partition.reserving.every() if group in holder.app.queue.lineage]
+    own = partition.reserving.of.get(ask.app.queue, {})
+    return [(holder, r) for holder, r in own.items() if holder is not ask and r.holds_back(holder, ask)]
 
 
 def _size(partition: Partition, ask: Ask) -> float:

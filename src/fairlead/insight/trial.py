@@ -23,6 +23,8 @@ Name = tuple[str, str, str]
 
 ROUNDS_MAX = 1_000
 """Times that evictions are confirmed and scheduling is run again in one trial."""
+MOMENTS_MAX = 400
+"""Moments at which something falls due that are played in one trial, at most."""
 COPIED_UP_TO = 400
 """Asks up to which a copy inside the process is faster than a process of its own."""
 
@@ -55,7 +57,8 @@ def rounds(scheduler: Scheduler, now_ms: int | None = None, limit: int | None = 
         decided = scheduler.schedule(now, limit)
         gone += confirmations(scheduler, decided)
         yield decided
-        if limit is not None and len(allocated(decided)) >= limit:
+        if limit is not None and decided:
+            # The portion may be used up by steps that are no placement (a swap begins): it is over with an empty one.
             limit *= 2
             continue
         if not gone:
@@ -154,9 +157,19 @@ def _by_fork(scheduler: Scheduler, wanted: bool | None) -> bool:
     return CAN_FORK and asks > COPIED_UP_TO
 
 
-def starts(scheduler: Scheduler, events: Sequence[Event], name: Name, *, fork: bool | None = None) -> Start | None:
-    """Whether the ask has a node after these events, and at which price; None: it has none."""
-    return on_a_copy(scheduler, lambda copy: start_of(copy, events, name), fork=fork)
+def starts(
+    scheduler: Scheduler,
+    events: Sequence[Event],
+    name: Name,
+    *,
+    until_ms: int | None = None,
+    fork: bool | None = None,
+) -> Start | None:
+    """Whether the ask has a node after these events, and at which price; None: it has none.
+
+    `until_ms`: the clock goes on until then, and what falls due by itself happens.
+    """
+    return on_a_copy(scheduler, lambda copy: start_of(copy, events, name, until_ms), fork=fork)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,23 +178,42 @@ class Start:
 
     node: str
     evicted: tuple[Name, ...] = ()
+    violates: tuple[str, ...] = ()
+    """Disruption budgets that those evictions go beyond."""
+    at_ms: int = 0
+    """When; later than now only where the clock was to go on."""
 
 
-def start_of(scheduler: Scheduler, events: Sequence[Event], name: Name) -> Start | None:
+def start_of(scheduler: Scheduler, events: Sequence[Event], name: Name, until_ms: int | None = None) -> Start | None:
     """As `starts`, on this very scheduler: call it on a copy only."""
     partition, application, key = name
     evicted: list[Evict] = []
     for event in events:
         scheduler.handle(event, scheduler.cluster.now_ms)
-    for decided in rounds(scheduler, limit=1):
-        for each in decided:
-            if isinstance(each, Evict):
-                evicted.append(each)
-            elif isinstance(each, Allocated) and (each.application, each.key) == (application, key):
-                book = scheduler.cluster.partitions.get(partition)
-                if book is not None and each.node in book.nodes.nodes:
-                    return Start(each.node, tuple(name for name, _ in _evictions(scheduler, evicted)))
+    for at_ms in moments(scheduler, until_ms):
+        for decided in rounds(scheduler, at_ms, limit=1):
+            for each in decided:
+                if isinstance(each, Evict):
+                    evicted.append(each)
+                elif isinstance(each, Allocated) and (each.application, each.key) == (application, key):
+                    book = scheduler.cluster.partitions.get(partition)
+                    if book is not None and each.node in book.nodes.nodes:
+                        names = tuple(name for name, _ in _evictions(scheduler, evicted))
+                        broken = dict.fromkeys(budget for evict in evicted for budget in evict.violates)
+                        return Start(each.node, names, tuple(broken), at_ms)
     return None
+
+
+def moments(scheduler: Scheduler, until_ms: int | None = None) -> Iterator[int]:
+    """Now, and whenever something falls due by itself up to `until_ms`, that moment included."""
+    at_ms = scheduler.cluster.now_ms
+    yield at_ms
+    for _ in range(MOMENTS_MAX if until_ms is not None else 0):
+        if until_ms is None or at_ms >= until_ms:
+            return
+        due_ms = scheduler.next_wakeup_ms()
+        at_ms = until_ms if due_ms is None else min(max(due_ms, at_ms + 1), until_ms)
+        yield at_ms
 
 
 def allocated(decisions: Iterable[Decision]) -> list[Allocated]:

@@ -12,7 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fairlead.insight import levers
-from fairlead.insight.changes import Change, Part, What, events_of
+from fairlead.insight.changes import Change, events_of, until_ms
+from fairlead.insight.grounds import grounds, horizon_ms, wait_until
+from fairlead.insight.parts import Part, What
+from fairlead.insight.places import places
+from fairlead.insight.resubmission import renamed
+from fairlead.insight.terms import terms
 from fairlead.insight.trial import Name, Start, starts
 
 if TYPE_CHECKING:
@@ -64,14 +69,82 @@ def ways(scheduler: Scheduler, name: Name, effort: Effort | None = None, *, fork
     `name` is partition, application and key. Raises KeyError when nothing waits under that name.
     """
     partition = scheduler.cluster.partitions[name[0]]
-    ask = partition.applications[name[1]].asks[name[2]]
-    if not ask.pending:
+    ask = partition.applications[name[1]].asks.get(name[2])
+    if ask is None and partition.retries.get(name[1], name[2]) is not None:
+        return _Coming(scheduler, name, effort or Effort(), fork).run()
+    if ask is None or not ask.pending:
         raise KeyError(name)
-    search = _Search(scheduler, partition, ask, name, effort or Effort(), fork)
-    return search.run()
+    return _Search(scheduler, partition, ask, name, effort or Effort(), fork).run()
 
 
-class _Search:
+class _Trials:
+    """What was tried for one ask, and what came of it."""
+
+    def __init__(self, scheduler: Scheduler, name: Name, effort: Effort, fork: bool | None) -> None:
+        self.scheduler, self.name = scheduler, name
+        self.effort, self.fork = effort, fork
+        self.found: list[Change] = []
+        self._known: dict[tuple[Part, ...], Start | None] = {}
+
+    def run(self) -> Ways:
+        """Everything that can be shown."""
+        is_complete = True
+        try:
+            by_itself = self.works(())
+            if by_itself is not None:
+                return Ways(by_itself, trials=self.effort.spent)
+            for change in self._changes():
+                self.found.append(change)
+        except Exhausted:
+            is_complete = False
+        return Ways(None, tuple(self.found), is_complete, self.effort.spent)
+
+    def _changes(self) -> Iterator[Change]:
+        raise NotImplementedError
+
+    def works(self, parts: tuple[Part, ...]) -> Start | None:
+        """How the ask starts with these parts; None: it does not."""
+        if parts not in self._known:
+            self.effort.spend()
+            events, name = events_of(self.scheduler, self.name, parts), renamed(self.name, parts)
+            self._known[parts] = starts(self.scheduler, events, name, until_ms=until_ms(parts), fork=self.fork)
+        return self._known[parts]
+
+    def stated(self, parts: tuple[Part, ...]) -> Change | None:
+        """The change, if it holds: all of it starts the ask, and one unit less of any part does not."""
+        start = self.works(parts)
+        if start is None:
+            return None
+        for number, part in enumerate(parts):
+            if part.is_counted and self.still_works(parts, number, part.less()):
+                return None
+        return Change(parts, start.node, start.evicted, start.violates)
+
+    def still_works(self, parts: tuple[Part, ...], number: int, instead: Part) -> bool:
+        """Whether it starts with another part in the place of one."""
+        return self.works((*parts[:number], instead, *parts[number + 1 :])) is not None
+
+    def in_time(self) -> Iterator[Change]:
+        """The first moment at which it starts although nothing happens but what falls due by itself."""
+        timers = [(timer.due_ms, timer.kind) for timer in self.scheduler.cluster.timers.pending()]
+        now_ms = self.scheduler.cluster.now_ms
+        end_ms = horizon_ms(now_ms, timers)
+        start = self.works((wait_until(now_ms, end_ms, timers),)) if end_ms is not None else None
+        if start is not None:
+            change = self.stated((wait_until(now_ms, start.at_ms, timers),))
+            if change is not None:
+                # The one future of this kind was played from the beginning: this is where it starts in it.
+                yield replace(change, is_smallest=True)
+
+
+class _Coming(_Trials):
+    """A further attempt that is not in line yet: all that it waits for first is its time."""
+
+    def _changes(self) -> Iterator[Change]:
+        yield from self.in_time()
+
+
+class _Search(_Trials):
     """One search under way."""
 
     def __init__(
@@ -83,23 +156,13 @@ class _Search:
         effort: Effort,
         fork: bool | None,
     ) -> None:
-        self.scheduler, self.partition, self.ask, self.name = scheduler, partition, ask, name
-        self.effort, self.fork = effort, fork
-        self._known: dict[tuple[Part, ...], Start | None] = {}
+        super().__init__(scheduler, name, effort, fork)
+        self.partition, self.ask = partition, ask
 
-    def run(self) -> Ways:
-        """Everything that can be shown."""
-        found: list[Change] = []
-        try:
-            by_itself = self.works(())
-            if by_itself is not None:
-                return Ways(by_itself, trials=self.effort.spent)
-            found.extend(self._alone())
-            if not found:
-                found.extend(self._together())
-        except Exhausted:
-            return Ways(None, tuple(found), False, self.effort.spent)
-        return Ways(None, tuple(found), True, self.effort.spent)
+    def _changes(self) -> Iterator[Change]:
+        yield from self._alone()
+        if not self.found:
+            yield from self._together()
 
     def _alone(self) -> Iterator[Change]:
         """One dimension each, cheapest first."""
@@ -114,9 +177,13 @@ class _Search:
             yield from self._first(levers.room_on_nodes(partition, ask))
             more = levers.more_nodes(partition, ask)
             yield from self._first([more] if more is not None else [])
+        around = places(partition, ask)
+        for group in (*grounds(partition, ask, around), *terms(partition, ask, around)):
+            yield from self._first(group)
         yield from self._first(levers.cancels(partition, ask))
         yield from self._first(levers.smaller_requests(partition, ask))
         yield from self._first(levers.other_queues(partition, ask))
+        yield from self.in_time()
 
     def _together(self) -> Iterator[Change]:
         """Two dimensions that do not help alone: of limits above the nodes, room on them, and priority."""
@@ -141,14 +208,6 @@ class _Search:
 
     # -- trials ---------------------------------------------------------------------------------------------------
 
-    def works(self, parts: tuple[Part, ...]) -> Start | None:
-        """How the ask starts with these parts; None: it does not."""
-        if parts not in self._known:
-            self.effort.spend()
-            events = events_of(self.scheduler, self.name, parts)
-            self._known[parts] = starts(self.scheduler, events, self.name, fork=self.fork)
-        return self._known[parts]
-
     def _solve(self, lever: Lever) -> Change | None:
         parts = lever.parts
         if self.works(parts) is None:
@@ -158,22 +217,17 @@ class _Search:
             for number, grain in enumerate(lever.grains):
                 parts = self._lowered(parts, number, grain)
         for number, part in enumerate(parts):
-            if part.is_counted and self._still_works(parts, number, part.less()):
+            if part.is_counted and self.still_works(parts, number, part.less()):
                 parts = self._lowered(parts, number, 1)
-        return self._stated(parts)
+        return self.stated(self._needed(parts))
 
-    def _stated(self, parts: tuple[Part, ...]) -> Change | None:
-        """The change, if it holds: all of it starts the ask, and one unit less of any part does not."""
-        start = self.works(parts)
-        if start is None:
-            return None
-        for number, part in enumerate(parts):
-            if part.is_counted and self._still_works(parts, number, part.less()):
-                return None
-        return Change(parts, start.node, start.evicted)
-
-    def _still_works(self, parts: tuple[Part, ...], number: int, instead: Part) -> bool:
-        return self.works((*parts[:number], instead, *parts[number + 1 :])) is not None
+    def _needed(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        """The parts without those that are not counted and that it starts without."""
+        for part in parts:
+            rest = tuple(each for each in parts if each is not part)
+            if rest and not part.is_counted and self.works(rest) is not None:
+                return self._needed(rest)
+        return parts
 
     def _lowered(self, parts: tuple[Part, ...], number: int, grain: int) -> tuple[Part, ...]:
         """The parts with one of them at the least value that works, found by halving, in steps of `grain`.
@@ -186,7 +240,7 @@ class _Search:
         while high - low > 1:
             middle = (low + high) // 2
             tried = replace(part, value=at - part.step * (high - middle) * grain)
-            if self._still_works(parts, number, tried):
+            if self.still_works(parts, number, tried):
                 part, at, high = tried, tried.value, middle
             else:
                 low = middle
@@ -201,7 +255,7 @@ class _Search:
             # Between two of these values nothing changes sides, so the first that works is the smallest of all.
             for each in parts:
                 if self.works(each) is not None:
-                    change = self._stated(each)
+                    change = self.stated(each)
                     return replace(change, is_smallest=True) if change is not None else None
             return None
         if self.works(parts[-1]) is None:
@@ -214,9 +268,9 @@ class _Search:
             else:
                 high = middle
         found: tuple[Part, ...] = parts[high]
-        if self._still_works(found, 0, found[0].less()) and found[0].less().value > self.ask.priority:
+        if self.still_works(found, 0, found[0].less()) and found[0].less().value > self.ask.priority:
             found = self._lowered(found, 0, 1)
-        return self._stated(found)
+        return self.stated(found)
 
 
 def _rows(lever: Lever) -> Iterator[tuple[Part, int, int]]:

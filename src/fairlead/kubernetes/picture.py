@@ -20,7 +20,7 @@ from fairlead.kubernetes.acts import Act, Explain, Nominate, PodName, Record
 from fairlead.kubernetes.gangs import Gangs
 from fairlead.kubernetes.objects import LabelSelector, Pod
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
-from fairlead.kubernetes.roster import Books, KnownPod, Roster
+from fairlead.kubernetes.roster import Books, KnownPod, News, Roster
 from fairlead.kubernetes.surroundings import Surroundings
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.amounts import AmountError
@@ -33,10 +33,13 @@ from fairlead.kubernetes.translate.pods import (
     ask_of,
     foreign_ask,
     is_disrupted,
+    milliseconds,
     standing,
 )
 
 UNREADABLE = (AmountError, ConstraintError, IdentityError)
+_ENDS = {"Succeeded": "succeeded", "Failed": "failed"}
+"""How a pod ended, by its phase."""
 
 
 class Picture:
@@ -50,6 +53,8 @@ class Picture:
         self.gangs = Gangs()
         self.acts: list[Act] = []
         """What is to be done, in order; whoever carries it out takes it away."""
+        self.news: list[News] = []
+        """Which of our pods came and left, in order; whoever tells others takes it away."""
         self.applications: dict[str, None] = {}
         """In the scheduler's books."""
         self.specs: dict[str, ApplicationSpec] = {}
@@ -71,7 +76,7 @@ class Picture:
             known = self.roster.by_uid.get(change.uid)
             if known is not None:
                 yield from self._leave(known, Cause.STOPPED_BY_RM)
-                yield from self._forget(known)
+                yield from self._forget(known, "deleted")
         else:
             yield from self.around.take(change)
             if change_of_node := _node_that_came(change):
@@ -91,7 +96,7 @@ class Picture:
             if earlier is not None:
                 # Its end was missed: nobody else can have that name.
                 yield from self._leave(earlier, Cause.STOPPED_BY_RM)
-                yield from self._forget(earlier)
+                yield from self._forget(earlier, "deleted")
         elif stands is Standing.OVER:
             yield from self._over(known, pod)
             return
@@ -103,10 +108,13 @@ class Picture:
         if known is None:
             known = KnownPod(name, spec.application, spec, foreign=stands is Standing.FOREIGN)
             self.roster.add(known)
+            self._tell_of(known, "came")
         resized = known.spec.resources != spec.resources
         known.spec, known.version, known.flaw = spec, meta.resource_version or "", ""
         known.leaving, known.disrupted = bool(meta.deletion_timestamp), is_disrupted(pod)
         known.nominated = (pod.status.nominated_node_name if pod.status is not None else None) or ""
+        known.endless = pod.spec is not None and (pod.spec.restart_policy or "Always") == "Always"
+        known.since_ms = milliseconds(pod.status.start_time if pod.status is not None else None) or 0
         if known.bound != spec.node:
             self.roster.house(known)
             known.bound = spec.node
@@ -248,10 +256,10 @@ class Picture:
 
     def _over(self, known: KnownPod, pod: Pod) -> Iterator[Event]:
         """It ended, or was deleted before it had a node."""
-        failed = pod.status is not None and pod.status.phase == "Failed"
-        cause = Cause.FINISHED if pod.status is not None and pod.status.phase in ("Succeeded", "Failed") else None
-        yield from self._leave(known, cause or Cause.STOPPED_BY_RM, 1 if failed else 0)
-        yield from self._forget(known)
+        how = _ENDS.get((pod.status.phase if pod.status is not None else None) or "", "deleted")
+        cause = Cause.STOPPED_BY_RM if how == "deleted" else Cause.FINISHED
+        yield from self._leave(known, cause, 1 if how == "failed" else 0)
+        yield from self._forget(known, how)
 
     def _leave(self, known: KnownPod, cause: Cause, exit_code: int | None = None) -> Iterator[Event]:
         """A pod uses nothing any more. What the scheduler told to stop is confirmed with its cause."""
@@ -267,7 +275,8 @@ class Picture:
         application = "" if known.foreign else known.application
         return Release(application, known.name.uid, cause, self.partition, exit_code=code)
 
-    def _forget(self, known: KnownPod) -> Iterator[Event]:
+    def _forget(self, known: KnownPod, how: str) -> Iterator[Event]:
+        self._tell_of(known, how)
         self.roster.forget(known)
         self.gangs.gone(known)
         if not known.foreign and known.application not in self.roster.by_application:
@@ -337,6 +346,10 @@ class Picture:
         known = self.roster.by_uid.get(uid)
         if known is not None and known.books is Books.OUT and not known.leaving and self.may_enter(known):
             yield from self.enter(known)
+
+    def _tell_of(self, known: KnownPod, what: str) -> None:
+        if not known.foreign:
+            self.news.append(News(known, what))
 
     def tell(self, known: KnownPod, code: str, why: str) -> None:
         """Say why a pod is not in the books."""

@@ -48,6 +48,19 @@ class KnownPod:
     """As the API server has it."""
     flaw: str = ""
     """Why it cannot enter, as a sentence."""
+    endless: bool = False
+    """It is started again whenever it ends, and nothing limits it."""
+    since_ms: int = 0
+    """When its node began with it, as the API server has it; 0: not yet, or nobody said."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A pod of ours came, or left."""
+
+    pod: KnownPod
+    what: str
+    """`came`, `succeeded`, `failed` or `deleted`."""
 
 
 @dataclass(slots=True)

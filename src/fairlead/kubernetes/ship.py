@@ -89,6 +89,8 @@ class Ship:
         self.options = options
         self.identity = f"{socket.gethostname()}_{os.getpid()}"
         self.voyage: Voyage | None = None
+        self.when_rebuilt: Callable[[Voyage], None] = lambda _: None
+        """Called once on each voyage, when all that was there is in the books."""
         self.election: Election | None = None
         self.queues_error = ""
         """What is wrong with the newest queue file; the one before counts on."""
@@ -130,6 +132,7 @@ class Ship:
             at_once=self.options.at_once,
         )
         voyage = Voyage(client, hands, spec, now_ms=self._clock.now, scheduler_name=self.options.scheduler_name)
+        voyage.when_rebuilt = self.when_rebuilt
         self.voyage = voyage
         watching = asyncio.create_task(self._watch_queues(client, voyage))
         try:

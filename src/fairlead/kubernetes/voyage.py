@@ -12,7 +12,7 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fairlead.core.decisions import Allocated, Decision, Evict
@@ -23,6 +23,7 @@ from fairlead.kubernetes.explainer import Explainer
 from fairlead.kubernetes.hands import BindFailed, Hands, Report
 from fairlead.kubernetes.pilot import Pilot
 from fairlead.kubernetes.reflector import Change, Changed, Reflector, Synced
+from fairlead.kubernetes.roster import News
 from fairlead.runtime.measures import Measures
 
 log = logging.getLogger("fairlead.kubernetes")
@@ -46,8 +47,18 @@ class Timings:
     listed: dict[str, int] = field(default_factory=dict)
     rebuilt: int = 0
     """All that was there is in the books."""
-    first_turn: int = 0
+    first_decided: int = 0
+    """The first turn that placed something has been thought through."""
     first_bound: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What happened in one turn: which pods came and left, and what was decided."""
+
+    at_ms: int
+    decisions: tuple[Decision, ...]
+    news: tuple[News, ...]
 
 
 def _order_of_start(change: Change) -> tuple[int, str]:
@@ -78,8 +89,10 @@ class Voyage:
         self.bound = 0
         self.refused = 0
         self.measures = Measures()
-        self.listeners: list[Callable[[int, Sequence[Decision]], None]] = []
-        """Called at the end of a turn with its time and what was decided; they must be quick and raise nothing."""
+        self.listeners: list[Callable[[Told], None]] = []
+        """Called at the end of a turn in which something happened; they must be quick and raise nothing."""
+        self.when_rebuilt: Callable[[Voyage], None] = lambda _: None
+        """Called once, when all that was there at the start is in the books and nothing has been decided yet."""
         self._client = client
         self._hands = hands
         self._now_ms = now_ms
@@ -186,6 +199,8 @@ class Voyage:
                 began = time.perf_counter()
                 decided = self.pilot.schedule(now, limit)
                 self._measure(time.perf_counter() - began)
+                if decided and not self.timings.first_decided:
+                    self.timings.first_decided = self._now_ms() - self._began_ms
                 if decided >= limit:
                     self._news.set()
             else:
@@ -193,10 +208,16 @@ class Voyage:
             for act in self.pilot.acts():
                 self._hands.do(act)
             self._explainer.go_on(now)
-            if self.pilot.decided:
-                for listener in self.listeners:
-                    listener(now, self.pilot.decided)
-                self.pilot.decided.clear()
+            self._tell(now)
+
+    def _tell(self, now_ms: int) -> None:
+        pilot = self.pilot
+        if pilot.decided or pilot.picture.news:
+            told = Told(now_ms, tuple(pilot.decided), tuple(pilot.picture.news))
+            pilot.decided.clear()
+            pilot.picture.news.clear()
+            for listener in self.listeners:
+                listener(told)
 
     def _measure(self, seconds: float) -> None:
         placed = sum(type(decision) is Allocated for decision in self.pilot.decided)
@@ -219,6 +240,10 @@ class Voyage:
         if self._changes:
             return
         self.timings.rebuilt = self._now_ms() - self._began_ms
+        # What was there already is no news, and nothing that was decided now.
+        self.pilot.decided.clear()
+        self.pilot.picture.news.clear()
+        self.when_rebuilt(self)
         # The turn's own time: the clock has gone on meanwhile, and the turn schedules with that.
         self.pilot.begin(now_ms)
         self.ready = True

@@ -72,13 +72,19 @@ def with_class(admission: Admission, spec: AskSpec) -> AskSpec | Reason:
         priority_class=found.name,
         priority=found.value,
         allow_preempt_other=spec.allow_preempt_other and found.preemption_policy != NEVER,
+        min_runtime_ms=found.min_runtime_ms,
     )
 
 
 def as_reported(admission: Admission, spec: AskSpec) -> AskSpec:
-    """Work that runs already: its priority is what it was admitted with; where none is told, its class says it."""
+    """Work that runs already: its priority is what it was admitted with; where none is told, its class says it.
+
+    For how long it is protected is told nowhere else than in its class, as that is now.
+    """
     if spec.priority or not spec.priority_class:
-        return spec
+        found = admission.classes.get(spec.priority_class)
+        protects = found is not None and found.min_runtime_ms and not spec.min_runtime_ms
+        return replace(spec, min_runtime_ms=found.min_runtime_ms) if found is not None and protects else spec
     resolved = with_class(admission, spec)
     return spec if isinstance(resolved, Reason) else resolved
 

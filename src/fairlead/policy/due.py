@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fairlead.core import reserving
+from fairlead.core import leaving, reserving
 from fairlead.core.partition import Partition
 from fairlead.core.quotas import TIMER as QUOTA
-from fairlead.policy import backoff, preempt, protection, quota, reserve, retry
+from fairlead.policy import backoff, overdue, preempt, protection, quota, reserve, retry
 
 ON_DUE: dict[str, Callable[[Partition, str], None]] = {
     preempt.TIMER: preempt.on_timer,
@@ -22,6 +22,7 @@ ON_DUE: dict[str, Callable[[Partition, str], None]] = {
     backoff.TIMER: backoff.on_timer,
     protection.TIMER: protection.on_timer,
     retry.TIMER: retry.on_timer,
+    leaving.TIMER: overdue.on_timer,
     reserving.TIMER: reserving.on_timer,
 }
 """Each rule gets the partition and the subject of the timer."""

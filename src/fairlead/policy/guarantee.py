@@ -2,8 +2,8 @@
 
 Decides, for one ask, on which node it could run if some work were stopped, and which work: the fewest and least
 protected victims whose queues are above their guarantee. Never stops work without the placement it pays for, never in
-the ask's own queue, never when the ask would lift its own queue above its guarantee. Invariant: searching changes
-nothing; what is tried on the queue snapshots is taken back.
+the ask's own queue, never when the ask would lift its own queue above its guarantee. Idle work goes before all others,
+whatever its priority and its queue. Invariant: searching changes nothing; what is tried on the snapshots is taken back.
 
 In words: collect the candidates; make sure that the guarantee leaves room for the ask once they are gone; on every
 node find the victims that make the ask fit there; choose the node; where the queue is still short, add victims
@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from fairlead.core.claims import RESERVATION_MS
+from fairlead.core.claims import RESERVATION_MS, promised
+from fairlead.core.idle import payer
 from fairlead.core.resources import add_to, fits_in
 from fairlead.policy.protection import spare
 from fairlead.policy.queue_snapshot import QueueSnapshots
-from fairlead.policy.victims import candidates, preference, taint
+from fairlead.policy.victims import candidates, idle_candidates, preference, taint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -73,7 +74,7 @@ def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
     snapshots = QueueSnapshots(ask.app.queue)
     if _overfills_its_own(snapshots, ask):
         return None
-    found = spare(partition, ask, candidates(ask, snapshots))
+    found = spare(partition, ask, [*idle_candidates(partition, ask), *candidates(ask, snapshots)])
     if not found or not _guarantee_leaves_room(snapshots, ask, found):
         return None
     choice = _choose_node(partition, ask, found, snapshots, nodes_tried)
@@ -87,7 +88,21 @@ def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
     if not victims:
         return None
     cancelled = tuple(holder for holder in choice.node.reservations if holder is not ask)
-    return Plan(ask, choice.node, victims, cancelled)
+    return Plan(ask, choice.node, _without_needless(partition, ask, choice.node, victims), cancelled)
+
+
+def is_guaranteed(partition: Partition, ask: Ask) -> bool:
+    """Whether the ask is within the guarantee of its queue beside what is nominated or runs there, idle work apart."""
+    if not any(queue.guaranteed for queue in ask.app.queue.lineage):
+        return False
+    snapshots = QueueSnapshots(ask.app.queue)
+    for queue in ask.app.queue.lineage:
+        add_to(snapshots.of(queue).used, tuple(promised(partition, queue, ask).items()))
+    for running in partition.idle.every():
+        if running.evict_cause is None:
+            snapshots.remove(snapshots.of(payer(running)), running.items)
+    left = snapshots.ask_queue.remaining()
+    return left is not None and any(name in left for name, _ in ask.items) and _fits_actual(ask.items, left)
 
 
 # -- the guarantee ------------------------------------------------------------------------------------------------
@@ -120,7 +135,7 @@ def _guarantee_leaves_room(snapshots: QueueSnapshots, ask: Ask, found: Iterable[
         return True
     snapshots.add(mine, ask.items)
     for victim in found:
-        snapshots.remove(snapshots.of(victim.app.queue), victim.items)
+        snapshots.remove(snapshots.of(payer(victim)), victim.items)
     short = _is_short(mine.remaining(), ask.items)
     snapshots.undo()
     return not short
@@ -131,9 +146,12 @@ def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
 
     Its queue must be above its guarantee in something that the ask needs, or have none, and must not fall below it.
     What is taken must itself fit into what the ask's queue has left of its guarantee, and is charged to it; where it
-    does not, there is no use in looking further.
+    does not, there is no use in looking further. Idle work is nobody's guarantee: it goes and charges nobody.
     """
-    theirs, mine = snapshots.of(victim.app.queue), snapshots.ask_queue
+    theirs, mine = snapshots.of(payer(victim)), snapshots.ask_queue
+    if victim.spec.idle:
+        snapshots.remove(theirs, victim.items)
+        return Verdict.TAKEN
     left = theirs.remaining()
     if left is not None and not _is_short(left, ask.items):
         return Verdict.SPARED
@@ -163,7 +181,7 @@ def _choose_node(
         by_node.setdefault(victim.node, []).append(victim)
     if not nodes_tried:
         nodes = partition.nodes.nodes.values()
-        with_room = [n for n in nodes if fits_in(ask.items, n.free) and _is_usable(partition, n, ask)]
+        with_room = [n for n in nodes if n.room_for(ask) and _is_usable(partition, n, ask)]
         with_room = [n for n in with_room if partition.nodes.suits(ask, n)]
         if with_room:
             return NodeChoice(min(with_room, key=lambda n: n.id), 0, ())
@@ -185,8 +203,9 @@ def _choose_node(
 def _fewest(node: Node, ask: Ask, on_node: list[Ask]) -> int:
     """No fewer victims than this make the ask fit on the node; 0 when not even all of them do."""
     fewest = 1
+    free = _free_for(ask, node)
     for name, amount in ask.items:
-        missing = amount - node.free.get(name, 0)
+        missing = amount - free.get(name, 0)
         if missing <= 0:
             continue
         for count, size in enumerate(sorted((_amount(v, name) for v in on_node), reverse=True), 1):
@@ -197,6 +216,15 @@ def _fewest(node: Node, ask: Ask, on_node: list[Ask]) -> int:
         else:
             return 0
     return fewest
+
+
+def _free_for(ask: Ask, node: Node) -> Mapping[str, int]:
+    """What is free on the node for this ask: room that gathers there for itself too."""
+    if ask not in node.held:
+        return node.free
+    free = dict(node.free)
+    add_to(free, node.held[ask])
+    return free
 
 
 def _is_usable(partition: Partition, node: Node, ask: Ask) -> bool:
@@ -228,7 +256,7 @@ def _victims_on(
     """
     helpful: list[Ask] = []
     others: list[Ask] = []
-    free = dict(node.free)
+    free = dict(_free_for(ask, node))
     for victim in on_node:
         mark = snapshots.mark()
         verdict = _judge(snapshots, ask, victim)
@@ -245,7 +273,7 @@ def _victims_on(
     snapshots.undo()
     taken: list[Ask] = []
     needed = 0
-    free = dict(node.free)
+    free = dict(_free_for(ask, node))
     for victim in helpful + others:
         verdict = _judge(snapshots, ask, victim)
         if verdict is Verdict.ENOUGH:
@@ -270,7 +298,7 @@ def _more_victims(snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask], cho
     """Victims anywhere else, for a queue whose maximum still has no room."""
     mine = snapshots.ask_queue
     for victim in chosen:
-        snapshots.remove(snapshots.of(victim.app.queue), victim.items)
+        snapshots.remove(snapshots.of(payer(victim)), victim.items)
     have = set(chosen)
     more: list[Ask] = []
     for victim in sorted((v for v in found if v not in have), key=preference):
@@ -278,17 +306,32 @@ def _more_victims(snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask], cho
         verdict = _judge(snapshots, ask, victim)
         if verdict is Verdict.ENOUGH:
             break
-        if verdict is Verdict.TAKEN and mine.remaining() != before:
+        if verdict is Verdict.TAKEN and (_empties(victim, ask) if victim.spec.idle else mine.remaining() != before):
             more.append(victim)
     snapshots.undo()
     return more
+
+
+def _empties(victim: Ask, ask: Ask) -> bool:
+    """Whether the end of idle work makes room under a maximum that holds for the ask."""
+    return any(queue.max is not None and queue in payer(victim).lineage for queue in ask.app.queue.lineage[:-1])
+
+
+def _without_needless(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...]) -> tuple[Ask, ...]:
+    """The victims without idle work that is not needed beside the others, the highest of it given back first."""
+    kept = list(victims)
+    for spared in sorted((v for v in victims if v.spec.idle), key=lambda v: (-v.priority, v.allocated_ms or 0, v.seq)):
+        rest = [v for v in kept if v is not spared]
+        if _can_be_placed_without(partition, ask, node, rest):
+            kept = rest
+    return tuple(kept)
 
 
 def _as_many_as_needed(partition: Partition, ask: Ask, node: Node, victims: list[Ask]) -> tuple[Ask, ...]:
     """The first victims after which the ask can be placed; nothing when it cannot be after all of them."""
     taken: list[Ask] = []
     for victim in victims:
-        if victim.node is node or fits_in(ask.items, node.free):
+        if victim.node is node or node.room_for(ask):
             taken.append(victim)
             if _can_be_placed_without(partition, ask, node, taken):
                 return tuple(taken)
@@ -297,7 +340,7 @@ def _as_many_as_needed(partition: Partition, ask: Ask, node: Node, victims: list
 
 def _can_be_placed_without(partition: Partition, ask: Ask, node: Node, gone: list[Ask]) -> bool:
     """Whether the ask fits on the node and under every maximum, counting what leaves or is about to as gone."""
-    free = dict(node.free)
+    free = dict(_free_for(ask, node))
     for victim in gone:
         if victim.node is node:
             add_to(free, victim.items)
@@ -308,7 +351,7 @@ def _can_be_placed_without(partition: Partition, ask: Ask, node: Node, gone: lis
             continue
         used = {n: v - queue.preempting.get(n, 0) for n, v in queue.allocated.items()}
         for victim in gone:
-            if queue in victim.app.queue.lineage:
+            if queue in payer(victim).lineage:
                 add_to(used, tuple((n, -v) for n, v in victim.items))
         if any(used.get(n, 0) + v > queue.max[n] for n, v in ask.items if n in queue.max):
             return False

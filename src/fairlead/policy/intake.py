@@ -391,11 +391,14 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
 
 def partition_of(event: Any) -> str:
     """The name of the partition that an event is about."""
+    name: str
     if isinstance(event, events.AddNode):
-        return event.node.partition
-    if isinstance(event, events.AddApplication):
-        return event.application.partition
-    return str(event.partition)
+        name = event.node.partition
+    elif isinstance(event, events.AddApplication):
+        name = event.application.partition
+    else:
+        name = event.partition
+    return name
 
 
 def refuse_unknown_partition(event: Any, name: str, out: list[Any]) -> None:

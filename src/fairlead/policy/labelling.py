@@ -1,19 +1,21 @@
 """Labelling: what a node says about itself changes while work runs there.
 
-Decides which running work has to go: what does not tolerate a `NoExecute` taint. Everything else goes on, even where
-it could not start any more. Never makes room for anybody. Invariant: work that leaves already is not told again.
+Decides which running work has to go: what does not tolerate a `NoExecute` taint. All else that runs goes on, even where
+it could not start any more; what was only under way to the node (nominated, or about to take a placeholder's place)
+waits again if it could not. Never makes room for anybody. Invariant: work that leaves already is not told again.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import claims
+from fairlead.core import claims, gangs
 from fairlead.core.constraints import NO_EXECUTE, Taint
 from fairlead.core.decisions import NodeRejected
 from fairlead.core.events import Cause, LabelNode
 from fairlead.core.reasons import Refused
 from fairlead.core.suitability import must_leave, taint_flaw
+from fairlead.policy.gang import suits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +39,9 @@ def label_node(partition: Partition, event: LabelNode) -> None:
     partition.books_version += 1
     for ask in [a for a in node.held if a.held_on is node and not partition.nodes.suits(a, node, a.victims)]:
         claims.unhold(partition, ask)
+    for ask, placeholder in gangs.under_way_to(node):
+        if not suits(partition, ask, node, placeholder):
+            gangs.wait_again(partition, ask)
     _evict_intolerant(partition, node)
 
 

@@ -16,6 +16,7 @@ from fairlead.core.events import Cause
 from fairlead.core.queues import Queue
 from fairlead.policy.guarantee import Plan, find_plan
 from fairlead.policy.priority_preempt import preempt_by_priority
+from fairlead.policy.reclaim import reclaim_for
 from fairlead.policy.turns import waits_for_turn
 
 if TYPE_CHECKING:
@@ -65,9 +66,11 @@ class Attempts:
                 break
             ask.preempt_checked_ms = now
             next_ms = min(next_ms, now + RETRY_MS)
-            if futile:
-                continue
+            if futile or any(victim.evict_cause is not None for victim in ask.victims):
+                continue  # In the latter case idle work makes room for it already.
             self.left -= 1
+            if partition.idle.running and reclaim_for(partition, ask):
+                return True
             plan = find_plan(partition, ask, nodes_tried=_has_headroom(partition, batch))
             if plan is not None:
                 carry_out(partition, plan)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.budgets import violated
 from fairlead.core.idle import payer
-from fairlead.policy.protection import is_spared, look_again, overdrawn, within
+from fairlead.policy.overdue import is_stuck
+from fairlead.policy.protection import is_spared, look_again, overdrawn, protected_ms, within
 from fairlead.policy.stoppable import leaves_for_others, rank_of
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ class Search:
         """Nominated asks whose space it may take."""
         self.budgets_left, self.ranks = budgets_left, ranks
         self.may_stop = ask.spec.allow_preempt_other
+        self._keeps_hold = ask.held_on is not None and not is_stuck(ask)
+        """It holds space that it will not give up unless somebody has to stop for it elsewhere."""
         self._freed: dict[Queue | Ceiling, Book] = {}
         given_up = weaker if ask.held_on is None else [*weaker, ask]
         for nominee in given_up:
@@ -176,14 +179,25 @@ class Search:
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def best(self, table: Stoppable, known: dict[Node, Plan | None]) -> Plan | None:
-        """The plan with the least harm, or None. `known`: what was found out for an equal ask on unchanged nodes."""
+        """The plan with the least harm, or None. `known`: what was found out for an equal ask on unchanged nodes.
+
+        Nodes on which work is overdue come last: what is stopped there may not leave either.
+        """
         if not self.is_within_limits():
             return None
+        avoided = {a.node: None for a in self.partition.disruption.overdue if a.node is not None}
+        found = self._best_but_on(avoided, False, table, known)
+        return found if found is not None or not avoided else self._best_but_on(avoided, True, table, known)
+
+    def _best_but_on(
+        self, avoided: Collection[Node], wanted: bool, table: Stoppable, known: dict[Node, Plan | None]
+    ) -> Plan | None:
+        """The best plan on nodes that are avoided, or on those that are not."""
         looked_at: set[Node] = set()
         found: Plan | None = None
         for place, level in self._levels(table):
             for node in level:
-                if node in looked_at or (self.ask.required_node and node.id != self.ask.required_node):
+                if node in looked_at or (node in avoided) is not wanted or (self.ask.required_node and node.id != self.ask.required_node):
                     continue
                 if found is not None and len(looked_at) >= NODES_MAX:
                     break
@@ -234,7 +248,7 @@ class Search:
             return None
         cleared = self._clear(bounds, self.weaker if self._far_matter else weaker)
         victims = tuple(sorted(chosen, key=lambda v: (*self._rank(v), -(v.allocated_ms or 0), -v.seq)))
-        if not victims and (ask.held_on is not None or not (cleared or (self.may_stop and leaving))):
+        if not victims and (self._keeps_hold or not (cleared or (self.may_stop and leaving))):
             return None
         violates = self._violates(victims)
         return Plan(ask, node, victims, leaving, cleared, violates, self._harm(node, victims, cleared, violates))
@@ -276,10 +290,7 @@ class Search:
             for a in node.allocations
             if a.evict_cause is None
             and a.priority < reach.below(a.app.queue)
-            and not (
-                (self.has_history or a.app.queue.properties.preemption_min_runtime_ms)
-                and is_spared(self.partition, self.ask, a)
-            )
+            and not ((self.has_history or protected_ms(a)) and is_spared(self.partition, self.ask, a))
         ]
         found.sort(key=lambda a: self._importance(a, now))
         if self.budgets_left and found:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from fairlead.core import claims, reasons
 from fairlead.core.events import Cause
-from fairlead.core.idle import took_back
 from fairlead.policy.limits import may_run
 from fairlead.policy.ordering import application_key, queue_key
+from fairlead.policy.overdue import is_stuck, may_move_on, moves_on
 from fairlead.policy.priority_plan import Search
 from fairlead.policy.protection import spared_until
 from fairlead.policy.standing import EVERYBODY, NOBODY, Reach, outranks, standing_by_queue
@@ -116,7 +116,8 @@ class Turn:
             if not ask.pending or class_of(ask) in self._hopeless:
                 continue
             if ask.held_on is not None and not _only_gathers(partition, ask):
-                continue
+                if not (is_stuck(ask) and may_move_on(partition, ask)):
+                    continue
             if reserving and waits_for_turn(partition, ask):
                 continue
             self.some_never |= not ask.spec.allow_preempt_other
@@ -151,7 +152,7 @@ class Turn:
         holds, reserving = self.partition.holds, self.partition.reserving
         known, weaker = self._weaker.get(group, (0, []))
         new = islice(holds, known, None)
-        weaker += [a for a in new if reserving.get(a) is None and not took_back(a) and outranks(reach.seen, a)]
+        weaker += [a for a in new if reserving.get(a) is None and not a.took_back and outranks(reach.seen, a)]
         self._weaker[group] = (len(holds), weaker)
         return weaker
 
@@ -164,6 +165,8 @@ class Turn:
     def carry_out(self, plan: Plan) -> None:
         """Tell the victims to stop and hold the space they leave; who loses a nomination may preempt again."""
         partition, ask = self.partition, plan.ask
+        if ask.held_on is not None and is_stuck(ask):
+            moves_on(partition, ask, ask.held_on)
         for nominee in plan.cleared:
             claims.unhold(partition, nominee)
             nominee.app.may_preempt_again(nominee)

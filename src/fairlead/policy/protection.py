@@ -1,6 +1,7 @@
 """Protection: running work that outranked others may not stop now, though they stand above it.
 
-Decides who is spared because it has not run for long (`preemption.min.runtime`), because its queue has lost enough
+Decides who is spared because it has not run for long (`preemption.min.runtime` of
+its queue, `minRuntime` of its class), because its queue has lost enough
 within the hour (`preemption.evictions.max`), or because it was stopped for the same ask before and nothing new has come
 since. Never chooses among the rest. Invariant: whoever is spared for a time is looked at again when that time is over.
 """
@@ -39,10 +40,15 @@ def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:
 
 def spared_until(partition: Partition, preemptor: Ask, victim: Ask) -> int | None:
     """Until when `victim` may not be stopped for `preemptor`; `FOR_GOOD`: until something new comes; None: it may."""
-    least_ms = victim.app.queue.properties.preemption_min_runtime_ms
+    least_ms = protected_ms(victim)
     if least_ms and (victim.allocated_ms or 0) + least_ms > partition.now_ms:
         return (victim.allocated_ms or 0) + least_ms
     return FOR_GOOD if partition.disruption.was_stopped_for(preemptor, victim) else None
+
+
+def protected_ms(victim: Ask) -> int:
+    """How long work is nobody's victim once it runs: by its queue or by its priority class, whichever is longer."""
+    return max(victim.app.queue.properties.preemption_min_runtime_ms, victim.spec.min_runtime_ms)
 
 
 def allowance(partition: Partition, queue: Queue) -> int | None:

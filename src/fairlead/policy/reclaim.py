@@ -5,6 +5,9 @@ the maxima of its group and above; the space is held for that ask alone. Never s
 than needed, and nothing where that would not be enough. Invariant: no eviction without the placement it pays for.
 
 Which work: 1. the fewest, 2. of the lowest priority, 3. with the shortest run time lost (the latest start).
+
+Where that of its own group is not enough, an ask within the guarantee of its queue takes idle work of other groups too:
+by guarantee, so that fences and all that spares work from preemption count there.
 """
 
 from __future__ import annotations
@@ -17,14 +20,19 @@ from typing import TYPE_CHECKING
 from fairlead.core import claims
 from fairlead.core.applications import line_group
 from fairlead.core.events import Cause
-from fairlead.core.idle import group_of
+from fairlead.core.idle import group_of, payer
 from fairlead.core.resources import Book, add_to, fits_in
+from fairlead.policy.guarantee import is_guaranteed
 from fairlead.policy.limits import full_ceiling, may_run
 from fairlead.policy.ordering import application_key, queue_key
+from fairlead.policy.overdue import is_stuck, may_move_on, moves_on
+from fairlead.policy.protection import spare
+from fairlead.policy.standing import search_root
+from fairlead.policy.stoppable import leaves_for_others
 from fairlead.policy.turns import waits_for_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from fairlead.core.applications import Ask
     from fairlead.core.nodes import Node
@@ -32,17 +40,23 @@ if TYPE_CHECKING:
     from fairlead.core.queues import Queue
 
 RULE = "reclaim"
+GUARANTEE = "guarantee"
+"""The rule by which idle work of another group is stopped."""
+Need = tuple[Book, dict["Ask", None]]
+"""So much is missing, and the work whose end would free some of it."""
 COMBINATIONS_MAX = 2_000
 """So many sets of victims are compared at most for one node; beyond, the largest contributions are taken first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Idle work to stop, and the ask and node it makes room for."""
+    """Idle work to stop (none where enough leaves already), and the ask and node it makes room for."""
 
     ask: Ask
     node: Node
     victims: tuple[Ask, ...]
+    leaving: tuple[Ask, ...]
+    """Idle work on the node that was told to stop before; what it leaves is counted on too."""
 
     @property
     def harm(self) -> tuple[int, int, int, int]:
@@ -51,6 +65,8 @@ class Plan:
 
 
 def _harm(victims: tuple[Ask, ...]) -> tuple[int, int, int, int]:
+    if not victims:
+        return (0, 0, 0, 0)
     standing = [v.priority for v in victims]
     return (len(victims), max(standing), sum(standing), -min(v.allocated_ms or 0 for v in victims))
 
@@ -98,8 +114,13 @@ def _leaves_in_order(queue: Queue) -> Iterator[Queue]:
 def _may_claim(partition: Partition, ask: Ask) -> bool:
     """Whether nothing but room in its group or on nodes is in the way: its own queue's quota must have it."""
     app = ask.app
-    if any(victim.evict_cause is not None for victim in ask.victims) or app.stands_in(line_group(ask)):
+    if app.stands_in(line_group(ask)):
         return False
+    if any(victim.evict_cause is not None for victim in ask.victims):
+        if not (is_stuck(ask) and may_move_on(partition, ask)):
+            return False
+    if ask.preempt_triggered and ask.reserved_on is not None:
+        return False  # Others were told to stop for it already, by guarantee.
     if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:
         return False
     if not may_run(app) or waits_for_turn(partition, ask) or full_ceiling(app, ask.items) is not None:
@@ -120,37 +141,66 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
 def find_plan(partition: Partition, ask: Ask) -> Plan | None:
     """The plan with the least harm over all nodes, or None when stopping idle work does not help."""
     group = group_of(ask.app.queue)
-    found = [a for a in partition.idle.every() if a.evict_cause is None and group in a.app.queue.lineage[1:]]
-    if not found:
+    running = [a for a in partition.idle.every() if a.evict_cause is None]
+    own = [a for a in running if group in a.app.queue.lineage[1:]]
+    plan = _best(partition, ask, own)
+    if plan is None and len(own) < len(running) and _may_look_further(partition, ask):
+        fence = search_root(ask.app.queue)
+        others = [a for a in running if group not in a.app.queue.lineage[1:] and _is_open(a, fence)]
+        plan = _best(partition, ask, own + spare(partition, ask, others))
+    return plan
+
+
+def _may_look_further(partition: Partition, ask: Ask) -> bool:
+    """Whether idle work of other groups has to give way too: the ask is within the guarantee of its queue."""
+    return partition.spec.preemption.enabled and ask.spec.allow_preempt_other and is_guaranteed(partition, ask)
+
+
+def _is_open(running: Ask, fence: Queue) -> bool:
+    leaf = running.app.queue
+    return fence in leaf.lineage and leaf.properties.preemption_policy != "disabled" and not running.required_node
+
+
+def _best(partition: Partition, ask: Ask, found: list[Ask]) -> Plan | None:
+    leaving: dict[Node, tuple[Ask, ...]] = {}
+    for node, here in partition.idle.running.items():
+        if told := tuple(a for a in here if leaves_for_others(a)):
+            leaving[node] = told
+    if not found and not leaving:
         return None
-    missing_above = _missing_above(partition, group, ask)
+    above = _needs_above(partition, ask, found)
     by_node: dict[Node, list[Ask]] = {}
     for victim in found:
         assert victim.node is not None
         by_node.setdefault(victim.node, []).append(victim)
     plans = []
-    for node in _nodes_worth_a_look(partition, ask, by_node, bool(missing_above)):
-        here = by_node.get(node, [])
-        victims = cheapest(_missing_on(node, ask), missing_above, here, found if missing_above else here)
-        if victims and partition.nodes.suits(ask, node, victims):
-            plans.append(Plan(ask, node, victims))
-    return min(plans, key=lambda p: (p.harm, partition.nodes.score(p.node), p.node.id), default=None)
+    for node in _nodes_worth_a_look(partition, ask, by_node.keys() | leaving.keys(), bool(above)):
+        stoppable, gone = by_node.get(node, []), leaving.get(node, ())
+        needs = [(_missing_on(node, ask, gone), dict.fromkeys(stoppable)), *above]
+        victims = cheapest(needs, found if above else stoppable)
+        enough = victims or (gone and not any(missing for missing, _ in needs))
+        if enough and partition.nodes.suits(ask, node, (*victims, *gone)):
+            plans.append(Plan(ask, node, victims, gone))
+    avoided = {a.node: None for a in partition.disruption.overdue}
+    return min(plans, key=lambda p: (p.node in avoided, p.harm, partition.nodes.score(p.node), p.node.id), default=None)
 
 
-def _nodes_worth_a_look(partition: Partition, ask: Ask, by_node: dict[Node, list[Ask]], above: bool) -> Iterator[Node]:
+def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], above: bool) -> Iterator[Node]:
     """Nodes with idle work; where a queue above is short, also those with room already."""
     for node in partition.nodes.nodes.values():
         if not node.schedulable or any(holder is not ask for holder in node.reservations):
             continue
         if not node.fits_total(ask.items) or ask.required_node not in ("", node.id):
             continue
-        if node in by_node or (above and fits_in(ask.items, node.free)):
+        if node in idle or (above and fits_in(ask.items, node.free)):
             yield node
 
 
-def _missing_on(node: Node, ask: Ask) -> Book:
-    """What the node is short of beside what is held there for others."""
+def _missing_on(node: Node, ask: Ask, leaving: Iterable[Ask]) -> Book:
+    """What the node is short of beside what is held there for others, once all that leaves is gone."""
     mine = dict(node.held.get(ask, ()))
+    for gone in leaving:
+        add_to(mine, gone.items)
     missing = {}
     for name, amount in ask.items:
         lack = amount - node.free.get(name, 0) - mine.get(name, 0)
@@ -159,51 +209,63 @@ def _missing_on(node: Node, ask: Ask) -> Book:
     return missing
 
 
-def _missing_above(partition: Partition, group: Queue, ask: Ask) -> Book:
-    """The most that the group or a queue above it is over its maximum with the ask, beside what is promised there."""
-    missing: Book = {}
-    for queue in group.lineage:
+def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]:
+    """What the group and the queues above it are over their maximum with the ask, beside what is promised there.
+
+    Where the same work helps several of these queues, the most of what they miss.
+    """
+    needs: list[Need] = []
+    for queue in group_of(ask.app.queue).lineage:
         others = claims.promised(partition, queue, ask) if partition.holds else {}
+        missing: Book = {}
         for name, amount in ask.items:
             if queue.max is None or name not in queue.max or amount <= 0:
                 continue
             used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0) + others.get(name, 0)
             lack = used + amount - queue.max[name]
-            if lack > missing.get(name, 0):
+            if lack > 0:
                 missing[name] = lack
-    return missing
+        if not missing:
+            continue
+        pool = {a: None for a in found if queue in payer(a).lineage}
+        if needs and len(needs[-1][1]) == len(pool):
+            known = needs[-1][0]
+            known |= {name: max(lack, known.get(name, 0)) for name, lack in missing.items()}
+        else:
+            needs.append((missing, pool))
+    return needs
 
 
-def cheapest(on_node: Book, above: Book, here: list[Ask], candidates: list[Ask]) -> tuple[Ask, ...]:
-    """The victims with the least harm that free this much on the node (only those `here` do) and this much in all.
+def cheapest(needs: list[Need], candidates: list[Ask]) -> tuple[Ask, ...]:
+    """The victims with the least harm that together meet every need.
 
     Exact while there are few sets to compare; beyond, whoever frees most of what is missing goes first, and whoever is
     not needed in the end is spared. Nothing when all together are not enough, or when nothing is missing.
     """
-    if not on_node and not above:
+    needs = [need for need in needs if need[0]]
+    if not needs:
         return ()
-    local = dict.fromkeys(here)
-    useful = [v for v in candidates if _contribution(v, v in local, on_node, above)]
+    useful = [v for v in candidates if _contribution(v, needs)]
     useful.sort(key=lambda v: (v.priority, -(v.allocated_ms or 0), -v.seq))
-    if not _covers(useful, local, on_node, above):
+    if not _covers(useful, needs):
         return ()
     looked_at = 0
-    for size in range(_fewest(useful, local, on_node, above), len(useful)):
+    for size in range(_fewest(useful, needs), len(useful)):
         looked_at += comb(len(useful), size)
         if looked_at > COMBINATIONS_MAX:
-            return _greedy(useful, local, on_node, above)
-        fitting = [s for s in combinations(useful, size) if _covers(s, local, on_node, above)]
+            return _greedy(useful, needs)
+        fitting = [s for s in combinations(useful, size) if _covers(s, needs)]
         if fitting:
             return min(fitting, key=_harm)
     return tuple(useful)
 
 
-def _fewest(useful: list[Ask], local: dict[Ask, None], on_node: Book, above: Book) -> int:
+def _fewest(useful: list[Ask], needs: list[Need]) -> int:
     """No fewer than this many can be enough: of each resource, so many of the largest."""
     fewest = 1
-    for missing, pool in ((on_node, [v for v in useful if v in local]), (above, useful)):
+    for missing, pool in needs:
         for name, lack in missing.items():
-            amounts = sorted((dict(v.items).get(name, 0) for v in pool), reverse=True)
+            amounts = sorted((dict(v.items).get(name, 0) for v in useful if v in pool), reverse=True)
             count, freed = 0, 0
             while freed < lack and count < len(amounts):
                 freed += amounts[count]
@@ -212,51 +274,62 @@ def _fewest(useful: list[Ask], local: dict[Ask, None], on_node: Book, above: Boo
     return fewest
 
 
-def _greedy(useful: list[Ask], local: dict[Ask, None], on_node: Book, above: Book) -> tuple[Ask, ...]:
-    order = sorted(
-        useful,
-        key=lambda v: (-_contribution(v, v in local, on_node, above), v.priority, -(v.allocated_ms or 0), -v.seq),
-    )
+def _greedy(useful: list[Ask], needs: list[Need]) -> tuple[Ask, ...]:
+    order = sorted(useful, key=lambda v: (-_contribution(v, needs), v.priority, -(v.allocated_ms or 0), -v.seq))
     chosen: list[Ask] = []
     for victim in order:
         chosen.append(victim)
-        if _covers(chosen, local, on_node, above):
+        if _covers(chosen, needs):
             break
     for spared in sorted(chosen, key=lambda v: (-v.priority, v.allocated_ms or 0, v.seq)):
         without = [v for v in chosen if v is not spared]
-        if _covers(without, local, on_node, above):
+        if _covers(without, needs):
             chosen = without
     return tuple(sorted(chosen, key=lambda v: (v.priority, -(v.allocated_ms or 0), -v.seq)))
 
 
-def _contribution(victim: Ask, is_here: bool, on_node: Book, above: Book) -> float:
+def _contribution(victim: Ask, needs: list[Need]) -> float:
     """How much of what is missing its end frees, in parts of that, summed up."""
     part = 0.0
-    for name, amount in victim.items:
-        if is_here and name in on_node:
-            part += min(amount / on_node[name], 1.0)
-        if name in above:
-            part += min(amount / above[name], 1.0)
+    for missing, pool in needs:
+        for name, amount in victim.items if victim in pool else ():
+            if name in missing:
+                part += min(amount / missing[name], 1.0)
     return part
 
 
-def _covers(victims: tuple[Ask, ...] | list[Ask], local: dict[Ask, None], on_node: Book, above: Book) -> bool:
-    freed: Book = {}
-    freed_here: Book = {}
-    for victim in victims:
-        add_to(freed, victim.items)
-        if victim in local:
-            add_to(freed_here, victim.items)
-    return all(freed_here.get(n, 0) >= lack for n, lack in on_node.items()) and all(
-        freed.get(n, 0) >= lack for n, lack in above.items()
-    )
+def _covers(victims: Iterable[Ask], needs: list[Need]) -> bool:
+    victims = list(victims)
+    for missing, pool in needs:
+        freed: Book = {}
+        for victim in victims:
+            if victim in pool:
+                add_to(freed, victim.items)
+        if any(freed.get(name, 0) < lack for name, lack in missing.items()):
+            return False
+    return True
+
+
+def reclaim_for(partition: Partition, ask: Ask) -> bool:
+    """Make room for this one ask, if idle work can; True when some was told to stop."""
+    plan = find_plan(partition, ask) if _may_claim(partition, ask) else None
+    if plan is not None:
+        carry_out(partition, plan)
+    return plan is not None
 
 
 def carry_out(partition: Partition, plan: Plan) -> None:
     """Tell the victims to stop, and hold the space that they leave for the ask."""
     ask, node = plan.ask, plan.node
     name = f"{ask.app.id}/{ask.key}" if ask.key != ask.app.id else ask.key
+    group = group_of(ask.app.queue)
+    if ask.held_on is not None and is_stuck(ask):
+        moves_on(partition, ask, ask.held_on)
     for victim in plan.victims:
         text = f"idle work makes room on {node.id} for {ask.key} of queue {ask.app.queue.path}"
-        partition.evict(victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of=name, rule=RULE, message=text)
-    claims.hold(partition, ask, node, plan.victims)
+        rule = RULE
+        if group not in victim.app.queue.lineage:
+            rule, text = GUARANTEE, f"{text}, which is within its guarantee"
+            partition.disruption.note(ask, victim, partition.now_ms)
+        partition.evict(victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of=name, rule=rule, message=text)
+    claims.hold(partition, ask, node, (*plan.victims, *plan.leaving))

@@ -92,6 +92,7 @@ def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
     if shape.required_node:
         node = partition.nodes.nodes.get(shape.required_node)
         if node is None or not node.fits_total(shape.items) or any(not a.required_node for a in node.reservations):
+            shape.may_reserve = False
             return False
     else:
         node = tightest(partition, ask) if shape.may_reserve else None
@@ -109,7 +110,7 @@ def _first_due(partition: Partition, batch: Batch) -> Ask | None:
     for ask in batch.asks:
         if ask.created_ms > latest:
             return None
-        if ask.pending and ask.reserved_on is None:
+        if ask.pending and ask.reserved_on is None and ask.held_on is None:
             return None if waits_for_turn(partition, ask) else ask
     return None
 
@@ -163,12 +164,12 @@ def watch_ages(partition: Partition, app: Application) -> None:
     if not is_on(partition):
         return
     due_ms: int | None = None
-    latest = partition.now_ms - DELAY_MS
     for batch in app.batches:
-        if batch.asks[0].required_node or app.stands_in(batch.task_group) or waits_for_turn(partition, batch.asks[0]):
+        if app.stands_in(batch.task_group) or waits_for_turn(partition, batch.asks[0]):
             continue
+        latest = partition.now_ms if batch.asks[0].required_node else partition.now_ms - DELAY_MS
         for ask in batch.asks:
-            if not ask.pending or ask.reserved_on is not None:
+            if not ask.pending or ask.reserved_on is not None or ask.held_on is not None:
                 continue
             if waits_for_turn(partition, ask):
                 break

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.core.events import Cause
+from fairlead.core.leaving import counts_as_gone
 from fairlead.policy.standing import rank
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ ROUNDING = 1e-9
 
 
 def leaves_for_others(ask: Ask) -> bool:
-    """Whether running work was told to stop so that its space gets free (no other ask takes it over as it is)."""
-    return ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER and ask.replaces is None
+    """Whether running work will leave its space soon, so that it gets free (no other ask takes it over as it is)."""
+    return counts_as_gone(ask) and ask.replaces is None
 
 
 class Need:

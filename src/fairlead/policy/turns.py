@@ -151,11 +151,31 @@ def _gather_room(partition: Partition, ask: Ask) -> None:
     if ask.held_on is not None:
         if not wanted or not _could_take(ask.held_on, ask):
             claims.unhold(partition, ask)
+        elif (elsewhere := _room_elsewhere(partition, ask)) is not None:
+            claims.hold(partition, ask, elsewhere, ())
         return
     if wanted:
         node = _node_for(partition, ask)
         if node is not None:
             claims.hold(partition, ask, node, ())
+
+
+def _room_elsewhere(partition: Partition, ask: Ask) -> Node | None:
+    """A node where the ask could start now, while room gathers for it on another one.
+
+    The walk of the queues does not find it: to its equals, what is promised to this ask itself is in the way.
+    """
+    shape, leaf = ask.shape, ask.app.queue
+    assert shape is not None
+    if shape.unfit or shape.required_node or leaf.short_of_room(ask.items) is not None:
+        return None
+    if not partition.nodes.sum_has_room(ask.items):
+        return None
+    if claims.short_of_promised_room(partition, leaf, ask.items, ask) is not None:
+        return None
+    if claims.short_of_promised_limit(partition, ask) is not None:
+        return None
+    return partition.nodes.first_for(shape)
 
 
 def _is_worth_it(partition: Partition, ask: Ask) -> bool:

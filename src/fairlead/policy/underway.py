@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fairlead.core import claims, gangs
 from fairlead.core.events import Cause, Leaving, Nominated
 from fairlead.core.idle import payer
+from fairlead.core.leaving import begin
 from fairlead.core.resources import fits_in
 from fairlead.policy.preempt import on_behalf_of
 from fairlead.policy.priority_preempt import RULE, plan_on
@@ -31,7 +32,7 @@ def leaving(partition: Partition, event: Leaving) -> None:
     if ask.spec.placeholder:
         gangs.placeholder_told_to_go(ask)
     if event.cause is Cause.PREEMPTED_BY_SCHEDULER:
-        payer(ask).add_preempting(ask.items)
+        begin(partition, ask, payer(ask))
     partition.nodes.since_search[ask.node] = None
     partition.books_version += 1
 

@@ -2,29 +2,35 @@
 
 Decides how far an ask may look for victims (fences), whom it outranks there (priorities, with the offsets and fences
 of queues), and in which order victims are preferred. Never decides how many are needed. Invariant: nothing in the
-ask's own queue, nothing above the ask's priority, and nothing that leaves already is ever a candidate.
+ask's own queue and nothing above the ask's priority is ever a candidate (idle work apart: it goes first, wherever it
+is), nor is anything that leaves already.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core.idle import payer
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairlead.core.applications import Ask
+    from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
     from fairlead.policy.queue_snapshot import QueueSnapshots
 
 
-def preference(victim: Ask) -> tuple[bool, bool, int, int]:
-    """Order of victims: 1. agreed to be preempted, 2. not the originator of its application, 3. the newest."""
+def preference(victim: Ask) -> tuple[bool, bool, bool, int, int]:
+    """Order of victims: 1. idle, 2. agreed to be preempted, 3. not the originator of its application, 4. the newest."""
     spec = victim.spec
-    return (not spec.allow_preempt_self, spec.originator, -victim.created_ms, -victim.seq)
+    return (not spec.idle, not spec.allow_preempt_self, spec.originator, -victim.created_ms, -victim.seq)
 
 
 def taint(victim: Ask) -> int:
-    """How much a victim is to be avoided: 2 when it did not agree, plus 1 when it is an originator; 0 is best."""
+    """How much a victim is to be avoided: 2 when it did not agree, plus 1 when it is an originator; 0 is best, idle."""
+    if victim.spec.idle:
+        return 0
     return 2 * (not victim.spec.allow_preempt_self) + victim.spec.originator
 
 
@@ -85,6 +91,23 @@ def candidates(ask: Ask, snapshots: QueueSnapshots) -> list[Ask]:
             if app.allocations:
                 found += (a for a in app.asks.values() if _may_go(a, names, most))
     return found
+
+
+def idle_candidates(partition: Partition, ask: Ask) -> list[Ask]:
+    """Idle work that may be stopped for `ask`, in its own queue too, whatever its priority, node by node."""
+    if not partition.idle.running:
+        return []
+    top = search_root(ask)
+    names = {name for name, _ in ask.items}
+    return [
+        running
+        for running in partition.idle.every()
+        if top in payer(running).lineage
+        and running.app.queue.properties.preemption_policy != "disabled"
+        and running.evict_cause is None
+        and not running.required_node
+        and any(name in names for name, _ in running.items)
+    ]
 
 
 def _leaves(queue: Queue, seen: dict[Queue, int], standing: int | None) -> Iterator[tuple[Queue, int | None]]:

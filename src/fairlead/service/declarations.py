@@ -49,6 +49,9 @@ class ClassDraft(Strict):
     preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
     description: Line = ""
     limited: bool = Field(False, description="It may be used only where a quota selects it.")
+    min_runtime_ms: Annotated[int, Field(ge=0, le=2**53)] = Field(
+        0, description="Its work is nobody's victim before it has run for so long; 0: it may be at once."
+    )
 
     def spec(self, name: str) -> PriorityClassSpec:
         """The same in the core's words."""
@@ -136,6 +139,7 @@ class ClassView(BaseModel):
     preemption_policy: str
     description: str
     limited: bool
+    min_runtime_ms: int
     source: str
 
 
@@ -191,7 +195,7 @@ class Budgets_(BaseModel):  # noqa: N801 (the core's word is taken)
 
 def _class_view(classes: PriorityClasses, spec: PriorityClassSpec) -> Plain:
     source = "built-in" if spec in BUILT_IN else "file" if classes.is_of_file(spec.name) else "api"
-    names = ("name", "value", "global_default", "preemption_policy", "description", "limited")
+    names = ("name", "value", "global_default", "preemption_policy", "description", "limited", "min_runtime_ms")
     return {name: getattr(spec, name) for name in names} | {"source": source}
 
 

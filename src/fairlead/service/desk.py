@@ -72,6 +72,10 @@ class Desk:
         works = self.workplace
         return cast(T, await asyncio.wrap_future(self.runtime.read(lambda scheduler: ask(scheduler, works.works))))
 
+    async def told(self, ask: Callable[[Scheduler], Any]) -> Any:
+        """What `ask` says of the books between two turns, for an answer and nothing else."""
+        return await self.read(lambda scheduler, _: ask(scheduler))
+
     async def do(self, act: Callable[[Turn], T]) -> T:
         """Have `act` done in turn; returns when it is durable. Raises `Refusal`."""
         return cast(T, await asyncio.wrap_future(self.runtime.do(act)))

@@ -182,6 +182,7 @@ _DECISIONS: dict[type, Callable[[Any], Told]] = {
     d.Retried: lambda x: ("work.retried", x.application, {"next": x.new_key, "attempt": x.attempt, "due_ms": x.due_ms}),
     d.Reserved: lambda x: ("work.reserved", x.application, {"node": x.node}),
     d.Unreserved: lambda x: ("work.unreserved", x.application, {"node": x.node}),
+    d.Overdue: lambda x: ("work.overdue", x.application, {"node": x.node, "on_behalf_of": x.on_behalf_of}),
     d.LoopBroken: lambda x: ("work.loop-broken", x.application, {"node": x.node, "victim": x.victim, "times": x.times}),
     d.PriorityChanged: lambda x: ("work.priority", x.application, {"old": x.old, "new": x.new, "who": x.who}),
     d.ApplicationAccepted: lambda x: ("work.placed", x.id, {"queue": x.queue}),

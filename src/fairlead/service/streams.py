@@ -144,23 +144,26 @@ async def stream(
             async for event, owner in _history(hub.journal, after, ask_owners):
                 last = (event.seq, event.index)
                 if event.type == "gap" or _visible(event, owner, caller):
-                    yield _frame(event)
-        async for piece in _live(reader, caller, last):
+                    yield frame(event)
+        async for piece in live(reader, lambda event, owner: _visible(event, owner, caller), last):
             yield piece
     finally:
         hub.leave(reader)
 
 
-async def _live(reader: Reader, caller: Caller, last: tuple[int, int]) -> AsyncIterator[bytes]:
+async def live(
+    reader: Reader, sees: Callable[[StoryEvent, Whose | None], bool], last: tuple[int, int] = (0, 0)
+) -> AsyncIterator[bytes]:
+    """Server-sent events of what happens after `last`, as far as `sees` lets; heartbeats meanwhile."""
     silent_since = time.monotonic()
     while not reader.closed:
         for event, owner in await reader.next(HEARTBEAT_S):
             if (event.seq, event.index) <= last:
                 continue
             last = (event.seq, event.index)
-            if _visible(event, owner, caller):
+            if sees(event, owner):
                 silent_since = time.monotonic()
-                yield _frame(event)
+                yield frame(event)
         if reader.overflowed:
             yield _notice("cut-off", last, f"this reader was more than {BEHIND} events behind; go on from the last id")
             return
@@ -212,7 +215,8 @@ def _visible(event: StoryEvent, owner: Whose | None, caller: Caller) -> bool:
     return not event.key or caller.is_admin or (owner is not None and owner.is_for(caller))
 
 
-def _frame(event: StoryEvent) -> bytes:
+def frame(event: StoryEvent) -> bytes:
+    """One event as it is sent."""
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (
         event.id.encode(),
         event.type.encode(),

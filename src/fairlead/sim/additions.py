@@ -174,6 +174,7 @@ class PriorityClassStep(Step, frozen=True, tag="priority-class"):
     preemption_policy: str = ""
     description: str = ""
     limited: bool = False
+    min_runtime_millis: int = 0
     action: Literal["", "remove"] = ""
 
 
@@ -272,6 +273,7 @@ def _class_events(s: PriorityClassStep) -> tuple[Event, ...]:
         global_default=s.global_default,
         description=s.description,
         limited=s.limited,
+        min_runtime_ms=s.min_runtime_millis,
         **policy,
     )
     return (SetPriorityClass(spec),)

@@ -112,12 +112,12 @@ class Columns:
         self.capacity: list[tuple[int, str, Items, int]] = []
         """When which node came (1) or went (-1), with how much."""
 
-    def add_task(self, name: str, queue: str, user: str, items: Items, priority: int, at_ms: int, run_ms: int) -> int:
-        """A task comes; returns its row."""
+    def add_task(self, name: str, queue: int, user: int, items: Items, priority: int, at_ms: int, run_ms: int) -> int:
+        """A task comes; returns its row. `queue` and `user` are numbers of `queues` and `users`."""
         row = len(self.submit_ms)
         self.names.append(name)
-        self.queue.append(self.queues.of(queue))
-        self.user.append(self.users.of(user))
+        self.queue.append(queue)
+        self.user.append(user)
         self.shape.append(self.shapes.of(items))
         self.priority.append(priority)
         self.submit_ms.append(at_ms)

@@ -197,12 +197,12 @@ class Engine:
             for decision in self._handle(AddApplication(sized)):
                 if isinstance(decision, ApplicationRejected):
                     refusal = decision.reason.sentence()
-        queue = self._queue_of.get(app.id, app.queue)
+        queue, user = columns.queues.of(self._queue_of.get(app.id, app.queue)), columns.users.of(app.user)
         attempts = []
         for task in job.tasks:
             ask = task.ask
             name = ask.key if ask.key == app.id else f"{app.id}/{ask.key}"
-            row = columns.add_task(name, queue, app.user, ask.resources.items, ask.priority, at_ms, task.run_ms)
+            row = columns.add_task(name, queue, user, ask.resources.items, ask.priority, at_ms, task.run_ms)
             attempts.append(Attempt(task, row))
         self.tasks += len(attempts)
         if refusal:
@@ -253,9 +253,10 @@ class Engine:
         code = 143 if cut_off else task.exit_code
         id_ = self._leave(attempt, how)
         self._handle(Release(*id_, Cause.FINISHED, exit_code=code))
-        if not self._comes_back(id_, attempt):
+        if not (self._retries and self._comes_back(id_, attempt)):
             self._over(attempt, Fate.COMPLETED)
-        self._settle()
+        if self._orders or self._lost:
+            self._settle()
 
     def _leave(self, attempt: Attempt, how: End) -> Id:
         """It runs no longer."""

@@ -13,6 +13,7 @@ CLASS = {
     "global_default": True,
     "preemption_policy": "Never",
     "limited": False,
+    "min_runtime_ms": 600_000,
     "description": "d",
     "source": "file",
 }
@@ -22,8 +23,8 @@ def test_classes_are_listed(service: Any, run: Callable[..., Any]) -> None:
     """With what each means for its work."""
     service.on("GET", "/priority-classes", {"priority_classes": [CLASS]})
     head, row = run("priority-class", "list").stdout.splitlines()
-    assert head.split() == ["CLASS", "VALUE", "DEFAULT", "PREEMPTS", "LIMITED", "FROM", "DESCRIPTION"]
-    assert row.split() == ["urgent", "1000", "yes", "never", "-", "queue", "file", "d"]
+    assert head.split() == ["CLASS", "VALUE", "DEFAULT", "PREEMPTS", "LIMITED", "SPARED", "FOR", "FROM", "DESCRIPTION"]
+    assert row.split() == ["urgent", "1000", "yes", "never", "-", "10m00s", "queue", "file", "d"]
 
 
 def test_a_class_is_set(service: Any, run: Callable[..., Any]) -> None:
@@ -31,9 +32,20 @@ def test_a_class_is_set(service: Any, run: Callable[..., Any]) -> None:
     service.on("PUT", "/priority-classes/urgent", CLASS)
     done = run("priority-class", "set", "urgent", "--value", "-5", "--never")
     assert (done.exit_code, done.stdout) == (0, "urgent is set\n")
+    run("priority-class", "set", "urgent", "--value", "7", "--min-runtime", "1h30m")
+    rest = {"global_default": False, "limited": False, "description": ""}
     assert service.sent("PUT", "/priority-classes/urgent") == [
-        {"value": -5, "global_default": False, "preemption_policy": "Never", "limited": False, "description": ""}
+        {"value": -5, "preemption_policy": "Never", "min_runtime_ms": 0} | rest,
+        {"value": 7, "preemption_policy": "PreemptLowerPriority", "min_runtime_ms": 5_400_000} | rest,
     ]
+
+
+def test_a_class_with_a_time_that_is_none_is_refused(service: Any, run: Callable[..., Any]) -> None:
+    """In one sentence that names the option; nothing is sent."""
+    done = run("priority-class", "set", "urgent", "--value", "7", "--min-runtime", "soon")
+    assert done.exit_code == 2
+    assert "--min-runtime: 'soon' is not a duration" in done.stderr
+    assert service.sent("PUT", "/priority-classes/urgent") == []
 
 
 def test_a_quota_is_set(service: Any, run: Callable[..., Any]) -> None:

@@ -16,7 +16,7 @@ ALL = (
     + """
 priorityclasses:
   - {name: high, value: 1000, globalDefault: true, description: for all}
-  - {name: low, value: -10, preemptionPolicy: Never, limited: true}
+  - {name: low, value: -10, preemptionPolicy: Never, limited: true, minRuntime: 10m}
 quotas:
   - name: q
     queue: root.a
@@ -36,7 +36,7 @@ def test_everything_is_read() -> None:
     spec = load_text(ALL)
     assert spec.priority_classes == (
         PriorityClassSpec(name="high", value=1000, global_default=True, description="for all"),
-        PriorityClassSpec(name="low", value=-10, preemption_policy="Never", limited=True),
+        PriorityClassSpec(name="low", value=-10, preemption_policy="Never", limited=True, min_runtime_ms=600_000),
     )
     scopes = (Requirement("PriorityClass", "In", ("low", "high")), Requirement("PriorityClass", "Exists"))
     amounts = Limits({"memory": 4_000_000_000, "vcore": 500})
@@ -68,6 +68,8 @@ def test_a_file_without_them_declares_none() -> None:
         ("priorityclasses: [{name: a, value: '1'}]", "priorityclasses[0].value", "without quotes"),
         ("priorityclasses: [{name: a}]", "priorityclasses[0]", "needs value"),
         ("priorityclasses: [{name: a, value: 1, preemptionPolicy: never}]", "[0].preemptionPolicy", "Never"),
+        ("priorityclasses: [{name: a, value: 1, minRuntime: soon}]", "[0].minRuntime", "a positive duration"),
+        ("priorityclasses: [{name: a, value: 1, minRuntime: 90}]", "[0].minRuntime", "with units"),
         ("priorityclasses: [{name: a, value: 1, globaldefault: true}]", "[0].globaldefault", "did you mean"),
         ("priorityclasses: [{name: a, value: 1}, {name: a, value: 2}]", "priorityclasses[1].name", "another one"),
         (

@@ -9,8 +9,9 @@ from fairlead.config import load_text
 from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, DrainNode, Release
 from fairlead.core.resources import Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
-from fairlead.insight.changes import What, current_spec
+from fairlead.insight.changes import current_spec
 from fairlead.insight.explain import Effort, explain, unblock
+from fairlead.insight.parts import What
 from fairlead.insight.unblock import Ways, ways
 from fairlead.scheduler import Scheduler
 

@@ -255,7 +255,7 @@ def test_many_small_victims_are_chosen_quickly_and_none_in_vain() -> None:
     asks = [a for a in p.s.cluster.partitions["default"].idle.every() if a.key in victims]
     for spared in asks:
         assert sum(dict(a.items)["vcore"] for a in asks if a is not spared) < 20
-    assert cheapest({}, {}, asks, asks) == ()
+    assert cheapest([({}, dict.fromkeys(asks))], asks) == ()
 
 
 def test_a_group_inside_another_belongs_to_it_too() -> None:

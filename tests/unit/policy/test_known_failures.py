@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.decisions import Allocated
@@ -67,6 +68,30 @@ def test_somebody_elses_scheduler_that_takes_the_room_each_time_does_not_make_80
     assert [(loop.key, loop.node, loop.times) for loop in c.loops()] == [("preemptor", "n1", 2)]
 
 
+def test_nobody_is_stopped_twice_for_the_same_one_wherever_he_went() -> None:
+    """kubernetes#130429, where holding the room does not help: the memory of who was stopped for whom is what ends it.
+
+    The room that was made is taken by another scheduler, and the victim comes back on another node, ahead of the
+    preemptor (its queue does not sort by priority). Nothing new came, no capacity changed: it is not stopped again.
+    """
+    c = PriorityCluster(QueueSpec(name="a", properties={"application.sort.priority": "disabled"}), QueueSpec(name="b"))
+    c.node("n2", 4)
+    assert c.fill("victim", 4, 1, retry=COMES_BACK) == "n1"
+    c.fill("longer", 4, 9)
+    c.submit("preemptor", 4, 5)
+    assert c.run() == ([], ["victim"])
+    c.gone("victim")
+    tags = {TAG_FOREIGN: "default"}
+    c.handle(AddAsks((AskSpec(application="", key="x", resources=Resources({"vcore": 4000}), tags=tags, node="n1"),)))
+    assert c.run() == ([], [])
+    c.finished("longer")
+    assert c.run() == (["victim#2@n2"], [])
+    for _ in range(100):
+        assert c.run(60_000) == ([], [])
+    assert [(e.key, e.node) for e in c.evictions()] == [("victim", "n1")]
+    assert [(loop.key, loop.node, loop.victim) for loop in c.loops()] == [("preemptor", "n2", "victim/victim")]
+
+
 def test_two_pieces_of_work_do_not_preempt_each_other_for_ever() -> None:
     """kueue#3779, #14543: each takes the other's place in turn. Standing above is a strict order, so one of them stays.
 
@@ -84,6 +109,25 @@ def test_two_pieces_of_work_do_not_preempt_each_other_for_ever() -> None:
     assert [e.application for e in c.evictions()] == ["left"]
 
 
+@pytest.mark.parametrize("first", ["left", "right"])
+def test_equals_do_not_preempt_each_other_at_all(first: str) -> None:
+    """kueue#3779 where it begins: as seen from where their queues meet both stand at 4, so neither makes room.
+
+    Something small stands below both, so that it is worth a look; stopping it would not help.
+    """
+    fence = {"priority.policy": "fence", "priority.offset": "4"}
+    c = PriorityCluster(QueueSpec(name="a", properties={"priority.offset": "3"}), QueueSpec(name="b", properties=fence))
+    both = {"left": (1, "root.a"), "right": (100, "root.b")}
+    c.fill(first, 4, *both.pop(first), retry=COMES_BACK)
+    c.node("n2", 1)
+    c.fill("small", 1, 0, "root.a")
+    for second, (priority, queue) in both.items():
+        c.submit(second, 4, priority, queue, retry=COMES_BACK)
+    for _ in range(100):
+        assert c.run(60_000) == ([], [])
+    assert c.evictions() == []
+
+
 def test_freed_room_under_a_maximum_is_not_taken_by_the_victim_again() -> None:
     """kueue#2821: the lower one gets in front of the higher one again, on another node of the same full queue."""
     c = PriorityCluster(QueueSpec(name="a", max=cores(2)), QueueSpec(name="b"), nodes={"n1": 2, "n2": 2})
@@ -95,6 +139,26 @@ def test_freed_room_under_a_maximum_is_not_taken_by_the_victim_again() -> None:
             c.gone(key, "low")
     assert len(c.evictions()) == 1
     assert c.s.why("high", "high") is None
+
+
+def test_freed_room_under_a_maximum_is_kept_while_other_victims_still_leave() -> None:
+    """kueue#2821 with a second victim that takes longer: until it has left, the maximum's room is promised.
+
+    The first victim is gone and fits on another node at once; if it got its room under the queue's maximum back, it
+    would have to be stopped again.
+    """
+    c = PriorityCluster(QueueSpec(name="a", max=cores(4)), QueueSpec(name="b"), nodes={"n1": 4})
+    c.fill("low", 2, 1, retry=COMES_BACK)
+    c.fill("slow", 2, 1, "root.b")
+    c.submit("high", 4, 9)
+    assert sorted(c.run()[1]) == ["low", "slow"]
+    c.node("n2", 2)
+    c.gone("low")
+    for _ in range(50):
+        assert c.run(1_000) == ([], [])
+    c.gone("slow")
+    assert c.run() == (["high@n1"], [])
+    assert len(c.evictions()) == 2
 
 
 def test_work_that_can_never_run_does_not_make_others_stop_for_it() -> None:

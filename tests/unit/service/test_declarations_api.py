@@ -34,8 +34,9 @@ def test_the_built_in_classes_are_there(served: Any) -> None:
 
 def test_a_class_is_set_changed_and_removed(served: Any) -> None:
     """By administrators; the answer is what is in force."""
-    made = served.call("PUT", f"{CLASSES}/urgent", {"value": 5, "preemption_policy": "Never"})
+    made = served.call("PUT", f"{CLASSES}/urgent", {"value": 5, "preemption_policy": "Never", "min_runtime_ms": 60_000})
     assert made.json == classes(served)["urgent"]
+    assert made.json["min_runtime_ms"] == 60_000
     assert (made.json["value"], made.json["preemption_policy"], made.json["source"]) == (5, "Never", "api")
     assert served.call("PUT", f"{CLASSES}/urgent", {"value": 6}).json["preemption_policy"] == "PreemptLowerPriority"
     assert served.call("DELETE", f"{CLASSES}/urgent").json == {"ok": True}

@@ -109,6 +109,8 @@ def test_declarations_are_orders() -> None:
     spec = PriorityClassSpec(name="c", value=5, global_default=True, preemption_policy="Never")
     said = {"op": "priority-class", "name": "c", "value": 5, "globalDefault": True, "preemptionPolicy": "Never"}
     assert events(**said) == (SetPriorityClass(spec),)
+    longer = PriorityClassSpec(name="c", value=5, min_runtime_ms=9)
+    assert events(op="priority-class", name="c", value=5, minRuntimeMillis=9) == (SetPriorityClass(longer),)
     assert events(op="priority-class", name="c", action="remove") == (RemovePriorityClass("c"),)
     quota = QuotaSpec(
         name="q", queue="root", resources=Limits({"vcore": 1}), scopes=(Requirement("PriorityClass", "In", ("c",)),)

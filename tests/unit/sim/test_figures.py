@@ -47,7 +47,8 @@ class Story:
         """A task with its runs (begin, end, how)."""
         columns = self.columns
         run_ms = (runs[-1][1] - runs[-1][0]) * 1000 if runs and runs[-1][1] is not None else 0
-        row = columns.add_task(name, queue, user, items, priority, came_s * 1000, run_ms)
+        numbers = columns.queues.of(queue), columns.users.of(user)
+        row = columns.add_task(name, *numbers, items, priority, came_s * 1000, run_ms)
         for begin, end, how in runs:
             run = columns.add_run(row, "n", begin * 1000)
             if end is not None:

@@ -5,8 +5,10 @@ Decides which routes there are. Invariant: none of them changes anything in the 
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -23,10 +25,16 @@ from fairlead.service.scrape import CONTENT_TYPE
 from fairlead.service.yunikorn import figures, table, transport
 from fairlead.service.yunikorn.health import health
 from fairlead.service.yunikorn.transport import Front
+from fairlead.service.yunikorn.watch_routes import dump
+
+if TYPE_CHECKING:
+    from fairlead.service.desk import Desk
 
 outside = APIRouter(tags=["service"])
 instead = APIRouter(prefix="/ws/v1", tags=["yunikorn"])
 """Routes of /ws/v1 that look at the place itself."""
+debug = APIRouter(prefix="/debug", tags=["yunikorn"])
+_dumping = asyncio.Lock()
 
 
 @outside.get("/livez")
@@ -56,32 +64,44 @@ async def scraped(desk: ShipDeskOf, reader: ReaderOf) -> Response:
 async def scraped_there(request: Request, desk: ShipDeskOf, reader: ReaderOf) -> Response:
     """The same where YuniKorn has it."""
     del reader
-    return transport.packed(request, await scrape(desk), CONTENT_TYPE)
+    return await run_in_threadpool(transport.packed, request, await scrape(desk), CONTENT_TYPE)
 
 
 @instead.get("/scheduler/healthcheck", response_class=Response)
 async def checked(request: Request, desk: ShipDeskOf, reader: ReaderOf) -> Response:
     """Whether the books are in order; 200 even when they are not."""
     del reader
-    question = desk.read(lambda scheduler, _: health(scheduler, faults=0, problems=desk.problems()))
+    question = desk.told(lambda scheduler: health(scheduler, faults=0, problems=desk.problems()))
     return await transport.answered(request, question)
+
+
+@debug.get("/fullstatedump", response_class=Response)
+async def everything(request: Request, desk: ShipDeskOf, reader: ReaderOf) -> Response:
+    """All that the other routes show, in one answer. One at a time, and never in the scheduler's own process."""
+    del reader
+    scheduler = desk.scheduler
+
+    def text() -> bytes:
+        # As everywhere in /ws/v1 the ship's desk stands in for the machine's.
+        return transport.as_text(dump(cast("Desk", desk), scheduler), pretty=True)
+
+    async with _dumping:
+        return await run_in_threadpool(transport.packed, request, await desk.apart(text), transport.JSON)
 
 
 async def scrape(desk: ShipDesk) -> bytes:
     """The text of one scrape; of a process that stands by only that it does."""
     voyage = desk.ship.voyage
-    own = list(_own(desk))
     if voyage is None or not voyage.ready:
-        return metrics.exposed(own)
+        return metrics.exposed(list(_own(desk)))
     scheduler, measures = voyage.pilot.scheduler, voyage.measures.copy()
-    books = {"queues": views.queue_views(scheduler), "nodes": views.node_views(scheduler)}
-    also = figures.gather(scheduler, desk.chronicle)
 
     def text() -> bytes:
-        mine = metrics.exposed([*metrics.of_books(books), *metrics.of_scheduling(measures), *own])
-        return mine + figures.render(also, measures)
+        books = {"queues": views.queue_views(scheduler), "nodes": views.node_views(scheduler)}
+        mine = metrics.exposed([*metrics.of_books(books), *metrics.of_scheduling(measures), *_own(desk)])
+        return mine + figures.render(figures.gather(scheduler, desk.chronicle), measures)
 
-    return await run_in_threadpool(text)
+    return await desk.apart(text, desk.looks) if desk.is_large else text()
 
 
 def _own(desk: ShipDesk) -> Iterator[Metric]:
@@ -107,6 +127,7 @@ def _own(desk: ShipDesk) -> Iterator[Metric]:
     for part, took_ms in (
         *((f"list {kind}", took) for kind, took in voyage.timings.listed.items()),
         ("rebuilt", voyage.timings.rebuilt),
+        ("first decision", voyage.timings.first_decided),
         ("first bind", voyage.timings.first_bound),
     ):
         start.add_metric((part,), took_ms / 1000)
@@ -129,7 +150,7 @@ def make_ship_app(desk: ShipDesk, judge: Judge) -> FastAPI:
     errors.install(app)
     for router in (questions.router, routes.router, outside):
         app.include_router(router, dependencies=[Depends(given_once)])
-    for router in (instead, *table.ROUTERS):
+    for router in (instead, debug, *table.ROUTERS):
         app.include_router(router)
     app.add_middleware(Bounded)
     app.add_middleware(Front, known=tuple(table.known()))

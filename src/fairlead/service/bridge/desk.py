@@ -10,31 +10,35 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 from fastapi import Depends, Request, Response
 
-from fairlead.core.decisions import Decision
 from fairlead.insight.apart import NoAnswer, ask_apart
 from fairlead.journal.format import SCHEDULE
 from fairlead.kubernetes.picture import Picture
 from fairlead.kubernetes.ship import Ship
-from fairlead.kubernetes.voyage import Voyage
+from fairlead.kubernetes.voyage import Told, Voyage
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
 from fairlead.runtime.books import Entry
 from fairlead.scheduler import Scheduler
 from fairlead.service.bridge.gate import ShipGate
+from fairlead.service.bridge.logbook import Logbook
 from fairlead.service.yunikorn.chronicle import Chronicle
 from fairlead.service.yunikorn.history import History
 from fairlead.service.yunikorn.tail import Streams
+from fairlead.service.yunikorn.transport import Plainly
 
 T = TypeVar("T")
 log = logging.getLogger("fairlead.service")
 QUESTIONS_AT_ONCE = 2
+LOOKS_AT_ONCE = 2
+LARGE = 1_000
+"""With more nodes and pods together than this, views of everything are made on a copy."""
 PATIENCE_S = 60.0
 STUCK_S = 60.0
 """A scheduler that has not had a turn for so long does not live any more."""
@@ -55,8 +59,14 @@ class ShipDesk:
     streams: Streams = field(default_factory=Streams)
     history: History = field(default_factory=History)
     questions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUESTIONS_AT_ONCE))
+    logbook: Logbook = field(default_factory=lambda: Logbook(now_ms()))
+    looks: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOOKS_AT_ONCE))
+    """Passes for views of much, which are quicker than questions and do not wait for them."""
     _chronicle: Chronicle | None = None
-    _of: Voyage | None = None
+
+    def __post_init__(self) -> None:
+        """Note what happens from the beginning of each voyage on."""
+        self.ship.when_rebuilt = self._begin
 
     @property
     def voyage(self) -> Voyage:
@@ -87,21 +97,19 @@ class ShipDesk:
     @property
     def chronicle(self) -> Chronicle:
         """Event records of this voyage. Raises `Refusal`."""
-        self.follow()
         if self._chronicle is None:
             raise Refusal("unavailable", self.standing())
         return self._chronicle
 
-    def follow(self) -> None:
-        """Begin to note what happens on the voyage, once it has begun."""
-        voyage = self.ship.voyage
-        if voyage is None or voyage is self._of:
-            return
-        self._of, scheduler = voyage, voyage.pilot.scheduler
-        chronicle = self._chronicle = Chronicle(lambda: scheduler)
+    def _begin(self, voyage: Voyage) -> None:
+        pilot = voyage.pilot
+        chronicle = self._chronicle = Chronicle(lambda: pilot.scheduler)
+        self.logbook.begin_with(pilot)
 
-        def note(at_ms: int, decisions: Sequence[Decision]) -> None:
-            chronicle.offer([Entry(0, at_ms, SCHEDULE, {}, tuple(decisions))])
+        def note(told: Told) -> None:
+            if told.decisions:
+                chronicle.offer([Entry(0, told.at_ms, SCHEDULE, {}, told.decisions)])
+            self.logbook.note(told, pilot)
 
         voyage.listeners.append(note)
 
@@ -119,9 +127,51 @@ class ShipDesk:
         """`ask(scheduler, None)`: nothing else happens meanwhile, so it must be quick. Raises `Refusal`."""
         return ask(self.scheduler, None)
 
-    async def apart(self, question: Callable[[], T]) -> T:
+    async def shown(self, ask: Callable[[], Any]) -> Response:
+        """`ask()` as an answer; where there is much, from a copy of everything, while the ship sails on.
+
+        Raises `Refusal`, also one that `ask` raises.
+        """
+        if not self.is_large:
+            return self.answer(ask())
+
+        def body() -> bytes | Refusal:
+            try:
+                return self._encoded(ask())
+            except Refusal as refusal:
+                return refusal
+
+        found = await self.apart(body, self.looks)
+        if isinstance(found, Refusal):
+            raise found
+        return Response(found, media_type="application/json")
+
+    async def told(self, ask: Callable[[Scheduler], Any]) -> Any:
+        """What `ask` says of the books, as values or as JSON that is ready. Raises `Plainly` and `Refusal`."""
+        scheduler = self.scheduler
+        if not self.is_large:
+            return ask(scheduler)
+
+        def body() -> bytes | Plainly:
+            try:
+                return msgspec.json.encode(ask(scheduler), order="sorted")
+            except Plainly as refusal:
+                return refusal
+
+        found = await self.apart(body, self.looks)
+        if isinstance(found, Plainly):
+            raise found
+        return msgspec.Raw(found)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether going over everything would keep the ship from sailing on for a while."""
+        picture = self.picture
+        return len(picture.around.nodes) + len(picture.roster.by_uid) > LARGE
+
+    async def apart(self, question: Callable[[], T], passes: asyncio.Semaphore | None = None) -> T:
         """`question()` on a copy of everything, while the ship sails on. Raises `Refusal`."""
-        async with self.questions:
+        async with passes or self.questions:
             asked = ask_apart(question, PATIENCE_S)
             try:
                 return cast(T, await asyncio.to_thread(asked.answer))
@@ -130,6 +180,9 @@ class ShipDesk:
 
     def answer(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
         """An answer as JSON in which pods go by namespace and name instead of by their identity."""
+        return Response(self._encoded(content), status, dict(headers or {}), "application/json")
+
+    def _encoded(self, content: Any) -> bytes:
         pods = self.picture.roster.by_uid
 
         def name(found: re.Match[bytes]) -> bytes:
@@ -139,8 +192,7 @@ class ShipDesk:
             before = b"" if not found[1] or found[1].decode() == known.application else found[1] + b"/"
             return before + str(known.name).encode()
 
-        body = _NAMED.sub(name, msgspec.json.encode(content))
-        return Response(body, status, dict(headers or {}), "application/json")
+        return _NAMED.sub(name, msgspec.json.encode(content))
 
 
 def now_ms() -> int:

@@ -1,4 +1,4 @@
-"""Routes for questions about pods: why, and what if.
+"""Routes for questions about pods: why, what if, and when.
 
 Decides how a question about a pod becomes one about the scheduler's books. Never answers in the event loop what takes
 long: a copy of everything does. Invariant: no question changes anything.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -19,6 +20,7 @@ from fairlead.core.resources import Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec
 from fairlead.insight import telling, whatif
 from fairlead.insight.explain import Effort, explain
+from fairlead.insight.forecast import shifts
 from fairlead.insight.trial import Name
 from fairlead.insight.whatif import Supposition, suppose
 from fairlead.kubernetes.roster import KnownPod
@@ -26,13 +28,13 @@ from fairlead.kubernetes.translate.amounts import PODS
 from fairlead.local.whereabouts import where_of
 from fairlead.runtime import Refusal
 from fairlead.service import models
-from fairlead.service.bridge import pods
+from fairlead.service.bridge import futures, pods
 from fairlead.service.bridge.desk import ReaderOf, ShipDesk, ShipDeskOf
 from fairlead.service.configuration import usable
 from fairlead.service.errors import documented
 from fairlead.service.fields import Line, Priority
 from fairlead.service.models import Strict, WorkDraft
-from fairlead.service.suppositions import Otherwise, Supposed
+from fairlead.service.suppositions import Otherwise, Score, Supposed, When
 
 router = APIRouter(prefix="/api/v1", tags=["questions"])
 CHANGES_S = 10.0
@@ -95,17 +97,49 @@ async def why(
 async def what_if(body: SupposedOfPods, desk: ShipDeskOf, reader: ReaderOf) -> Response:
     """What would be otherwise if one thing were done now: who starts, who stops, which shares change."""
     del reader
-    if body.forecast:
-        raise Refusal("invalid", "a cluster's scheduler learns no run times; ask without forecast", field="forecast")
     spec = await run_in_threadpool(_file, body.config) if body.config is not None else None
     supposed = _supposition(body, desk, spec)
-    shown = await desk.apart(_answering(desk, supposed))
+    shown = await desk.apart(_answering(desk, supposed, forecast=body.forecast))
     return desk.answer({"supposed": supposed.sentence} | shown)
 
 
-def _answering(desk: ShipDesk, supposed: Supposition) -> Callable[[], dict[str, Any]]:
-    scheduler = desk.scheduler
-    return lambda: telling.difference(suppose(scheduler, supposed, fork=True))
+def _answering(desk: ShipDesk, supposed: Supposition, *, forecast: bool) -> Callable[[], dict[str, Any]]:
+    scheduler, voyage, learned = desk.scheduler, desk.voyage, desk.logbook.runtimes
+
+    def question() -> dict[str, Any]:
+        found = suppose(scheduler, supposed, fork=True)
+        if forecast:
+            future = futures.Future(voyage.pilot, learned)
+            found = replace(found, expected=shifts(scheduler, supposed.events, future, kind=future.kind_of, fork=True))
+        return telling.difference(found)
+
+    return question
+
+
+@router.get("/works/{namespace}/{name}/forecast", response_model=When, responses=documented(404, 409))
+async def when(namespace: str, name: str, desk: ShipDeskOf, reader: ReaderOf) -> Response:
+    """When a pod that waits is expected to start: an interval, and what it rests on."""
+    del reader
+    pilot, book = desk.voyage.pilot, desk.logbook
+    known = pods.pod_of(pilot.picture, f"{namespace}/{name}")
+    _, ask = pods.entry_of(pilot.scheduler, pilot.picture, known)
+    if ask is None or not ask.pending:
+        where = pods.state_of(known)
+        raise Refusal("conflict", f"pod {known.name} is {where} and not in line; only what is in line has a forecast")
+    wanted = _name(known, pilot.picture.partition)
+    made_ms, expected, assumptions, draws = await desk.apart(lambda: futures.play(pilot, book.runtimes, wanted))
+    expected = book.card.calibrated(made_ms, expected)
+    book.card.promise(made_ms, expected)
+    shown = expected.as_dict() | {"key": str(known.name), "made_ms": made_ms, "draws": draws}
+    del shown["partition"], shown["application"]
+    return desk.answer(shown | {"assumptions": assumptions, "score": book.card.as_dict()})
+
+
+@router.get("/forecasts/score", response_model=Score, responses=documented())
+async def score(desk: ShipDeskOf, reader: ReaderOf) -> Response:
+    """How often the forecasts that were asked for came true since this process began."""
+    del reader
+    return desk.answer(desk.logbook.card.as_dict())
 
 
 def _file(text: str) -> ClusterSpec:

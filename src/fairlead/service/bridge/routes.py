@@ -1,26 +1,30 @@
-"""Routes about pods, queues, nodes and the scheduler itself, as `fairlead ls`, `show`, `top` and `queues` ask for them.
+"""Routes about pods, queues, nodes, the scheduler itself and events, as `fairlead ls`, `show`, `top` and `queues` ask.
 
 Decides pages and filters. Never changes anything: on a cluster that is `kubectl`'s business.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from itertools import islice
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Header, Query, Response
+from starlette.responses import StreamingResponse
 
 from fairlead.kubernetes.roster import KnownPod
 from fairlead.service import models, views
 from fairlead.service.bridge import pods
-from fairlead.service.bridge.desk import ReaderOf, ShipDesk, ShipDeskOf
+from fairlead.service.bridge.desk import ReaderOf, ShipDesk, ShipDeskOf, now_ms
+from fairlead.service.cluster import STREAM
 from fairlead.service.errors import documented
+from fairlead.service.story import StoryEvent
+from fairlead.service.streams import frame, live
 
 router = APIRouter(prefix="/api/v1", tags=["cluster"])
 LIST_AT_MOST = 1000
 LIST_USUALLY = 100
-QUICK = 30
-"""For so many waiting pods the reasons are looked up at once; for more in a process of its own."""
+GAP = "a scheduler on a cluster keeps no events; /ws/v1/events/batch has the newest records"
 
 
 @router.get("/works", response_model=models.WorkPage, responses=documented())
@@ -36,7 +40,20 @@ async def list_pods(
 ) -> Response:
     """The pods of this scheduler that wait or run, page by page."""
     del reader
-    picture, scheduler, wanted = desk.picture, desk.scheduler, frozenset(state or ())
+    desk.voyage  # noqa: B018 - it is refused while there is none
+    return await desk.shown(lambda: _page(desk, frozenset(state or ()), queue, user, name, limit, after))
+
+
+def _page(
+    desk: ShipDesk,
+    wanted: frozenset[str],
+    queue: str | None,
+    user: str | None,
+    name: str | None,
+    limit: int,
+    after: str | None,
+) -> dict[str, Any]:
+    picture, scheduler = desk.picture, desk.scheduler
     found = [
         known
         for known in pods.our_pods(picture)
@@ -49,13 +66,8 @@ async def list_pods(
         start = 1 + next((i for i, known in enumerate(found) if str(known.name) == after), -1)
     page = list(islice(found, start, start + limit))
     more = start + limit < len(found)
-
-    def rows() -> list[dict[str, Any]]:
-        return [pods.row(scheduler, picture, known) for known in page]
-
-    slow = sum(known.name.uid in picture.waiting for known in page) > QUICK
-    shown = await desk.apart(rows) if slow else rows()
-    return desk.answer({"works": shown, "next": shown[-1]["key"] if more else None, "total": len(found)})
+    shown = [pods.row(scheduler, picture, known) for known in page]
+    return {"works": shown, "next": shown[-1]["key"] if more else None, "total": len(found)}
 
 
 def _passes(desk: ShipDesk, known: KnownPod, queue: str | None, user: str | None) -> bool:
@@ -71,14 +83,16 @@ def _passes(desk: ShipDesk, known: KnownPod, queue: str | None, user: str | None
 async def queues(desk: ShipDeskOf, reader: ReaderOf) -> Response:
     """The queues with what each may use, uses, and waits for."""
     del reader
-    return desk.answer({"queues": views.queue_views(desk.scheduler)})
+    scheduler = desk.scheduler
+    return await desk.shown(lambda: {"queues": views.queue_views(scheduler)})
 
 
 @router.get("/nodes", response_model=models.Nodes, responses=documented())
 async def nodes(desk: ShipDeskOf, reader: ReaderOf) -> Response:
     """The nodes with what each has and what is free."""
     del reader
-    return desk.answer({"nodes": views.node_views(desk.scheduler)})
+    scheduler = desk.scheduler
+    return await desk.shown(lambda: {"nodes": views.node_views(scheduler)})
 
 
 @router.get("/info", responses=documented())
@@ -96,6 +110,7 @@ async def about(desk: ShipDeskOf, reader: ReaderOf) -> Response:
         "start_ms": {
             "listed": dict(voyage.timings.listed),
             "rebuilt": voyage.timings.rebuilt,
+            "first_decided": voyage.timings.first_decided or None,
             "first_bound": voyage.timings.first_bound or None,
         },
         "pods": sum(1 for _ in pods.our_pods(desk.picture)),
@@ -110,5 +125,37 @@ async def about(desk: ShipDeskOf, reader: ReaderOf) -> Response:
 async def show(namespace: str, name: str, desk: ShipDeskOf, reader: ReaderOf) -> Response:
     """Everything about a pod that the scheduler knows."""
     del reader
-    known = pods.pod_of(desk.picture, f"{namespace}/{name}")
-    return desk.answer(pods.full(desk.scheduler, desk.picture, known))
+    key = f"{namespace}/{name}"
+    ended = desk.logbook.ended.get(key)
+    if ended is not None and desk.picture.roster.named(namespace, name) is None:
+        return desk.answer(ended)
+    return desk.answer(pods.full(desk.scheduler, desk.picture, pods.pod_of(desk.picture, key)))
+
+
+@router.get("/events", response_class=StreamingResponse, responses=dict(STREAM))
+async def events(
+    desk: ShipDeskOf,
+    reader: ReaderOf,
+    from_seq: Annotated[
+        int | None, Query(alias="from", ge=0, le=2**60, description="Nothing is kept: answered by a gap.")
+    ] = None,
+    last_event_id: Annotated[str | None, Header(max_length=64, description="The same.")] = None,
+) -> StreamingResponse:
+    """What happens, as it happens. What happened before is not kept here."""
+    del reader
+    desk.voyage  # noqa: B018 - it is refused while there is none
+    book = desk.logbook
+    line = book.join()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        try:
+            yield b"retry: 1000\n\n"
+            if last_event_id or from_seq is not None:
+                yield frame(StoryEvent(book.seq, 10**9, now_ms(), "gap", "", {"why": GAP}))
+            async for piece in live(line, lambda _event, _owner: True):
+                yield piece
+        finally:
+            book.leave(line)
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(pieces(), media_type="text/event-stream", headers=headers)

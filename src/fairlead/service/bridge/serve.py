@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -34,7 +35,7 @@ from fairlead.service.yunikorn import history
 log = logging.getLogger("fairlead.kubernetes")
 
 STOP_WITHIN_S = 3
-FOLLOW_S = 0.05
+LOOK_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the endless streams first."""
         self._desk.streams.close()
+        self._desk.logbook.close()
         await super().shutdown(sockets)
 
 
@@ -96,7 +98,7 @@ async def _live(options: BridgeOptions, access: Access, sockets: list[socket.soc
     told = asyncio.Event()
     _on_signals(told)
     sailing = asyncio.create_task(ship.sail(), name="sail")
-    duties = [asyncio.create_task(_follow(desk)), asyncio.create_task(_sample(desk))]
+    duties = [asyncio.create_task(_rebuild_quickly(ship)), asyncio.create_task(_sample(desk))]
     server, serving = None, None
     if sockets:
         server = _server(desk, ApiJudge(asking))
@@ -162,11 +164,20 @@ def _server(desk: ShipDesk, judge: ApiJudge) -> _Server:
     return _Server(config, desk)
 
 
-async def _follow(desk: ShipDesk) -> None:
-    """Note what happens from the beginning of each voyage on."""
-    while True:
-        desk.follow()
-        await asyncio.sleep(FOLLOW_S)
+async def _rebuild_quickly(ship: Ship) -> None:
+    """No search for garbage while everything is read, and what is there then is never searched again.
+
+    Else a cluster of ten thousand pods costs pauses of a third of a second, at the start and ever after.
+    """
+    while ship.voyage is None:
+        await asyncio.sleep(LOOK_S)
+    gc.disable()
+    try:
+        while not ship.voyage.ready:
+            await asyncio.sleep(LOOK_S)
+        gc.freeze()
+    finally:
+        gc.enable()
 
 
 async def _sample(desk: ShipDesk) -> None:

@@ -83,4 +83,4 @@ def partition_of(scheduler: Scheduler, name: str) -> Partition:
 
 async def read(request: Request, desk: Desk, ask: Callable[[Scheduler], Any]) -> Response:
     """What `ask` says of the books between two turns, or its error, as an answer."""
-    return await transport.answered(request, desk.read(lambda scheduler, _: ask(scheduler)))
+    return await transport.answered(request, desk.told(ask))

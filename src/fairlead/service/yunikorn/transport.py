@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 import msgspec
 from fastapi import Request, Response
+from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlead.runtime import Refusal
@@ -42,10 +43,13 @@ class Plainly(Exception):
 
 def answer(request: Request, content: Any, status: int = 200, *, pretty: bool = False) -> Response:
     """An answer as JSON: names sorted, a newline at the end, compressed when that was asked for and pays."""
+    return packed(request, as_text(content, pretty=pretty), JSON, status)
+
+
+def as_text(content: Any, *, pretty: bool = False) -> bytes:
+    """Values as JSON as it is answered."""
     body = msgspec.json.encode(content, order="sorted")
-    if pretty:
-        body = msgspec.json.format(body, indent=2)
-    return packed(request, body + b"\n", JSON, status)
+    return (msgspec.json.format(body, indent=2) if pretty else body) + b"\n"
 
 
 def packed(request: Request, body: bytes, content_type: str, status: int = 200) -> Response:
@@ -74,7 +78,9 @@ def failed(request: Request, status: int, message: str) -> Response:
 async def answered(request: Request, question: Awaitable[Any], *, pretty: bool = False) -> Response:
     """What `question` gives, or the error that it raises, as an answer."""
     try:
-        return answer(request, await question, pretty=pretty)
+        content = await question
+        # What is long is written and packed beside the loop.
+        return await run_in_threadpool(answer, request, content, pretty=pretty)
     except Plainly as error:
         return failed(request, error.status, error.message)
     except Refusal as refusal:

@@ -130,6 +130,11 @@ async def full_state_dump(request: Request, desk: DeskOf, who: Administrator) ->
         return await run_in_threadpool(transport.answer, request, shapes.filled(dumped), pretty=True)
 
 
+def dump(desk: Desk, scheduler: Scheduler) -> dict[str, Any]:
+    """All of it at once, where the books stand still for as long as that takes."""
+    return shapes.filled(_dump(desk, scheduler) | {"config": as_tree(spec_in_force(declared(scheduler)))})
+
+
 def _dump(desk: Desk, scheduler: Scheduler) -> dict[str, Any]:
     parts = list(scheduler.cluster.partitions.values())
     applications = [a for p in parts for kept in (p.applications, p.ended, p.rejected) for a in _apps(p, kept)]

@@ -1,0 +1,220 @@
+"""Grounds: levers on what others have set in an ask's way.
+
+Decides which things around an ask are worth a trial: attributes, taints and drains of nodes, kept turns, waiting work
+that has nodes set aside or space held, guarantees, properties of queues, and time. Each is a guess that `unblock`
+confirms or drops. Never tries anything itself. Invariant: every part says truly what is so now.
+
+Disruption budgets are none of them: work is stopped against a budget where there is no other choice, so that no budget
+keeps an ask from starting. What a change would stop against one is said with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from fairlead.core.constraints import DOES_NOT_EXIST, EXISTS, GT, IN, NOT_IN, Requirement
+from fairlead.core.suitability import holds, matches
+from fairlead.insight.changes import spec_of_queue, text_of
+from fairlead.insight.levers import CANCELS_TRIED, NODES_TRIED, Lever, grain, held_back_by
+from fairlead.insight.parts import Part, What
+from fairlead.insight.places import DRAINING, Place
+from fairlead.insight.terms import all_of, not_tolerated, one
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Ask
+    from fairlead.core.nodes import Node
+    from fairlead.core.partition import Partition
+    from fairlead.core.queues import Queue
+
+DAY_MS = 86_400_000
+POLICIES_TRIED = 4
+
+
+def grounds(partition: Partition, ask: Ask, around: Sequence[Place]) -> Iterator[list[Lever]]:
+    """Levers in groups: of each group the first that helps is enough."""
+    yield from turns(partition, ask)
+    yield drains(ask, around)
+    yield described(ask, around)
+    yield rivals(partition, ask, around)
+    yield guarantees(partition, ask)
+    yield protections(partition, ask)
+
+
+# -- nodes --------------------------------------------------------------------------------------------------------
+
+
+def drains(ask: Ask, around: Sequence[Place]) -> list[Lever]:
+    """Drained nodes that would take it, those that lack least first."""
+    drained = [p.node for p in around if p.closed == DRAINING and p.node.fits_total(ask.items)]
+    return [one(Part(What.DRAIN, node.id, 0, 1)) for node in drained[:NODES_TRIED]]
+
+
+def described(ask: Ask, around: Sequence[Place]) -> list[Lever]:
+    """What nodes would have to say of themselves: attributes that it asks for, and no taint that it does not bear."""
+    levers: list[Lever] = []
+    for place in around:
+        if len(levers) == NODES_TRIED:
+            break
+        if ask.required_node or not place.node.fits_total(ask.items):
+            continue
+        node = place.node
+        wanted = attributes_for(ask, node)
+        if wanted is None:
+            continue
+        parts = [Part(What.ATTRIBUTE, node.id, 0, 1, text=text) for text in wanted]
+        parts += [Part(What.TAINT, node.id, 0, 1, text=text_of(taint)) for taint in not_tolerated(node, ask)]
+        if parts and not node.schedulable:
+            parts.append(Part(What.DRAIN, node.id, 0, 1))
+        if parts:
+            levers.append(all_of(parts))
+    return levers
+
+
+def attributes_for(ask: Ask, node: Node) -> list[str] | None:
+    """What the node would have to say so that the ask's selector and node terms name it; None: it cannot.
+
+    Of several node terms the one that needs least.
+    """
+    where = ask.spec.where
+    labels = dict(node.labels)
+    if not _make_hold(where.selector, labels):
+        return None
+    best: dict[str, str] | None = labels if not where.node_terms else None
+    for term in where.node_terms:
+        tried = dict(labels)
+        if _make_hold(term, tried) and (best is None or _distance(node, tried) < _distance(node, best)):
+            best = tried
+    if best is None or not matches(where.selector, best):
+        return None
+    new = [f"{key}={value}" for key, value in best.items() if node.labels.get(key) != value]
+    return new + [f"-{key}" for key in node.labels if key not in best]
+
+
+def _make_hold(conditions: Sequence[Requirement], labels: dict[str, str]) -> bool:
+    """Change the labels so that all of these hold; False when that cannot be done one by one."""
+    for condition in conditions:
+        if holds(condition, labels):
+            continue
+        key, operator = condition.key, condition.operator
+        if operator == IN:
+            labels[key] = condition.values[0]
+        elif operator == EXISTS:
+            labels[key] = "yes"
+        elif operator in (NOT_IN, DOES_NOT_EXIST):
+            labels.pop(key, None)
+        else:
+            bound = int(condition.values[0])
+            labels[key] = str(bound + 1 if operator == GT else bound - 1)
+    return all(holds(condition, labels) for condition in conditions)
+
+
+def _distance(node: Node, labels: dict[str, str]) -> int:
+    return sum(node.labels.get(key) != labels.get(key) for key in {**node.labels, **labels})
+
+
+# -- who is in the way --------------------------------------------------------------------------------------------
+
+
+def turns(partition: Partition, ask: Ask) -> Iterator[list[Lever]]:
+    """Reservations lifted (those that nobody ordered: the bound that gave them), or backfill past them."""
+    found = held_back_by(partition, ask)
+    if not found:
+        return
+    parts: dict[Part, None] = {}
+    for holder, reservation in found:
+        if reservation.by_itself:
+            most = holder.app.queue.properties.wait_max_ms
+            who = f"{holder.key} has waited for so long" if most else ""
+            parts[Part(What.PROPERTY, holder.app.queue.path, 0, 1, who=who, text="-wait.max")] = None
+        else:
+            parts[Part(What.TURN, f"{holder.app.id}/{holder.key}", 0, 1)] = None
+    if _are_in_file(partition, parts):
+        yield [all_of(list(parts))]
+    leaf = ask.app.queue
+    if not ask.spec.idle and not leaf.properties.easy_backfill:
+        part = Part(What.PROPERTY, leaf.path, 0, 1, text="backfill=easy")
+        yield [one(part)] if _are_in_file(partition, [part]) else []
+
+
+def rivals(partition: Partition, ask: Ask, around: Sequence[Place]) -> list[Lever]:
+    """Waiting work that has a turn kept, a node set aside, or space held: the end of one of them."""
+    found: dict[Ask, None] = dict.fromkeys(holder for holder, _ in held_back_by(partition, ask))
+    for place in around:
+        if not place.closed or place.node.reservations:
+            found |= dict.fromkeys([*place.node.reservations, *place.node.held])
+    found |= dict.fromkeys(partition.holds)
+    others = [other for other in found if other is not ask and other.pending]
+    return [one(Part(What.CANCEL, f"{a.app.id}/{a.key}", 0, 1)) for a in others[:CANCELS_TRIED]]
+
+
+def _are_in_file(partition: Partition, parts: Sequence[Part] | dict[Part, None]) -> bool:
+    return all(
+        part.what is not What.PROPERTY or spec_of_queue(partition.spec.root, part.subject) is not None for part in parts
+    )
+
+
+# -- what queues are promised and protected by --------------------------------------------------------------------
+
+
+def guarantees(partition: Partition, ask: Ask) -> list[Lever]:
+    """A higher guarantee of a queue on its way, where preemption is for those that are below theirs."""
+    rules = partition.spec.preemption
+    if rules.rule != "guarantee" or not rules.enabled or ask.spec.idle or not ask.spec.allow_preempt_other:
+        return []
+    return [lever for queue in ask.app.queue.lineage[:-1] if (lever := _guarantee(partition, queue, ask)) is not None]
+
+
+def _guarantee(partition: Partition, queue: Queue, ask: Ask) -> Lever | None:
+    if spec_of_queue(partition.spec.root, queue.path) is None:
+        return None
+    now, rows = queue.guaranteed or {}, []
+    for name, amount in ask.items:
+        value = queue.allocated.get(name, 0) + amount
+        if amount > 0 and value > now.get(name, 0):
+            part = Part(What.GUARANTEED, queue.path, now.get(name, 0), value, name)
+            rows.append((part, value + queue.pending.get(name, 0), grain(partition, name)))
+    if not rows:
+        return None
+    parts, highs, grains = zip(*rows, strict=True)
+    return Lever(parts, highs, grains)
+
+
+def protections(partition: Partition, ask: Ask) -> list[Lever]:
+    """Queues that fence preemption in or keep it out: without that, own ones first."""
+    if not partition.spec.preemption.enabled or ask.spec.idle or not ask.spec.allow_preempt_other:
+        return []
+    fenced = [q for q in ask.app.queue.lineage if q.properties.preemption_policy == "fence"]
+    closed = [q for q in partition.root.walk() if q.properties.preemption_policy == "disabled"]
+    parts = [Part(What.PROPERTY, queue.path, 0, 1, text="-preemption.policy") for queue in (*fenced, *closed)]
+    return [one(part) for part in parts[:POLICIES_TRIED] if _are_in_file(partition, [part])]
+
+
+# -- time ---------------------------------------------------------------------------------------------------------
+
+_OVER: dict[str, str] = {
+    "backoff": "an application has rested long enough then",
+    "application": "the state of an application changes then",
+    "placeholders": "a gang has waited long enough then",
+    "preempt": "others may be stopped then",
+    "preempt-again": "work that is spared now may be stopped then",
+    "quota": "a queue has to give back what it has above its maximum then",
+    "reserve": "a node may be set aside for an ask then",
+    "reservation": "a node that is set aside is given back then",
+    "retry": "a further attempt enters then",
+    "wait": "an ask has waited as long as its queue allows then",
+    "queues": "queues that leave are gone then",
+}
+"""What is so at a time that a timer was set for, by its kind; others are of no use to anybody who waits."""
+
+
+def horizon_ms(now_ms: int, pending: Sequence[tuple[int, str]]) -> int | None:
+    """Up to when something may change by itself, a day at most; None: nothing does. `pending`: all timers, by kind."""
+    due = [due_ms for due_ms, kind in pending if kind != "ended" and now_ms < due_ms <= now_ms + DAY_MS]
+    return max(due, default=None)
+
+
+def wait_until(now_ms: int, at_ms: int, pending: Sequence[tuple[int, str]]) -> Part:
+    """That nothing happens until then, and what changes then."""
+    kinds = {due_ms: kind for due_ms, kind in reversed(pending) if kind != "ended"}
+    return Part(What.TIME, "", now_ms, at_ms, text=_OVER.get(kinds.get(at_ms, ""), "something falls due then"))

@@ -1,0 +1,63 @@
+"""Overdue: work that was told to stop, and whose time for that is over.
+
+Decides that nobody counts on its room any longer, and who may look for room elsewhere because of it. Never tells it to
+stop a second time, and never gives up room that has been gained: until there is a better plan the space stays held.
+Invariant: one ask moves on at most `FRUITLESS_MAX` times within an hour, as far as no capacity changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core import leaving
+from fairlead.core.decisions import LoopBroken, Overdue
+from fairlead.core.disruption import FRUITLESS_MAX
+from fairlead.core.idle import payer
+from fairlead.policy.protection import look_again
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Ask
+    from fairlead.core.nodes import Node
+    from fairlead.core.partition import Partition
+
+
+def on_timer(partition: Partition, _: str) -> None:
+    """Some work may be overdue by now."""
+    for victim in leaving.late(partition):
+        assert victim.node is not None
+        leaving.give_up(partition, victim, payer(victim))
+        rule, for_whom = victim.evicted_by or ("", "")
+        named = (victim.app.id, victim.key, victim.node.id)
+        partition.out.append(Overdue(*named, for_whom, partition.name))
+        if rule == "guarantee":
+            _let_try_again(partition, for_whom)
+
+
+def _let_try_again(partition: Partition, name: str) -> None:
+    """An ask that had work stopped by guarantee and keeps a node may have other work stopped."""
+    for node in partition.nodes.nodes.values():
+        for ask in list(node.reservations):
+            named = f"{ask.app.id}/{ask.key}" if ask.key != ask.app.id else ask.key
+            if named == name and ask.preempt_triggered and may_move_on(partition, ask):
+                moves_on(partition, ask, node)
+                ask.app.may_preempt_again(ask)
+                ask.app.queue.touch_app(ask.app)
+
+
+def is_stuck(ask: Ask) -> bool:
+    """Whether something that was told to stop for it should have left."""
+    return any(victim.overdue for victim in ask.victims)
+
+
+def may_move_on(partition: Partition, ask: Ask) -> bool:
+    """Whether it may have other work stopped instead of what is overdue."""
+    until_ms = partition.disruption.barred_until(ask, None, partition.now_ms)
+    if until_ms is not None:
+        look_again(partition, until_ms)
+    return until_ms is None
+
+
+def moves_on(partition: Partition, ask: Ask, left: Node) -> None:
+    """It gives up room on a node that it did not get in time; what this was is remembered, and reported if too often."""
+    if partition.disruption.note_fruitless(ask, None, partition.now_ms):
+        partition.out.append(LoopBroken(ask.app.id, ask.key, left.id, "", FRUITLESS_MAX, partition.name))

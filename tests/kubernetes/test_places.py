@@ -1,0 +1,30 @@
+"""One policy, four places: the cluster decides as the simulator does (see `tests/places`)."""
+
+from __future__ import annotations
+
+import pytest
+from places import cluster as place
+from places import simulator
+from places.course import lines
+from places.workload import Sizes, Workload, drawn, read
+from testbed.cluster import Cluster
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
+
+SIZES = Sizes(at_once=165, one_by_one=35)
+
+
+def _compare(cluster: Cluster, workload: Workload) -> None:
+    course = simulator.run(workload)
+    assert lines(place.run(cluster, workload, course)) == lines(course), cluster.story()
+
+
+@pytest.mark.parametrize("name", ["fair_queues", "by_priority", "guarantees", "gang"])
+def test_the_cluster_decides_as_the_simulator(cluster: Cluster, name: str) -> None:
+    """Queues, limits, priorities, gangs, victims: who gets which node in which order, and who has to go."""
+    _compare(cluster, read(name))
+
+
+def test_the_cluster_decides_as_the_simulator_at_random(cluster: Cluster) -> None:
+    """200 tasks of four classes in four queues, with limits, taints, selectors and victims."""
+    _compare(cluster, drawn(0, SIZES))

@@ -1,0 +1,111 @@
+"""A ship on a fake API server with its bridge on a real port, all in the test's own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import aiohttp
+import uvicorn
+from testbed.fake_server import FakeServer
+
+from fairlead.kubernetes.access import Access
+from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.ship import Ship, ShipOptions
+from fairlead.local.callers import Caller
+from fairlead.service import listen
+from fairlead.service.bridge.app import make_ship_app
+from fairlead.service.bridge.desk import ShipDesk
+from fairlead.service.bridge.gate import ShipGate
+
+
+class Nobody:
+    """Knows no token; on this host none is needed."""
+
+    async def caller(self, token: str, method: str, path: str) -> Caller:
+        raise AssertionError("asked for a token")
+
+
+class Bridge:
+    """What a test sees."""
+
+    def __init__(self, server: FakeServer, ship: Ship, desk: ShipDesk, url: str) -> None:
+        self.server, self.ship, self.desk, self.url = server, ship, desk, url
+
+    def pod(self, name: str, cpu: str = "1", **spec: Any) -> None:
+        """Somebody creates a pod; `labels` go to its metadata."""
+        meta = {"name": name, "namespace": "default", "uid": str(uuid.uuid4()), "labels": spec.pop("labels", {})}
+        container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+        body = {"schedulerName": "fairlead", "restartPolicy": "Never", "containers": [container], **spec}
+        self.server.put("pods", {"metadata": meta, "spec": body, "status": {"phase": "Pending"}})
+
+    def ends(self, name: str, phase: str = "Succeeded") -> None:
+        """A pod ends by itself."""
+        there = self.server.one("pods", name)
+        assert there is not None
+        self.server.put("pods", {**there, "status": {**there["status"], "phase": phase}})
+
+    def node_of(self, name: str) -> str:
+        """Where the API server has a pod."""
+        return str(((self.server.one("pods", name) or {}).get("spec") or {}).get("nodeName") or "")
+
+    async def until(self, done: Callable[[], Any], what: str) -> Any:
+        """Wait until `done()` gives something."""
+        end = time.monotonic() + 20
+        while not (found := done()):
+            assert time.monotonic() < end, f"{what} did not happen"
+            await asyncio.sleep(0.02)
+        return found
+
+    async def get(self, path: str, status: int = 200, **headers: str) -> Any:
+        """The answer of a path as JSON, or as text."""
+        async with aiohttp.ClientSession() as session, session.get(self.url + path, headers=headers) as answer:
+            text = await answer.text()
+            assert answer.status == status, text
+            return json.loads(text) if "json" in answer.content_type else text
+
+    async def cli(self, *words: str, status: int = 0) -> str:
+        """What the command line says."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "fairlead.cli.main", *words,
+            env={**os.environ, "FAIRLEAD_URL": self.url, "NO_COLOR": "1", "COLUMNS": "200"},
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        said, _ = await process.communicate()
+        assert process.returncode == status, said.decode()
+        return said.decode()
+
+
+@contextlib.asynccontextmanager
+async def sailing(nodes: int = 1, cpu: str = "4", server: FakeServer | None = None) -> AsyncIterator[Bridge]:
+    """A ship that schedules, until the end of the block."""
+    server = server or FakeServer()
+    for number in range(nodes):
+        room = {"cpu": cpu, "pods": "110"}
+        server.put("nodes", {"metadata": {"name": f"n{number}"}, "spec": {}, "status": {"allocatable": room}})
+    if server.one("namespaces", "default", "") is None:
+        server.put("namespaces", {"metadata": {"name": "default"}})
+    ship = Ship(Access("http://127.0.0.1:1"), ShipOptions())
+    desk = ShipDesk(ship, ShipGate(), "test", started_at_ms=int(time.time() * 1000))
+    (socket,) = (listen.on_tcp("127.0.0.1", 0),)
+    config = uvicorn.Config(make_ship_app(desk, Nobody()), ws="none", lifespan="off", log_config=None)
+    serving = uvicorn.Server(config)
+    voyage = asyncio.create_task(ship._voyage(Client(server)))
+    serve = asyncio.create_task(serving.serve(sockets=[socket]))
+    bridge = Bridge(server, ship, desk, listen.url_of(socket))
+    try:
+        await bridge.until(lambda: ship.ready and serving.started, "the start")
+        yield bridge
+    finally:
+        voyage.cancel()
+        desk.logbook.close()
+        desk.streams.close()
+        serving.should_exit = True
+        await asyncio.gather(voyage, serve, return_exceptions=True)

@@ -1,0 +1,148 @@
+"""Idle work before a queue that is below its guarantee: it goes first, in whichever group it borrows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from priority_clusters import PriorityCluster, cores
+
+from fairlead.core.events import Cause, Release
+from fairlead.core.resources import Limits
+from fairlead.core.specs import QueueSpec
+
+GROUP = {"resource.group": "true"}
+FOUR = cores(4)
+AT_ONCE = {"preemption.delay": "1s"}
+RULES = pytest.mark.parametrize("rule", ["priority", "guarantee"])
+
+
+def two_groups(rule: str, mine: Limits = FOUR, enabled: bool = True, **of_g: str) -> PriorityCluster:
+    """`root.g.a` and `root.h.b` are in groups of their own; `root.h.b` is promised 4 cores; 4 cores on n1."""
+    a = QueueSpec(name="a", properties={key.replace("_", "."): value for key, value in of_g.items()})
+    b = QueueSpec(name="b", guaranteed=mine, properties=AT_ONCE)
+    g = QueueSpec(name="g", parent=True, queues=(a, QueueSpec(name="other")), properties=GROUP)
+    h = QueueSpec(name="h", parent=True, queues=(b,), properties=GROUP)
+    return PriorityCluster(g, h, rule=rule, enabled=enabled)
+
+
+def stopped(c: PriorityCluster) -> list[tuple[str, str]]:
+    return [(e.key, e.rule) for e in c.evictions()]
+
+
+def idle(c: PriorityCluster, key: str, size: int, priority: int = 9, **more: Any) -> None:
+    c.fill(key, size, priority, "root.g.a", idle=True, **more)
+
+
+@RULES
+def test_idle_work_of_another_group_gives_way_to_a_queue_below_its_guarantee(rule: str) -> None:
+    """Whatever the rule, and however high its priority; at once, and the room is held."""
+    c = two_groups(rule)
+    idle(c, "borrows", 4)
+    c.submit("mine", 4, 0, "root.h.b")
+    assert c.run() == ([], ["borrows"])
+    assert c.nominated() == {"mine": "n1"}
+    c.gone("borrows")
+    assert c.run()[0] == ["mine@n1"]
+    assert stopped(c) == [("borrows", "guarantee")]
+
+
+@RULES
+@pytest.mark.parametrize(
+    ("case", "more"),
+    [
+        ("nothing is promised", {"mine": Limits({})}),
+        ("it is more than what is promised", {"mine": cores(3)}),
+        ("preemption is off", {"enabled": False}),
+        ("the idle work's queue is nobody's victim", {"preemption_policy": "disabled"}),
+        ("the idle work has not run for long", {"preemption_min_runtime": "1h"}),
+    ],
+)
+def test_only_a_guarantee_reaches_beyond_the_group(rule: str, case: str, more: dict[str, Any]) -> None:
+    """Otherwise idle work gives back in its own group alone, and what spares work from preemption spares it."""
+    c = two_groups(rule, **more)
+    idle(c, "borrows", 4)
+    c.submit("mine", 4, 0, "root.h.b")
+    for _ in range(5):
+        assert c.run(1_000) == ([], []), case
+
+
+@RULES
+def test_an_ask_that_stops_nobody_takes_nothing_from_other_groups(rule: str) -> None:
+    """`Never` is about preemption; what its own group lends is its own."""
+    c = two_groups(rule)
+    idle(c, "borrows", 4)
+    c.submit("never", 4, 0, "root.h.b", allow_preempt_other=False)
+    assert c.run(30_000) == ([], [])
+    c.submit("inside", 4, 0, "root.g.other", allow_preempt_other=False)
+    assert c.run() == ([], ["borrows"])
+    assert stopped(c) == [("borrows", "reclaim")]
+
+
+@RULES
+def test_two_asks_together_take_no_more_than_is_promised(rule: str) -> None:
+    """What is nominated counts as used of the guarantee."""
+    c = two_groups(rule, mine=cores(2))
+    idle(c, "one", 2)
+    idle(c, "two", 2)
+    c.submit("first", 2, 0, "root.h.b")
+    c.submit("second", 2, 0, "root.h.b")
+    assert c.run() == ([], ["two"])
+    for _ in range(40):
+        assert c.run(1_000) == ([], [])
+
+
+def test_idle_work_goes_before_work_that_is_not_idle() -> None:
+    """By guarantee, where both are needed on one node and neither alone is enough: both; else the idle work alone."""
+    c = two_groups("guarantee")
+    c.node("n2", 4)
+    c.fill("borrowed", 4, 0, "root.g.other")
+    idle(c, "small", 2)
+    c.fill("rest", 2, 0, "root.g.other")
+    c.submit("mine", 4, 0, "root.h.b")
+    c.run(2_000)
+    assert stopped(c) == [("borrowed", "guarantee")], "one on n1 rather than two on n2"
+    c = two_groups("guarantee")
+    idle(c, "small", 2)
+    c.fill("rest", 2, 0, "root.g.other")
+    c.submit("mine", 4, 0, "root.h.b")
+    assert sorted(c.run(2_000)[1]) == ["rest", "small"]
+
+
+def test_idle_work_that_is_not_needed_is_not_stopped() -> None:
+    """Beside work that is not idle and has to go anyway."""
+    c = two_groups("guarantee")
+    idle(c, "needless", 1)
+    c.fill("borrowed", 3, 0, "root.g.other")
+    c.submit("mine", 3, 0, "root.h.b")
+    c.run(2_000)
+    assert stopped(c) == [("borrowed", "guarantee")]
+
+
+def test_nobody_else_is_stopped_while_idle_work_makes_room() -> None:
+    """Preemption by guarantee does not come on top of it, however long the idle work takes to stop."""
+    c = two_groups("guarantee")
+    c.node("n2", 4)
+    idle(c, "borrows", 4)
+    c.fill("borrowed", 4, 0, "root.g.other")
+    c.submit("mine", 4, 0, "root.h.b")
+    assert c.run() == ([], ["borrows"])
+    for _ in range(50):
+        assert c.run(1_000) == ([], [])
+    assert len(c.evictions()) == 1
+
+
+def test_idle_work_of_the_same_group_does_not_count_as_use_of_its_guarantee() -> None:
+    """It is nobody's guarantee: whoever is promised the room gets it."""
+    inner = (QueueSpec(name="a"), QueueSpec(name="b"))
+    g = QueueSpec(name="g", parent=True, queues=inner, guaranteed=cores(4), properties=GROUP | AT_ONCE)
+    h = QueueSpec(name="h", parent=True, queues=(QueueSpec(name="c"),), properties=GROUP)
+    c = PriorityCluster(g, h, nodes={"n1": 4, "n2": 4}, rule="guarantee")
+    c.fill("inside", 4, 0, "root.g.a", idle=True)
+    c.fill("outside", 4, 0, "root.h.c", idle=True)
+    c.submit("one", 2, 0, "root.g.b")
+    c.submit("two", 2, 0, "root.g.b")
+    c.run()
+    assert stopped(c) == [("inside", "reclaim")]
+    c.handle(Release("inside", "inside", Cause.PREEMPTED_BY_SCHEDULER))
+    assert sorted(c.run()[0]) == ["one@n1", "two@n1"]

@@ -1,0 +1,77 @@
+"""Wake-ups of what waits for something that others were promised: each of these was once missing.
+
+Every test fails when the one line that it is about is taken out; the test says which.
+"""
+
+from __future__ import annotations
+
+import pytest
+from priority_clusters import PriorityCluster, cores
+
+from fairlead.core.constraints import Constraints, Requirement
+from fairlead.core.events import AddApplication, AddAsks, Cause, Release
+from fairlead.core.resources import Limits, Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, LimitSpec, QueueSpec
+
+
+def only_on(node: str) -> Constraints:
+    """Where the node is this one."""
+    return Constraints(node_terms=((Requirement("kubernetes.io/hostname", "In", (node,)),),))
+
+
+def nominated_beside_one_that_waits(c: PriorityCluster) -> None:
+    """`high` (2 cores of queue a) waits on n1 for `other` of queue b; `low` (1 core of a) would fit on n2."""
+    c.fill("other", 2, 1, "root.b")
+    c.submit("high", 2, 9, "root.a")
+    assert c.run()[1] == ["other"]
+    assert c.nominated() == {"high": "n1"}
+    c.submit("low", 1, 0, "root.a")
+    assert c.run() == ([], [])
+
+
+@pytest.mark.parametrize("by", ["maximum", "limit"])
+def test_room_that_is_promised_no_longer_lets_others_start(by: str) -> None:
+    """`Disruption.let_go` wakes who waits under the maxima and limits where room was kept."""
+    limit = LimitSpec(users=("nobody",), max_resources=Limits({"vcore": 2000}))
+    queue = QueueSpec(name="a", max=cores(2)) if by == "maximum" else QueueSpec(name="a", limits=(limit,))
+    c = PriorityCluster(queue, QueueSpec(name="b"), nodes={"n1": 2, "n2": 1})
+    nominated_beside_one_that_waits(c)
+    c.handle(Release("high", "high", Cause.STOPPED_BY_RM))
+    assert c.nominated() == {}
+    assert c.run()[0] == ["low@n2"]
+
+
+def test_the_end_of_a_rest_lets_others_be_stopped_again() -> None:
+    """`backoff.on_timer` says that the books have changed: what was in vain while the application rested is not now."""
+    queue = QueueSpec(
+        name="a", properties={"application.unschedasks.backoff": "2", "application.unschedasks.backoff.delay": "30s"}
+    )
+    c = PriorityCluster(queue, QueueSpec(name="b"), nodes={"n1": 3, "n2": 3})
+    c.fill("one", 2, 1, "root.b")
+    c.fill("two", 2, 1, "root.b")
+    c.handle(AddApplication(ApplicationSpec(id="big", queue="root.a")))
+    two = Resources({"vcore": 2000})
+    c.handle(AddAsks(tuple(AskSpec(application="big", key=f"k{i}", resources=two, priority=9) for i in range(3))))
+    assert c.run() == ([], []), "three that fit nowhere: the application rests before anybody is stopped for it"
+    for key in ("k1", "k2"):
+        c.handle(Release("big", key, Cause.STOPPED_BY_RM))
+    assert c.run(1_000) == ([], []), "it rests"
+    assert c.run(30_000) == ([], ["two"])
+
+
+def test_work_that_is_told_to_stop_lets_others_start_beside_those_who_hold_room() -> None:
+    """`Partition.evict` wakes who waits for promised room: what leaves counts as gone there.
+
+    In queue a (4 cores) `first` runs (2), and `high` is promised 2. `low` (1) has its node free, but no room beside
+    them; it has as soon as `first` is told to stop, for somebody of another queue.
+    """
+    c = PriorityCluster(QueueSpec(name="a", max=cores(4)), QueueSpec(name="b"), nodes={"n1": 2, "n2": 2, "n3": 1})
+    c.submit("other", 2, 1, "root.b", where=only_on("n1"))
+    c.submit("first", 2, 1, "root.a", where=only_on("n2"))
+    assert len(c.run()[0]) == 2
+    c.submit("high", 2, 9, "root.a", where=only_on("n1"))
+    assert c.run() == ([], ["other"])
+    c.submit("low", 1, 0, "root.a", where=only_on("n3"))
+    assert c.run() == ([], [])
+    c.submit("urgent", 2, 9, "root.b", where=only_on("n2"))
+    assert c.run() == (["low@n3"], ["first"])
