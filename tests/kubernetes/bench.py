@@ -24,6 +24,7 @@ from typing import Any
 
 import psutil
 import yaml
+from testbed.asking import Asked, ask
 from testbed.binaries import BedError, binary
 from testbed.control_plane import CLIENTS, ControlPlane, free_ports
 from testbed.load import BindWatcher, fill
@@ -51,6 +52,7 @@ class Result:
     cpu_s: float
     start: dict[str, Any] = field(default_factory=dict)
     """What our scheduler says of its start, in milliseconds."""
+    asked: list[Asked] = field(default_factory=list)
 
 
 def ours(plane: ControlPlane) -> tuple[list[str], int]:
@@ -76,13 +78,14 @@ def kube(plane: ControlPlane) -> tuple[list[str], int]:
 class Run:
     """One scheduler at work on a cluster that is there, watched from outside."""
 
-    def __init__(self, plane: ControlPlane, who: str, pods: int, prefix: str) -> None:
-        self.plane, self.who, self.pods, self.prefix = plane, who, pods, prefix
+    def __init__(self, plane: ControlPlane, who: str, pods: int, prefix: str, about: tuple[str, str] | None) -> None:
+        self.plane, self.who, self.pods, self.prefix, self.about = plane, who, pods, prefix, about
         self.log = plane.folder / f"{who}.log"
         self.most_rss = 0.0
         self.cpu_s = 0.0
         self.began = 0.0
         self.start: dict[str, Any] = {}
+        self.asked: list[Asked] = []
 
     async def measure(self) -> list[float]:
         """Start it, wait until all pods are bound, stop it; when each was, in seconds since its start."""
@@ -96,6 +99,8 @@ class Run:
             await self._until_all(watcher, process)
             if port:
                 self.start = await asyncio.to_thread(_start_of, port)
+                if self.about is not None:
+                    self.asked = await ask(f"http://127.0.0.1:{port}", *self.about)
         finally:
             _stop(process)
             await watcher.stop()
@@ -133,13 +138,15 @@ def _start_of(port: int) -> dict[str, Any]:
         return dict(json.load(answer)["start_ms"])
 
 
-def measured(plane: ControlPlane, who: str, nodes: int, pods: int, prefix: str = "p") -> Result:
-    """One run on a cluster that is there."""
+def measured(
+    plane: ControlPlane, who: str, nodes: int, pods: int, prefix: str = "p", about: tuple[str, str] | None = None
+) -> Result:
+    """One run on a cluster that is there; with questions about a pod and a node, if given."""
     time.sleep(SETTLE_S)
-    run = Run(plane, who, pods, prefix)
+    run = Run(plane, who, pods, prefix, about)
     times = asyncio.run(run.measure())
     rate = (len(times) - 1) / max(times[-1] - times[0], 1e-9)
-    return Result(who, nodes, pods, rate, times[0], times[-1], run.most_rss, run.cpu_s, run.start)
+    return Result(who, nodes, pods, rate, times[0], times[-1], run.most_rss, run.cpu_s, run.start, run.asked)
 
 
 def throughput(who: str, nodes: int, pods: int) -> Result:
@@ -150,11 +157,12 @@ def throughput(who: str, nodes: int, pods: int) -> Result:
 
 
 def restart(who: str, nodes: int, running: int) -> Result:
-    """A start on a cluster on which that much runs, to the last of ten new pods."""
+    """A start on a cluster on which that much runs, to the last of ten new pods; then questions."""
     with tempfile.TemporaryDirectory() as folder, ControlPlane(Path(folder), fast=True, kwok=False) as plane:
         fill(plane, nodes, running, NAMES[who], prefix="old", on=nodes)
         fill(plane, 0, 10, NAMES[who], prefix="new")
-        return measured(plane, who, nodes, 10, prefix="new")
+        fill(plane, 0, 1, NAMES[who], prefix="huge", cpu="100")
+        return measured(plane, who, nodes, 10, "new", ("default/huge0", "n0"))
 
 
 # -- what is shown ------------------------------------------------------------------------------------------------
@@ -217,6 +225,9 @@ def show_restart(who: Sequence[str], nodes: int, pods: int) -> None:
         print(line_of(found), flush=True)
         if found.start:
             print(parts(found), flush=True)
+        for one in found.asked:
+            size = f"{one.size / 1024:.0f} KiB" if one.size else ""
+            print(f"  {one.what:<36} {one.took_ms:>7.0f} ms {size:>10}; longest standstill {one.pause_ms:.0f} ms")
 
 
 def main() -> None:

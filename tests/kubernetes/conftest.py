@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from testbed.binaries import PACKAGES, BedError, binary
+from testbed.binaries import FOR_TESTS, BedError, binary, build
 from testbed.cluster import Cluster
 from testbed.control_plane import ControlPlane
 
@@ -14,8 +14,8 @@ from testbed.control_plane import ControlPlane
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     try:
-        for name in ("etcd", *(name for name in PACKAGES if name != "helm")):
-            binary(name)
+        build(FOR_TESTS)
+        binary("etcd")
     except BedError as missing:
         pytest.exit(f"tests on Kubernetes cannot run: {missing}", returncode=1)
     with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:

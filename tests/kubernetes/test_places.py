@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from places import cluster as place
 from places import simulator
-from places.course import lines
+from places.course import side_by_side
 from places.workload import Sizes, Workload, drawn, read
 from testbed.cluster import Cluster
 
@@ -16,7 +16,8 @@ SIZES = Sizes(at_once=165, one_by_one=35)
 
 def _compare(cluster: Cluster, workload: Workload) -> None:
     course = simulator.run(workload)
-    assert lines(place.run(cluster, workload, course)) == lines(course), cluster.story()
+    seen, wanted = side_by_side(place.run(cluster, workload, course), course)
+    assert seen == wanted
 
 
 @pytest.mark.parametrize("name", ["fair_queues", "by_priority", "guarantees", "gang"])

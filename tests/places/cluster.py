@@ -1,7 +1,8 @@
 """A cluster as a place: manifests through kubectl, our command as a process, and what the API server says was done.
 
-Decides how a workload is written as manifests. One request is in flight at a time (`--at-once 1`), so that the order in
-which the server hears of placements is the order in which they were decided. What plays the nodes stands still
+Decides how a workload is written as manifests. One request is in flight at a time (`--at-once 1`), so that the server
+hears of placements in the order in which they were decided, save for pods to which something was told before (why they
+wait, where room is held): that is sent first, and others get in between. What plays the nodes stands still
 meanwhile: it would bring pods back to life that have just ended; and pods have no grace, so that they go at once.
 """
 
@@ -42,10 +43,17 @@ class Onlooker:
         node = item["spec"].get("nodeName", "")
         if node and not before.get("spec", {}).get("nodeName"):
             self.decided.place(name, node)
+            if _was_told(before):
+                self.decided.loose.add(name)
         if kind == "DELETED" and MARK in labels:
             conditions = item.get("status", {}).get("conditions", ())
             if any(each["type"] == "DisruptionTarget" for each in conditions):
                 self.decided.stop(name)
+
+
+def _was_told(item: Manifest) -> bool:
+    status = item.get("status", {})
+    return bool(status.get("nominatedNodeName") or status.get("conditions"))
 
 
 def run(cluster: Cluster, workload: Workload, expected: Course) -> Course:

@@ -95,12 +95,11 @@ class Machine:
         assert said == (0, False, (), False, "nobody"), f"{job.name} says something that a machine does not take"
         pipe = self.directory / job.name
         os.mkfifo(pipe)
-        draft = {
+        return {
             "name": job.name, "command": ["cat", str(pipe)], "queue": job.queue, "priority_class": job.cls,
             "resources": {"vcore": job.vcore * 1000}, "labels": job.labels, "node_selector": job.select,
             "apart_from": job.apart, "idle": job.idle, "grace_ms": 5000,
         }  # fmt: skip
-        return draft
 
     def listen(self) -> None:
         """Take note of what was done since the last time."""

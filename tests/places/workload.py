@@ -1,5 +1,4 @@
-"""A workload that every place is given: a queue file, nodes, and jobs with the times at which they come and how long they
-run.
+"""A workload that every place is given: a queue file, nodes, and jobs with their times.
 
 Decides how it is read from a file or drawn from a seed, and what its jobs are in the scheduler's words. Knows no place.
 """
@@ -182,7 +181,7 @@ class Sizes:
     one_by_one: int = 60
 
 
-def drawn(seed: int, sizes: Sizes = Sizes()) -> Workload:  # noqa: B008 - a frozen value
+def drawn(seed: int, sizes: Sizes = Sizes()) -> Workload:
     """A workload at random: many jobs at once, then one by one; some end meanwhile. No two things happen together."""
     chance = random.Random(seed)
     nodes = tuple(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from reference.test_constraints import Chance
 
@@ -82,7 +82,37 @@ _OF_LEAVES: dict[str, tuple[tuple[str, ...], float]] = {
 }
 
 
-def world(chance: random.Random) -> ClusterSpec:
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """How much of what happens; `EVERYTHING` is the first, with a bit of all."""
+
+    rule: str = ""
+    """The only rule of preemption; empty: either, drawn for each queue file."""
+    gangs: float = 0.1
+    """How likely a new application is a gang."""
+    cores: tuple[int, int] = (3, 6)
+    nodes: int = NODES_MAX
+
+
+EVERYTHING = Mixture()
+OTHERS = (
+    Mixture(rule="priority"),
+    Mixture(rule="guarantee"),
+    Mixture(gangs=0.35),
+    Mixture(cores=(6, 12), nodes=8),
+    Mixture(rule="priority", gangs=0.35, cores=(1, 4)),
+    Mixture(rule="guarantee", gangs=0.35, cores=(6, 12)),
+)
+COURSES_OF_ONE = 500
+"""So many courses are taken with everything; later numbers take one of the other mixtures each."""
+
+
+def mixture_of(number: int) -> Mixture:
+    """Which mixture a course takes."""
+    return EVERYTHING if number < COURSES_OF_ONE else OTHERS[number % len(OTHERS)]
+
+
+def world(chance: random.Random, mixture: Mixture = EVERYTHING) -> ClusterSpec:
     """A queue file with something of everything."""
 
     def limits(low: int, high: int, likely: float) -> Limits | None:
@@ -113,7 +143,7 @@ def world(chance: random.Random) -> ClusterSpec:
     leaves = (queue("a", queue("x"), queue("y")), queue("b", queue("z")), queue("c"))
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
     rule = PreemptionSpec(
-        rule=chance.choice(["priority", "guarantee"]),
+        rule=mixture.rule or chance.choice(["priority", "guarantee"]),
         enabled=chance.random() < 0.9,
         quota_enabled=chance.random() < 0.3,
     )
@@ -151,6 +181,7 @@ class Happenings:
 
     def __init__(self, number: int) -> None:
         self.chance = Chance(number)
+        self.mixture = mixture_of(number)
         self.now_ms = 0
         self.made = 0
         self.orders: list[Evict] = []
@@ -163,7 +194,7 @@ class Happenings:
     # -- machines ---------------------------------------------------------------------------------------------------
 
     def capacity(self) -> Resources:
-        return Resources({"vcore": self.chance.randint(3, 6), "memory": self.chance.choice([2, 8])})
+        return Resources({"vcore": self.chance.randint(*self.mixture.cores), "memory": self.chance.choice([2, 8])})
 
     def fresh_node(self) -> AddNode:
         attributes = self.chance.attributes() if self.chance.random() < 0.7 else {}
@@ -174,7 +205,7 @@ class Happenings:
         """A node comes, goes, changes, drains, says something else of itself, or is used by others."""
         nodes = list(part.nodes.nodes)
         kind = self.chance.randrange(8)
-        if len(nodes) < 2 or (kind < 2 and len(nodes) < NODES_MAX):
+        if len(nodes) < 2 or (kind < 2 and len(nodes) < self.mixture.nodes):
             return self.fresh_node()
         node = self.chance.choice(nodes)
         if kind == 2:
@@ -213,7 +244,7 @@ class Happenings:
         elif what < 0.98:
             yield self.at_nodes(part)
         else:
-            yield Configure(world(chance))
+            yield Configure(world(chance, self.mixture))
 
     def ends_by_limit(self, asks: list[Ask]) -> Iterator[Event]:
         """Declared time limits are honoured to the millisecond, as far as the course looks."""
@@ -271,7 +302,7 @@ class Happenings:
         chance, app = self.chance, self.name("w")
         shape, queue = chance.choice(SHAPES), chance.choice(LEAVES)
         user = chance.choice(["ann", "bob"])
-        if chance.random() < 0.1:
+        if chance.random() < self.mixture.gangs:
             yield from self.submit_gang(app, queue, user, shape)
             return
         yield AddApplication(ApplicationSpec(id=app, queue=queue, user=user))

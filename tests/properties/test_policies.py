@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 from properties.laws import Before, every_wait_has_a_reason
 from properties.policies import Happenings, world
+from properties.promises import Promises
+from properties.standing import standings
 from reference.constrained import meets, puts_up_with
 
 from fairlead.core.applications import Ask
@@ -66,7 +68,7 @@ class Course(Happenings):
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        spec = world(self.chance)
+        spec = world(self.chance, self.mixture)
         self.scheduler, self.twin = Scheduler(spec, 0), Scheduler(spec, 0)
         self.counts: Counter[str] = Counter()
         self.steps = 0
@@ -76,6 +78,7 @@ class Course(Happenings):
         """When work was stopped for others, and in which queues, since the last queue file."""
         self.gangs: dict[str, int] = {}
         """Of undisturbed hard gangs: placeholders that are still to be placed before anything may start."""
+        self.promises = Promises(lambda: self.part.applications)
         self.digest = hashlib.sha256()
         for _ in range(self.chance.randint(1, 4)):
             self.handle(self.fresh_node())
@@ -116,6 +119,7 @@ class Course(Happenings):
                     self.gangs[spec.application] += 1
         if isinstance(event, Release) and (ask := self.known(event.application, event.key)) and ask.spec.placeholder:
             self.gangs.pop(event.application, None)
+        self.promises.event(event)
         decisions = self.scheduler.handle(event, self.now_ms)
         assert self.twin.handle(event, self.now_ms) == decisions, "the twin takes an event in another way"
         self.take(decisions)
@@ -157,6 +161,7 @@ class Course(Happenings):
             for event in self.ends_by_limit([a for app in self.part.applications.values() for a in app.asks.values()]):
                 self.handle(event)
             if self.counts.total() == before and not self.orders:
+                self.promises.at_rest()
                 return
         raise AssertionError(f"it does not come to rest: {[str(a) for a in self.part.holds]}")
 
@@ -176,6 +181,7 @@ class Course(Happenings):
             elif isinstance(decision, AskRejected):
                 self.gangs.pop(decision.application, None)
         self.orders = [order for order in self.orders if self.is_stopping(order)]
+        self.promises.decisions(decisions)
 
     def is_stopping(self, order: Evict) -> bool:
         app = self.part.applications.get(order.application)
@@ -200,12 +206,32 @@ class Course(Happenings):
             assert group_of(preemptor.app.queue) in victim.app.queue.lineage, f"{victim} borrows in another group"
             return
         assert preemptor.spec.allow_preempt_other or order.rule == "required-node", f"{preemptor} stops nobody"
-        if order.rule == "priority":
-            mine, theirs = standings(preemptor, victim)
-            assert mine > theirs, f"{order}: {mine} is not above {theirs}"
+        self.is_below(order, preemptor, victim)
         if order.rule in ("priority", "guarantee"):
             self.is_not_again(order, preemptor, victim)
             self.is_not_protected(order, victim)
+
+    def is_below(self, order: Evict, preemptor: Ask, victim: Ask) -> None:
+        """Nobody is stopped for work of the same or a lower effective priority, idle work that is taken back apart.
+
+        Where the rules are YuniKorn's they say less, and the law says what they say. By guarantee: the victim is in
+        another queue and not above the ask where their queues meet (the same is enough), and a guarantee on the ask's
+        way to the root is the reason; idle work is in no queue's books and goes whatever its priority. For a required
+        node: the victim is on that node and its own priority not above the ask's, whatever their queues say.
+        """
+        mine, theirs = standings(preemptor, victim)
+        if order.rule == "priority":
+            assert mine > theirs, f"{order}: {mine} is not above {theirs}"
+        elif order.rule == "guarantee":
+            assert any(queue.guaranteed for queue in preemptor.app.queue.lineage), f"{order}: nothing is guaranteed"
+            if victim.spec.idle:
+                assert not preemptor.spec.idle, f"{order}: both are idle"
+                return
+            assert mine >= theirs, f"{order}: {mine} is below {theirs}"
+            assert victim.app.queue is not preemptor.app.queue, f"{order}: in one queue"
+        else:
+            assert preemptor.required_node == order.node, f"{order}: {preemptor} does not require it"
+            assert victim.priority <= preemptor.priority, f"{order}: {preemptor} stands below {victim}"
 
     def is_not_again(self, order: Evict, preemptor: Ask, victim: Ask) -> None:
         pair = (work_name(preemptor), work_name(victim))
@@ -299,22 +325,6 @@ def work_name(ask: Ask) -> str:
     return f"{ask.app.id}/{ask.spec.first_key or ask.key}"
 
 
-def standings(left: Ask, right: Ask) -> tuple[int, int]:
-    """Both priorities as seen in the lowest queue that both are in."""
-
-    def way(ask: Ask) -> dict[str, int]:
-        seen, found = ask.priority, {}
-        for queue in ask.app.queue.lineage:
-            found[queue.path] = seen
-            rules = queue.properties
-            seen = rules.priority_offset if rules.priority_fence else seen + rules.priority_offset
-        return found
-
-    mine, theirs = way(left), way(right)
-    common = next(path for path in mine if path in theirs)
-    return mine[common], theirs[common]
-
-
 @pytest.mark.timeout(7200)
 def test_the_laws_hold_with_all_policies_at_once(fewer_steps: int) -> None:
     """Whatever happens, in whatever order; and when nothing happens any more, it comes to rest."""
@@ -327,7 +337,7 @@ def test_the_laws_hold_with_all_policies_at_once(fewer_steps: int) -> None:
             course.settle()
         except AssertionError as e:
             raise AssertionError(f"course {number}, step {course.steps}: {e}") from e
-        counts += course.counts
+        counts += course.counts + course.promises.counts
     expected = ("rule priority", "rule guarantee", "rule reclaim", "Retried", "ReservationSwitched")
     assert fewer_steps < 10_000 or all(counts[name] > 10 for name in expected), counts
 

@@ -10,10 +10,13 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import patch
 
 import aiohttp
 import uvicorn
+from testbed import fake_server
 from testbed.fake_server import FakeServer
 
 from fairlead.kubernetes.access import Access
@@ -24,6 +27,11 @@ from fairlead.service import listen
 from fairlead.service.bridge.app import make_ship_app
 from fairlead.service.bridge.desk import ShipDesk
 from fairlead.service.bridge.gate import ShipGate
+
+
+def _stamp(_: float) -> str:
+    """The time of day, since begins are compared with it here; the fake server's own time has no date."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Nobody:
@@ -46,11 +54,15 @@ class Bridge:
         body = {"schedulerName": "fairlead", "restartPolicy": "Never", "containers": [container], **spec}
         self.server.put("pods", {"metadata": meta, "spec": body, "status": {"phase": "Pending"}})
 
-    def ends(self, name: str, phase: str = "Succeeded") -> None:
-        """A pod ends by itself."""
+    async def ends(self, name: str, phase: str = "Succeeded") -> None:
+        """A pod that runs ends by itself."""
+        await self.until(lambda: self._phase(name) == "Running", f"{name} runs")
         there = self.server.one("pods", name)
         assert there is not None
         self.server.put("pods", {**there, "status": {**there["status"], "phase": phase}})
+
+    def _phase(self, name: str) -> str:
+        return str(((self.server.one("pods", name) or {}).get("status") or {}).get("phase"))
 
     def node_of(self, name: str) -> str:
         """Where the API server has a pod."""
@@ -101,8 +113,9 @@ async def sailing(nodes: int = 1, cpu: str = "4", server: FakeServer | None = No
     serve = asyncio.create_task(serving.serve(sockets=[socket]))
     bridge = Bridge(server, ship, desk, listen.url_of(socket))
     try:
-        await bridge.until(lambda: ship.ready and serving.started, "the start")
-        yield bridge
+        with patch.object(fake_server, "_stamp", _stamp):
+            await bridge.until(lambda: ship.ready and serving.started, "the start")
+            yield bridge
     finally:
         voyage.cancel()
         desk.logbook.close()

@@ -43,18 +43,20 @@ def client_of(plane: ControlPlane, connections: int = 4) -> Client:
     return Client(Connection(find_access(str(plane.kubeconfig)), connections))
 
 
-def fill(plane: ControlPlane, nodes: int, pods: int, scheduler: str, prefix: str = "p", on: int = 0) -> None:
+def fill(
+    plane: ControlPlane, nodes: int, pods: int, scheduler: str, prefix: str = "p", on: int = 0, cpu: str = "100m"
+) -> None:
     """Nodes of 32 cores, and small pods; with `on` these run already, spread over so many nodes."""
-    asyncio.run(_fill(plane, nodes, pods, scheduler, prefix, on))
+    asyncio.run(_fill(plane, nodes, pods, scheduler, prefix, on, cpu))
 
 
-async def _fill(plane: ControlPlane, nodes: int, pods: int, scheduler: str, prefix: str, on: int) -> None:
+async def _fill(plane: ControlPlane, nodes: int, pods: int, scheduler: str, prefix: str, on: int, cpu: str) -> None:
     client = client_of(plane, AT_ONCE + 16)
 
     async def make(number: int) -> None:
         name = f"{prefix}{number}"
         where = {"nodeName": f"n{number % on}"} if on else {}
-        await client.create(PODS, pod(name, "100m", schedulerName=scheduler, **where), NAMESPACE)
+        await client.create(PODS, pod(name, cpu, schedulerName=scheduler, **where), NAMESPACE)
         if on:
             await client.patch(PODS, name, {"status": RUNS}, NAMESPACE, sub="status")
 

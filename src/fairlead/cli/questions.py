@@ -33,13 +33,19 @@ QueueArgument = Annotated[
     str, typer.Argument(metavar="QUEUE", help="Full path of the queue.", autocompletion=completion.queues)
 ]
 
+WHEN_EXAMPLES = """
+fairlead when 17
+fairlead when           (how often it was right)
+fairlead when pod/web-1 -n shop     (on a cluster)
+"""
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     examples = "fairlead why 17\nfairlead why 17 --changes\nfairlead why            (everything that waits)"
     examples += "\nfairlead why pod/web-1 -n shop     (on a cluster)"
     client_command(app, "why", examples=examples)(why)
-    client_command(app, "when", examples="fairlead when 17\nfairlead when           (how often it was right)")(when)
+    client_command(app, "when", examples=WHEN_EXAMPLES)(when)
     asked = group("whatif", "Say what would be otherwise, without doing it.")
     client_command(
         asked,
@@ -136,13 +142,14 @@ def when(
             autocompletion=completion.keys,
         ),
     ] = None,
+    namespace: NamespaceOption = None,
     json: JsonOption = False,
 ) -> Status:
     """Say when work that waits is expected to start.
 
     As an interval in which four of five starts should be, with what it rests on, and how often the service was right.
     """
-    path = "/forecasts/score" if key is None else f"/works/{completion.quoted(key)}/forecast"
+    path = "/forecasts/score" if key is None else f"/works/{completion.quoted(key_of(key, namespace))}/forecast"
     answer = client.get(path)
     if json:
         render.write_json(answer)
@@ -188,28 +195,38 @@ def if_submitted(
 
 
 def if_cancelled(
-    client: Client, keys: KeysArgument, forecast: ForecastOption = False, json: JsonOption = False
+    client: Client,
+    keys: KeysArgument,
+    namespace: NamespaceOption = None,
+    forecast: ForecastOption = False,
+    json: JsonOption = False,
 ) -> Status:
     """If these were cancelled: who would start."""
-    return _ask(client, {"cancel": [key_of(key) for key in keys]}, forecast, json)
+    return _ask(client, {"cancel": [key_of(key, namespace) for key in keys]}, forecast, json)
 
 
 def if_prioritised(
     client: Client,
     key: KeyArgument,
     value: Annotated[int, typer.Argument(metavar="N", help="The new priority.", min=-(2**31), max=2**31 - 1)],
+    namespace: NamespaceOption = None,
     forecast: ForecastOption = False,
     json: JsonOption = False,
 ) -> Status:
     """If it had another priority: whether it starts, and who would stop for it."""
-    return _ask(client, {"priority": {"key": key_of(key), "priority": value}}, forecast, json)
+    return _ask(client, {"priority": {"key": key_of(key, namespace), "priority": value}}, forecast, json)
 
 
 def if_moved(
-    client: Client, key: KeyArgument, queue: QueueArgument, forecast: ForecastOption = False, json: JsonOption = False
+    client: Client,
+    key: KeyArgument,
+    queue: QueueArgument,
+    namespace: NamespaceOption = None,
+    forecast: ForecastOption = False,
+    json: JsonOption = False,
 ) -> Status:
     """If it were in another queue."""
-    return _ask(client, {"move": {"key": key_of(key), "queue": queue}}, forecast, json)
+    return _ask(client, {"move": {"key": key_of(key, namespace), "queue": queue}}, forecast, json)
 
 
 def if_configured(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.applications import NO_PRIORITY, line_group
 from fairlead.core.idle import group_of, idle_key
+from fairlead.core.leaving import counts_as_gone
 from fairlead.core.lifecycle import LIVE
 from fairlead.core.resources import Book, Items, add_to, pruned, take_from
 from fairlead.core.terrain_checks import check_terrain

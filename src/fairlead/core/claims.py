@@ -52,6 +52,9 @@ def unhold(partition: Partition, ask: Ask) -> None:
     partition.nodes.gained(node)
     partition.books_version += 1
     partition.out.append(Unreserved(ask.app.id, ask.key, node.id, partition.name))
+    if ask.pending:
+        # A node may be set aside for it now: while space was held it sought none.
+        ask.app.queue.touch_app(ask.app)
 
 
 def promised(partition: Partition, place: Queue | Ceiling, but: Ask | None = None) -> Book:

@@ -102,8 +102,8 @@ class LoopBroken:
     """A waiting ask would have stopped work again without anything being gained by it: that was not done.
 
     Either the same `victim` (`application/key`) a second time although nothing new has come, or, with no victim, any
-    more work on `node`, where it stopped work `times` times and never got the room; or any more work instead of what did
-    not leave in its time, last on `node`, after it did so `times` times.
+    more work on `node`, where it stopped work `times` times and never got the room; or instead of what did not leave in
+    its time (last on `node`), after it had others stopped for that reason `times` times.
     """
 
     application: str

@@ -38,7 +38,18 @@ def work_name(ask: Ask) -> str:
 class Disruption:
     """The memory of one partition."""
 
-    __slots__ = ("_fruitless", "_kept_for", "_pairs", "_times", "again_ms", "capacity", "kept", "leave_by", "news", "overdue")
+    __slots__ = (
+        "_fruitless",
+        "_kept_for",
+        "_pairs",
+        "_times",
+        "again_ms",
+        "capacity",
+        "kept",
+        "leave_by",
+        "news",
+        "overdue",
+    )
 
     def __init__(self) -> None:
         self.news = 0

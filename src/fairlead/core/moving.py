@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core import claims, gangs, lives
 from fairlead.core.idle import payer
+from fairlead.core.leaving import counts_as_gone
 from fairlead.core.lifecycle import LIVE
 from fairlead.core.resources import Book, add_to, take_from
 
@@ -36,6 +37,8 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     _leave(partition, app, old)
     app.queue = leaf
     leaf.applications[app.id] = app
+    # In order of arrival, as they are after a restart: some rules go through them in this order.
+    leaf.applications = dict(sorted(leaf.applications.items(), key=lambda item: item[1].seq))
     _bring(app, leaf)
     for ask in app.allocated_asks():
         # Who may be stopped on a node goes by the queue that the work is in.

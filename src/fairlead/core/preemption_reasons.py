@@ -63,3 +63,19 @@ class PreemptionDoesNotHelp(Reason):
         spared = f", {self.spared} of which are spared for now" if self.spared else ""
         works = "1 work stands" if self.below == 1 else f"{self.below} works stand"
         return f"{works} below its priority {self.priority}{spared}; stopping them would not make it fit on any node"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingForVictims(Reason):
+    """Others were told to stop for it; the space is held until they are gone."""
+
+    code: ClassVar[str] = "waiting-for-victims"
+    node: str
+    victims: tuple[str, ...]
+    overdue: tuple[str, ...] = ()
+    """Those of them that have not left in their time."""
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        late = f"; {', '.join(self.overdue)} should have stopped by now" if self.overdue else ""
+        return f"space on {self.node} is held for it; waiting for {', '.join(self.victims)} to stop{late}"

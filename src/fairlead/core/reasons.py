@@ -13,6 +13,7 @@ from typing import ClassVar
 from fairlead.core.preemption_reasons import LimitPromised as LimitPromised
 from fairlead.core.preemption_reasons import NeverPreempts as NeverPreempts
 from fairlead.core.preemption_reasons import PreemptionDoesNotHelp as PreemptionDoesNotHelp
+from fairlead.core.preemption_reasons import WaitingForVictims as WaitingForVictims
 from fairlead.core.quantities import format_amounts
 from fairlead.core.reason import Reason as Reason
 from fairlead.core.reason import short
@@ -333,19 +334,6 @@ class NextInLine(Reason):
     def sentence(self) -> str:
         """One plain sentence."""
         return f"fits and is next in line in {self.queue}; it starts with the next scheduling run"
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingForVictims(Reason):
-    """Others were told to stop for it; the space is held until they are gone."""
-
-    code: ClassVar[str] = "waiting-for-victims"
-    node: str
-    victims: tuple[str, ...]
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return f"space on {self.node} is held for it; waiting for {', '.join(self.victims)} to stop"
 
 
 @dataclass(frozen=True, slots=True)

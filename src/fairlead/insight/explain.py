@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.idle import payer
@@ -17,13 +18,14 @@ from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.insight.places import Place, places
 from fairlead.insight.trial import on_a_copy
 from fairlead.insight.unblock import Effort, unblock, ways
-from fairlead.insight.verdict import WAYS_BEGIN, Holder, Level, NodeCount, NodeRoom, PassedOver, Verdict
+from fairlead.insight.verdict import WAYS_BEGIN, Holder, Level, NodeCount, NodeRoom, PassedOver, Stopped, Verdict
 from fairlead.policy.ordering import application_key
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application, Ask
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
+    from fairlead.core.retries import Coming
     from fairlead.scheduler import Scheduler
 
 __all__ = ["WAYS_BEGIN", "Effort", "Verdict", "explain", "unblock"]
@@ -51,8 +53,15 @@ def explain(
     the asker may see; others are counted, not named. Raises KeyError when there is no such ask.
     """
     part = scheduler.cluster.partitions[partition]
-    ask = part.applications[application].asks[key]
+    if application not in part.applications and application in part.rejected:
+        return _refused(part, part.rejected[application], key)
+    ask = part.applications[application].asks.get(key)
     sees = visible or _everybody
+    if ask is None:
+        coming = part.retries.get(application, key)
+        if coming is None:
+            raise KeyError(key)
+        return _coming(scheduler, part, part.applications[application], coming, changes, fork)
     if not ask.pending:
         return _running(scheduler, part, ask, sees)
     reason = scheduler.why(application, key, partition)
@@ -88,13 +97,61 @@ def _everybody(app: Application) -> bool:
     return True
 
 
+# -- what is not in line ------------------------------------------------------------------------------------------
+
+
+def _refused(partition: Partition, app: Application, key: str) -> Verdict:
+    """Its application was not taken in: the reason that it was given then."""
+    sentence = f"was refused: {app.rejected.sentence()}" if app.rejected is not None else "was refused"
+    return Verdict(
+        partition=partition.name,
+        application=app.id,
+        key=key,
+        queue=app.spec.queue,
+        state="refused",
+        sentence=sentence,
+        reason=app.rejected,
+    )
+
+
+def _coming(
+    scheduler: Scheduler,
+    partition: Partition,
+    app: Application,
+    coming: Coming,
+    changes: Effort | None,
+    fork: bool | None,
+) -> Verdict:
+    """A further attempt that enters when its back-off is over."""
+    reason, spec = coming.held_back(), coming.spec
+    name = (partition.name, app.id, spec.key)
+    return Verdict(
+        partition=partition.name,
+        application=app.id,
+        key=spec.key,
+        queue=app.queue.path,
+        state="waiting",
+        sentence=reason.sentence(),
+        reason=reason,
+        needed=spec.resources.as_dict(),
+        priority=spec.priority,
+        waiting_in_queue=sum(other.pending_count for other in app.queue.applications.values()),
+        ways=ways(scheduler, name, changes, fork=fork) if changes is not None else None,
+    )
+
+
 # -- what runs ----------------------------------------------------------------------------------------------------
 
 
 def _running(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Visible) -> Verdict:
     node = ask.node.id if ask.node is not None else ""
     passed = tuple(_passed_over(scheduler, partition, ask, sees))
-    sentence = f"runs on {node}" if ask.evict_cause is None else f"was told to stop on {node} ({ask.evict_cause})"
+    stopped = None
+    if ask.evict_cause is not None:
+        stopped = Stopped(str(ask.evict_cause), *(ask.evicted_by or ("", "")))
+        if stopped.for_whom and not _may_name(partition, stopped.for_whom, ask, sees):
+            stopped = replace(stopped, for_whom="somebody else's work")
+    sentence = f"was told to stop on {node}{stopped.words()}" if stopped is not None else f"runs on {node}"
     return Verdict(
         partition=partition.name,
         application=ask.app.id,
@@ -106,8 +163,16 @@ def _running(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Visible
         priority=ask.priority,
         node=node,
         waiting_in_queue=sum(app.pending_count for app in ask.app.queue.applications.values()),
+        stopped=stopped,
         passed_over=passed,
     )
+
+
+def _may_name(partition: Partition, name: str, victim: Ask, sees: Visible) -> bool:
+    """Whether the asker may see whom the victim makes room for; `name` is `application/key`, or a key."""
+    application, _, key = name.rpartition("/")
+    app = partition.applications.get(application or key) or victim.app
+    return sees(app)
 
 
 def _passed_over(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Visible) -> Iterator[PassedOver]:

@@ -20,6 +20,7 @@ from fairlead.insight.levers import CANCELS_TRIED, NODES_TRIED, Lever, grain, he
 from fairlead.insight.parts import Part, What
 from fairlead.insight.places import DRAINING, Place
 from fairlead.insight.terms import all_of, not_tolerated, one
+from fairlead.policy import preempt
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -162,7 +163,13 @@ def guarantees(partition: Partition, ask: Ask) -> list[Lever]:
     rules = partition.spec.preemption
     if rules.rule != "guarantee" or not rules.enabled or ask.spec.idle or not ask.spec.allow_preempt_other:
         return []
-    return [lever for queue in ask.app.queue.lineage[:-1] if (lever := _guarantee(partition, queue, ask)) is not None]
+    found = [lever for queue in ask.app.queue.lineage[:-1] if (lever := _guarantee(partition, queue, ask)) is not None]
+    due_ms = preempt.due_ms(ask, ask.app.queue.properties.preemption_delay_ms)
+    if due_ms <= partition.now_ms or due_ms - partition.now_ms > DAY_MS:
+        return found
+    # Until then it stops nobody, whatever its queue is guaranteed.
+    then = one(Part(What.TIME, "", partition.now_ms, due_ms, text=_OVER[preempt.TIMER]))
+    return [lever + then for lever in found]
 
 
 def _guarantee(partition: Partition, queue: Queue, ask: Ask) -> Lever | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.insight import levers
 from fairlead.insight.changes import Change, events_of, until_ms
-from fairlead.insight.grounds import grounds, horizon_ms, wait_until
+from fairlead.insight.grounds import grounds, horizon_ms, turns, wait_until
 from fairlead.insight.parts import Part, What
 from fairlead.insight.places import places
 from fairlead.insight.resubmission import renamed
@@ -198,6 +198,10 @@ class _Search(_Trials):
             yield from self._first([first + limits] if first is not None else [])
         elif first is not None:
             yield from self._first([first + each for each in room])
+        freed = [lever for group in turns(partition, ask) for lever in group]
+        if freed:
+            also = [limits] if limits is not None else room
+            yield from self._first([each + more for each in freed for more in also])
 
     def _first(self, tried: list[Lever]) -> Iterator[Change]:
         for lever in tried:

@@ -90,6 +90,39 @@ class PassedOver:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """That a running work was told to stop, and has not yet."""
+
+    cause: str
+    rule: str
+    """By which rule of the scheduler; empty: it was told by somebody else, or before a restart."""
+    for_whom: str
+    """Whom it makes room for, as `application/key` or a key; empty: nobody."""
+
+    def words(self) -> str:
+        """As part of a sentence."""
+        room = f" to make room for {self.for_whom.rpartition('/')[2]}" if self.for_whom else ""
+        return f"{room}{why_stopped(self.rule) or f' ({self.cause})'}"
+
+
+RULES = {
+    "priority": "rule priority: that has a strictly higher priority",
+    "guarantee": "rule guarantee: its queue has less than it is guaranteed",
+    "reclaim": "rule reclaim: idle work gives back what it borrowed",
+    "required-node": "rule required-node: that can run on this node only",
+    "quota": "rule quota: its queue has to give back what it has above its maximum",
+    "taint": "rule taint: the node has a taint that it does not tolerate",
+    "placeholder": "rule placeholder: it kept room for others of its gang",
+}
+"""Why the rules of the scheduler stop work, by the names that `Evict` gives them."""
+
+
+def why_stopped(rule: str) -> str:
+    """The rule in words, in brackets after a space; nothing for no rule."""
+    return f" ({RULES.get(rule, f'rule {rule}')})" if rule else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """Why an ask is where it is."""
@@ -99,7 +132,7 @@ class Verdict:
     key: str
     queue: str
     state: str
-    """`waiting` or `running`."""
+    """`waiting`, `running`, or `refused` (its application was not taken in)."""
     sentence: str
     reason: Reason | None = None
     needed: Mapping[str, int] = field(default_factory=dict)
@@ -114,6 +147,8 @@ class Verdict:
     holders: tuple[Holder, ...] = ()
     hidden_holders: int = 0
     """How many more have what is short that the asker may not see."""
+    stopped: Stopped | None = None
+    """It runs still and was told to stop."""
     passed_over: tuple[PassedOver, ...] = ()
     ways: Ways | None = None
     """None: changes were not asked for."""
@@ -144,6 +179,7 @@ class Verdict:
             "closest": [asdict(node) for node in self.closest],
             "holders": [asdict(holder) for holder in self.holders],
             "hidden_holders": self.hidden_holders,
+            "stopped": asdict(self.stopped) if self.stopped is not None else None,
             "passed_over": [asdict(each) for each in self.passed_over],
             "changes": None,
         }

@@ -94,4 +94,12 @@ class CreatePlaceholder:
     """The annotation with the user, passed on."""
 
 
-Act = Bind | EvictPod | DeletePod | Nominate | Explain | Record | CreatePlaceholder
+@dataclass(frozen=True, slots=True)
+class DropPlaceholder:
+    """Try no longer to create a placeholder: its gang is given up. One that was created meanwhile is deleted apart."""
+
+    namespace: str
+    name: str
+
+
+Act = Bind | EvictPod | DeletePod | Nominate | Explain | Record | CreatePlaceholder | DropPlaceholder

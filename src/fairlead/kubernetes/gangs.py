@@ -33,6 +33,8 @@ class Declared:
     """Placeholders that have a node."""
     begun: bool = False
     """All of them had one: members enter from now on."""
+    given_up: bool = False
+    """It was not to be had: placeholders that turn up now are of no use."""
 
     @property
     def size(self) -> int:
@@ -101,11 +103,16 @@ class Gangs:
         """The gang waits for its placeholders no longer: members enter as plain work."""
         found = self.declared.get(application)
         if found is not None:
-            found.begun = True
+            found.begun = found.given_up = True
 
-    def forget(self, application: str) -> None:
+    def is_late(self, placeholder: KnownPod) -> bool:
+        """Whether a placeholder comes too late: it was on its way while its gang was given up."""
+        found = self.declared.get(placeholder.application)
+        return placeholder.spec.placeholder and found is not None and found.given_up
+
+    def forget(self, application: str) -> Declared | None:
         """The application has no pod any more."""
-        self.declared.pop(application, None)
+        return self.declared.pop(application, None)
 
 
 def placeholder_name(application: str, group: str, number: int) -> str:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from fairlead.kubernetes import bodies
@@ -20,6 +20,7 @@ from fairlead.kubernetes.acts import (
     Bind,
     CreatePlaceholder,
     DeletePod,
+    DropPlaceholder,
     EvictPod,
     Explain,
     Nominate,
@@ -115,6 +116,8 @@ class Hands:
             return
         key = _subject(act)
         waiting = self._queues.get(key)
+        if isinstance(act, DropPlaceholder) and waiting is None:
+            return
         if waiting is None:
             self._queues[key] = deque((act,))
             self._workers[key] = asyncio.create_task(self._work(key), name=f"acts on {key}")
@@ -143,15 +146,16 @@ class Hands:
                 act = waiting.popleft()
                 if isinstance(act, Explain | Nominate) and any(type(later) is type(act) for later in waiting):
                     continue
-                await self._see_through(act)
+                if not isinstance(act, DropPlaceholder):
+                    await self._see_through(act, waiting)
         finally:
             del self._queues[key]
             del self._workers[key]
 
-    async def _see_through(self, act: Act) -> None:
-        """Carry one act out, trying again for as long as that makes sense."""
+    async def _see_through(self, act: Act, later: Collection[Act]) -> None:
+        """Carry one act out, trying again for as long as that makes sense; `later` is ordered for the same pod."""
         failures = 0
-        while True:
+        while not (isinstance(act, CreatePlaceholder) and _is_dropped(later)):
             after: float | None = None
             try:
                 async with self._free:
@@ -196,7 +200,7 @@ class Hands:
 
     async def _is_there(self, act: Act) -> bool:
         """Whether the very pod of an act is still there, as far as the server says; if it does not, it may be."""
-        if isinstance(act, CreatePlaceholder):
+        if isinstance(act, CreatePlaceholder | DropPlaceholder):
             return True
         try:
             found: Pod = await self._client.get(PODS, act.pod.name, act.pod.namespace)
@@ -221,7 +225,7 @@ class Hands:
             self._numbers += 1
             body = bodies.event(act, self._numbers, self._stamp(), self._instance)
             await self._client.create(EVENTS, body, act.pod.namespace)
-        else:
+        elif isinstance(act, CreatePlaceholder):
             body = bodies.placeholder(act, self._scheduler_name, self._image)
             await self._client.create(PODS, body, act.namespace)
 
@@ -258,8 +262,13 @@ class Hands:
         return self._stamp()[:19] + "Z"
 
 
+def _is_dropped(later: Collection[Act]) -> bool:
+    """Whether a placeholder is wanted no longer, as it is ordered; should it be wanted anew, that is another order."""
+    return any(isinstance(act, DropPlaceholder) for act in later)
+
+
 def _subject(act: Act) -> str:
-    if isinstance(act, CreatePlaceholder):
+    if isinstance(act, CreatePlaceholder | DropPlaceholder):
         return f"{act.namespace}/{act.name}"
     # What is merely told must not hold up what is done.
     return f"{act.pod.uid}/told" if isinstance(act, Record) else act.pod.uid

@@ -18,9 +18,10 @@ from fairlead.core.decisions import (
     Evict,
     Released,
     Reserved,
+    Retried,
     Unreserved,
 )
-from fairlead.core.events import Event
+from fairlead.core.events import Cause, Event, Release
 from fairlead.kubernetes.acts import Bind, DeletePod, EvictPod, Nominate, Record
 from fairlead.kubernetes.roster import Books
 
@@ -46,6 +47,9 @@ class Orders:
                 self._evicted(decision)
             elif isinstance(decision, Released):
                 yield from self._released(decision)
+            elif isinstance(decision, Retried):
+                # Idle work goes back to its queue. Here the pod is gone: whoever made it makes another one.
+                yield Release(decision.application, decision.new_key, Cause.STOPPED_BY_RM, decision.partition)
             elif isinstance(decision, Reserved | Unreserved):
                 self._nominated(decision)
             elif isinstance(decision, AskRejected):
@@ -121,6 +125,7 @@ class Orders:
             decision.state == "Resuming" and decision.id in self._picture.gangs.declared
         ):
             self._picture.gangs.give_up(decision.id)
+            self._picture.drop_placeholders(self._picture.gangs.declared.get(decision.id))
             self._end_placeholders(decision.id)
             yield from self._picture.release_members(decision.id)
         if decision.state == "Failed":

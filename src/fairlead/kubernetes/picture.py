@@ -16,8 +16,8 @@ from dataclasses import replace
 from fairlead.core.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
 from fairlead.core.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, TAG_FOREIGN, ApplicationSpec
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.acts import Act, Explain, Nominate, PodName, Record
-from fairlead.kubernetes.gangs import Gangs
+from fairlead.kubernetes.acts import Act, DeletePod, DropPlaceholder, Explain, Nominate, PodName, Record
+from fairlead.kubernetes.gangs import Declared, Gangs
 from fairlead.kubernetes.objects import LabelSelector, Pod
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.roster import Books, KnownPod, News, Roster
@@ -145,6 +145,10 @@ class Picture:
 
     def _ours(self, known: KnownPod, pod: Pod, resized: bool) -> Iterator[Event]:
         """One of our pods, new or changed."""
+        if known.spec.placeholder and not known.bound and known.books is Books.OUT and self._is_useless(known):
+            if not known.leaving:
+                self.acts.append(DeletePod(known.name))
+            return
         if known.application not in self.specs:
             self._declare(known, pod)
         if known.books is Books.OUT:
@@ -165,6 +169,10 @@ class Picture:
             if resized:
                 yield AddAsks((known.spec,), self.partition)
             yield from self._note_leaving(known)
+
+    def _is_useless(self, placeholder: KnownPod) -> bool:
+        """Whether a placeholder was still on its way when its gang was given up, or when the last pod of it went."""
+        return self.gangs.is_late(placeholder) or placeholder.application not in self.specs
 
     def _declare(self, known: KnownPod, pod: Pod) -> None:
         """The first pod of an application says what it is."""
@@ -283,7 +291,7 @@ class Picture:
             # Its name may be used anew by somebody who does better.
             self.refused.pop(known.application, None)
             self.specs.pop(known.application, None)
-            self.gangs.forget(known.application)
+            self.drop_placeholders(self.gangs.forget(known.application))
         return
         yield
 
@@ -323,6 +331,12 @@ class Picture:
         for placeholder in declared.placeholders():
             if self.roster.named(placeholder.namespace, placeholder.name) is None:
                 self.acts.append(placeholder)
+
+    def drop_placeholders(self, gang: Declared | None) -> None:
+        """Those that are not there yet need not be made any more."""
+        for placeholder in gang.placeholders() if gang is not None else ():
+            if self.roster.named(placeholder.namespace, placeholder.name) is None:
+                self.acts.append(DropPlaceholder(placeholder.namespace, placeholder.name))
 
     def configured(self) -> Iterator[Event]:
         """The queue file changed: applications that were rejected may be taken in now."""

@@ -24,6 +24,7 @@ from fairlead.kubernetes.hands import BindFailed, Hands, Report
 from fairlead.kubernetes.pilot import Pilot
 from fairlead.kubernetes.reflector import Change, Changed, Reflector, Synced
 from fairlead.kubernetes.roster import News
+from fairlead.kubernetes.translate import identity
 from fairlead.runtime.measures import Measures
 
 log = logging.getLogger("fairlead.kubernetes")
@@ -61,11 +62,14 @@ class Told:
     news: tuple[News, ...]
 
 
-def _order_of_start(change: Change) -> tuple[int, str]:
-    """By kind, pods last; those by creation. Changes of one object stay in their order."""
+def _order_of_start(change: Change) -> tuple[int, str, bool]:
+    """By kind, pods last; those by creation. Changes of one object stay in their order.
+
+    Of one second placeholders come after the others: the first pod of an application declares its gang.
+    """
     if isinstance(change, Changed) and change.kind is kinds.PODS:
-        return len(WATCHED), change.object.metadata.creation_timestamp or ""
-    return (len(WATCHED), "~") if change.kind is kinds.PODS else (WATCHED.index(change.kind), "")
+        return len(WATCHED), change.object.metadata.creation_timestamp or "", identity.is_placeholder(change.object)
+    return (len(WATCHED), "~", False) if change.kind is kinds.PODS else (WATCHED.index(change.kind), "", False)
 
 
 class Voyage:

@@ -83,6 +83,8 @@ class Attempt:
     """Its end as part of a sentence."""
     evicted_for: str = ""
     """The work it had to make room for."""
+    evict_rule: str = ""
+    """By which rule of the scheduler."""
 
 
 @dataclass(slots=True)
@@ -116,6 +118,8 @@ class Work:
     """The cause of the scheduler's order to stop it, or empty."""
     evicted_for: str = ""
     """The work it had to make room for."""
+    evict_rule: str = ""
+    """The rule of the scheduler that chose it, or empty."""
     request: str = ""
     """The submitter's own name for the submission, so that a repeated one is known."""
     rule: str = ""
@@ -172,6 +176,7 @@ class Work:
             del self.past[KEEP_HISTORY // 2]
         self.past.append(over)
         self.node, self.evict_cause, self.evicted_for, self.error, self.note, self.waits_for = "", "", "", "", "", ""
+        self.evict_rule = ""
         self.allocated_at_ms = self.started_at_ms = self.pid = self.exit_code = self.signal = None
         self.cpu_ms = self.peak_memory_bytes = 0
         self.gpus, self.released, self.checkpoint_at_ms, self.stop_grace_ms = (), False, None, None

@@ -213,6 +213,7 @@ class Works:
             return
         work = self._move(work_of(decision.key), "evict")
         work.evict_cause, work.evicted_for = str(decision.cause), work_of(decision.on_behalf_of)
+        work.evict_rule = decision.rule
         makes_room = f" to make room for {self._named(work.evicted_for)}" if work.evicted_for else ""
         rule = f" (rule: {decision.rule})" if decision.rule else ""
         if decision.violates:
@@ -248,9 +249,8 @@ class Works:
         if record.state == State.EVICTED:
             how = f"evicted, {why or how}"
         amounts = (record.exit_code, record.signal, record.cpu_ms, record.peak_memory_bytes)
-        over = Attempt(
-            work.attempt, State(record.state), work.node, begun, ended_at_ms, *amounts, how, work.evicted_for
-        )
+        why_stopped = (work.evicted_for, work.evict_rule)
+        over = Attempt(work.attempt, State(record.state), work.node, begun, ended_at_ms, *amounts, how, *why_stopped)
         work.start_over(over)
         work.remember(ended_at_ms, record.state, f"attempt {over.number}: {how}")
         if work.placed_ahead:

@@ -16,7 +16,7 @@ from fairlead.policy.limits import full_ceiling, may_run
 from fairlead.policy.ordering import application_key
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.applications import Ask, Batch
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
@@ -43,15 +43,24 @@ def _from_leaf(partition: Partition, leaf: Queue, starts: list[tuple[Ask, Expect
         if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:
             continue
         for batch in app.batches:
-            ask = batch.asks[0]
-            if app.stands_in(batch.task_group) or partition.reserving.holder(ask) is None:
+            if app.stands_in(batch.task_group):
                 continue
-            node = _node_for(partition, ask, starts)
-            if node is not None:
-                ask.attempted = True
-                partition.place(ask, node)
-                return ask
+            for ask in _unlike(batch):
+                node = _node_for(partition, ask, starts) if partition.reserving.holder(ask) is not None else None
+                if node is not None:
+                    ask.attempted = True
+                    partition.place(ask, node)
+                    return ask
     return None
+
+
+def _unlike(batch: Batch) -> list[Ask]:
+    """The first ask of each time limit: in nothing else that counts here do those of a batch differ."""
+    found: dict[int | None, Ask] = {}
+    for ask in batch.asks:
+        if ask.pending:
+            found.setdefault(ask.spec.time_limit_ms, ask)
+    return list(found.values())
 
 
 def _node_for(partition: Partition, ask: Ask, starts: list[tuple[Ask, Expected]]) -> Node | None:

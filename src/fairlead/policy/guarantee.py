@@ -185,14 +185,15 @@ def _choose_node(
         with_room = [n for n in with_room if partition.nodes.suits(ask, n)]
         if with_room:
             return NodeChoice(min(with_room, key=lambda n: n.id), 0, ())
+    avoided = {a.node: None for a in partition.disruption.overdue}  # What is stopped there may not leave either.
     worth_a_look = [
-        (fewest, node.id, node)
+        (node in avoided, fewest, node.id, node)
         for node, on_node in by_node.items()
         if _is_usable(partition, node, ask) and (fewest := _fewest(node, ask, on_node))
     ]
     best: NodeChoice | None = None
-    for fewest, node_id, node in sorted(worth_a_look):
-        if best is not None and best.rank < (0, fewest, node_id):
+    for is_avoided, fewest, node_id, node in sorted(worth_a_look):
+        if best is not None and (is_avoided or best.rank < (0, fewest, node_id)):
             break
         choice = _victims_on(partition, node, ask, sorted(by_node[node], key=preference), snapshots)
         if choice is not None and (best is None or choice.rank < best.rank):

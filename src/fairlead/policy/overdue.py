@@ -38,7 +38,7 @@ def _let_try_again(partition: Partition, name: str) -> None:
     for node in partition.nodes.nodes.values():
         for ask in list(node.reservations):
             named = f"{ask.app.id}/{ask.key}" if ask.key != ask.app.id else ask.key
-            if named == name and ask.preempt_triggered and may_move_on(partition, ask):
+            if named == name and ask.preempt_triggered and not _is_barred(partition, ask):
                 moves_on(partition, ask, node)
                 ask.app.may_preempt_again(ask)
                 ask.app.queue.touch_app(ask.app)
@@ -50,14 +50,19 @@ def is_stuck(ask: Ask) -> bool:
 
 
 def may_move_on(partition: Partition, ask: Ask) -> bool:
-    """Whether it may have other work stopped instead of what is overdue."""
+    """Whether it is stuck and may have other work stopped instead."""
+    return is_stuck(ask) and not _is_barred(partition, ask)
+
+
+def _is_barred(partition: Partition, ask: Ask) -> bool:
+    """Whether it moved on too often; it is looked at again when that is over."""
     until_ms = partition.disruption.barred_until(ask, None, partition.now_ms)
     if until_ms is not None:
         look_again(partition, until_ms)
-    return until_ms is None
+    return until_ms is not None
 
 
 def moves_on(partition: Partition, ask: Ask, left: Node) -> None:
-    """It gives up room on a node that it did not get in time; what this was is remembered, and reported if too often."""
+    """It gives up room on a node that it did not get in time; that is counted, and reported when it was too often."""
     if partition.disruption.note_fruitless(ask, None, partition.now_ms):
         partition.out.append(LoopBroken(ask.app.id, ask.key, left.id, "", FRUITLESS_MAX, partition.name))

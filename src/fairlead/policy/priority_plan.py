@@ -197,7 +197,9 @@ class Search:
         found: Plan | None = None
         for place, level in self._levels(table):
             for node in level:
-                if node in looked_at or (node in avoided) is not wanted or (self.ask.required_node and node.id != self.ask.required_node):
+                if node in looked_at or (node in avoided) is not wanted:
+                    continue
+                if self.ask.required_node and node.id != self.ask.required_node:
                     continue
                 if found is not None and len(looked_at) >= NODES_MAX:
                     break

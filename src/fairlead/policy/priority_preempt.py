@@ -115,9 +115,8 @@ class Turn:
         for ask in list(batch.asks):
             if not ask.pending or class_of(ask) in self._hopeless:
                 continue
-            if ask.held_on is not None and not _only_gathers(partition, ask):
-                if not (is_stuck(ask) and may_move_on(partition, ask)):
-                    continue
+            if ask.held_on is not None and not (_only_gathers(partition, ask) or may_move_on(partition, ask)):
+                continue
             if reserving and waits_for_turn(partition, ask):
                 continue
             self.some_never |= not ask.spec.allow_preempt_other

@@ -116,9 +116,8 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
     app = ask.app
     if app.stands_in(line_group(ask)):
         return False
-    if any(victim.evict_cause is not None for victim in ask.victims):
-        if not (is_stuck(ask) and may_move_on(partition, ask)):
-            return False
+    if any(victim.evict_cause is not None for victim in ask.victims) and not may_move_on(partition, ask):
+        return False
     if ask.preempt_triggered and ask.reserved_on is not None:
         return False  # Others were told to stop for it already, by guarantee.
     if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:

@@ -33,7 +33,8 @@ def why_waiting(partition: Partition, ask: Ask) -> Reason:
     if ask.held_on is not None:
         leaving = tuple(v.key for v in ask.victims if v.evict_cause is not None)
         if leaving:
-            return reasons.WaitingForVictims(ask.held_on.id, leaving)
+            late = tuple(v.key for v in ask.victims if v.overdue)
+            return reasons.WaitingForVictims(ask.held_on.id, leaving, late)
     found = _behind_placeholders(ask) or _may_not_run(ask) or _too_big(partition, ask)
     found = found or _waits_for_turn(partition, ask) or _above_nodes(partition, ask)
     return found or _no_node(partition, ask) or reasons.NextInLine(ask.app.queue.path)

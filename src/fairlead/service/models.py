@@ -204,6 +204,7 @@ class PastAttempt(BaseModel):
     peak_memory_bytes: int
     how: str = Field(description="Its end as part of a sentence.")
     on_behalf_of: str = Field(description="The work it had to make room for, or empty.")
+    rule: str = Field(description="The rule by which it was told to stop, such as `priority`; or empty.")
 
 
 class RetryView(BaseModel):

@@ -14,6 +14,7 @@ from fairlead.core.idle import use_by_queue
 from fairlead.core.reasons import AttemptHeldBack
 from fairlead.core.resources import pruned
 from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.insight.verdict import why_stopped
 from fairlead.local.whereabouts import fields_of
 from fairlead.local.work import Attempt, State, Work
 
@@ -102,6 +103,7 @@ def _attempt(over: Attempt) -> Plain:
         "peak_memory_bytes": over.peak_memory_bytes,
         "how": over.how,
         "on_behalf_of": over.evicted_for,
+        "rule": over.evict_rule,
     }
 
 
@@ -112,14 +114,16 @@ def work_reason(work: Work, scheduler: Scheduler) -> Plain | None:
         return _held_back(reason, work) if isinstance(reason, AttemptHeldBack) else reason.as_dict() if reason else None
     if work.state in (State.STOPPING, State.EVICTED) and work.evict_cause and not work.cancelled_by:
         if work.note and not work.evicted_for:
-            return {"code": "evicted", "sentence": work.note, "on_behalf_of": "", "cause": work.evict_cause}
+            named = {"on_behalf_of": "", "cause": work.evict_cause, "rule": work.evict_rule}
+            return {"code": "evicted", "sentence": work.note} | named
         told = "was stopped" if work.ended else "was told to stop"
         room = f" to make room for {work.evicted_for}" if work.evicted_for else ""
         return {
             "code": "evicted",
-            "sentence": f"{told} by the scheduler{room}",
+            "sentence": f"{told} by the scheduler{room}{why_stopped(work.evict_rule)}",
             "on_behalf_of": work.evicted_for,
             "cause": work.evict_cause,
+            "rule": work.evict_rule,
         }
     if work.cancelled_by and work.state in (State.STOPPING, State.CANCELLED):
         return {"code": "cancelled", "sentence": f"cancelled by {work.cancelled_by}", "who": work.cancelled_by}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from fairlead.core.decisions import Decision
-from fairlead.sim.lines import decision_line
+from fairlead.sim.lines import lines_of
 
 LINES_AT_A_TIME = 1024
 
@@ -19,34 +19,35 @@ LINES_AT_A_TIME = 1024
 class Account:
     """Takes decisions down as they are made."""
 
-    __slots__ = ("_digest", "_file", "_lines", "wanted")
+    __slots__ = ("_count", "_digest", "_file", "_told", "wanted")
 
     def __init__(self, digest: bool, file: TextIO | None) -> None:
         self._digest = hashlib.sha256() if digest else None
         self._file = file
-        self._lines: list[str] = []
+        self._told: list[tuple[int, Sequence[Decision]]] = []
         """Told, and not passed on yet."""
+        self._count = 0
         self.wanted = digest or file is not None
         """Somebody reads it; if not, telling is wasted."""
 
     def tell(self, now_ms: int, decisions: Sequence[Decision]) -> None:
-        """What was decided at a moment."""
-        lines = self._lines
-        for decision in decisions:
-            lines.append(decision_line(now_ms, decision))
-        if len(lines) >= LINES_AT_A_TIME:
+        """What was decided at a moment. The list must stay as it is."""
+        self._told.append((now_ms, decisions))
+        self._count += len(decisions)
+        if self._count >= LINES_AT_A_TIME:
             self.pass_on()
 
     def pass_on(self) -> None:
         """Bring file and digest up to date."""
-        if not self._lines:
+        if not self._told:
             return
-        text = "\n".join(self._lines) + "\n"
-        self._lines.clear()
+        text = lines_of(self._told)
+        self._told.clear()
+        self._count = 0
         if self._file is not None:
-            self._file.write(text)
+            self._file.write(text.decode())
         if self._digest is not None:
-            self._digest.update(text.encode())
+            self._digest.update(text)
 
     @property
     def digest(self) -> str:

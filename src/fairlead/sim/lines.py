@@ -8,7 +8,7 @@ decision. Invariant: different decisions give different lines.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any
@@ -20,6 +20,8 @@ from fairlead.core.reasons import Reason
 from fairlead.core.specs import DEFAULT_PARTITION
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@#|+-]+")
+_PLAIN_LINES = b"".join(bytes([c]) for c in range(128) if _PLAIN.fullmatch(chr(c))) + b" =\n"
+"""What lines consist of that have plain texts only."""
 
 
 class _Kind:
@@ -77,6 +79,54 @@ def decision_line(at_ms: int, decision: Decision) -> str:
             parts.append(f"{name}={_text(value)}")
     line = " ".join(parts)
     return line + _elsewhere(decision) if kind.is_elsewhere else line
+
+
+def lines_of(told: Sequence[tuple[int, Sequence[Decision]]]) -> bytes:
+    """The lines of many decisions, each with its line end: what `decision_line` says, said at once.
+
+    Whether all texts were plain is seen afterwards, by counting what stands between them.
+    """
+    done: list[bytes] = []
+    quick: list[str] = []
+    shown = 0
+    for at_ms, decisions in told:
+        for decision in decisions:
+            kind = _KINDS.get(type(decision))
+            if (
+                kind is None or kind.values is None or (kind.is_elsewhere and decision.partition != DEFAULT_PARTITION)  # type: ignore[union-attr]
+            ):
+                done += (_joined(quick, shown), f"{decision_line(at_ms, decision)}\n".encode())
+                quick, shown = [], 0
+                continue
+            values = kind.values(decision)
+            if all(values):
+                quick.append(f"{at_ms}{kind.full % values}")
+                shown += len(values)
+            else:
+                there = tuple(map(bool, values))
+                quick.append(f"{at_ms}{(kind.forms.get(there) or kind.form(there)) % values}")
+                shown += sum(there)
+    done.append(_joined(quick, shown))
+    if _NOT_PLAIN in done:
+        return "".join(f"{decision_line(at_ms, each)}\n" for at_ms, decisions in told for each in decisions).encode()
+    return b"".join(done)
+
+
+_NOT_PLAIN = b"\0"
+
+
+def _joined(lines: list[str], shown: int) -> bytes:
+    """Lines that show so many texts, with their ends; `_NOT_PLAIN` if some text has to be quoted."""
+    if not lines:
+        return b""
+    text = ("\n".join(lines) + "\n").encode()
+    is_plain = (
+        text.count(b"=") == shown
+        and text.count(b" ") == shown + len(lines)
+        and text.count(b"\n") == len(lines)
+        and not text.translate(None, _PLAIN_LINES)
+    )
+    return text if is_plain else _NOT_PLAIN
 
 
 def _elsewhere(decision: Any) -> str:

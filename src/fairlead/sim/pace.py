@@ -14,10 +14,12 @@ from bisect import bisect_left
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 SAMPLES_MIN = 16
 QUARTERS = 4
+LOOKS_MIN = 5
 APART_S = 0.2
 """CPU time between two looks at the yardstick at least: it takes about a millisecond."""
 
@@ -43,11 +45,13 @@ class Pace:
     def __init__(self, measure: Callable[[], None] = yardstick) -> None:
         self._measure = measure
         self._events, self._cpu_s = array("q"), array("d")
-        self._looks, self._looks_s = array("q"), array("d")
-        """How often the yardstick was looked at by then, and how long that took."""
-        self._every = self._skipped = self._looked = 0
+        self._looks_s = array("d")
+        """CPU time spent on the yardstick by then."""
+        self._look_events, self._look_s = array("q"), array("d")
+        """When it was looked at, and how long each look took."""
+        self._every = self._skipped = 0
         self._looked_s = 0.0
-        self._look_s = float("-inf")
+        self._last_s = float("-inf")
         self.kept_most = 0
         """The most things that were kept in memory for what waits, runs, or is due later."""
 
@@ -55,30 +59,29 @@ class Pace:
         """So many events are through by now, and so many things are kept."""
         self.kept_most = max(self.kept_most, kept)
         now_s = time.process_time()
-        if now_s - self._look_s >= APART_S:
+        if now_s - self._last_s >= APART_S:
             self._measure()
-            self._look_s = time.process_time()
-            self._looked += 1
-            self._looked_s += self._look_s - now_s
+            self._last_s = time.process_time()
+            self._looked_s += self._last_s - now_s
+            self._look_events.append(events)
+            self._look_s.append(self._last_s - now_s)
         self._skipped += 1
         if self._skipped <= self._every:
             return
         self._skipped = 0
         if len(self._events) >= self.SAMPLES_MAX:
-            for name in ("_events", "_cpu_s", "_looks", "_looks_s"):
-                setattr(self, name, getattr(self, name)[::2])
+            self._events, self._cpu_s, self._looks_s = self._events[::2], self._cpu_s[::2], self._looks_s[::2]
             self._every = 2 * self._every + 1
         self._events.append(events)
-        self._cpu_s.append(now_s if self._look_s < now_s else self._look_s)
-        self._looks.append(self._looked)
+        self._cpu_s.append(max(now_s, self._last_s))
         self._looks_s.append(self._looked_s)
 
     def figures(self) -> dict[str, Any] | None:
         """`events`, `us_per_event` and `cost` by quarter, `growth`, and `kept_most`; None where the run was too short.
 
         `cost` is what an event cost in looks at the yardstick, 1 being the mean of the run; `growth` is the last
-        quarter's over the second's (the first fills the machine). Both None where the yardstick was not looked at in
-        every quarter.
+        quarter's over the second's (the first fills the machine). Both None where the yardstick was not looked at often
+        enough in every quarter.
         """
         events, cpu_s = self._events, self._cpu_s
         if len(events) < SAMPLES_MIN or events[-1] - events[0] < QUARTERS:
@@ -98,10 +101,13 @@ class Pace:
         }
 
     def _against_yardstick(self, each: list[float], edges: list[int]) -> list[float] | None:
-        looks = [self._looks[b] - self._looks[a] for a, b in pairwise(edges)]
-        took = [self._looks_s[b] - self._looks_s[a] for a, b in pairwise(edges)]
-        if not all(looks) or not all(s > 0 for s in took):
-            return None
-        costs = [us * n / s for us, n, s in zip(each, looks, took, strict=True)]
+        """What an event cost in looks at the yardstick; of the looks in a quarter the middle one counts."""
+        costs = []
+        for us, begin, end in zip(each, edges, edges[1:], strict=False):
+            among = (bisect_left(self._look_events, self._events[edge]) for edge in (begin, end))
+            looks = self._look_s[slice(*among)]
+            if len(looks) < LOOKS_MIN or not (look_s := median(looks)):
+                return None
+            costs.append(us / look_s)
         mean = sum(costs) / len(costs)
         return [round(cost / mean, 3) for cost in costs] if mean else None

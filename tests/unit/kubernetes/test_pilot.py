@@ -320,3 +320,21 @@ def test_a_pod_that_somebody_else_deletes_is_no_victim() -> None:
     assert not [a for a in cluster.acts() if isinstance(a, EvictPod)]
     cluster.gone("low")
     assert binds(cluster.acts()) == {"high": "n1"}
+
+
+def test_idle_work_that_was_stopped_does_not_come_back_without_a_pod() -> None:
+    """The scheduler puts idle work back into its queue; on a cluster the pod is gone, and a new one is another pod."""
+    cluster = Cluster(PRIORITY.replace('submitacl: "*"', 'submitacl: "*", properties: {resource.group: "true"}'))
+    cluster.node("n1")
+    cluster.pod("idle", "3", 1, labels={identity.IDLE: "true", "applicationId": "a"})
+    cluster.pod("stays", "1", 1, labels={"applicationId": "a"})
+    cluster.bind_all(cluster.acts())
+    cluster.pod("high", "3", 9)
+    assert [a.pod.name for a in cluster.acts() if isinstance(a, EvictPod)] == ["idle"]
+    cluster.gone("idle")
+    cluster.bind_all(cluster.acts())
+    assert cluster.used("n1") == 4000
+    cluster.pod("high", "3", 9, node="n1", status={"phase": "Succeeded"})
+    assert cluster.acts() == []
+    assert cluster.used("n1") == 1000
+    assert not cluster.pilot.scheduler.cluster.partitions["default"].applications["a"].pending_count

@@ -70,7 +70,7 @@ def stopped(decided: list[Decision]) -> list[str]:
 
 def test_for_whom_room_gathers_no_node_is_set_aside_too() -> None:
     """`Seekers`: `second` has its turn when `first` starts, and is old enough for a node of its own in the same run."""
-    p = Place("guarantee", (QueueSpec(name="q", properties={"wait.max": "10s"}),), 4)
+    p = Place("guarantee", (QueueSpec(name="q", properties={"wait.max": "10s"}),), 4, 2, 2)
     p.submit("runs", 4, "root.q")
     p.run(0)
     p.submit("first", 4, "root.q", 1)

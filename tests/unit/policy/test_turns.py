@@ -270,3 +270,20 @@ def test_a_free_queue_lets_nothing_pass() -> None:
     p.reserve("A")
     p.submit("short", 1, limit=1)
     assert p.run() == []
+
+
+def test_what_ends_in_time_passes_though_it_is_not_the_first_of_its_kind() -> None:
+    """Asks of one application that are alike but for their time limit: each is asked for itself."""
+    p = Place({"backfill": "easy"}, most=6)
+    p.submit("runs", 4, limit=HOUR)
+    assert p.run() == ["runs"]
+    p.submit("kept", 6, priority=5, limit=HOUR)
+    p.reserve("kept")
+    p.s.handle(AddApplication(ApplicationSpec(id="many", queue="root.q")), p.now)
+    for key, limit in (("long", 2 * HOUR), ("unlimited", None), ("short", HOUR)):
+        ask = AskSpec(application="many", key=key, resources=amount(1, 2), time_limit_ms=limit)
+        wide = AskSpec(application="many", key=f"{key} and wide", resources=amount(2, 4), time_limit_ms=limit)
+        p.s.handle(AddAsks((wide, ask)), p.now)
+    p.s.schedule(p.now)
+    running = [a.key for a in p.s.cluster.partitions["default"].applications["many"].allocated_asks()]
+    assert running == ["short and wide"]

@@ -15,7 +15,7 @@ from fairlead.core.decisions import (
 )
 from fairlead.core.events import Cause
 from fairlead.core.reasons import QueueFull, Refused
-from fairlead.sim.lines import decision_line
+from fairlead.sim.lines import decision_line, lines_of
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,27 @@ def test_another_partition_is_said_at_the_end() -> None:
     assert decision_line(1, Allocated("a", "k", "n", "gpu")) == "1 allocated application=a key=k node=n partition=gpu"
     assert decision_line(1, Released("a", "k", "", Cause.TIMEOUT, "too late", "p 2")).endswith(' partition="p 2"')
     assert "partition" not in decision_line(1, Released("a", "k", "", Cause.TIMEOUT, "too late"))
+
+
+PLAIN = (Allocated("app", "key-1", "node/1"), Released("a", "k", "n", Cause.TIMEOUT), Configured(""))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Released("a b", "k", "n", Cause.TIMEOUT),
+        Released("a", "k=", "n", Cause.TIMEOUT),
+        Released("a", "k", "n", Cause.TIMEOUT, "two\nlines"),
+        Released("ä", "k", "n", Cause.TIMEOUT),
+        Released("", "", "n", Cause.TIMEOUT),
+        Allocated("a", "k", "n", "gpu"),
+        PriorityChanged("a", "k", 0, -3, "root"),
+        ApplicationRejected("a", Refused("no")),
+    ],
+)
+def test_many_decisions_are_said_as_one_by_one(odd: Decision) -> None:
+    """Whatever stands among plain ones, and wherever."""
+    for told in ([(1, (odd, *PLAIN)), (2, PLAIN)], [(1, PLAIN), (2, (*PLAIN, odd))], [(3, (odd,))]):
+        alone = [decision_line(at_ms, each) + "\n" for at_ms, decisions in told for each in decisions]
+        assert lines_of(told) == "".join(alone).encode()
+    assert lines_of([]) == b""

@@ -1,7 +1,7 @@
 """Identity: to which application, queue, user and gang a pod says it belongs.
 
 Decides how YuniKorn's labels and annotations are read, so that its manifests run unchanged. Never checks whether a
-queue is there. A label comes before an annotation, and YuniKorn's prefixed name before the old short one.
+queue is there. YuniKorn's prefixed name comes before the old short ones, and as a label before it as an annotation.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ IDLE = "fairlead.io/idle"
 """Addition: `true` marks idle work."""
 NOBODY = "nobody"
 
-APP_ID_LABELS = (APP_ID, "applicationId", "spark-app-selector")
-QUEUE_LABELS = (QUEUE, "queue")
+APP_ID_OLD_LABELS = ("applicationId", "spark-app-selector")
+APP_ID_LABELS = (APP_ID, *APP_ID_OLD_LABELS)
+QUEUE_OLD_LABELS = ("queue",)
+QUEUE_LABELS = (QUEUE, *QUEUE_OLD_LABELS)
+EACH_ITS_OWN = "-uniqueautogen"
+"""At the end of an application's name it stands for the pod's identity: YuniKorn's webhook cannot know it yet."""
 LONGEST = 64 * 1024
 """Characters of an annotation that are read."""
 
@@ -92,13 +96,15 @@ class Gang:
 
 def application_id(pod: Pod) -> str:
     """The application that the pod names; without a name one for all such pods of its namespace."""
-    named = _label(pod, APP_ID_LABELS) or (pod.metadata.annotations or {}).get(APP_ID, "")
+    named = _named(pod, APP_ID, APP_ID_OLD_LABELS)
+    if named.endswith(EACH_ITS_OWN):
+        return f"{named.removesuffix(EACH_ITS_OWN)}-{pod.metadata.uid or ''}"
     return named or f"yunikorn-{pod.metadata.namespace or 'default'}-autogen"
 
 
 def queue_of(pod: Pod) -> str:
     """The queue that the pod asks for; may be nothing: placement rules decide then."""
-    return _label(pod, QUEUE_LABELS) or (pod.metadata.annotations or {}).get(QUEUE, "")
+    return _named(pod, QUEUE, QUEUE_OLD_LABELS)
 
 
 def user_of(pod: Pod) -> tuple[str, tuple[str, ...]]:
@@ -169,6 +175,11 @@ def preempt_self(pod: Pod, class_annotations: Mapping[str, str] | None) -> bool:
 def _timeout_ms(words: Mapping[str, str]) -> int:
     text = words.get("placeholderTimeoutInSeconds", "")
     return int(text) * 1000 if text.isdigit() and len(text) < 10 else 0
+
+
+def _named(pod: Pod, name: str, old_labels: tuple[str, ...]) -> str:
+    """What a label, an annotation, or one of the old labels says, in this order."""
+    return _label(pod, (name,)) or (pod.metadata.annotations or {}).get(name, "") or _label(pod, old_labels)
 
 
 def _label(pod: Pod, names: tuple[str, ...]) -> str:

@@ -21,7 +21,7 @@ from fairlead.core.specs import (
     AskSpec,
 )
 from fairlead.kubernetes.objects import Pod, PriorityClass
-from fairlead.kubernetes.translate import identity
+from fairlead.kubernetes.translate import identity, namespaces
 from fairlead.kubernetes.translate.amounts import pod_needs
 from fairlead.kubernetes.translate.constraints import NAMESPACE, NamespacesOf, pod_constraints
 
@@ -77,10 +77,7 @@ def application_of(pod: Pod, namespace_notes: Mapping[str, str]) -> ApplicationS
     """The application that a pod belongs to, as its first pod declares it. Raises `IdentityError`, `AmountError`."""
     user, groups = identity.user_of(pod)
     gang = identity.gang_of(pod)
-    tags = {TAG_NAMESPACE: pod.metadata.namespace or "default"}
-    parent = namespace_notes.get(identity.PARENT_QUEUE)
-    if parent:
-        tags["namespace.parentqueue"] = parent
+    tags = {TAG_NAMESPACE: pod.metadata.namespace or "default", **namespaces.tags_of(namespace_notes)}
     return ApplicationSpec(
         id=identity.application_id(pod),
         queue=identity.queue_of(pod) or namespace_notes.get(identity.QUEUE, ""),

@@ -130,21 +130,12 @@ class ShipDesk:
     async def shown(self, ask: Callable[[], Any]) -> Response:
         """`ask()` as an answer; where there is much, from a copy of everything, while the ship sails on.
 
-        Raises `Refusal`, also one that `ask` raises.
+        Raises `Refusal` when there is nothing to see yet.
         """
         if not self.is_large:
             return self.answer(ask())
-
-        def body() -> bytes | Refusal:
-            try:
-                return self._encoded(ask())
-            except Refusal as refusal:
-                return refusal
-
-        found = await self.apart(body, self.looks)
-        if isinstance(found, Refusal):
-            raise found
-        return Response(found, media_type="application/json")
+        body = await self.apart(lambda: self._encoded(ask()), self.looks)
+        return Response(body, media_type="application/json")
 
     async def told(self, ask: Callable[[Scheduler], Any]) -> Any:
         """What `ask` says of the books, as values or as JSON that is ready. Raises `Plainly` and `Refusal`."""
@@ -152,15 +143,15 @@ class ShipDesk:
         if not self.is_large:
             return ask(scheduler)
 
-        def body() -> bytes | Plainly:
+        def body() -> bytes | tuple[int, str]:
             try:
                 return msgspec.json.encode(ask(scheduler), order="sorted")
             except Plainly as refusal:
-                return refusal
+                return refusal.status, refusal.message
 
         found = await self.apart(body, self.looks)
-        if isinstance(found, Plainly):
-            raise found
+        if isinstance(found, tuple):
+            raise Plainly(*found)
         return msgspec.Raw(found)
 
     @property

@@ -61,7 +61,7 @@ async def test_every_step_of_a_pod_is_told_once_and_by_its_name() -> None:
         await bridge.until(lambda: bridge.node_of("low"), "a place")
         bridge.pod("high", "3", priority=1000)
         await bridge.until(lambda: bridge.node_of("high"), "its place")
-        bridge.ends("high")
+        await bridge.ends("high")
         await bridge.until(lambda: "work.ended" in listener.of("default/high"), "its end")
         assert listener.of("default/low") == ["work.submitted", "work.allocated", "work.evicting", "work.ended"]
         about = listener.of("default/high")
@@ -133,7 +133,7 @@ async def test_top_prints_each_change_without_a_terminal() -> None:
         assert "root.default" in await line_with("default/first")
         bridge.pod("second", "3")
         assert "waiting: " in await line_with("default/second")
-        bridge.ends("first")
+        await bridge.ends("first")
         assert "succeeded after " in await line_with("default/first")
         assert "running on n0" in await line_with("default/second")
         process.terminate()
@@ -163,7 +163,7 @@ async def test_top_draws_in_a_terminal_and_leaves_it_as_it_was() -> None:
 
         reading = asyncio.create_task(asyncio.to_thread(read))
         await bridge.until(lambda: b"default/first" in seen and b"default/second" in seen, "the picture")
-        bridge.ends("first")
+        await bridge.ends("first")
         await bridge.until(lambda: b"succeeded" in seen, "the end of the first")
         os.write(master, b"q")
         began = time.monotonic()
@@ -172,5 +172,6 @@ async def test_top_draws_in_a_terminal_and_leaves_it_as_it_was() -> None:
         await reading
         os.close(master)
         shown = seen.decode(errors="replace")
-        assert "root.default" in shown and "n0" in shown
+        assert "root.default" in shown
+        assert "n0" in shown
         assert shown.count("\x1b[?1049h") == shown.count("\x1b[?1049l") == 1

@@ -1,0 +1,163 @@
+"""What evictions promise: whoever had work stopped for himself gets the room, if nothing disturbs that.
+
+Decides which events and decisions excuse a promise; all else that takes the room away is a failure. Worked out from
+the events, the decisions and the books alone.
+
+A promise is made with each eviction that makes room for an ask. It is kept when the ask starts. Until then the ask has
+a claim (space that is held, or a node that is set aside). It is excused:
+
+* when its owner withdraws, resizes, moves or reprioritises the work, or somebody orders a turn or a move that concerns
+  its queue;
+* when machines or the queue file change, or work is there that nobody asked this scheduler about (foreign or restored);
+* when an ask of strictly higher standing takes the room (a nomination that is cleared, `docs/queues`), and with
+  reservations when an ask that requires the node does (YuniKorn's rule for daemon sets);
+* when a turn by `wait.max` begins in its queue: what was set aside for those who wait for it now goes back;
+* when it may not start there after all because of who started meanwhile: of two promises one may take the last place
+  among the running applications of a queue or user, or a host port, or keep the other away (`_may_be_kept_off`).
+  Nothing is kept of these but room: the `CHANGELOG` says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from properties.standing import standings
+
+from fairlead.core.applications import Application, Ask
+from fairlead.core.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
+from fairlead.core.events import (
+    AddAsks,
+    Configure,
+    DrainNode,
+    Event,
+    LabelNode,
+    MoveApplication,
+    Release,
+    RemoveApplication,
+    RemoveNode,
+    RemovePriorityClass,
+    ReserveAsk,
+    SetPriority,
+    SetPriorityClass,
+    UndrainNode,
+    UpdateNode,
+)
+from fairlead.core.lifecycle import State
+
+Name = tuple[str, str]
+DISTURB_ALL = (
+    Configure,
+    DrainNode,
+    UndrainNode,
+    RemoveNode,
+    UpdateNode,
+    LabelNode,
+    MoveApplication,
+    ReserveAsk,
+    SetPriorityClass,
+    RemovePriorityClass,
+)
+
+
+class Promises:
+    """The promises of one course that are neither kept nor excused."""
+
+    def __init__(self, apps: Callable[[], dict[str, Application]]) -> None:
+        self.apps = apps
+        self.counts: Counter[str] = Counter()
+        """How many were made, kept, taken by a better one, and lost to what nobody keeps; the rest was disturbed."""
+        self.open: dict[Name, Evict] = {}
+
+    def known(self, app: str, key: str) -> Ask | None:
+        """The ask of this name, if it is there."""
+        found = self.apps().get(app)
+        return found.asks.get(key) if found is not None else None
+
+    def event(self, event: Event) -> None:
+        """What happens may excuse some of them."""
+        if (
+            isinstance(event, DISTURB_ALL)
+            or (isinstance(event, AddAsks) and any(a.node for a in event.asks))
+            or (isinstance(event, Release) and not event.application)
+        ):
+            self.open.clear()
+        elif isinstance(event, AddAsks):
+            for spec in event.asks:
+                self.open.pop((spec.application, spec.key), None)
+        elif isinstance(event, Release):
+            self.open.pop((event.application, event.key), None)
+        elif isinstance(event, SetPriority | RemoveApplication):
+            self._drop(name for name in self.open if name[0] == _application(event))
+
+    def decisions(self, decisions: list[Decision]) -> None:
+        """Note new promises and those that are kept; who has no claim any more must have lost it to a better one."""
+        takers: list[Ask] = []
+        for decision in decisions:
+            if isinstance(decision, Evict) and decision.rule in ("priority", "guarantee", "reclaim"):
+                app, _, key = decision.on_behalf_of.rpartition("/")
+                self.counts["promises"] += (app or key, key) not in self.open
+                self.open[app or key, key] = decision
+            elif isinstance(decision, Allocated):
+                self.counts["promises kept"] += (decision.application, decision.key) in self.open
+                self.open.pop((decision.application, decision.key), None)
+            elif isinstance(decision, Reserved) and (ask := self.known(decision.application, decision.key)):
+                takers.append(ask)
+            elif isinstance(decision, ReservationSwitched) and decision.on:
+                self._excuse_queue_of(decision)
+        for name, order in list(self.open.items()):
+            ask = self.known(*name)
+            if ask is None or not ask.pending:
+                del self.open[name]
+            elif ask.held_on is None and ask.reserved_on is None:
+                better = [t for t in takers if t is not ask and _may_take(t, ask, order)]
+                assert better or self._may_be_kept_off(ask), f"{ask} lost what was stopped for it by {order}"
+                self.counts["promises taken" if better else "promises lost"] += 1
+                del self.open[name]
+
+    def at_rest(self) -> None:
+        """Everybody who was told to stop has, and nothing more is decided: who still waits was promised too much.
+
+        With reservations (by guarantee) the node stays set aside, but room under a maximum or a limit is not kept:
+        that is YuniKorn's rule. There the node must be his.
+        """
+        for name, order in self.open.items():
+            ask = self.known(*name)
+            if ask is None or not ask.pending or self._may_be_kept_off(ask):
+                continue
+            if order.rule != "guarantee":
+                raise AssertionError(f"{ask} still waits, and work was stopped for it: {order}")
+
+    def _may_be_kept_off(self, ask: Ask) -> bool:
+        """Whether the start of others may be in its way, by something that nobody keeps for it."""
+        app, where = ask.app, ask.spec.where
+        if where.affinity or where.anti_affinity or where.spread or where.ports:
+            return True
+        if any(a.spec.where.anti_affinity for other in self.apps().values() for a in other.asks.values() if a.node):
+            return True
+        ceilings = app.allowance.ceilings if app.allowance is not None else ()
+        counted = any(queue.max_applications for queue in app.queue.lineage) or any(
+            c.max_applications for c in ceilings
+        )
+        return app.state is State.ACCEPTED and counted
+
+    def _excuse_queue_of(self, switched: ReservationSwitched) -> None:
+        holder = self.known(switched.application, switched.key)
+        leaf = holder.app.queue if holder is not None else None
+        names = [n for n in self.open if (a := self.known(*n)) is not None and a is not holder and a.app.queue is leaf]
+        self._drop(names)
+
+    def _drop(self, names: Iterable[Name]) -> None:
+        for name in list(names):
+            self.open.pop(name, None)
+
+
+def _application(event: SetPriority | RemoveApplication) -> str:
+    return event.application if isinstance(event, SetPriority) else event.id
+
+
+def _may_take(taker: Ask, ask: Ask, order: Evict) -> bool:
+    if order.rule == "guarantee":
+        return bool(taker.required_node)
+    mine, theirs = standings(taker, ask)
+    return order.rule == "priority" and mine > theirs

@@ -1,0 +1,156 @@
+"""Gangs on a cluster: given up while placeholders are still being made, and known again after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from testbed.fake_server import FakeServer
+from testbed.faults import Fault, Faults
+from testbed.virtual_time import run_virtually
+
+from fairlead.config import load_text
+from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.gangs import placeholder_name
+from fairlead.kubernetes.hands import Hands
+from fairlead.kubernetes.translate import identity
+from fairlead.kubernetes.voyage import Voyage
+
+QUEUES = """
+partitions:
+  - name: default
+    placementrules: [{name: provided}, {name: fixed, value: root.default}]
+    queues: [{name: root, submitacl: "*", queues: [{name: default}]}]
+"""
+GROUPS = json.dumps([{"name": "w", "minMember": 2, "minResource": {"cpu": "2"}}])
+FIRST, SECOND = (placeholder_name("job", "w", number) for number in range(2))
+
+
+def pod(name: str, cpu: int = 2, **notes: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name, "namespace": "default", "labels": {"applicationId": "job"}, "annotations": notes,
+        },
+        "spec": {
+            "schedulerName": "fairlead", "containers": [{"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}],
+        },
+        "status": {"phase": "Pending"},
+    }  # fmt: skip
+
+
+def member(name: str) -> dict[str, Any]:
+    words = "placeholderTimeoutInSeconds=3 gangSchedulingStyle=Soft"
+    notes = {identity.TASK_GROUP_NAME: "w", identity.TASK_GROUPS: GROUPS, identity.PARAMETERS: words}
+    return pod(name, **notes)
+
+
+def node(name: str, cpu: int) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {}, "status": {"allocatable": {"cpu": str(cpu), "pods": "110"}}}
+
+
+class Creation(Faults):
+    """The creation of the second placeholder fails, or takes long, from when on is said."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        self.tries = 0
+        self.fails = True
+
+    def for_request(self, method: str, path: str) -> Fault:
+        # The first creation of a pod is that of the first placeholder.
+        if method != "POST" or not path.endswith("/pods"):
+            return Fault()
+        self.tries += 1
+        return self.fault if self.tries > 1 and self.fails else Fault()
+
+
+async def _sail(server: FakeServer, during: Callable[[], Any], seconds: float) -> Voyage:
+    loop = asyncio.get_running_loop()
+    client = Client(server)
+    hands = Hands(
+        client, lambda r: voyage.report(r), stamp=lambda: "2026-01-01T00:00:00.000000Z", chance=random.Random(1)
+    )
+    voyage = Voyage(client, hands, load_text(QUEUES), now_ms=lambda: int(loop.time() * 1000), chance=random.Random(2))
+    sailing = asyncio.create_task(voyage.run())
+    await asyncio.sleep(1)
+    during()
+    await asyncio.sleep(seconds)
+    sailing.cancel()
+    await asyncio.gather(sailing, return_exceptions=True)
+    voyage.pilot.scheduler.check()
+    return voyage
+
+
+def _names(server: FakeServer) -> dict[str, str]:
+    return {p["metadata"]["name"]: p["spec"].get("nodeName", "") for p in server.all("pods")}
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault(status=403), Fault(status=500), Fault(8.0)], ids=["refused", "failing", "on its way"]
+)
+def test_a_placeholder_that_is_being_made_when_its_soft_gang_is_given_up(fault: Fault) -> None:
+    """It is not made any more, or deleted as soon as it is there; it never takes the room of anybody."""
+    faults = Creation(fault)
+
+    async def main() -> FakeServer:
+        server = FakeServer(faults)
+        server.put("nodes", node("n1", 4))
+
+        def begin() -> None:
+            server.put("pods", member("m0"))
+            server.put("pods", member("m1"))
+
+        def better() -> None:
+            faults.fails = False
+
+        asyncio.get_running_loop().call_later(12, better)
+        await _sail(server, begin, 60)
+        return server
+
+    server = run_virtually(main())
+    assert _names(server) == {"m0": "n1", "m1": "n1"}
+    assert not [entry for entry in server.log.of("bind") if SECOND in entry[3]]
+    if fault.status:
+        assert not [entry for entry in server.log.of("create") if entry[3].endswith(SECOND)]
+
+
+def test_a_placeholder_of_nobody_is_deleted() -> None:
+    """The last pod of its application went while it was on its way."""
+    faults = Creation(Fault(8.0))
+
+    async def main() -> FakeServer:
+        server = FakeServer(faults)
+        server.put("nodes", node("n1", 3))
+
+        def begin() -> None:
+            server.put("pods", member("m0"))
+            asyncio.get_running_loop().call_later(2, lambda: server.remove("pods", "m0", "default"))
+            asyncio.get_running_loop().call_later(2, lambda: server.remove("pods", FIRST, "default"))
+
+        await _sail(server, begin, 60)
+        return server
+
+    assert _names(run_virtually(main())) == {}
+
+
+def test_a_gang_is_known_again_after_a_restart_within_the_second_in_which_it_was_made() -> None:
+    """A list is in the order of names, and `tg-job` comes before `w`: the owner has to come first."""
+
+    async def main() -> tuple[FakeServer, Voyage]:
+        server = FakeServer()
+        server.put("nodes", node("n1", 2))
+        held = pod(FIRST, **{identity.TASK_GROUP_NAME: "w", identity.PLACEHOLDER: "true"})
+        held["spec"]["nodeName"] = "n1"
+        for one in (held, member("w0"), member("w1")):
+            one["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+            server.put("pods", one)
+        voyage = await _sail(server, lambda: None, 1)
+        return server, voyage
+
+    server, voyage = run_virtually(main())
+    assert "job" in voyage.pilot.picture.gangs.declared
+    assert _names(server) == {FIRST: "n1", SECOND: "", "w0": "", "w1": ""}

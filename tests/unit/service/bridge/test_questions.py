@@ -1,0 +1,146 @@
+"""Questions to a scheduler on a cluster: when, what if with forecasts, views of much, and pods that ended."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from testbed.bridge import Bridge, sailing
+from testbed.fake_server import FakeServer
+
+from fairlead.service.bridge import desk as desk_module
+
+pytestmark = pytest.mark.timeout(60)
+
+
+async def _two_of_which_one_waits(bridge: Bridge, **first: Any) -> None:
+    bridge.pod("first", "3", **first)
+    await bridge.until(lambda: bridge.node_of("first"), "a place")
+    bridge.pod("second", "3")
+    await bridge.until(lambda: "second" in {k.name.name for k in _waiting(bridge)}, "the second")
+
+
+def _waiting(bridge: Bridge) -> list[Any]:
+    picture = bridge.desk.picture
+    return [picture.roster.by_uid[uid] for uid in picture.waiting]
+
+
+async def test_when_rests_on_what_alike_pods_took_and_is_scored() -> None:
+    """Five that ended make an experience; the start that follows is held against what was said."""
+    async with sailing() as bridge:
+        for number in range(5):
+            bridge.pod(f"early{number}", "3")
+            await bridge.until(lambda n=number: bridge.node_of(f"early{n}"), "a place")  # type: ignore[misc]
+            await bridge.ends(f"early{number}")
+        await bridge.until(lambda: bridge.desk.logbook.runtimes.ends == 5, "five ends")
+        await _two_of_which_one_waits(bridge)
+        told = await bridge.get("/api/v1/works/default/second/forecast")
+        assert told["key"] == "default/second"
+        assert told["made_ms"] <= told["median_ms"] < told["made_ms"] + 60_000
+        assert "5 ends" in " ".join(told["assumptions"])
+        assert told["score"]["open"] == 1
+        assert "default/second: 80 %: " in await bridge.cli("when", "pod/second")
+        await bridge.ends("first")
+        await bridge.until(lambda: bridge.node_of("second"), "its start")
+        await bridge.until(lambda: bridge.desk.logbook.card.scored == 1, "the score")
+        assert (await bridge.get("/api/v1/forecasts/score"))["open"] == 0
+
+
+async def test_what_is_restarted_for_ever_never_ends() -> None:
+    """So no start is in sight, and the answer says why; a deadline ends it all the same."""
+    async with sailing() as bridge:
+        await _two_of_which_one_waits(bridge, restartPolicy="Always")
+        told = await bridge.get("/api/v1/works/default/second/forecast")
+        assert (told["median_ms"], told["never"]) == (None, 1.0)
+        assert "restartPolicy Always" in " ".join(told["assumptions"])
+        assert "no start in sight" in await bridge.cli("when", "pod/second")
+    async with sailing() as bridge:
+        await _two_of_which_one_waits(bridge, restartPolicy="Always", activeDeadlineSeconds=600)
+        told = await bridge.get("/api/v1/works/default/second/forecast")
+        assert told["made_ms"] + 500_000 < told["median_ms"] <= told["made_ms"] + 600_000
+
+
+async def test_what_ran_before_the_start_is_not_taken_for_young() -> None:
+    """A pod with a deadline of an hour that has run for 59 minutes ends within one."""
+    server = FakeServer()
+    began = datetime.fromtimestamp(time.time() - 59 * 60, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    spec = {"schedulerName": "fairlead", "nodeName": "n0", "activeDeadlineSeconds": 3600}
+    spec["containers"] = [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]
+    meta = {"name": "old", "namespace": "default", "uid": str(uuid.uuid4())}
+    server.put("pods", {"metadata": meta, "spec": spec, "status": {"phase": "Running", "startTime": began}})
+    async with sailing(server=server) as bridge:
+        bridge.pod("second", "3")
+        await bridge.until(lambda: _waiting(bridge), "the second")
+        told = await bridge.get("/api/v1/works/default/second/forecast")
+        assert told["median_ms"] <= told["made_ms"] + 61_000
+        known = bridge.desk.picture.roster.named("default", "old")
+        assert known is not None
+        app = bridge.desk.scheduler.cluster.partitions["default"].applications[known.application]
+        assert app.asks[known.name.uid].allocated_ms > time.time() * 1000 - 60_000, "the books themselves are untouched"
+
+
+async def test_only_what_is_in_line_has_a_forecast() -> None:
+    """One sentence for the others."""
+    async with sailing() as bridge:
+        bridge.pod("first", "3")
+        await bridge.until(lambda: bridge.node_of("first"), "a place")
+        said = await bridge.cli("when", "pod/first", status=4)
+        assert "pod default/first is running and not in line" in said
+        assert "no pod default/nobody" in await bridge.cli("when", "pod/nobody", status=4)
+
+
+async def test_what_if_says_whose_start_would_move() -> None:
+    """With --forecast."""
+    async with sailing() as bridge:
+        await _two_of_which_one_waits(bridge, restartPolicy="Always", activeDeadlineSeconds=600)
+        answer = await bridge.cli("whatif", "cancel", "pod/first", "--forecast")
+        assert "would start: default/second" in answer
+        assert "default/second" in answer.split("would start", 1)[1].split("\n", 1)[1], answer
+
+
+async def test_a_pod_that_ended_is_shown_until_its_name_is_taken_again() -> None:
+    """How it ended, where and how long it ran."""
+    async with sailing() as bridge:
+        bridge.pod("job", "3", labels={"applicationId": "app-1"})
+        await bridge.until(lambda: bridge.node_of("job"), "a place")
+        await bridge.ends("job", "Failed")
+        await bridge.until(lambda: "default/job" in bridge.desk.logbook.ended, "its end")
+        row = await bridge.get("/api/v1/works/default/job")
+        assert (row["state"], row["node"], row["queue"]) == ("failed", "n0", "root.default")
+        assert row["started_at_ms"] <= row["ended_at_ms"]
+        bridge.server.remove("pods", "job", "default")
+        bridge.pod("job", "1")
+        await bridge.until(lambda: bridge.node_of("job"), "a place")
+        assert (await bridge.get("/api/v1/works/default/job"))["state"] == "running"
+
+
+@pytest.mark.parametrize("large", [False, True])
+async def test_views_of_much_are_the_same_from_a_copy(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And errors are; nothing is shown by a pod's identity."""
+    monkeypatch.setattr(desk_module, "LARGE", 0 if large else 1_000)
+    async with sailing(nodes=3) as bridge:
+        bridge.pod("first", "3")
+        bridge.pod("second", "3")
+        await bridge.until(lambda: bridge.node_of("first") and bridge.node_of("second"), "places")
+        bridge.pod("huge", "9")
+        await bridge.until(lambda: _waiting(bridge), "the huge one")
+        assert bridge.desk.is_large is large
+        rows = {row["key"]: row for row in (await bridge.get("/api/v1/works"))["works"]}
+        assert (rows["default/first"]["state"], rows["default/huge"]["state"]) == ("running", "waiting")
+        assert "vcore" in rows["default/huge"]["reason"]["sentence"]
+        page = await bridge.get("/api/v1/works?limit=1&after=default/first")
+        assert ([row["key"] for row in page["works"]], page["total"]) == (["default/second"], 3)
+        assert len((await bridge.get("/api/v1/nodes"))["nodes"]) == 3
+        assert "root.default" in json.dumps(await bridge.get("/api/v1/queues"))
+        assert 'fairlead_kubernetes_pods{state="waiting"} 1.0' in await bridge.get("/metrics")
+        assert len(await bridge.get("/ws/v1/partition/default/nodes")) == 3
+        assert (await bridge.get("/ws/v1/scheduler/healthcheck"))["Healthy"] is True
+        missing = await bridge.get("/ws/v1/partition/none/nodes", status=404)
+        assert missing["message"] == "Partition not found"
+        dumped = await bridge.get("/debug/fullstatedump")
+        assert [len(one["nodesInfo"]) for one in dumped["nodes"]] == [3]
+        assert dumped["config"]["Partitions"][0]["Name"] == "default"
