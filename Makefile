@@ -39,7 +39,7 @@ test-long: $(READY)  ## Every test, the slow ones and ten times the random steps
 .PHONY: test-kubernetes
 test-kubernetes: $(READY)  ## Test on a real Kubernetes API server with fake nodes; needs Go, once, to build it
 	PYTHONPATH=tests $(BIN)/python -m testbed.binaries
-	$(PYTEST) tests/kubernetes -m kubernetes --timeout 900 $(PYTEST_ARGS)
+	$(PYTEST) tests/kubernetes -n $(JOBS) --dist worksteal -m kubernetes --timeout 900 $(PYTEST_ARGS)
 
 .PHONY: bench-kubernetes
 bench-kubernetes: $(READY)  ## Measure it there, beside kube-scheduler (BENCH_ARGS="--large" for 5,000 nodes)

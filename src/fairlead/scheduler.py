@@ -121,6 +121,10 @@ class Scheduler:
         """When the next timer is due (then call `schedule`), or None."""
         return self.cluster.timers.next_due_ms()
 
+    def last_timer_ms(self) -> int:
+        """When the last of the timers that are set now is due; 0 if there is none."""
+        return max((timer.due_ms for timer in self.cluster.timers.pending()), default=0)
+
     @property
     def timers(self) -> int:
         """How many timers are set."""

@@ -27,6 +27,7 @@ partitions:
             resources: {guaranteed: {vcore: 2}, max: {vcore: 4}}
           - name: green
             resources: {guaranteed: {vcore: 2}}
+            properties: {preemption.delay: 1s}
 """
 
 

@@ -117,9 +117,10 @@ class Mixed(Happenings):
         if queue.queues:
             return replace(queue, queues=tuple(map(self._emphasised, queue.queues)))
         more = {name: self.chance.choice(texts) for name, texts in self.about.properties if self.chance.random() < 0.6}
-        guaranteed = Limits({"vcore": self.chance.randint(1, 4)}) if self.about.guarantees else queue.guaranteed
-        if guaranteed is not None and queue.max is not None:
-            guaranteed = Limits({"vcore": min(guaranteed.as_dict()["vcore"], queue.max.as_dict()["vcore"])})
+        guaranteed = queue.guaranteed
+        if self.about.guarantees:
+            # Few and small ones, so that there is work above them that may be stopped.
+            guaranteed = Limits({"vcore": 1}) if self.chance.random() < 0.4 else None
         return replace(queue, properties=dict(queue.properties) | more, guaranteed=guaranteed)
 
     def capacity(self) -> Resources:

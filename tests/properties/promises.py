@@ -8,7 +8,8 @@ a claim (space that is held, or a node that is set aside). It is excused:
 
 * when its owner withdraws, resizes, moves or reprioritises the work, or somebody orders a turn or a move that concerns
   its queue;
-* when machines or the queue file change, or work is there that nobody asked this scheduler about (foreign or restored);
+* when machines or the queue file change, or work is there that nobody asked this scheduler about (foreign or restored),
+  and while a node is over its capacity because of that: what is over there is missing in the sum of all nodes;
 * when an ask of strictly higher standing takes the room (a nomination that is cleared, `docs/queues`), and with
   reservations when an ask that requires the node does (YuniKorn's rule for daemon sets);
 * when a turn by `wait.max` begins in its queue: what was set aside for those who wait for it now goes back;
@@ -44,6 +45,7 @@ from fairlead.core.events import (
     UpdateNode,
 )
 from fairlead.core.lifecycle import State
+from fairlead.core.nodes import Node
 
 Name = tuple[str, str]
 DISTURB_ALL = (
@@ -63,8 +65,8 @@ DISTURB_ALL = (
 class Promises:
     """The promises of one course that are neither kept nor excused."""
 
-    def __init__(self, apps: Callable[[], dict[str, Application]]) -> None:
-        self.apps = apps
+    def __init__(self, apps: Callable[[], dict[str, Application]], nodes: Callable[[], Iterable[Node]]) -> None:
+        self.apps, self.nodes = apps, nodes
         self.counts: Counter[str] = Counter()
         """How many were made, kept, taken by a better one, and lost to what nobody keeps; the rest was disturbed."""
         self.open: dict[Name, Evict] = {}
@@ -105,6 +107,8 @@ class Promises:
                 takers.append(ask)
             elif isinstance(decision, ReservationSwitched) and decision.on:
                 self._excuse_queue_of(decision)
+        if any(amount < 0 for node in self.nodes() for amount in node.available.values()):
+            self.open.clear()
         for name, order in list(self.open.items()):
             ask = self.known(*name)
             if ask is None or not ask.pending:

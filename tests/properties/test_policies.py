@@ -78,7 +78,7 @@ class Course(Happenings):
         """When work was stopped for others, and in which queues, since the last queue file."""
         self.gangs: dict[str, int] = {}
         """Of undisturbed hard gangs: placeholders that are still to be placed before anything may start."""
-        self.promises = Promises(lambda: self.part.applications)
+        self.promises = Promises(lambda: self.part.applications, lambda: self.part.nodes.nodes.values())
         self.digest = hashlib.sha256()
         for _ in range(self.chance.randint(1, 4)):
             self.handle(self.fresh_node())
@@ -283,7 +283,10 @@ class Course(Happenings):
         return {leaf for leaf, own in self.part.reserving.of.items() if any(is_choosy(holder) for holder in own)}
 
     def held_back(self) -> dict[tuple[str, str], set[tuple[str, str]]]:
-        """For each ask that has to wait, the asks with a reservation that it waits for."""
+        """For each ask that has to wait, the asks with a reservation that it waits for.
+
+        Those of a higher priority, and who waited for `wait.max` and stands before it in the order of the queue.
+        """
         found = {}
         for leaf, own in self.part.reserving.of.items():
             if leaf.properties.easy_backfill:
@@ -291,12 +294,14 @@ class Course(Happenings):
             for app in leaf.applications.values():
                 for ask in app.asks.values():
                     if ask.pending and not ask.spec.idle and ask.held_on is None:
-                        above = {(h.app.id, h.key) for h in own if ask.priority < h.priority}
-                        found[app.id, ask.key] = above
+                        above = {
+                            h for h, r in own.items() if ask.priority < h.priority or (r.by_itself and after(ask, h))
+                        }
+                        found[app.id, ask.key] = {(h.app.id, h.key) for h in above}
         return found
 
     def nobody_passes(self, held_back: dict[tuple[str, str], set[tuple[str, str]]], decisions: list[Decision]) -> None:
-        """Without `backfill: easy` nobody below a reserved ask is placed while that waits."""
+        """Without `backfill: easy` nobody behind a reserved ask is placed while that waits."""
         over = {(d.application, d.key) for d in decisions if isinstance(d, ReservationSwitched) and not d.on}
         for decision in decisions:
             if isinstance(decision, Allocated):
@@ -319,6 +324,15 @@ class Course(Happenings):
 def is_choosy(ask: Ask) -> bool:
     """Whether it wants to be where certain other work is, or is not: the start of that may let it start."""
     return bool(ask.spec.where.affinity or ask.spec.where.spread)
+
+
+def after(ask: Ask, other: Ask) -> bool:
+    """Whether it comes behind the other in the order of a queue: retried, priority, creation, arrival."""
+
+    def place(one: Ask) -> tuple[bool, int, int, int]:
+        return (not one.spec.retried, -one.priority, one.created_ms, one.seq)
+
+    return ask is not other and place(ask) > place(other)
 
 
 def work_name(ask: Ask) -> str:

@@ -74,7 +74,7 @@ def _build(names: list[str]) -> None:
         [go, "build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o", f"{half}{os.sep}"]
         + [PACKAGES[name][1] for name in names],
         cwd=HERE / module,
-        env={**os.environ, "GOFLAGS": "-buildvcs=false", "CGO_ENABLED": "0"},
+        env={"GOTOOLCHAIN": "auto", **os.environ, "GOFLAGS": "-buildvcs=false", "CGO_ENABLED": "0"},
         check=False,
     )
     if done.returncode:

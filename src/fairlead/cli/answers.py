@@ -28,6 +28,8 @@ def difference_lines(answer: dict[str, Any], forecast: bool = False) -> Iterator
     head = f"If {supposed}:" if supposed else "Then:"
     for refused in answer["refused"]:
         yield f"{head} it would be refused: {refused['sentence']}"
+    if answer.get("admitted"):
+        yield f"  It would be {answer['admitted']['sentence']}."
     if answer["refused"]:
         return
     if answer["empty"] and not answer["waits"] and not answer["expected"]:

@@ -39,15 +39,29 @@ MOMENTS = (0, 60_000, 120_000)
 """When the state is scheduled until nothing follows: preemption by guarantee begins after its delay."""
 
 
-def state(rule: str) -> Scheduler:
-    """64 leaves with guarantees, 1,000 nodes, twice as much asked for as there is; at rest."""
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large the state is, and how much is asked of it."""
+
+    nodes: int = 1000
+    applications: int = 1000
+    """Of 20 asks each: with as many as there are nodes about twice as much is asked for as there is."""
+    turns: int = TURNS
+    whys: int = WHYS
+
+
+FULL = Size()
+
+
+def state(rule: str, size: Size = FULL) -> Scheduler:
+    """64 leaves with guarantees, nodes, twice as much asked for as there is; at rest."""
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=tuple(tree_of_64()))
     partition = PartitionSpec(root=root, preemption=PreemptionSpec(enabled=True, rule=rule))
     scheduler = Scheduler()
     scheduler.handle(Configure(ClusterSpec(partitions=(partition,))), 0)
-    add_nodes(scheduler, 1000, 10_000, 40_000)
+    add_nodes(scheduler, size.nodes, 10_000, 40_000)
     rng = random.Random(1)
-    for n in range(1000):
+    for n in range(size.applications):
         add_work(scheduler, f"app-{n:04d}", f"root.a{n % 4}.b{n // 4 % 4}.c{n // 16 % 4}", mixed(rng, 20))
     for at_ms in MOMENTS:
         settle(scheduler, at_ms)
@@ -106,6 +120,8 @@ class Timed:
     running: int
     waiting: int
     why: list[float] = field(default_factory=list)
+    why_cpu: list[float] = field(default_factory=list)
+    """The same in time on a processor: what a quiet machine would need."""
     whatif: list[float] = field(default_factory=list)
     held: list[float] = field(default_factory=list)
     """How long the writer stood still to bring a what-if on its way."""
@@ -115,24 +131,25 @@ class Timed:
     """Turns a second while what-ifs were being answered."""
 
 
-def measure(rule: str, rounds: int) -> Timed:
-    """Both questions under one rule: `rounds` times `WHYS` explanations, and what-ifs of all of `_submissions`."""
-    going = Going(state(rule))
+def measure(rule: str, rounds: int, size: Size = FULL) -> Timed:
+    """Both questions under one rule: `rounds` times so many explanations, and what-ifs of all of `_submissions`."""
+    going = Going(state(rule, size))
     partition = going.scheduler.cluster.partitions["default"]
     timed = Timed(rule, partition.allocation_count, len(going.waiting))
     gc.collect()
     gc.freeze()
     began = time.perf_counter()
-    for _ in range(TURNS):
+    for _ in range(size.turns):
         going.turn()
-    timed.alone = TURNS / (time.perf_counter() - began)
+    timed.alone = size.turns / (time.perf_counter() - began)
     turns, seconds = 0, 0.0
     for number in range(rounds):
-        for _ in range(WHYS):
+        for _ in range(size.whys):
             going.turn()
             app, key = going.one_waiting()
-            began = time.perf_counter()
+            began, on_cpu = time.perf_counter(), time.thread_time()
             explain(going.scheduler, app, key)
+            timed.why_cpu.append(1e3 * (time.thread_time() - on_cpu))
             timed.why.append(1e3 * (time.perf_counter() - began))
         for ask in _submissions(number):
             done, took = _whatif(going, ask, timed)
@@ -191,20 +208,20 @@ def _when_answered(asked: Asked) -> Callable[[], float | None]:
 # -- telling ------------------------------------------------------------------------------------------------------
 
 
-def rows(rounds: int) -> list[tuple[dict[str, Any], str]]:
+def rows(rounds: int, size: Size = FULL) -> list[tuple[dict[str, Any], str]]:
     """A row for each question under each rule, as values and as a line."""
     found = []
     for rule in RULES:
-        timed = measure(rule, rounds)
+        timed = measure(rule, rounds, size)
         for question, took, most in (("why", timed.why, WHY_MAX_MS), ("whatif", timed.whatif, WHATIF_MAX_MS)):
-            found.append(_row(timed, question, took, most))
+            found.append(_row(timed, question, took, most, size.nodes))
     return found
 
 
-def _row(timed: Timed, question: str, took: Sequence[float], most: float) -> tuple[dict[str, Any], str]:
+def _row(timed: Timed, question: str, took: Sequence[float], most: float, nodes: int) -> tuple[dict[str, Any], str]:
     row: dict[str, Any] = {
         "name": f"{NAME}: {question}, rule {timed.rule}",
-        "about": f"1,000 nodes, {timed.running:,} running, {timed.waiting:,} waiting",
+        "about": f"{nodes:,} nodes, {timed.running:,} running, {timed.waiting:,} waiting",
         "asked": len(took),
         "p50_ms": round(median(took), 1),
         "max_ms": round(max(took), 1),
@@ -226,5 +243,6 @@ def _row(timed: Timed, question: str, took: Sequence[float], most: float) -> tup
             f"{timed.meanwhile:,.0f} turns/s (alone {timed.alone:,.0f})"
         )
     else:
-        line += f"; {row['about']}"
+        row["cpu_max_ms"] = round(max(timed.why_cpu), 1)
+        line += f", {row['cpu_max_ms']} ms of CPU; {row['about']}"
     return row, line

@@ -42,13 +42,13 @@ class Ask:
         "allocated_ms",
         "app",
         "attempted",
+        "batch",
         "bound_for",
         "checkpoint_ms",
         "created_ms",
         "evict_cause",
         "evicted_by",
         "held_on",
-        "in_line",
         "items",
         "key",
         "node",
@@ -80,8 +80,8 @@ class Ask:
         self.shape: Shape | None = None
         self.pending = False
         """It waits for a node."""
-        self.in_line = False
-        """It is in one of the application's batches (possibly as a left-over that is skipped)."""
+        self.batch: Batch | None = None
+        """The batch of its application that it is in (possibly as a left-over that is skipped)."""
         self.node: Node | None = None
         self.allocated_ms: int | None = None
         self.evict_cause: Cause | None = None
@@ -119,12 +119,6 @@ class Ask:
         """Order inside the application: 1. retried, 2. higher priority, 3. created earlier, 4. arrived earlier."""
         ahead = AHEAD if self.spec.retried else 0
         return (-self.priority - ahead, self.created_ms, self.seq)
-
-    @property
-    def batch_key(self) -> BatchKey:
-        """Which batch of its application it waits in."""
-        assert self.shape is not None
-        return (self.priority, self.shape, line_group(self), self.spec.retried)
 
     def __repr__(self) -> str:
         return f"<Ask {self.app.id}/{self.key} p{self.priority} {'on ' + self.node.id if self.node else 'waits'}>"
@@ -181,6 +175,7 @@ class Application:
         "finished_ms",
         "groups",
         "id",
+        "let_out_by",
         "limit_group",
         "message",
         "order_key",
@@ -263,6 +258,8 @@ class Application:
         self.entry: object | None = None
         self.park_stamp = 0
         self.touched = False
+        self.let_out_by: list[Demand] = []
+        """Demands that let it out of those parked there, when nothing else has happened to it since."""
 
     @property
     def user(self) -> str:
@@ -293,7 +290,8 @@ class Application:
 
     def demand_of(self, ask: Ask) -> Demand:
         """The demand that a waiting ask waits with."""
-        return self.by_key[ask.batch_key].demand
+        assert ask.batch is not None, f"{ask} is in no line"
+        return ask.batch.demand
 
     def task_group(self, name: str) -> TaskGroup:
         """The task group of this name, made when it is new."""
@@ -314,13 +312,13 @@ class Application:
         assert ask.shape is not None
         key = (ask.priority, ask.shape, task_group, ask.spec.retried)
         batch = self.by_key.get(key)
-        ask.in_line = True
         if batch is None:
-            batch = Batch(key, demand, ask)
+            batch = ask.batch = Batch(key, demand, ask)
             self.by_key[key] = batch
             demand.pending += 1
             insort(self.batches, batch, key=_batch_order)
             return
+        ask.batch = batch
         batch.attempt_ms = min(batch.attempt_ms, ask.created_ms + self.queue.properties.preemption_delay_ms)
         last = batch.asks[-1]
         if (last.created_ms, last.seq) < (ask.created_ms, ask.seq):
@@ -335,29 +333,28 @@ class Application:
 
     def leave(self, ask: Ask) -> None:
         """`ask` no longer waits: drop it from its batch (lazily unless it is the head)."""
-        batch = self.by_key[ask.batch_key]
-        if batch.asks[0] is ask:
+        batch = ask.batch
+        if batch is not None and batch.asks[0] is ask:
             self._refresh_head(batch)
 
     def may_preempt_again(self, ask: Ask) -> None:
         """A waiting ask lost what others were stopped for: it may cause that once more."""
         ask.preempt_triggered = False
-        batch = self.by_key.get(ask.batch_key)
-        if batch is not None:
-            batch.forget_attempts()
+        if ask.batch is not None:
+            ask.batch.forget_attempts()
 
     def withdraw(self, ask: Ask) -> None:
         """Take `ask` out of its batch for good (before it changes its place in line, or comes back into it)."""
-        batch = self.by_key.get(ask.batch_key)
-        if batch is not None and ask.in_line:
+        batch = ask.batch
+        if batch is not None:
             batch.asks.remove(ask)
-            ask.in_line = False
+            ask.batch = None
             self._refresh_head(batch)
 
     def _refresh_head(self, batch: Batch) -> None:
         asks = batch.asks
         while asks and not asks[0].pending:
-            asks.popleft().in_line = False
+            asks.popleft().batch = None
         batches = self.batches
         if not asks:
             batches.remove(batch)

@@ -14,6 +14,7 @@ from fairlead.core.leaving import counts_as_gone
 from fairlead.core.lifecycle import LIVE
 from fairlead.core.resources import Book, Items, add_to, pruned, take_from
 from fairlead.core.terrain_checks import check_terrain
+from fairlead.core.waking_checks import check_waking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,6 +46,7 @@ def check_partition(partition: Partition) -> None:
     check_gangs(partition)
     check_reservations(partition)
     check_terrain(partition)
+    check_waking(partition)
     shapes = [a.shape for app in partition.applications.values() for a in app.asks.values() if a.pending]
     for shape in partition.shapes.values():
         assert shape.pending == shapes.count(shape), f"shape {shape.key} counts {shape.pending} waiting asks"

@@ -139,4 +139,6 @@ def watch(partition: Partition, ask: Ask, demand: Demand) -> None:
     """Try the node that is reserved for `ask` again when `demand` is woken."""
     if ask not in demand.reserved:
         demand.reserved[ask] = partition.nodes.reserved_again
+        if demand.shape is not None:
+            demand.shape.wakes_at_once = True
         ask.watches += (demand,)

@@ -40,6 +40,7 @@ class Shape:
         "required_node",
         "unfit",
         "waiting",
+        "wakes_at_once",
         "watched",
         "where",
     )
@@ -66,6 +67,8 @@ class Shape:
         """It is unfit, but some node may be set aside for it (not known otherwise)."""
         self.waiting: dict[Demand, None] = {}
         """Demands to wake up when it may fit again."""
+        self.wakes_at_once = False
+        """Some ask of it sought a node of its own, or had one: whoever waits is woken as soon as it may fit."""
 
 
 class Demand:
@@ -117,6 +120,8 @@ class Demand:
 
     def seek(self, app: Application) -> None:
         """An application parked behind this demand would have a node set aside if there is one."""
+        assert self.shape is not None
+        self.shape.wakes_at_once = True
         heappush(self.seekers, (app.order_key, app.park_stamp, app))
 
     def best_parked(self) -> Application | None:
@@ -127,14 +132,43 @@ class Demand:
             # Who is touched goes back into the line by itself, if it still has something to offer.
             if app.park_stamp == stamp and not app.touched:
                 return app
+            self._drop(stamp, app, heap)
         return None
 
     def has_parked_before(self, key: tuple[object, ...]) -> bool:
         """Whether somebody is parked here who comes before an application with this key."""
         heap = self.seekers if self.shape is not None and self.shape.unfit else self.parked
         while heap and (heap[0][2].park_stamp != heap[0][1] or heap[0][2].touched):
-            heappop(heap)
+            _, stamp, app = heappop(heap)
+            self._drop(stamp, app, heap)
         return bool(heap) and heap[0][0] < key  # type: ignore[operator]
+
+    def _drop(self, stamp: int, app: Application, heap: list[tuple[object, int, Application]]) -> None:
+        """An entry is taken out that does not count now; if another demand let the application out it may come back."""
+        if app.park_stamp == stamp and app.let_out_by:
+            app.let_out_by = [*app.let_out_by, self] if heap is self.parked else []
+
+    def wait_for_node(self) -> None:
+        """No node has room: wake this demand when its shape may fit again."""
+        shape = self.shape
+        assert shape is not None
+        if self not in shape.waiting:
+            shape.waiting[self] = None
+            for queue in self.leaf.lineage:
+                queue.dozing[shape] = queue.dozing.get(shape, 0) + 1
+
+    def wait_no_longer(self) -> None:
+        """It need not be woken any longer when its shape may fit again."""
+        shape = self.shape
+        if shape is None or self not in shape.waiting:
+            return
+        del shape.waiting[self]
+        for queue in self.leaf.lineage:
+            left = queue.dozing[shape] - 1
+            if left:
+                queue.dozing[shape] = left
+            else:
+                del queue.dozing[shape]
 
     def wake(self) -> None:
         """The obstacle may have moved: the leaf looks again at its next visit."""

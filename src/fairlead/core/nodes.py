@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.columns import Columns
 from fairlead.core.constraints import HOSTNAME, Taint
-from fairlead.core.demand import Demand, Shape
-from fairlead.core.resources import Book, Items, Resources, add_to, fits_in
+from fairlead.core.demand import Shape
+from fairlead.core.dozing import Dozing, let_reserve
+from fairlead.core.narrow import Narrow
+from fairlead.core.resources import Book, Items, Resources, add_to, fits_in, take_from
 from fairlead.core.specs import AskSpec, NodeSortSpec, NodeSpec
 from fairlead.core.suitability import keeps_away
 from fairlead.core.terrain import Terrain
@@ -238,6 +240,8 @@ class NodeTable:
         self._pushes = 0
         self.columns = Columns(self.nodes, self.score)
         self.terrain = Terrain(self)
+        self.dozing = Dozing()
+        self.narrow = Narrow()
 
     # -- membership -----------------------------------------------------------------------------------------------
 
@@ -246,7 +250,7 @@ class NodeTable:
         self.nodes[node.id] = node
         self.columns.forget()
         node.weigh(self.sort)
-        self._add_total(node.total, 1)
+        add_to(self.total, tuple(node.total.items()))
         self.terrain.domains_changed()
         self.gained(node)
 
@@ -254,17 +258,18 @@ class NodeTable:
         """A node leaves; its books are the caller's business."""
         del self.nodes[node.id]
         self.since_search.pop(node, None)
+        self.narrow.removed(node)
         node.entry = None
         self.columns.forget()
-        self._add_total(node.total, -1)
+        take_from(self.total, tuple(node.total.items()))
         self.terrain.domains_changed()
 
     def resize(self, node: Node, capacity: Resources) -> None:
         """A node's capacity is replaced."""
-        self._add_total(node.total, -1)
+        take_from(self.total, tuple(node.total.items()))
         node.set_capacity(capacity)
         node.weigh(self.sort)
-        self._add_total(node.total, 1)
+        add_to(self.total, tuple(node.total.items()))
         self.gained(node)
 
     def describe(self, node: Node, attributes: dict[str, str], taints: tuple[Taint, ...]) -> None:
@@ -274,14 +279,6 @@ class NodeTable:
         for shape in list(self.unfit):
             self.clear_unfit(shape)
         self.gained(node)
-
-    def _add_total(self, book: Book, sign: int) -> None:
-        for name, amount in book.items():
-            left = self.total.get(name, 0) + sign * amount
-            if left:
-                self.total[name] = left
-            else:
-                self.total.pop(name, None)
 
     def resort(self, sort: NodeSortSpec) -> None:
         """Order nodes by another policy or other weights from now on."""
@@ -306,6 +303,8 @@ class NodeTable:
         """The node has more room than before: wake the shapes that fit there now."""
         self.touch(node)
         self.gains += 1
+        if self.narrow.room_on:
+            self.narrow.gained(node)
         for ask in node.reservations:
             self.reserved_again[ask] = None
         if not self.unfit:
@@ -319,14 +318,17 @@ class NodeTable:
                 if shape.required_node
                 else node.is_open and fits_in(shape.items, node.free) and self.terrain.may_let(shape, node)
             ):
+                is_narrow = shape.is_plain and not (shape.required_node or shape.watched or self.terrain.wary)
                 self.clear_unfit(shape)
+                if is_narrow:
+                    self.narrow.begin(shape, node)
             elif (
                 not (shape.may_reserve or shape.required_node)
                 and node.is_open
                 and node.fits_total(shape.items)
                 and self.terrain.may_let(shape, node)
             ):
-                self._let_reserve(shape)
+                let_reserve(shape)
 
     def sum_has_room(self, items: Items) -> bool:
         """Whether all nodes together have this much that no queue uses; a name that no node has is 0."""
@@ -335,13 +337,12 @@ class NodeTable:
                 return False
         return True
 
-    def _let_reserve(self, shape: Shape) -> None:
-        """A node could be set aside for `shape` now: whoever seeks one is looked at."""
-        shape.may_reserve = True
-        for demand in shape.waiting:
-            if demand.seekers:
-                demand.leaf.open_demands[demand] = None
-                demand.leaf.wake()
+    def lost(self, node: Node) -> None:
+        """The node has less room than before: shapes that fitted there only are not looked for again."""
+        self.touch(node)
+        if self.narrow.room_on and not self.terrain.wary:
+            for shape in self.narrow.lost(node):
+                self.mark_unfit(shape)
 
     def clear_unfit(self, shape: Shape) -> None:
         """`shape` may fit again; whoever waits with it is woken."""
@@ -349,9 +350,7 @@ class NodeTable:
         if shape.watched:
             self.terrain.unwatch(shape)
         shape.unfit = shape.blocked_by_root = shape.may_reserve = False
-        waiting, shape.waiting = shape.waiting, {}
-        for demand in waiting:
-            demand.wake()
+        self.dozing.stir(shape)
 
     def mark_unfit(self, shape: Shape, by_root: bool = False) -> None:
         """`shape` has room nowhere until some node gains."""
@@ -359,12 +358,10 @@ class NodeTable:
         shape.blocked_by_root = by_root
         shape.may_reserve = not by_root
         self.unfit[shape] = None
+        self.dozing.fresh.pop(shape, None)
+        self.narrow.forget(shape)
         if not (by_root or shape.is_plain) or self.terrain.wary:
             self.terrain.watch(shape)
-
-    def wait_for(self, shape: Shape, demand: Demand) -> None:
-        """Wake `demand` when `shape` may fit again."""
-        shape.waiting[demand] = None
 
     # -- search ---------------------------------------------------------------------------------------------------
 
@@ -376,6 +373,8 @@ class NodeTable:
     def first_for(self, shape: Shape) -> Node | None:
         """The first open node in order (score, then id) that suits the shape and has room for it."""
         if shape.is_plain and not self.terrain.wary:
+            if shape in self.narrow.room_on:
+                return self.narrow.first(shape, self.score)
             return self.first_fit(shape.items)
         return self.terrain.first_fit(shape)
 
@@ -427,8 +426,7 @@ class NodeTable:
                 if is_common and self.nodes.get(node.id) is node:
                     self._pushes += 1
                     node.score = self.score(node)
-                    entry = (node.score, node.id, self._pushes, node)
-                    node.entry = entry
+                    entry = node.entry = (node.score, node.id, self._pushes, node)
                     if heap and heap[0][3] is node:
                         heapreplace(heap, entry)
                     else:

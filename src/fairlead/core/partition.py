@@ -137,7 +137,7 @@ class Partition:
         ask.shape = shape
         self.ask_version += 1
         group = line_group(ask)
-        if ask.in_line:
+        if ask.batch is not None:
             app.withdraw(ask)
         if app.limit_group is None:
             come_under_limits(self, app)
@@ -260,7 +260,10 @@ class Partition:
         terrain = self.nodes.terrain
         if terrain.counted or ask.spec.where is not ANYWHERE:
             terrain.started(ask, node)
-        self.nodes.touch(node)
+        if self.trackers is None:
+            self.nodes.lost(node)
+        else:
+            self.nodes.touch(node)  # Who waited for a limit has no timer to preempt: it is looked at, fit or not.
         ask.app.count_allocated(ask)
         self.allocation_count += 1
         self.books_version += 1

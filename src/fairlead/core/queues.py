@@ -46,6 +46,9 @@ class Queue:
         "changed_apps",
         "changed_children",
         "children",
+        "dozed_at",
+        "dozers",
+        "dozing",
         "entry",
         "gates",
         "guaranteed",
@@ -113,6 +116,9 @@ class Queue:
         self.open_demands: dict[Demand, None] = {}
         self.waiting: dict[Demand, None] = {}
         self.heap: list[tuple[object, ...]] = []
+        # How many demands below wait for a node, by shape; children that are asleep with some, in order.
+        self.dozing: dict[Shape, int] = {}
+        self.dozers, self.dozed_at = list[tuple[object, ...]](), -1
         self.changed_children: list[Queue] = []
         self.changed_apps: list[Application] = []
         self.entry: object | None = None
@@ -391,6 +397,7 @@ class Queue:
         The caller touches every child and every application that waits.
         """
         self.heap.clear()
+        self.dozers.clear()
         self.open_demands.clear()
         for demand in (*self.demands.values(), *self.gates.values()):
             demand.parked.clear()
@@ -402,6 +409,8 @@ class Queue:
         if not app.touched:
             app.touched = True
             self.changed_apps.append(app)
+        if app.let_out_by:
+            app.let_out_by = []
         self.wake()
 
     def demand(self, shape: Shape, key: object, allowance: Allowance | None = None) -> Demand:
@@ -428,8 +437,7 @@ class Queue:
             if demand.allowance is not None:
                 for ceiling in demand.allowance.ceilings:
                     ceiling.waiting.pop(demand, None)
-            if demand.shape is not None:
-                demand.shape.waiting.pop(demand, None)
+            demand.wait_no_longer()
 
     def __repr__(self) -> str:
         return f"<Queue {self.path}>"

@@ -28,7 +28,7 @@ ASK_OTHER = frozenset(
         "key",
         "items",
         "shape",
-        "in_line",
+        "batch",
         "node",
         "evict_cause",
         "evicted_by",
@@ -83,6 +83,7 @@ APP_OTHER = frozenset(
         "order_key",
         "entry",
         "park_stamp",
+        "let_out_by",
         "touched",
     }
 )
@@ -109,6 +110,9 @@ QUEUE_OTHER = frozenset(
         "open_demands",
         "waiting",
         "heap",
+        "dozed_at",
+        "dozers",
+        "dozing",
         "changed_children",
         "changed_apps",
         "entry",

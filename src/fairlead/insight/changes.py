@@ -26,7 +26,7 @@ from fairlead.core.events import (
     UpdateNode,
 )
 from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import ClusterSpec, LimitSpec, PartitionSpec, QueueSpec
+from fairlead.core.specs import ClusterSpec, LimitSpec, PartitionSpec, QueueSpec, QuotaSpec
 from fairlead.insight.clauses import clauses
 from fairlead.insight.parts import IN_THE_FILE, OF_THE_ASK, Part, What
 from fairlead.insight.resubmission import submitted_again
@@ -96,6 +96,7 @@ def events_of(scheduler: Scheduler, name: Name, parts: Sequence[Part]) -> list[E
         make = _EVENTS.get(part.what)
         if make is not None:
             events += make(scheduler, name, part)
+    events += _wider_quotas(scheduler, parts)
     events += _at_nodes(book, parts)
     smaller = {part.resource: part.value for part in parts if part.what is What.SMALLER}
     if smaller:
@@ -124,18 +125,23 @@ def _turn_lifted(scheduler: Scheduler, name: Name, part: Part) -> list[Event]:
     return [ReserveAsk(app, key, False, partition=name[0])]
 
 
-def _more_room_in_quota(scheduler: Scheduler, name: Name, part: Part) -> list[Event]:
+def _wider_quotas(scheduler: Scheduler, parts: Sequence[Part]) -> list[Event]:
     """A quota of the queue file is changed there; another one by order."""
-    del name
     quotas = scheduler.cluster.admission.quotas
-    found = quotas.get(part.text)
-    if found is None:
+    wider: dict[str, QuotaSpec] = {}
+    for part in parts:
+        found = quotas.get(part.text)
+        if part.what is What.QUOTA and found is not None:
+            spec = wider.get(part.text, found.spec)
+            most = Limits(spec.resources.as_dict() | {part.resource: part.value})
+            wider[part.text] = replace(spec, resources=most)
+    if not wider:
         return []
-    wider = replace(found.spec, resources=Limits(found.spec.resources.as_dict() | {part.resource: part.value}))
-    if not quotas.is_of_file(part.text):
-        return [SetQuota(wider)]
-    spec = current_spec(scheduler)
-    return [Configure(replace(spec, quotas=tuple(wider if q.name == part.text else q for q in spec.quotas)))]
+    events: list[Event] = [SetQuota(spec) for name, spec in wider.items() if not quotas.is_of_file(name)]
+    if len(events) < len(wider):
+        file = current_spec(scheduler)
+        events.append(Configure(replace(file, quotas=tuple(wider.get(q.name, q) for q in file.quotas))))
+    return events
 
 
 _EVENTS: dict[What, Callable[[Scheduler, Name, Part], list[Event]]] = {
@@ -145,7 +151,6 @@ _EVENTS: dict[What, Callable[[Scheduler, Name, Part], list[Event]]] = {
     What.QUEUE: lambda _, name, part: [MoveApplication(name[1], part.subject, partition=name[0])],
     What.PRIORITY: lambda _, name, part: [SetPriority(name[1], name[2], part.value, partition=name[0])],
     What.DRAIN: lambda _, name, part: [UndrainNode(part.subject, name[0])],
-    What.QUOTA: _more_room_in_quota,
 }
 """Dimensions whose parts each mean events of their own."""
 

@@ -52,11 +52,7 @@ def _nodes(part: Part, amounts: str, before: str) -> str:
 def _property(part: Part, amounts: str, before: str) -> str:
     del amounts, before
     if part.text.startswith("-"):
-        return (
-            f"{part.subject} had no {part.text[1:]} ({part.who})"
-            if part.who
-            else f"{part.subject} had no {part.text[1:]}"
-        )
+        return f"{part.subject} had no {part.text[1:]}"
     name, _, value = part.text.partition("=")
     return f"{part.subject} had {name}: {value}"
 

@@ -7,7 +7,6 @@ levels, limits and nodes around it are read from the books. Never changes anythi
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.core.idle import payer
 from fairlead.core.lifecycle import State
 from fairlead.core.specs import DEFAULT_PARTITION
-from fairlead.insight.places import Place, places
+from fairlead.insight.places import Place, Survey, survey
 from fairlead.insight.trial import on_a_copy
 from fairlead.insight.unblock import Effort, unblock, ways
 from fairlead.insight.verdict import WAYS_BEGIN, Holder, Level, NodeCount, NodeRoom, PassedOver, Stopped, Verdict
@@ -67,9 +66,9 @@ def explain(
     reason = scheduler.why(application, key, partition)
     assert reason is not None
     levels = tuple(_levels(ask))
-    around = places(part, ask)
+    around = survey(part, ask, CLOSEST)
     held = list(_holders(part, ask, levels, around))
-    shown = [_holder(each) for each in held if sees(each.app)]
+    shown = [each for each in held if sees(each.app)]
     found = ways(scheduler, (partition, application, key), changes, fork=fork) if changes is not None else None
     return Verdict(
         partition=partition,
@@ -84,9 +83,9 @@ def explain(
         position=_position(ask),
         waiting_in_queue=sum(app.pending_count for app in ask.app.queue.applications.values()),
         levels=levels,
-        nodes=_count(around, ask),
-        closest=tuple(_room(place) for place in around[:CLOSEST]),
-        holders=tuple(shown[:HOLDERS]),
+        nodes=NodeCount(around.total, around.open, around.with_room, around.large_enough, around.closed),
+        closest=tuple(map(_room, around.closest)),
+        holders=tuple(map(_holder, shown[:HOLDERS])),
         hidden_holders=len(held) - len(shown),
         ways=found,
     )
@@ -232,17 +231,6 @@ def _position(ask: Ask) -> int:
 # -- nodes --------------------------------------------------------------------------------------------------------
 
 
-def _count(around: list[Place], ask: Ask) -> NodeCount:
-    opened = [place for place in around if place.is_open]
-    return NodeCount(
-        total=len(around),
-        open=len(opened),
-        with_room=sum(not place.missing for place in opened),
-        large_enough=sum(place.node.fits_total(ask.items) for place in opened),
-        closed=dict(sorted(Counter(place.closed for place in around if place.closed).items())),
-    )
-
-
 def _room(place: Place) -> NodeRoom:
     names = [name for name in place.node.total if name in place.missing] or list(place.node.total)
     return NodeRoom(
@@ -276,28 +264,32 @@ def _until_ms(ask: Ask) -> int | None:
 # -- holders ------------------------------------------------------------------------------------------------------
 
 
-def _holders(partition: Partition, ask: Ask, levels: Iterable[Level], around: list[Place]) -> Iterator[Ask]:
+def _holders(partition: Partition, ask: Ask, levels: Iterable[Level], around: Survey) -> Iterator[Ask]:
     """Who has what is short: under the first level that blocks, else on the nodes that come closest."""
     level = next((each for each in levels if each.blocks), None)
     if level is not None and level.queue != "root":
         queue = partition.root.find(level.queue)
-        held = [a for q in (queue.walk() if queue is not None else ()) for a in _allocations(q, level, ask)]
-        name = level.resource
-        yield from sorted(held, key=lambda a: (-dict(a.items).get(name, 0), a.seq))
+        held = [each for q in (queue.walk() if queue is not None else ()) for each in _allocations(q, level, ask)]
+        yield from [row[2] for row in sorted(held)]
         return
-    for place in [p for p in around if p.is_open and p.missing][:CLOSEST]:
+    for place in around.full:
         having = [a for a in place.node.allocations if any(dict(a.items).get(name) for name in place.missing)]
         yield from sorted(having, key=lambda a: a.seq)
 
 
-def _allocations(queue: Queue, level: Level, ask: Ask) -> Iterator[Ask]:
+def _allocations(queue: Queue, level: Level, ask: Ask) -> Iterator[tuple[int, int, Ask]]:
+    """Who counts under a level, as rows in the order of how much of it each has: most first, then the oldest."""
     kind, _, who = level.who.partition(" ")
     for app in queue.applications.values():
         counts = not kind or (app.user == ask.app.user if kind == "user" else app.limit_group == who)
-        if app.allocations and counts:
-            for each in app.allocated_asks():
-                if level.resource == "applications" or dict(each.items).get(level.resource):
-                    yield each
+        if not app.allocations or not counts:
+            continue
+        for each in app.asks.values():
+            if each.node is None:
+                continue
+            has = next((amount for name, amount in each.items if name == level.resource), 0)
+            if has or level.resource == "applications":
+                yield (-has, each.seq, each)
 
 
 def _holder(ask: Ask) -> Holder:

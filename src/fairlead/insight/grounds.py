@@ -125,9 +125,7 @@ def turns(partition: Partition, ask: Ask) -> Iterator[list[Lever]]:
     parts: dict[Part, None] = {}
     for holder, reservation in found:
         if reservation.by_itself:
-            most = holder.app.queue.properties.wait_max_ms
-            who = f"{holder.key} has waited for so long" if most else ""
-            parts[Part(What.PROPERTY, holder.app.queue.path, 0, 1, who=who, text="-wait.max")] = None
+            parts[Part(What.PROPERTY, holder.app.queue.path, 0, 1, text="-wait.max")] = None
         else:
             parts[Part(What.TURN, f"{holder.app.id}/{holder.key}", 0, 1)] = None
     if _are_in_file(partition, parts):

@@ -6,7 +6,9 @@ scheduler's own filters say. Invariant: a place that is open and lacks nothing i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,6 +48,55 @@ class Place:
         """What is missing as a part of what is needed, summed."""
         needed = dict(ask.items)
         return sum(amount / needed[name] for name, amount in self.missing.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All nodes as the ask sees them, and those that come closest."""
+
+    total: int
+    open: int
+    with_room: int
+    large_enough: int
+    """Open ones that would take it if they were empty."""
+    closed: Mapping[str, int]
+    """How many are out of the question, by why."""
+    closest: tuple[Place, ...]
+    """Those that lack least, open ones first."""
+    full: tuple[Place, ...]
+    """Open ones that lack something, and of these those that lack least."""
+
+
+def survey(partition: Partition, ask: Ask, most: int) -> Survey:
+    """What can be said of all nodes, with at most so many of them named: without an object for each of many nodes."""
+    rows: list[tuple[bool, float, str, Node]] = []
+    closed: dict[str, int] = {}
+    opened = with_room = large_enough = 0
+    needed = [(name, amount) for name, amount in ask.items if amount > 0]
+    for node in partition.nodes.nodes.values():
+        free, own, lack = node.free, dict(node.held.get(ask, ())), 0.0
+        for name, amount in needed:
+            missing = amount - free.get(name, 0) - own.get(name, 0)
+            if missing > 0:
+                lack += missing / amount
+        why = _closed(partition, node, ask)
+        if why:
+            closed[why] = closed.get(why, 0) + 1
+        else:
+            opened += 1
+            with_room += not lack
+            large_enough += node.fits_total(ask.items)
+        rows.append((bool(why), lack, node.id, node))
+    short = [row for row in rows if row[1] and not row[0]]
+    return Survey(
+        len(rows),
+        opened,
+        with_room,
+        large_enough,
+        dict(sorted(closed.items())),
+        tuple(place_of(partition, row[3], ask) for row in nsmallest(most, rows)),
+        tuple(place_of(partition, row[3], ask) for row in nsmallest(most, short)),
+    )
 
 
 def places(partition: Partition, ask: Ask) -> list[Place]:

@@ -32,6 +32,7 @@ def difference(diff: Difference, sees: Sees = everything) -> dict[str, Any]:
     return {
         "empty": diff.is_empty,
         "refused": [reason.as_dict() for reason in diff.refused],
+        "admitted": diff.admitted.as_dict() if diff.admitted is not None else None,
         **{part: _fates(getattr(diff, part), sees) for part in parts},
         "waits": [
             {"application": each.name[1], "key": each.name[2], "reason": each.reason.as_dict()}

@@ -31,9 +31,10 @@ from fairlead.core.events import (
     Release,
     SetPriority,
 )
-from fairlead.core.reasons import Reason
+from fairlead.core.reasons import QuotaExceeded, Reason
 from fairlead.core.resources import Resources
 from fairlead.core.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec, ClusterSpec
+from fairlead.insight.admitting import Admitted, admitting
 from fairlead.insight.forecast import KindOf, Shift, kind_of, shifts
 from fairlead.insight.trial import Name, Outcome, on_copies, play
 
@@ -84,6 +85,8 @@ class Difference:
 
     refused: tuple[Reason, ...] = ()
     """Why the change, or a part of it, would not be taken in."""
+    admitted: Admitted | None = None
+    """What quotas would have to be so that it were taken in; None: it is, or no quota would help."""
     starts: tuple[Fate, ...] = ()
     """Who would start with the change and not without it."""
     starts_not: tuple[Fate, ...] = ()
@@ -282,6 +285,8 @@ def suppose(
 ) -> Difference:
     """`what_if` of a supposition; with `runtimes` also whose expected start it would move."""
     found = what_if(scheduler, supposition.events, subjects=supposition.subjects, fork=fork)
+    if any(isinstance(reason, QuotaExceeded) for reason in found.refused):
+        found = replace(found, admitted=admitting(scheduler, supposition.events, fork=fork))
     if runtimes is None:
         return found
     return replace(found, expected=shifts(scheduler, supposition.events, runtimes, kind=kind, fork=fork))

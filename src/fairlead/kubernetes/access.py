@@ -73,7 +73,7 @@ def from_service_account(folder: Path) -> Access:
         tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
         namespace = (folder / "namespace").read_text().strip()
     except (OSError, ssl.SSLError) as e:
-        raise AccessError(f"the service account in {folder} cannot be used: {e}") from e
+        raise AccessError(f"the service account in {folder} cannot be used: {_why(e)}") from e
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     return Access(server, tls, namespace, TokenFile(folder / "token"), f"service account in {folder}")
 
@@ -94,7 +94,7 @@ class TokenFile:
                 self._token = self._path.read_text().strip()
             except OSError as e:
                 if not self._token:
-                    raise AccessError(f"the token in {self._path} cannot be read: {e}") from e
+                    raise AccessError(f"the token cannot be read: {_why(e)}") from e
             self._read_at = now
         return self._token
 
@@ -122,7 +122,7 @@ class TokenProgram:
         try:
             done = subprocess.run(command, env=environment, capture_output=True, timeout=EXEC_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as e:
-            raise AccessError(f"{self._source}: the credential program {command[0]!r} failed: {e}") from e
+            raise AccessError(f"{self._source}: the credential program {command[0]!r} failed: {_why(e)}") from e
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip()[-300:]
             raise AccessError(
@@ -162,8 +162,12 @@ def from_kubeconfig(path: Path, context: str | None = None) -> Access:
     """The current context of a kubeconfig, or the one that is named. Raises `AccessError`."""
     try:
         config = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as e:
-        raise AccessError(f"kubeconfig {path} cannot be read: {e}") from e
+    except (OSError, UnicodeDecodeError) as e:
+        raise AccessError(f"kubeconfig {path} cannot be read: {_why(e)}") from e
+    except yaml.YAMLError as e:
+        mark = getattr(e, "problem_mark", None)
+        where = f" in line {mark.line + 1}" if mark is not None else ""
+        raise AccessError(f"kubeconfig {path} is no YAML{where}: {getattr(e, 'problem', None) or _why(e)}") from e
     if not isinstance(config, dict):
         raise AccessError(f"kubeconfig {path} is empty or no kubeconfig")
     name = context or config.get("current-context") or ""
@@ -176,6 +180,13 @@ def from_kubeconfig(path: Path, context: str | None = None) -> Access:
     token, extra = _token(user, path)
     tls = _trust(cluster, {**user, **extra}, path) if server.startswith("https://") else None
     return Access(server, tls, str(chosen.get("namespace") or "default"), token, f"context {name!r} of {path}")
+
+
+def _why(problem: Exception) -> str:
+    """What went wrong, as one line."""
+    if isinstance(problem, OSError) and problem.strerror and problem.filename:
+        return f"{problem.strerror}: {problem.filename}"
+    return (str(problem) or type(problem).__name__).partition("\n")[0]
 
 
 def _named(config: dict[str, Any], plural: str, single: str, name: object, path: Path) -> dict[str, Any]:
@@ -193,7 +204,12 @@ def _token(user: dict[str, Any], path: Path) -> tuple[Callable[[], str], dict[st
         fixed = str(user["token"])
         return (lambda: fixed), {}
     if user.get("tokenFile"):
-        return TokenFile(path.parent / str(user["tokenFile"])), {}
+        file = TokenFile(path.parent / str(user["tokenFile"]))
+        try:
+            file()
+        except AccessError as e:
+            raise AccessError(f"kubeconfig {path}: {e}") from e
+        return file, {}
     if isinstance(user.get("exec"), dict):
         program = TokenProgram(user["exec"], f"kubeconfig {path}")
         status = program.status()
@@ -229,7 +245,7 @@ def _trust(cluster: dict[str, Any], user: dict[str, Any], path: Path) -> ssl.SSL
                     file.write_bytes(content)
                 tls.load_cert_chain(*files)
     except (OSError, ssl.SSLError, ValueError) as e:
-        raise AccessError(f"kubeconfig {path}: certificates cannot be used: {e}") from e
+        raise AccessError(f"kubeconfig {path}: certificates cannot be used: {_why(e)}") from e
     return tls
 
 

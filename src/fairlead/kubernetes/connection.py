@@ -7,13 +7,15 @@ an answer is `Unreachable` with the address and the cause.
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from urllib.parse import urlencode
 
 import aiohttp
 
-from fairlead.kubernetes.access import Access
+from fairlead.kubernetes.access import Access, AccessError
 from fairlead.kubernetes.client import Answer, Request, Unreachable, refusal
 from fairlead.kubernetes.reflector import lines_of
 
@@ -52,7 +54,7 @@ class Connection:
             ) as response:
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 return Answer(response.status, headers, await response.read())
-        except (aiohttp.ClientError, TimeoutError, OSError) as e:
+        except (aiohttp.ClientError, AccessError, TimeoutError, OSError) as e:
             raise self._unreachable(request, e) from e
 
     @asynccontextmanager
@@ -68,7 +70,7 @@ class Connection:
                     raise refusal(response.status, await response.read(), headers)
                 async with aclosing(lines_of(response.content.iter_any())) as lines:
                     yield lines
-        except (aiohttp.ClientError, TimeoutError, OSError) as e:
+        except (aiohttp.ClientError, AccessError, TimeoutError, OSError) as e:
             raise self._unreachable(request, e) from e
 
     async def close(self) -> None:
@@ -92,5 +94,16 @@ class Connection:
         return headers
 
     def _unreachable(self, request: Request, cause: BaseException) -> Unreachable:
-        said = str(cause) or type(cause).__name__
-        return Unreachable(f"no answer from {self._access.server} to {request.method} {request.path}: {said}")
+        return Unreachable(f"no answer from {self._access.server} to {request.method} {request.path}: {_said(cause)}")
+
+
+def _said(cause: BaseException) -> str:
+    """What went wrong, in the system's words and without what is said of the server anyway."""
+    if isinstance(cause, aiohttp.ClientConnectorCertificateError):
+        return f"its certificate is not trusted: {cause.certificate_error}"
+    if isinstance(cause, aiohttp.ClientConnectorError):
+        number = cause.os_error.errno
+        if number and number > 0 and not isinstance(cause.os_error, socket.gaierror):
+            return os.strerror(number)
+        return cause.os_error.strerror or str(cause.os_error)
+    return str(cause) or type(cause).__name__

@@ -14,6 +14,8 @@ from fairlead.kubernetes.objects import (
     Lease,
     Namespace,
     Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
     PriorityClass,
@@ -51,5 +53,7 @@ CONFIG_MAPS = Kind(ConfigMap, "ConfigMap", "v1", "configmaps", True)
 QUOTAS = Kind(ResourceQuota, "ResourceQuota", "v1", "resourcequotas", True)
 PRIORITY_CLASSES = Kind(PriorityClass, "PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", False)
 BUDGETS = Kind(PodDisruptionBudget, "PodDisruptionBudget", "policy/v1", "poddisruptionbudgets", True)
+CLAIMS = Kind(PersistentVolumeClaim, "PersistentVolumeClaim", "v1", "persistentvolumeclaims", True)
+VOLUMES = Kind(PersistentVolume, "PersistentVolume", "v1", "persistentvolumes", False)
 LEASES = Kind(Lease, "Lease", "coordination.k8s.io/v1", "leases", True)
 EVENTS = Kind(Thing, "Event", "events.k8s.io/v1", "events", True)

@@ -110,7 +110,7 @@ class NodeSelector(Part, frozen=True):
 
 
 class NodeAffinity(Part, frozen=True):
-    """Where a pod must run; what it would merely prefer is not read."""
+    """Where a pod must run; what it would merely prefer is not read. For a volume: where it can be used."""
 
     required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
 
@@ -169,6 +169,21 @@ class Gate(Part, frozen=True):
     name: str = ""
 
 
+class ClaimSource(Part, frozen=True):
+    """The claim that a volume of a pod stands for."""
+
+    claim_name: str = ""
+
+
+class PodVolume(Part, frozen=True):
+    """A volume of a pod, as far as it is a claim."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: Part | None = None
+    """A claim is made for this pod alone."""
+
+
 class PodSpec(Part, frozen=True):
     """What a pod asks for."""
 
@@ -191,6 +206,8 @@ class PodSpec(Part, frozen=True):
     active_deadline_seconds: int | None = None
     host_network: bool | None = None
     restart_policy: Text = None
+    volumes: list[PodVolume] | None = None
+    resource_claims: list[Gate] | None = None
 
 
 class Condition(Part, frozen=True):
@@ -274,6 +291,42 @@ class Node(Part, frozen=True):
     metadata: Metadata = Metadata()
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
+
+
+# -- storage ------------------------------------------------------------------------------------------------------
+
+
+class ClaimSpec(Part, frozen=True):
+    """Which volume a claim has."""
+
+    volume_name: Text = None
+
+
+class ClaimStatus(Part, frozen=True):
+    """Whether it has it."""
+
+    phase: Text = None
+
+
+class PersistentVolumeClaim(Part, frozen=True):
+    """A wish for a volume."""
+
+    metadata: Metadata = Metadata()
+    spec: ClaimSpec | None = None
+    status: ClaimStatus | None = None
+
+
+class VolumeSpec(Part, frozen=True):
+    """On which nodes a volume can be used."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+class PersistentVolume(Part, frozen=True):
+    """A volume."""
+
+    metadata: Metadata = Metadata()
+    spec: VolumeSpec | None = None
 
 
 # -- policies -----------------------------------------------------------------------------------------------------

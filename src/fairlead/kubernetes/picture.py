@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fairlead.core.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
-from fairlead.core.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, TAG_FOREIGN, ApplicationSpec
+from fairlead.core.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, TAG_FOREIGN, ApplicationSpec, AskSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.acts import Act, DeletePod, DropPlaceholder, Explain, Nominate, PodName, Record
 from fairlead.kubernetes.gangs import Declared, Gangs
 from fairlead.kubernetes.objects import LabelSelector, Pod
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.roster import Books, KnownPod, News, Roster
+from fairlead.kubernetes.storage import DEVICES, UNBOUND, Storage, asks_for_devices, both, claims_of
 from fairlead.kubernetes.surroundings import Surroundings
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.amounts import AmountError
@@ -50,6 +51,7 @@ class Picture:
         self.partition = partition
         self.roster = Roster()
         self.around = Surroundings(partition)
+        self.storage = Storage()
         self.gangs = Gangs()
         self.acts: list[Act] = []
         """What is to be done, in order; whoever carries it out takes it away."""
@@ -77,6 +79,9 @@ class Picture:
             if known is not None:
                 yield from self._leave(known, Cause.STOPPED_BY_RM)
                 yield from self._forget(known, "deleted")
+        elif change.kind is kinds.CLAIMS or change.kind is kinds.VOLUMES:
+            for uid in self.storage.take(change):
+                yield from self.try_again(uid)
         else:
             yield from self.around.take(change)
             if change_of_node := _node_that_came(change):
@@ -111,6 +116,7 @@ class Picture:
             self._tell_of(known, "came")
         resized = known.spec.resources != spec.resources
         known.spec, known.version, known.flaw = spec, meta.resource_version or "", ""
+        known.claims, known.needs_devices = claims_of(pod), asks_for_devices(pod)
         known.leaving, known.disrupted = bool(meta.deletion_timestamp), is_disrupted(pod)
         known.nominated = (pod.status.nominated_node_name if pod.status is not None else None) or ""
         known.endless = pod.spec is not None and (pod.spec.restart_policy or "Always") == "Always"
@@ -167,7 +173,7 @@ class Picture:
             yield from self.enter(known)
         else:
             if resized:
-                yield AddAsks((known.spec,), self.partition)
+                yield AddAsks((self._ask(known),), self.partition)
             yield from self._note_leaving(known)
 
     def _is_useless(self, placeholder: KnownPod) -> bool:
@@ -207,7 +213,26 @@ class Picture:
         if refused is not None:
             self.tell(known, "application-refused", refused)
             return False
-        return not self.gangs.holds_back(known)
+        return not self.gangs.holds_back(known) and self._has_storage(known)
+
+    def _has_storage(self, known: KnownPod) -> bool:
+        """Whether its volumes are there; who is bound before that would wait on its node, in vain."""
+        if known.needs_devices:
+            text = "it asks for devices by resourceClaims, which are not understood here: request them as a resource"
+            self.tell(known, DEVICES, text)
+            return False
+        why_not = self.storage.why_not(known.claims, known.name.uid) if known.claims else ""
+        if why_not:
+            self.tell(known, UNBOUND, why_not)
+        return not why_not
+
+    def _ask(self, known: KnownPod) -> AskSpec:
+        """What is asked for: where the volumes can be used counts too, for a pod that has no node yet."""
+        terms = self.storage.nodes_for(known.claims) if known.claims and not known.bound else ()
+        if not terms:
+            return known.spec
+        where = replace(known.spec.where, node_terms=both(known.spec.where.node_terms, terms))
+        return replace(known.spec, where=where)
 
     def enter(self, known: KnownPod) -> Iterator[Event]:
         """A pod goes into the books, with its node if it is bound; it waits for its node if that is not known."""
@@ -226,7 +251,7 @@ class Picture:
             if known.application not in self.applications:
                 return
             self.stand(known, Books.WAITING)
-        yield AddAsks((known.spec,), self.partition)
+        yield AddAsks((self._ask(known),), self.partition)
         if known.books is Books.PLACED:
             yield from self.count_in(known)
             yield from self._note_leaving(known)

@@ -48,6 +48,10 @@ class KnownPod:
     """As the API server has it."""
     flaw: str = ""
     """Why it cannot enter, as a sentence."""
+    claims: tuple[tuple[str, str], ...] = ()
+    """The volume claims that it needs, by namespace and name."""
+    needs_devices: bool = False
+    """It asks for devices by resource claims."""
     endless: bool = False
     """It is started again whenever it ends, and nothing limits it."""
     since_ms: int = 0

@@ -22,7 +22,7 @@ from fairlead.core.decisions import ConfigurationRejected
 from fairlead.core.specs import ClusterSpec
 from fairlead.kubernetes import bodies, kinds
 from fairlead.kubernetes.access import Access
-from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.client import ApiError, Client, ServerFault, Unreachable
 from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.hands import Hands
 from fairlead.kubernetes.lease import Election
@@ -54,6 +54,17 @@ FILE_S = 5.0
 """How often a queue file is looked at."""
 KEY = "queues.yaml"
 """The name of the queue file in a ConfigMap."""
+
+
+MEET_S = 2.0
+"""Between two tries to reach the API server at the start."""
+SAY_EACH = 15
+"""It is said again that it cannot be reached after so many tries."""
+UNAUTHORIZED = 401
+
+
+class Stranger(Exception):
+    """The API server does not know who we are; the text says what to do."""
 
 
 class LeaseLost(Exception):
@@ -105,9 +116,13 @@ class Ship:
         return self.election is not None
 
     async def sail(self) -> None:
-        """Run until cancelled. Raises `LeaseLost`, `ConfigurationError` at the start, and whatever ends a voyage."""
+        """Run until cancelled.
+
+        Raises `Stranger` and `ConfigurationError` at the start, then `LeaseLost` and whatever ends a voyage.
+        """
         client = Client(Connection(self.access, self.options.at_once + 8))
         try:
+            await self._meet(client)
             if self.options.leader_elect:
                 namespace = self.options.lease_namespace or self.access.namespace
                 chance = random.Random()
@@ -119,6 +134,27 @@ class Ship:
             await self._voyage(client)
         finally:
             await client.transport.close()
+
+    async def _meet(self, client: Client) -> None:
+        """Wait until the API server answers. Raises `Stranger` when it does not know us."""
+        times = 0
+        while True:
+            try:
+                await client.send("GET", "/version")
+            except (Unreachable, ServerFault) as problem:
+                if times % SAY_EACH == 0:
+                    log.warning("%s; trying on until it answers", problem)
+                times += 1
+                await asyncio.sleep(MEET_S)
+            except ApiError as refusal:
+                if refusal.status != UNAUTHORIZED:
+                    return
+                raise Stranger(
+                    f"{self.access.server} does not know these credentials ({self.access.source}): "
+                    f"the token or certificate is wrong or has ended; get a new one"
+                ) from refusal
+            else:
+                return
 
     async def _voyage(self, client: Client) -> None:
         spec = await self._first_queues(client)

@@ -29,7 +29,9 @@ from fairlead.runtime.measures import Measures
 
 log = logging.getLogger("fairlead.kubernetes")
 
-WATCHED = (kinds.NODES, kinds.NAMESPACES, kinds.PRIORITY_CLASSES, kinds.BUDGETS, kinds.PODS)
+WATCHED = (
+    kinds.NODES, kinds.NAMESPACES, kinds.PRIORITY_CLASSES, kinds.BUDGETS, kinds.VOLUMES, kinds.CLAIMS, kinds.PODS,
+)  # fmt: skip
 TAKE_AT_ONCE = 500
 """Changes taken in one turn, so that scheduling is never far behind."""
 PLACE_AT_ONCE = 100

@@ -18,7 +18,7 @@ from fairlead.core.resources import fits_in
 from fairlead.core.trackers import decide_group, decide_groups
 from fairlead.policy.limits import closed_gate, is_over_limit
 from fairlead.policy.misses import End, Misses
-from fairlead.policy.preempt import Attempts, wake_when_due
+from fairlead.policy.preempt import Attempts, is_due, wake_when_due
 from fairlead.policy.reserve import clear_for, watch_ages
 from fairlead.policy.turns import waits_for_turn
 
@@ -46,7 +46,7 @@ def allocate_one(partition: Partition, lines: Lines) -> Outcome:
     if partition.root.max is None:
         return None
     if not partition.root.asleep:
-        outcome = _from_queue(partition, lines, partition.root)
+        outcome = _from_tree(partition, lines)
         if outcome is not None:
             return outcome
     if partition.unseen:
@@ -54,24 +54,44 @@ def allocate_one(partition: Partition, lines: Lines) -> Outcome:
     return None
 
 
-def _from_queue(partition: Partition, lines: Lines, queue: Queue) -> Outcome:
-    if queue.is_leaf:
-        return _from_leaf(partition, lines, queue)
-    while (child := lines.next_child(queue)) is not None:
-        placed = _from_queue(partition, lines, child)
-        if placed is not None:
-            return placed
-    lines.send_to_sleep(queue)
+def _from_tree(partition: Partition, lines: Lines) -> Outcome:
+    """Down to the leaf that is next; up again, and to the next one, when nothing there can be placed."""
+    dozing = partition.nodes.dozing
+    queue: Queue | None = partition.root
+    while queue is not None:
+        version = dozing.version
+        if queue.is_leaf:
+            if dozing.fresh:
+                dozing.rouse_in(queue)
+            outcome = _from_leaf(partition, lines, queue)
+            if outcome is not None:
+                return outcome
+        else:
+            if dozing.fresh:
+                lines.rouse_next(queue, dozing)
+            child = lines.next_child(queue)
+            if child is not None:
+                queue = child
+                continue
+        lines.send_to_sleep(queue, version)
+        if queue.parent is None and dozing.fresh:
+            dozing.rouse_all()
+        queue = queue.parent if queue.asleep else queue
     return None
 
 
 def _from_leaf(partition: Partition, lines: Lines, leaf: Queue) -> Outcome:
     attempts = Attempts()
     while (app := lines.next_application(leaf)) is not None:
+        if app.let_out_by:
+            if _was_let_out_in_vain(partition, app):
+                wake_when_due(partition, app)
+                lines.put_back(app)
+                continue
+            app.let_out_by = []
         placed = _from_application(partition, lines, app, attempts)
         if placed is not None:
             return placed
-    lines.send_to_sleep(leaf)
     return None
 
 
@@ -108,6 +128,13 @@ def _from_application(partition: Partition, lines: Lines, app: Application, atte
         return RESERVED
     _park(partition, lines, app, resting=end is End.RESTING)
     return None
+
+
+def _was_let_out_in_vain(partition: Partition, app: Application) -> bool:
+    """Whether somebody else took what the application was let out for, and nothing is due that its misses lead to."""
+    if app.queue.properties.backoff_threshold or not all(demand.is_blocked for demand in app.let_out_by):
+        return False
+    return not is_due(partition, app)
 
 
 def _sits_out(partition: Partition, lines: Lines, app: Application) -> bool:
@@ -148,7 +175,7 @@ def node_for(partition: Partition, batch: Batch) -> Node | None:
     shape = demand.shape
     assert shape is not None
     if shape.unfit:
-        partition.nodes.wait_for(shape, demand)
+        demand.wait_for_node()
         return None
     if demand.allowance is not None and is_over_limit(demand):
         return None
@@ -170,7 +197,7 @@ def node_for(partition: Partition, batch: Batch) -> Node | None:
             return None
     node = _first_node(partition, shape)
     if node is None:
-        partition.nodes.wait_for(shape, demand)
+        demand.wait_for_node()
     return node
 
 

@@ -36,5 +36,5 @@ def is_held_back(partition: Partition, demand: Demand, ask: Ask) -> bool:
     if partition.nodes.sum_has_room(shape.items):
         return False
     partition.nodes.mark_unfit(shape, by_root=True)
-    partition.nodes.wait_for(shape, demand)
+    demand.wait_for_node()
     return True

@@ -11,12 +11,13 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
 from fairlead.core.queues import QueueState
-from fairlead.policy.ordering import application_key, queue_key
+from fairlead.policy.ordering import WAITS, application_key, queue_key
 from fairlead.policy.stoppable import Stoppable
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application
     from fairlead.core.demand import Demand
+    from fairlead.core.dozing import Dozing
     from fairlead.core.queues import Queue
 
 
@@ -32,45 +33,76 @@ class Lines:
 
     # -- queues ---------------------------------------------------------------------------------------------------
 
-    def children(self, queue: Queue) -> list[tuple[object, ...]]:
-        """The heap of the queue's children that wait and are awake, brought up to date."""
-        heap = queue.heap
-        changed = queue.changed_children
-        if not changed:
-            return heap
-        for child in changed:
-            child.touched = False
-            if child.asleep or child.state is QueueState.STOPPED or not child.has_pending:
-                self._leave_alone(child)
-                continue
-            self._pushes += 1
-            entry = (queue_key(child), self._pushes, child)
-            child.entry = entry
-            if heap and heap[0][2] is child:
-                heapreplace(heap, entry)
-            else:
-                heappush(heap, entry)
-        changed.clear()
-        if len(heap) > 4 * len(queue.children) + 32:
-            heap[:] = [e for e in heap if e[-1].entry is e]  # type: ignore[attr-defined]
-            heapify(heap)
-        return heap
-
     def next_child(self, queue: Queue) -> Queue | None:
         """The child to look at next, or None when none is worth it."""
-        heap = self.children(queue)
+        if queue.changed_children:
+            self._reorder(queue)
+        heap = queue.heap
         while heap:
             entry = heap[0]
-            child: Queue = entry[2]  # type: ignore[assignment]
+            child: Queue = entry[-1]  # type: ignore[assignment]
             if child.entry is entry:
                 return child
             heappop(heap)
         return None
 
-    def send_to_sleep(self, queue: Queue) -> None:
-        """Nothing below this queue can be placed: leave it alone until something wakes it."""
+    def _reorder(self, queue: Queue) -> None:
+        """Bring the heaps of the queue's children up to date: of those that wait and are awake, and of the dozers."""
+        awake, pushes = queue.heap, self._pushes
+        for child in queue.changed_children:
+            child.touched = False
+            if child.state is QueueState.STOPPED or (child.asleep and not child.dozing):
+                self._leave_alone(child)
+                continue
+            key = queue_key(child)
+            if not key[WAITS]:
+                self._leave_alone(child)
+                continue
+            pushes += 1
+            entry = child.entry = (*key, pushes, child)
+            heap = queue.dozers if child.asleep else awake
+            if heap and heap[0][-1] is child:
+                heapreplace(heap, entry)
+            else:
+                heappush(heap, entry)
+        self._pushes = pushes
+        queue.changed_children.clear()
+        if len(awake) + len(queue.dozers) > 4 * len(queue.children) + 32:
+            for heap in (awake, queue.dozers):
+                heap[:] = [e for e in heap if e[-1].entry is e]  # type: ignore[attr-defined]
+                heapify(heap)
+
+    def rouse_next(self, queue: Queue, dozing: Dozing) -> None:
+        """Wake the first child that dozes and may have something to offer, if it comes before those awake."""
+        first = self.next_child(queue)
+        heap = queue.dozers
+        aside = []
+        while heap:
+            entry = heap[0]
+            child: Queue = entry[-1]  # type: ignore[assignment]
+            if child.entry is not entry or not child.asleep:
+                heappop(heap)
+            elif first is not None and first.entry < entry:  # type: ignore[operator]
+                break
+            elif dozing.concerns(child):
+                child.asleep = False
+                heappush(queue.heap, heappop(heap))
+                break
+            else:
+                aside.append(heappop(heap))
+        for entry in aside:
+            heappush(heap, entry)
+
+    def send_to_sleep(self, queue: Queue, version: int) -> None:
+        """Nothing below this queue can be placed: leave it alone until something wakes it.
+
+        `version`: what is fresh (`core.dozing`) up to this has been looked at.
+        """
         queue.asleep = True
         queue.entry = None
+        queue.dozed_at = version
+        if queue.dozing:
+            queue.touch()
 
     def _leave_alone(self, queue: Queue) -> None:
         """Nothing waits below this queue: it sleeps with all below it, for a queue is awake only in an awake one."""
@@ -86,26 +118,26 @@ class Lines:
         """The heap of the leaf's applications that have something to offer, brought up to date."""
         if leaf.open_demands:
             self._open(leaf)
-        changed = leaf.changed_apps
         heap = leaf.heap
-        if not changed:
+        if not leaf.changed_apps:
             return heap
-        for app in changed:
+        pushes = self._pushes
+        for app in leaf.changed_apps:
             app.touched = False
-            app.park_stamp += 1
+            if not app.let_out_by:
+                app.park_stamp += 1
             if not app.pending_count or app.id not in leaf.applications:
                 app.entry = None
                 continue
-            key = application_key(app)
-            app.order_key = key
-            self._pushes += 1
-            entry = (key, self._pushes, app)
-            app.entry = entry
+            key = app.order_key = application_key(app)
+            pushes += 1
+            entry = app.entry = (key, pushes, app)
             if heap and heap[0][2] is app:
                 heapreplace(heap, entry)
             else:
                 heappush(heap, entry)
-        changed.clear()
+        self._pushes = pushes
+        leaf.changed_apps.clear()
         if len(heap) > 4 * len(leaf.applications) + 32:
             heap[:] = [e for e in heap if e[-1].entry is e]  # type: ignore[attr-defined]
             heapify(heap)
@@ -129,8 +161,18 @@ class Lines:
         """Nothing of this application can be placed: leave it alone until one of the demands is woken."""
         app.entry = None
         app.park_stamp += 1
+        app.let_out_by = []
         for demand in demands:
             demand.park(app)
+
+    def put_back(self, app: Application) -> None:
+        """Park an application again that was let out in vain: behind all its other demands it still is."""
+        app.entry = None
+        for demand in app.let_out_by:
+            demand.park(app)
+            if demand.obstacle is None:
+                demand.wait_for_node()
+        app.let_out_by = []
 
     def _open(self, leaf: Queue) -> None:
         """Let the first parked application of every demand that may fit again back into the line."""
@@ -138,7 +180,7 @@ class Lines:
             if demand.is_blocked:
                 del leaf.open_demands[demand]
                 if demand.obstacle is None and demand.shape is not None:
-                    demand.shape.waiting[demand] = None
+                    demand.wait_for_node()
                 continue
             candidate = demand.candidate
             if candidate is not None and candidate.entry is not None and demand.serves(candidate):
@@ -150,4 +192,13 @@ class Lines:
             if candidate is None:
                 del leaf.open_demands[demand]
             else:
-                leaf.touch_app(candidate)
+                _let_out(candidate, demand)
+
+
+def _let_out(app: Application, demand: Demand) -> None:
+    """Put an application back in line; who let it out is remembered while it is parked everywhere else."""
+    is_parked = app.entry is None or bool(app.let_out_by)
+    seeks = demand.shape is not None and demand.shape.unfit
+    by = [*app.let_out_by, demand] if is_parked and not seeks else []
+    demand.leaf.touch_app(app)
+    app.let_out_by = by

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from fairlead.core.resources import Book
 
 
+NOTHING_DUE: Mapping[str, int] = {}
+WAITS = 2
+"""Where in the key of a queue it says how much waits: 0 when nothing does."""
+
+
 def fair_share(queue: Queue) -> float:
     """How much of its due a queue uses: the largest of allocated / guaranteed over all resources.
 
@@ -23,14 +28,14 @@ def fair_share(queue: Queue) -> float:
     due of 0 makes any use of it a share of 1. What a share is measured against is worked out once and kept until the
     partition says that it changed (`Partition.reshare`).
     """
-    if queue.share_terms is None:
-        queue.share_terms = share_terms(queue.guaranteed, queue.fair_max())
+    terms = queue.share_terms
+    if terms is None:
+        terms = queue.share_terms = share_terms(queue.guaranteed, queue.fair_max())
     share = 0.0
     allocated = queue.allocated
-    for name, due in queue.share_terms:
-        used = allocated.get(name, 0)
-        if used > 0:
-            part = used / due if due > 0 else 1.0
+    for name, due in terms:
+        if name in allocated:
+            part = allocated[name] / due if due > 0 else float(allocated[name] > 0)
             if part > share:
                 share = part
     return share
@@ -46,13 +51,10 @@ def usage_shares(allocated: Book, guaranteed: Mapping[str, int] | None) -> tuple
 
     A share is allocated / guaranteed of its queue; without a guarantee for a resource it is the raw quantity.
     """
-    shares = [
-        used / guaranteed[name] if guaranteed and guaranteed.get(name) else float(used)
-        for name, used in allocated.items()
-        if used
-    ]
-    shares.sort(reverse=True)
-    return tuple(shares)
+    if not allocated:
+        return ()
+    due = guaranteed or NOTHING_DUE
+    return tuple(sorted([used / (due.get(name) or 1) for name, used in allocated.items() if used], reverse=True))
 
 
 def queue_key(queue: Queue) -> tuple[object, ...]:
@@ -63,11 +65,9 @@ def queue_key(queue: Queue) -> tuple[object, ...]:
     and not for less of any other comes first, and the order stays total where neither does), 4. created earlier.
     """
     parent = queue.parent
-    share = fair_share(queue)
-    waits = -sum(queue.pending.values())
     if parent is None or parent.properties.priority_sorting:
-        return (-queue.reported, share, waits, queue.seq)
-    return (share, -queue.reported, waits, queue.seq)
+        return (-queue.reported, fair_share(queue), -sum(queue.pending.values()), queue.seq)
+    return (fair_share(queue), -queue.reported, -sum(queue.pending.values()), queue.seq)
 
 
 def walk_key(app: Application) -> tuple[object, ...]:
@@ -85,9 +85,9 @@ def application_key(app: Application) -> tuple[object, ...]:
     """
     queue = app.queue
     properties = queue.properties
-    submitted = (app.submitted_ms, app.seq)
     if app.batches and app.batches[0].key[3]:
         return _retried_key(app)
+    submitted = (app.submitted_ms, app.seq)
     if properties.sort_policy == "fair":
         shares = usage_shares(app.allocated, queue.guaranteed)
         if properties.priority_sorting:

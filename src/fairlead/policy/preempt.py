@@ -144,6 +144,12 @@ def on_behalf_of(ask: Ask) -> str:
 # -- when to look again -------------------------------------------------------------------------------------------
 
 
+def is_due(partition: Partition, app: Application) -> bool:
+    """Whether some ask of the application may cause others to be stopped now."""
+    now_ms = partition.now_ms
+    return any(batch.attempt_ms <= now_ms and _can_help(partition, batch) for batch in app.batches)
+
+
 def wake_when_due(partition: Partition, app: Application) -> None:
     """Set the timer for the next attempt of an application that is about to be parked."""
     due = min((b.attempt_ms for b in app.batches if _waits_for_time(partition, b)), default=NEVER_MS)

@@ -274,7 +274,7 @@ def _wait_until_it_suits(partition: Partition, ask: Ask, demand: Demand) -> None
     assert shape is not None
     if not shape.unfit:
         partition.nodes.mark_unfit(shape)
-    partition.nodes.wait_for(shape, demand)
+    demand.wait_for_node()
 
 
 def _give_up_if_old(partition: Partition, ask: Ask) -> None:

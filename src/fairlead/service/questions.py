@@ -20,6 +20,7 @@ from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.insight import telling, whatif
 from fairlead.insight.apart import Asked, NoAnswer, ask_apart
 from fairlead.insight.explain import WAYS_BEGIN, Effort, explain
+from fairlead.insight.parts import What
 from fairlead.insight.trial import Name
 from fairlead.insight.whatif import Supposition, suppose
 from fairlead.local import accounts, placing, requests
@@ -47,6 +48,8 @@ NEW = "new"
 """What supposed work is called."""
 ON_THE_MACHINE = (State.WAITING, State.RUNNING, State.STOPPING)
 PATIENCE_S = 60.0
+ABOUT_WORK = (What.CANCEL, What.TURN)
+"""Changes that are made to other work: they name it."""
 CHANGES_S = 10.0
 """Changes are tried for so long."""
 
@@ -117,11 +120,11 @@ def _without_others(verdict: dict[str, Any], rights: Rights, works: Works) -> di
     for change in verdict.get("changes") or ():
         named = [(DEFAULT_PARTITION, each["application"], each["key"]) for each in change["evicts"]]
         named += [
-            (DEFAULT_PARTITION, *part["subject"].split("/", 1)) for part in change["parts"] if part["what"] == "cancel"
+            (DEFAULT_PARTITION, *part["subject"].split("/", 1)) for part in change["parts"] if part["what"] in ABOUT_WORK
         ]
         if all(sees(name) for name in named):
             kept.append(change)
-        elif all(part["what"] != "cancel" for part in change["parts"]):
+        elif all(part["what"] not in ABOUT_WORK for part in change["parts"]):
             text = change["sentence"].partition("; that would stop")[0]
             stopped = f"{text}; that would stop {len(change['evicts'])} others"
             kept.append(change | {"evicts": [], "sentence": stopped})

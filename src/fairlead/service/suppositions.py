@@ -73,6 +73,9 @@ class Otherwise(BaseModel):
     supposed: str = Field(description="The change in words.")
     empty: bool = Field(description="Nothing would be otherwise now.")
     refused: list[dict[str, Any]] = Field(description="Why the change, or a part of it, would not be taken in.")
+    admitted: dict[str, Any] | None = Field(
+        description="What quotas by class would have to be so that it were taken in; null: it is, or none would help."
+    )
     starts: dict[str, Any] = Field(description="Who would start, and would not without the change.")
     starts_not: dict[str, Any] = Field(description="Who would not start, and would without it.")
     elsewhere: dict[str, Any] = Field(description="Who would start on another node.")

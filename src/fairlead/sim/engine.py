@@ -42,6 +42,7 @@ from fairlead.sim.columns import Columns, End, Fate
 from fairlead.sim.faults import LOST, Fault
 from fairlead.sim.gangs import Gang, placeholders
 from fairlead.sim.jobs import Job, in_order
+from fairlead.sim.standstill import Standstill
 
 PROGRESS_EVERY = 512
 REASONS_MAX = 100
@@ -95,6 +96,7 @@ class Engine:
         self._retries: dict[Id, Retried] = {}
         self._down: dict[str, NodeSpec] = {}
         self._nodes: dict[str, NodeSpec] = {}
+        self._still = Standstill()
         self.scheduler = Scheduler(now_ms=self.now_ms)
         self._handle(Configure(spec))
         self.scheduler.forget_ended()
@@ -111,6 +113,8 @@ class Engine:
         turns = 0
         while not self.stopped:
             at_ms = self._next_ms()
+            if at_ms is None:
+                self.now_ms = self._still.began_ms(self.now_ms, self.decisions)
             if at_ms is None or (until_ms is not None and at_ms > until_ms):
                 break
             self._turn(at_ms)
@@ -152,7 +156,8 @@ class Engine:
         if self.waiting or self._gangs:
             due_ms = self.scheduler.next_wakeup_ms()
             if due_ms is not None and due_ms > self.now_ms and (at_ms is None or due_ms < at_ms):
-                at_ms = due_ms
+                if at_ms is not None or not self._still.is_over(self.scheduler, self.now_ms, self.decisions):
+                    at_ms = due_ms
         fault = self._next_fault
         if fault is not None:
             # With nothing else to come, a fault matters only if it can bring room for what waits.

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fairlead.sim.plots import COLOURS, FILLS, time_text
+from fairlead.sim.fills import queue_fills
+from fairlead.sim.plots import COLOURS, time_text
 from fairlead.sim.verdicts import Outcome
 
 DPI = 150
@@ -140,11 +141,12 @@ def _use(figure: Any, outcomes: Sequence[Outcome]) -> None:
 
 def _shares(figure: Any, outcomes: Sequence[Outcome]) -> None:
     length, unit = _unit(outcomes)
+    fills = queue_fills(outcomes)
     axes = _axes(figure, len(outcomes), 3.0)
     for ax, outcome in zip(axes, outcomes, strict=True):
         courses = outcome["courses"]
         paths = list(courses["shares"])
-        colours = [FILLS[i % len(FILLS)] for i in range(len(paths))]
+        colours = [fills[path] for path in paths]
         xs = [t / length for t in courses["at_s"]]
         _parts(ax)
         ax.stackplot(xs, *[courses["shares"][p] for p in paths], labels=paths, colors=colours)
@@ -156,14 +158,16 @@ def _shares(figure: Any, outcomes: Sequence[Outcome]) -> None:
 
 def _nodes(figure: Any, outcomes: Sequence[Outcome]) -> None:
     length, unit = _unit(outcomes)
+    fills = queue_fills(outcomes)
     axes = _axes(figure, len(outcomes), 3.4)
     for ax, outcome in zip(axes, outcomes, strict=True):
         plan = outcome["gantt"]
         for node, queue, _, begin, end, _how in plan["bars"]:
-            colour = FILLS[queue % len(FILLS)]
+            colour = fills[plan["queues"][queue]]
             ax.broken_barh([(begin / length, (end - begin) / length)], (node - 0.4, 0.8), color=colour, alpha=0.45)
         for queue in sorted({bar[1] for bar in plan["bars"]}):
-            ax.broken_barh([], (0, 0), color=FILLS[queue % len(FILLS)], alpha=0.7, label=plan["queues"][queue])
+            name = plan["queues"][queue]
+            ax.broken_barh([], (0, 0), color=fills[name], alpha=0.7, label=name)
         ax.set_yticks(range(len(plan["nodes"])), plan["nodes"], fontsize=7)
         ax.set_ylim(len(plan["nodes"]) - 0.5, -0.5)
         ax.set_title(outcome["name"], loc="left", fontsize=10)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
+from fairlead.sim.fills import largest_queues, queue_fills
 from fairlead.sim.page import CSS, SCRIPT
 from fairlead.sim.plots import (
     COLOURS,
@@ -23,8 +24,6 @@ from fairlead.sim.plots import (
     stacked,
 )
 from fairlead.sim.verdicts import BREAKDOWNS, Outcome, Row, breakdown, in_words, rows, span
-
-LAYERS_MAX = 11
 
 
 def html_report(outcomes: Sequence[Outcome]) -> str:
@@ -145,20 +144,18 @@ def _longest(outcomes: Sequence[Outcome]) -> float:
 
 def _shares(outcomes: Sequence[Outcome]) -> str:
     every = sorted({path for o in outcomes for path in o["courses"]["shares"]})
-    weight = {p: sum(sum(o["courses"]["shares"].get(p, [0.0])) for o in outcomes) for p in every}
-    shown = sorted(sorted(every, key=lambda p: (-weight[p], p))[:LAYERS_MAX])
-    colours = {path: FILLS[i % len(FILLS)] for i, path in enumerate(shown)}
+    shown, fills = largest_queues(outcomes), queue_fills(outcomes)
     body = []
     for outcome in outcomes:
         shares = outcome["courses"]["shares"]
         at_s = outcome["courses"]["at_s"]
-        layers = [(path, shares[path], colours[path]) for path in shown if path in shares]
-        rest = [values for path, values in shares.items() if path not in colours]
+        layers = [(path, shares[path], fills[path]) for path in shown if path in shares]
+        rest = [values for path, values in shares.items() if path not in shown]
         if rest:
             layers.append(("all others", [sum(column) for column in zip(*rest, strict=True)], "#adb5bd"))
         drawn = stacked("share by queue", at_s, layers, _longest(outcomes))
         body.append(f"<h3>{escape(outcome['name'])}</h3>{drawn}")
-    named = [(path, colours[path]) for path in shown]
+    named = [(path, fills[path]) for path in shown]
     if len(every) > len(shown):
         named.append(("all others", "#adb5bd"))
     about = "The part of the cluster that each queue had, by the resource of which it had most."
@@ -199,15 +196,15 @@ def _breakdowns(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 def _gantts(outcomes: Sequence[Outcome]) -> str:
     body: list[str] = []
-    queues: list[str] = []
+    fills, there = queue_fills(outcomes), set[str]()
     for outcome in outcomes:
         plan = outcome["gantt"]
-        queues = plan["queues"] if len(plan["queues"]) > len(queues) else queues
-        drawn = gantt("nodes", plan["nodes"], plan["bars"], _longest(outcomes), FILLS)
+        there.update(plan["queues"])
+        drawn = gantt("nodes", plan["nodes"], plan["bars"], _longest(outcomes), [fills[q] for q in plan["queues"]])
         left = f'<p class="about">{plan["left_out"]:,} shorter runs are not shown.</p>' if plan["left_out"] else ""
         body.append(f"<h3>{escape(outcome['name'])}</h3>{drawn}{left}")
     about = "What ran where on the first nodes, coloured by queue; a red end was evicted, lost or failed."
-    named = [(path, FILLS[i % len(FILLS)]) for i, path in enumerate(queues)][: len(FILLS)]
+    named = [(path, fill) for path, fill in fills.items() if path in there][: len(FILLS)]
     return _section("Nodes", about, "".join(body) + _legend(named))
 
 

@@ -114,3 +114,30 @@ def test_nothing_found_says_what_to_give(tmp_path: Path, monkeypatch: pytest.Mon
         find_access()
     monkeypatch.setenv("KUBECONFIG", str(write(tmp_path, {"token": "k"})))
     assert find_access().token() == "k"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"not: [yaml\n", "is no YAML in line 2: expected ',' or ']', but got '<stream end>'"),
+        (b"\x00\x01", "is no YAML: unacceptable character #x0000: special characters are not allowed"),
+        (b"\xff\xfe\xfd", "cannot be read: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+        (None, "cannot be read: No such file or directory: "),
+    ],
+)
+def test_a_file_that_is_none_is_one_sentence(tmp_path: Path, text: bytes | None, said: str) -> None:
+    """On one line, with the place, and without the system's numbers."""
+    path = tmp_path / "config"
+    if text is not None:
+        path.write_bytes(text)
+    with pytest.raises(AccessError) as refused:
+        from_kubeconfig(path)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert "Errno" not in str(refused.value)
+
+
+def test_a_token_file_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
+    """Not when the first request is sent."""
+    with pytest.raises(AccessError, match="the token cannot be read: No such file or directory"):
+        from_kubeconfig(write(tmp_path, {"tokenFile": "missing"}))

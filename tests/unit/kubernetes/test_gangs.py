@@ -134,7 +134,9 @@ def test_a_placeholder_of_nobody_is_deleted() -> None:
         await _sail(server, begin, 60)
         return server
 
-    assert _names(run_virtually(main())) == {}
+    server = run_virtually(main())
+    assert _names(server) == {}
+    assert not [entry for entry in server.log.of("bind") if SECOND in entry[3]]
 
 
 def test_a_gang_is_known_again_after_a_restart_within_the_second_in_which_it_was_made() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from priority_clusters import PriorityCluster, cores
 from fairlead.core.decisions import Overdue
 from fairlead.core.events import Cause, Leaving, Nominated, Release
 from fairlead.core.leaving import GRACE_MS, MARGIN_MS
-from fairlead.core.specs import QueueSpec
+from fairlead.core.specs import QueueSpec, RetrySpec
 from fairlead.scheduler import Scheduler
 
 BOUND_MS = GRACE_MS + MARGIN_MS
@@ -210,3 +211,33 @@ def test_idle_work_that_does_not_leave_is_followed_by_other_idle_work() -> None:
     assert sorted(stopped(c)) == ["i1", "i2"]
     c.handle(Release(stopped(c)[1], stopped(c)[1], Cause.PREEMPTED_BY_SCHEDULER))
     assert len(c.run()[0]) == 1
+
+
+@pytest.mark.parametrize("rule", ["priority", "guarantee"])
+def test_whatever_does_not_leave_nothing_goes_round_in_circles(rule: str) -> None:
+    """Random clusters in which most of what is told to stop never leaves, and the rest comes back, without any news.
+
+    Within an hour nobody is stopped twice for the same ask, and none has work stopped at more than three times.
+    """
+    for seed in range(5):
+        chance = random.Random(f"{rule} {seed}")
+        queues = (QueueSpec(name="a", guaranteed=cores(12), properties={"preemption.delay": "1s"}), QueueSpec(name="b"))
+        c = PriorityCluster(*queues, nodes={f"n{i}": chance.randint(2, 3) for i in range(8)}, rule=rule)
+        for i in range(16):
+            more: dict[str, Any] = {"idle": True} if chance.random() < 0.2 else {"retry": RetrySpec(limit=100)}
+            c.submit(f"low{i}", chance.randint(1, 2), 0, "root.b", **more)
+        c.run()
+        for i in range(3):
+            c.submit(f"high{i}", 2, 9, "root.a")
+        times: dict[str, int] = {}
+        for minute in range(60):
+            c.run(60_000)
+            for each in [e for e in c.evictions() if e.key not in times]:
+                times[each.key] = minute
+                if chance.random() < 0.2:
+                    c.gone(each.key, each.application)
+        pairs = [(e.on_behalf_of, e.application) for e in c.evictions() if e.rule != "reclaim"]
+        assert len(pairs) == len(set(pairs)), f"seed {seed}: somebody twice"
+        for i in range(3):
+            at = {times[e.key] for e in c.evictions() if e.on_behalf_of == f"high{i}"}
+            assert len(at) <= 3, f"seed {seed}: high{i} had work stopped {len(at)} times"

@@ -313,3 +313,28 @@ def test_what_is_remembered_of_ended_work_decides_nothing() -> None:
     assert lines[0].getvalue() == lines[1].getvalue()
     assert len(engines[1].scheduler.cluster.partitions["default"].ended) > 40
     assert not engines[0].scheduler.cluster.partitions["default"].ended
+
+
+GUARANTEED = QUEUES.replace("{name: a}", "{name: a, resources: {guaranteed: {vcore: 1}}}")
+RESTING = QUEUES.replace(
+    "{name: a}", "{name: a, properties: {application.backoff.threshold: '1', application.backoff.delay: 20s}}"
+)
+
+
+@pytest.mark.parametrize("queues", [GUARANTEED, RESTING])
+@pytest.mark.timeout(60)
+def test_what_no_node_can_hold_does_not_keep_it_going(queues: str) -> None:
+    """An attempt to preempt every 15 seconds, or a rest of its application, is no reason to go on for ever."""
+    engine = simulated(job("wide", cores=2, count=2), job("fits", at_s=5, runs_s=100), queues=queues)
+    assert (len(engine.waiting), engine.ended) == (2, 1)
+    assert engine.columns.end_ms == 135_000  # half a minute after its last task an application is completed
+    engine.run(500_000)
+    assert (len(engine.waiting), engine.columns.end_ms) == (2, 500_000)
+
+
+def test_who_rests_longer_than_others_look_again_still_starts() -> None:
+    """Timers that come in vain do not end it before one that helps: the gang gives up waiting for its members."""
+    patient = job("gang", count=2, gang=True, patience_ms=100_000)
+    engine = simulated(job("wide", cores=2), patient, queues=GUARANTEED)
+    assert sorted(run[0] for run in runs(engine.columns)) == ["gang/gang-0", "gang/gang-1"]
+    assert set(engine.waiting) == {("wide", "wide")}

@@ -49,7 +49,7 @@ def pod_constraints(pod: objects.Pod, namespaces_of: NamespacesOf) -> Constraint
     affinity = spec.affinity or objects.Affinity()
     found = Constraints(
         selector=tuple(Requirement(k, IN, (v,)) for k, v in sorted((spec.node_selector or {}).items())),
-        node_terms=tuple(_node_terms(affinity.node_affinity)),
+        node_terms=tuple(node_terms(affinity.node_affinity)),
         tolerations=tuple(_toleration(t) for t in spec.tolerations or ()),
         affinity=tuple(_pod_terms(affinity.pod_affinity, pod, namespaces_of)),
         anti_affinity=tuple(_pod_terms(affinity.pod_anti_affinity, pod, namespaces_of)),
@@ -78,8 +78,8 @@ def _requirement(expression: objects.Expression, key: str | None = None) -> Requ
     return Requirement(key or expression.key, expression.operator, tuple(expression.values or ()))
 
 
-def _node_terms(affinity: objects.NodeAffinity | None) -> Iterator[tuple[Requirement, ...]]:
-    """A term without a condition selects no node, as in Kubernetes."""
+def node_terms(affinity: objects.NodeAffinity | None) -> Iterator[tuple[Requirement, ...]]:
+    """The terms of which one must hold. A term without a condition selects no node, as in Kubernetes."""
     if affinity is None or affinity.required is None:
         return
     for term in affinity.required.node_selector_terms or ():

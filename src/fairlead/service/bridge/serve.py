@@ -24,7 +24,7 @@ from fairlead.config import ConfigurationError
 from fairlead.kubernetes.access import Access, AccessError, find_access
 from fairlead.kubernetes.client import ApiError, Client, NotFound, Unreachable
 from fairlead.kubernetes.connection import Connection
-from fairlead.kubernetes.ship import LeaseLost, Ship, ShipOptions
+from fairlead.kubernetes.ship import LeaseLost, Ship, ShipOptions, Stranger
 from fairlead.runtime.process import log_to_stderr, loop_factory, version
 from fairlead.service import listen
 from fairlead.service.bridge.app import make_ship_app
@@ -124,7 +124,7 @@ def _outcome(sailing: asyncio.Task[None], options: ShipOptions) -> int:
     if fault is None:
         log.info("stopped; what runs goes on")
         return 0
-    if isinstance(fault, LeaseLost | ConfigurationError | Unreachable):
+    if isinstance(fault, LeaseLost | Stranger | ConfigurationError | Unreachable):
         return _failed(str(fault))
     if isinstance(fault, NotFound) and options.config_map:
         return _failed(f"there is no configmap {options.config_map} to read the queues from; create it first")

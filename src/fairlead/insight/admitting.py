@@ -1,0 +1,96 @@
+"""Admitting: how much wider quotas by priority class would have to be so that refused work is taken in.
+
+Decides by trial alone, like `unblock`: the quotas that are named by the refusals are widened by just what is missing,
+until the events are refused by no quota any more; one unit less of any of them is tried too. Work that is refused for
+another reason has no such change. Never changes the scheduler that it is asked of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fairlead.core.decisions import ApplicationRejected, AskRejected, MoveRejected
+from fairlead.core.events import Event
+from fairlead.core.reasons import QuotaExceeded, Reason
+from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.insight.changes import events_of
+from fairlead.insight.clauses import clauses
+from fairlead.insight.parts import Part, What
+from fairlead.insight.trial import on_a_copy
+
+if TYPE_CHECKING:
+    from fairlead.scheduler import Scheduler
+
+TRIALS = 50
+REFUSALS = (ApplicationRejected, AskRejected, MoveRejected)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Quotas with which nothing of a change would be refused: tried, and no part of it can be one unit less."""
+
+    parts: tuple[Part, ...]
+
+    def sentence(self) -> str:
+        """One plain clause: `taken in if …`."""
+        return "taken in if " + " and ".join(clauses(self.parts))
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values, JSON-ready."""
+        return {"sentence": self.sentence(), "parts": [part.as_dict() for part in self.parts]}
+
+
+def admitting(scheduler: Scheduler, events: Sequence[Event], *, fork: bool | None = None) -> Admitted | None:
+    """The least widening of quotas with which these events are taken in; None: they are, or no quota would help."""
+    parts: tuple[Part, ...] = ()
+    for _ in range(TRIALS):
+        refused = _refusals(scheduler, events, parts, fork)
+        if not refused:
+            break
+        parts = _widened(parts, refused)
+        if not parts:
+            return None
+    else:
+        return None
+    if not parts or any(not _refusals(scheduler, events, less, fork) for less in _each_less(parts)):
+        return None
+    return Admitted(parts)
+
+
+def _each_less(parts: tuple[Part, ...]) -> list[tuple[Part, ...]]:
+    return [(*parts[:at], part.less(), *parts[at + 1 :]) for at, part in enumerate(parts)]
+
+
+def _refusals(
+    scheduler: Scheduler, events: Sequence[Event], parts: tuple[Part, ...], fork: bool | None
+) -> list[Reason]:
+    """Why parts of the events are refused with these quotas."""
+    wider = events_of(scheduler, (DEFAULT_PARTITION, "", ""), parts) if parts else []
+
+    def tried(copy: Scheduler) -> list[Reason]:
+        now_ms = copy.cluster.now_ms
+        for event in wider:
+            copy.handle(event, now_ms)
+        decided = [each for event in events for each in copy.handle(event, now_ms)]
+        return [each.reason for each in decided if isinstance(each, REFUSALS)]
+
+    return on_a_copy(scheduler, tried, fork=fork)
+
+
+def _widened(parts: tuple[Part, ...], refused: Sequence[Reason]) -> tuple[Part, ...]:
+    """The parts with what the first refusal lacks; nothing when something else than a quota is in the way."""
+    if not all(isinstance(reason, QuotaExceeded) for reason in refused):
+        return ()
+    first = refused[0]
+    assert isinstance(first, QuotaExceeded)
+    found = {(part.text, part.resource): part for part in parts}
+    for name, amount in first.needed.items():
+        known = found.get((first.quota, name))
+        value = first.used.get(name, 0) + amount
+        if known is None:
+            found[first.quota, name] = Part(What.QUOTA, first.queue, first.max[name], value, name, text=first.quota)
+        else:
+            found[first.quota, name] = replace(known, value=value)
+    return tuple(found.values())

@@ -1,0 +1,363 @@
+"""What would start a waiting ask where constraints, turns, classes and quotas are in its way: each on a small state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from unit.insight.test_explain import GPU, Lab, leaf, spec
+
+from fairlead.core.constraints import AffinityTerm, Constraints, Requirement, SpreadTerm, Taint
+from fairlead.core.decisions import AskRejected
+from fairlead.core.events import AddAsks, DrainNode, LabelNode, Leaving, Release, ReserveAsk, SetQuota
+from fairlead.core.resources import Limits, Resources
+from fairlead.core.specs import (
+    TAG_REQUIRED_NODE,
+    ApplicationSpec,
+    AskSpec,
+    PriorityClassSpec,
+    QuotaSpec,
+    RetrySpec,
+)
+from fairlead.insight.explain import Effort, explain
+from fairlead.insight.telling import difference
+from fairlead.insight.trial import settle
+from fairlead.insight.whatif import submitted, suppose
+
+APP = (Requirement("app", "In", ("x",)),)
+
+
+def lab(*nodes: dict[str, int], rule: str = "priority", **properties: str) -> Lab:
+    """One queue `root.a` with these properties."""
+    return Lab(spec(leaf("a", properties=properties), leaf("b"), rule=rule), *nodes)
+
+
+def wanting(key: str, *values: str, operator: str = "In") -> Constraints:
+    return Constraints(selector=(Requirement(key, operator, values),))
+
+
+# -- where it may run ---------------------------------------------------------------------------------------------
+
+
+def test_an_attribute_that_a_node_would_have_and_the_selector_that_it_would_do_without() -> None:
+    """Each on its own is enough."""
+    there = lab({GPU: 2})
+    there.submit("late", "root.a", where=wanting("gpu", "a100"))
+    assert there.changes("late") == {
+        "node-attribute": "runs if node node-1 had the attribute gpu=a100",
+        "constraints": "runs if it were submitted without its node selector",
+    }
+
+
+@pytest.mark.parametrize(
+    ("where", "attributes", "said"),
+    [
+        (wanting("zone", operator="Exists"), {}, "had the attribute zone=yes"),
+        (wanting("zone", operator="DoesNotExist"), {"zone": "a"}, "had no attribute zone"),
+        (wanting("zone", "a", operator="NotIn"), {"zone": "a"}, "had no attribute zone"),
+        (wanting("size", "5", operator="Gt"), {"size": "5"}, "had the attribute size=6"),
+        (wanting("size", "5", operator="Lt"), {}, "had the attribute size=4"),
+        (
+            Constraints(node_terms=((Requirement("zone", "In", ("a",)), APP[0]), (Requirement("zone", "In", ("b",)),))),
+            {},
+            "had the attribute zone=b",
+        ),
+    ],
+)
+def test_the_least_that_a_node_would_have_to_say(where: Constraints, attributes: dict[str, str], said: str) -> None:
+    """By every operator; of several terms the one that needs least."""
+    there = lab({GPU: 2})
+    there.scheduler.handle(LabelNode("node-1", attributes), 0)
+    there.submit("late", "root.a", where=where)
+    assert there.changes("late")["node-attribute"] == f"runs if node node-1 {said}"
+
+
+def test_what_no_attribute_can_meet_is_not_stated() -> None:
+    """Two conditions that exclude each other."""
+    there = lab({GPU: 2})
+    both = Constraints(selector=(Requirement("zone", "In", ("a",)), Requirement("zone", "DoesNotExist")))
+    there.submit("late", "root.a", where=both)
+    assert set(there.changes("late")) == {"constraints"}
+
+
+def test_a_taint_that_were_gone_or_tolerated() -> None:
+    """Both are said as one writes them."""
+    there = lab({GPU: 2})
+    there.scheduler.handle(LabelNode("node-1", {}, (Taint("team", "x"),)), 0)
+    there.submit("late", "root.a")
+    found = there.changes("late")
+    assert found["taint"] == "runs if node node-1 had no taint team=x:NoSchedule"
+    assert found["constraints"] == "runs if it tolerated the taint team=x:NoSchedule"
+
+
+def test_a_node_that_were_not_drained() -> None:
+    """And its taint goes only where that is needed too."""
+    there = lab({GPU: 2})
+    there.scheduler.handle(DrainNode("node-1"), 0)
+    there.submit("late", "root.a")
+    assert there.changes("late")["drain"] == "runs if node node-1 were not drained"
+    there.scheduler.handle(LabelNode("node-1", {}, (Taint("team", "x"),)), 0)
+    assert there.changes("late")["taint+drain"].endswith("no taint team=x:NoSchedule and node node-1 were not drained")
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        (Constraints(affinity=(AffinityTerm((Requirement("app", "In", ("y",)),), "zone"),)), "affinity"),
+        (Constraints(anti_affinity=(AffinityTerm(APP),)), "anti-affinity"),
+        (Constraints(spread=(SpreadTerm(APP, "zone"),)), "spread"),
+        (Constraints(ports=("TCP/0.0.0.0/80",)), "host ports"),
+    ],
+)
+def test_a_constraint_that_it_would_do_without(where: Constraints, name: str) -> None:
+    """Of those that look at other work."""
+    there = lab({GPU: 4})
+    there.scheduler.handle(LabelNode("node-1", {"zone": "a"}), 0)
+    ports = Constraints(ports=("TCP/0.0.0.0/80",))
+    there.submit("first", "root.a", labels={"app": "x"}, where=ports)
+    # A second zone without room makes the first one too full.
+    scheduler = there.scheduler
+    other = Lab(spec(leaf("a")), {GPU: 1}).scheduler.cluster.partitions["default"].nodes.nodes["node-1"].spec
+    from fairlead.core.events import AddNode
+
+    scheduler.handle(AddNode(replace(other, id="node-2", attributes={"zone": "b"})), 0)
+    there.submit("fills", "root.b", where=wanting("zone", "b"))
+    there.submit("late", "root.a", labels={"app": "x"}, where=where)
+    assert there.changes("late")["constraints"] == f"runs if it were submitted without its {name}"
+
+
+def test_a_node_that_it_would_not_have_to_run_on() -> None:
+    """The named one is full."""
+    there = lab({GPU: 1}, {GPU: 1}, rule="guarantee")
+    there.submit("first", "root.a", tags={TAG_REQUIRED_NODE: "node-1"}, originator=True)
+    there.submit("late", "root.a", tags={TAG_REQUIRED_NODE: "node-1"})
+    assert there.changes("late")["any-node"] == "runs if it might run on other nodes than node-1"
+
+
+# -- whom it has to let pass --------------------------------------------------------------------------------------
+
+
+def turn(**properties: str) -> Lab:
+    """`big` has its turn kept and waits for `long`, which ends after an hour; `late` would fit beside."""
+    there = lab({GPU: 4}, **properties)
+    there.submit("long", "root.a", amounts={GPU: 3}, time_limit_ms=3_600_000)
+    there.submit("big", "root.a", amounts={GPU: 4}, priority=5)
+    there.scheduler.handle(ReserveAsk("big", "big", True, "ann", "a deadline"), 0)
+    there.submit("late", "root.a")
+    return there
+
+
+def test_a_reservation_that_were_lifted_and_backfill_past_it() -> None:
+    """Backfill alone does not help an ask without a time limit."""
+    found = turn().changes("late")
+    assert found["reservation"] == "runs if the reservation of big were lifted"
+    assert found["priority"].startswith("runs if its priority were 5 (now 0; 4 is not enough)")
+    assert "queue-property" not in found
+
+
+def test_a_time_limit_that_lets_it_pass_a_kept_turn() -> None:
+    """As long as it may be: a millisecond more would delay the other."""
+    found = turn(backfill="easy").changes("late")
+    assert found["time-limit"] == "runs if its time limit were 1 h at most (now it has none)"
+
+
+def test_a_turn_that_was_given_by_waiting_ends_with_the_bound() -> None:
+    """Nobody can lift it for good: it would come back."""
+    there = lab({GPU: 4}, **{"wait.max": "10s"})
+    there.submit("long", "root.a", amounts={GPU: 3})
+    there.submit("big", "root.a", amounts={GPU: 4})
+    settle(there.scheduler, 10_000)
+    there.submit("late", "root.a", now_ms=10_000)
+    found = there.changes("late")
+    assert found["queue-property"] == "runs if root.a had no wait.max"
+    assert found["cancel"].startswith("runs if ")
+    assert "reservation" not in found
+
+
+# -- who may be stopped for it ------------------------------------------------------------------------------------
+
+
+def test_a_class_that_never_preempts() -> None:
+    """The class forbids it; its priority would be high enough."""
+    file = replace(
+        spec(leaf("a"), rule="priority"),
+        priority_classes=(PriorityClassSpec(name="meek", value=9, preemption_policy="Never"),),
+    )
+    there = Lab(file, {GPU: 1})
+    there.submit("low", "root.a")
+    there.submit("late", "root.a", priority_class="meek")
+    assert there.changes("late")["may-preempt"] == (
+        "runs if others might be stopped for it (its priority class meek says Never); that would stop low"
+    )
+
+
+def test_work_that_is_spared_for_a_time() -> None:
+    """When it has run for long enough it is stopped; a millisecond before it is not."""
+    there = lab({GPU: 1}, **{"preemption.min.runtime": "60s"})
+    there.submit("young", "root.a")
+    there.submit("late", "root.a", priority=5)
+    change = next(c for c in there.ways("late").changes if c.dimension == "time")
+    assert change.sentence() == (
+        "runs if nothing happened for 1 min (work that is spared now may be stopped then); that would stop young"
+    )
+    assert change.is_smallest
+    assert change.parts[0].value == 60_000
+
+
+def test_a_rest_that_were_over() -> None:
+    """Its application rests because too many of its asks fitted nowhere."""
+    there = lab({GPU: 2}, **{"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "30s"})
+    there.submit("long", "root.a", amounts={GPU: 2})
+    asks = tuple(AskSpec(application="many", key=key, resources=Resources({GPU: 2})) for key in ("one", "two"))
+    there.scheduler.handle(
+        __import__("fairlead.core.events", fromlist=["AddApplication"]).AddApplication(
+            ApplicationSpec(id="many", queue="root.a", user="ann")
+        ),
+        0,
+    )
+    there.scheduler.handle(AddAsks(asks), 0)
+    there.scheduler.schedule(0)
+    there.scheduler.handle(Release("long", "long"), 0)
+    there.scheduler.schedule(0)
+    found = explain(there.scheduler, "many", "one", changes=Effort(), fork=False)
+    assert found.reason is not None
+    assert found.reason.code == "backed-off"
+    assert "it runs if nothing happened for 30 s (an application has rested long enough then)" in found.paragraph()
+
+
+def test_a_queue_that_is_guaranteed_more() -> None:
+    """From the moment on at which others may be stopped for it again."""
+    file = spec(
+        leaf("a", resources={"guaranteed": {GPU: 1}}, properties={"preemption.delay": "1s"}),
+        leaf("b"),
+        rule="guarantee",
+    )
+    there = Lab(file, {GPU: 3})
+    for key in ("x", "y", "z"):
+        there.submit(key, "root.b")
+    there.submit("one", "root.a")
+    settle(there.scheduler, 2_000)
+    there.submit("two", "root.a", now_ms=3_000)
+    settle(there.scheduler, 5_000)
+    assert there.changes("two")["guaranteed+time"] == (
+        "runs if the guarantee of root.a were gpu 2 (now gpu 1) and nothing happened for 15 s "
+        "(others may be stopped then); that would stop y"
+    )
+
+
+def test_a_budget_never_keeps_anybody_waiting_and_is_named_where_a_change_goes_beyond_it() -> None:
+    """Work is stopped against a budget where there is no other choice."""
+    from fairlead.core.events import SetBudget
+    from fairlead.core.specs import BudgetSpec
+
+    there = lab({GPU: 1})
+    there.submit("web", "root.a", labels={"app": "x"})
+    there.scheduler.handle(SetBudget(BudgetSpec(name="keep", selector=APP, min_available=1)), 0)
+    there.submit("late", "root.a")
+    assert there.changes("late")["priority"] == (
+        "runs if its priority were 1 (now 0; 0 is not enough); that would stop web, against the disruption budget keep"
+    )
+
+
+def test_idle_work_that_were_not_idle() -> None:
+    """Its group has no room left, its own queue has what it is guaranteed."""
+    there = lab({GPU: 2})
+    there.submit("other", "root.b", amounts={GPU: 2})
+    there.submit("late", "root.a", idle=True, priority=3)
+    assert there.changes("late")["not-idle"] == "runs if it were not idle; that would stop other"
+
+
+# -- what is not in line, and what was stopped --------------------------------------------------------------------
+
+
+def test_an_attempt_that_is_held_back_has_a_verdict_and_a_time() -> None:
+    """It is in no line before its back-off is over."""
+    there = lab({GPU: 1})
+    there.submit("work", "root.a", retry=RetrySpec(limit=2, backoff_ms=30_000))
+    from fairlead.core.events import Cause
+
+    there.scheduler.handle(Release("work", "work", Cause.FINISHED, exit_code=1), 1_000)
+    found = explain(there.scheduler, "work", "work#2", changes=Effort(), fork=False)
+    assert (found.state, found.reason.code if found.reason else "") == ("waiting", "attempt-held-back")
+    assert "It runs if nothing happened for 30 s (a further attempt enters then)." in found.paragraph()
+    assert found.as_dict()["needed"] == {GPU: 1}
+
+
+def test_who_was_told_to_stop_is_told_by_which_rule_and_for_whom() -> None:
+    """In words and as values; and still after a restart."""
+    there = lab({GPU: 1})
+    there.submit("low", "root.a")
+    there.submit("high", "root.a", priority=5)
+    for scheduler in (there.scheduler, type(there.scheduler).load(there.scheduler.dump())):
+        found = explain(scheduler, "low", "low")
+        assert found.sentence == (
+            "was told to stop on node-1 to make room for high (rule priority: that has a strictly higher priority)"
+        )
+        assert found.as_dict()["stopped"] == {
+            "cause": "PREEMPTED_BY_SCHEDULER",
+            "rule": "priority",
+            "for_whom": "high",
+        }
+    hidden = explain(there.scheduler, "low", "low", visible=lambda app: app.id == "low")
+    assert "to make room for somebody else's work (rule priority" in hidden.sentence
+
+
+def test_who_was_told_to_stop_by_somebody_else_has_no_rule() -> None:
+    """As after a restart on a cluster."""
+    there = lab({GPU: 1})
+    there.submit("low", "root.a")
+    there.scheduler.handle(Leaving("low", "low"), 0)
+    assert explain(there.scheduler, "low", "low").sentence == "was told to stop on node-1 (STOPPED_BY_RM)"
+
+
+def test_an_application_that_was_refused_says_why() -> None:
+    """It has no queue, and no asks."""
+    there = lab({GPU: 1})
+    there.submit("lost", "root.nowhere")
+    found = explain(there.scheduler, "lost", "lost")
+    assert found.state == "refused"
+    assert found.paragraph().startswith("lost was refused: ")
+
+
+# -- quotas by class ----------------------------------------------------------------------------------------------
+
+
+def quota(name: str, queue: str, most: int) -> SetQuota:
+    scopes = (Requirement("PriorityClass", "In", ("batch",)),)
+    return SetQuota(QuotaSpec(name=name, queue=queue, resources=Limits({GPU: most}), scopes=scopes), "ann")
+
+
+def test_the_quotas_that_would_take_in_what_is_refused() -> None:
+    """All that are in the way, each just wide enough for everything that is submitted; tried by submitting it."""
+    file = replace(spec(leaf("a")), priority_classes=(PriorityClassSpec(name="batch", value=1),))
+    there = Lab(file, {GPU: 1})
+    for order in (quota("all", "root", 4), quota("mine", "root.a", 2)):
+        there.scheduler.handle(order, 0)
+    there.submit("one", "root.a", priority_class="batch", amounts={GPU: 2})
+    app = ApplicationSpec(id="new", queue="root.a", user="ann")
+    asks = [
+        AskSpec(application="new", key=key, resources=Resources({GPU: 2}), priority_class="batch")
+        for key in ("two", "three")
+    ]
+    said = suppose(there.scheduler, submitted(app, asks), fork=False)
+    assert said.admitted is not None
+    assert said.admitted.sentence() == (
+        "taken in if quota mine of root.a were gpu 6 (now gpu 2) and quota all of root were gpu 6 (now gpu 4)"
+    )
+    assert difference(said)["admitted"]["parts"][0]["value"] == 6
+    for most, refused in ((5, 1), (6, 0)):
+        trial = type(there.scheduler).load(there.scheduler.dump())
+        events: list[Any] = [quota("all", "root", 6), quota("mine", "root.a", most), *submitted(app, asks).events]
+        decided = [each for event in events for each in trial.handle(event, 0)]
+        assert sum(isinstance(each, AskRejected) for each in decided) == refused
+
+
+def test_a_refusal_that_no_quota_would_help_has_no_such_change() -> None:
+    """The class is unknown."""
+    there = lab({GPU: 1})
+    app = ApplicationSpec(id="new", queue="root.a", user="ann")
+    ask = AskSpec(application="new", key="new", resources=Resources({GPU: 1}), priority_class="nobody")
+    said = suppose(there.scheduler, submitted(app, [ask]), fork=False)
+    assert said.refused
+    assert said.admitted is None

@@ -1,0 +1,130 @@
+"""Volume claims: a pod waits until they are bound, and goes where its volumes can be used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.config import load_text
+from fairlead.kubernetes.acts import Bind, Explain
+from fairlead.kubernetes.kinds import CLAIMS, NODES, PODS, VOLUMES, Kind
+from fairlead.kubernetes.pilot import Pilot
+from fairlead.kubernetes.reflector import Changed, Deleted
+
+QUEUES = """
+partitions:
+  - name: default
+    placementrules: [{name: provided}, {name: fixed, value: root.default}]
+    queues: [{name: root, submitacl: "*", queues: [{name: default}]}]
+"""
+CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "disk"}}
+
+
+class Cluster:
+    """Two nodes, and whatever a test puts."""
+
+    def __init__(self, begin: bool = True) -> None:
+        self.pilot = Pilot(load_text(QUEUES))
+        self.version = 0
+        if begin:
+            self.pilot.begin(0)
+        for name in ("n1", "n2"):
+            room = {"allocatable": {"cpu": "4", "pods": "9"}}
+            self.put(NODES, name, labels={"zone": name[1]}, status=room)
+
+    def put(self, kind: Kind, name: str, labels: dict[str, str] | None = None, **parts: Any) -> None:
+        self.version += 1
+        meta = {"name": name, "uid": f"u-{name}", "resourceVersion": str(self.version), "labels": labels}
+        if kind.namespaced:
+            meta["namespace"] = "default"
+        self.pilot.take(Changed(kind, msgspec.convert({"metadata": meta, **parts}, kind.type)), 0)
+
+    def pod(self, name: str, cpu: str = "1", **spec: Any) -> None:
+        containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
+        self.put(PODS, name, spec={"schedulerName": "fairlead", "containers": containers, **spec})
+
+    def claim(self, name: str = "disk", volume: str = "") -> None:
+        phase = "Bound" if volume else "Pending"
+        self.put(CLAIMS, name, spec={"volumeName": volume or None}, status={"phase": phase})
+
+    def volume(self, name: str, zone: str = "") -> None:
+        terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}]
+        affinity = {"required": {"nodeSelectorTerms": terms}} if zone else None
+        self.put(VOLUMES, name, spec={"nodeAffinity": affinity})
+
+    def acts(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Who was bound where, and who was told what."""
+        self.pilot.schedule(0)
+        self.pilot.scheduler.check()
+        acts = self.pilot.acts()
+        bound = {act.pod.name: act.node for act in acts if isinstance(act, Bind)}
+        return bound, {act.pod.name: act.message for act in acts if isinstance(act, Explain)}
+
+
+def test_a_pod_waits_until_its_claim_is_there_and_bound() -> None:
+    """It is told so each time; others are not held up."""
+    cluster = Cluster()
+    cluster.pod("waits", volumes=[CLAIM])
+    cluster.pod("other")
+    bound, told = cluster.acts()
+    assert list(bound) == ["other"]
+    assert "claim default/disk is not there" in told["waits"]
+    cluster.claim()
+    bound, told = cluster.acts()
+    assert bound == {}
+    assert "default/disk is not bound to a volume" in told["waits"]
+    cluster.volume("v")
+    cluster.claim(volume="v")
+    assert list(cluster.acts()[0]) == ["waits"]
+
+
+@pytest.mark.parametrize("volume_first", [True, False])
+def test_a_volume_can_be_used_on_some_nodes(volume_first: bool) -> None:
+    """Its node affinity counts beside the pod's own, whichever of claim and volume is heard of first."""
+    cluster = Cluster()
+    cluster.pod("there", volumes=[CLAIM])
+    own = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["1"]}]},
+    ]}}}  # fmt: skip
+    cluster.pod("nowhere", volumes=[CLAIM], affinity=own)
+    steps = [lambda: cluster.volume("v", "2"), lambda: cluster.claim(volume="v")]
+    for step in steps if volume_first else reversed(steps):
+        step()
+    assert cluster.acts()[0] == {"there": "n2"}
+
+
+def test_a_claim_for_one_pod_alone() -> None:
+    """A generic ephemeral volume: the claim is named after pod and volume."""
+    cluster = Cluster()
+    cluster.pod("p", volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}])
+    assert "default/p-scratch" in cluster.acts()[1]["p"]
+    cluster.volume("v")
+    cluster.claim("p-scratch", "v")
+    assert list(cluster.acts()[0]) == ["p"]
+
+
+def test_devices_by_resource_claims_are_not_bound_blindly() -> None:
+    """It waits and is told; one that was bound by somebody else uses its room."""
+    cluster = Cluster()
+    cluster.pod("p", resourceClaims=[{"name": "gpu"}])
+    cluster.pod("runs", "4", nodeName="n1", resourceClaims=[{"name": "gpu"}])
+    cluster.pod("other", "2")
+    bound, told = cluster.acts()
+    assert bound == {"other": "n2"}
+    assert "resourceClaims" in told["p"]
+
+
+def test_what_runs_runs_whatever_its_claims_are() -> None:
+    """At a start: a bound pod is in the books at once, and one whose claim is bound enters."""
+    cluster = Cluster(begin=False)
+    cluster.volume("v", "1")
+    cluster.claim(volume="v")
+    cluster.pod("runs", "4", nodeName="n2", volumes=[{"name": "x", "persistentVolumeClaim": {"claimName": "lost"}}])
+    cluster.pod("waits", "4", volumes=[CLAIM])
+    cluster.pilot.begin(0)
+    assert cluster.acts()[0] == {"waits": "n1"}
+    cluster.pilot.take(Deleted(CLAIMS, "default", "disk", "u-disk"), 0)
+    cluster.pilot.take(Deleted(PODS, "default", "waits", "u-waits"), 0)
+    assert cluster.acts() == ({}, {})
