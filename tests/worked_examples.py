@@ -11,8 +11,7 @@ Steps:
     app ID queue=PATH user=U groups=G,H tag:KEY=VALUE gang:RESOURCE=QUANTITY style=Hard timeout=60s
     ask APP/KEY AMOUNTS times=N priority=P on=NODE required=NODE group=G placeholder opted-out originator meek
     end APP/KEY                end APP                    withdraw APP              sleep 10s
-    class NAME value=N never default limited least-run=TIME
-    quota NAME queue=PATH AMOUNTS class=A,B not=A,B any none
+    class NAME value=N never default limited               quota NAME queue=PATH AMOUNTS class=A,B not=A,B any none
     budget NAME label:NAME=VALUE least=N most=N            class|quota|budget NAME removed
     reserve APP/KEY on|off     priority APP/KEY N         finish APP/KEY exit=N     interrupt APP/KEY
     confirm manual|auto        gone APP/KEY               node ID label attr:NAME=VALUE taint:NAME=VALUE
@@ -283,8 +282,6 @@ def _class(words: tuple[str, ...], configs: Mapping[str, str]) -> Plain:
         step |= known[flag]
     if "value" in pairs:
         step["value"] = int(pairs.pop("value"))
-    if "least-run" in pairs:
-        step["minRuntimeMillis"] = millis(pairs.pop("least-run"))
     if pairs:
         raise ValueError(f"a class has no {', '.join(pairs)}")
     return step

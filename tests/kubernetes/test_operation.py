@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 
 import pytest
 from testbed.cluster import Cluster, pod, priority_class
@@ -40,6 +43,31 @@ def test_the_command_line_asks_a_cluster(cluster: Cluster) -> None:
     assert "n0" in ask("nodes")
     assert "default/runs" in ask("show", "pod/runs")
     assert "no pod default/nobody" in cluster.fairlead(running, "why", "pod/nobody", status=4)
+
+
+def test_top_and_when_follow_a_cluster(cluster: Cluster) -> None:
+    """`top` prints what happens as it happens, and `when` says when a pod may start."""
+    cluster.nodes(1, cpu="4")
+    cluster.apply(pod("runs", "3", activeDeadlineSeconds=600))
+    running = cluster.schedule()
+    cluster.until_placed("runs")
+    file = cluster.folder / "top.txt"
+    command = [sys.executable, "-m", "fairlead.cli.main", "top", "--interval", "600"]
+    with file.open("wb") as out:
+        environ = {**os.environ, "FAIRLEAD_URL": running.url}
+        top = subprocess.Popen(command, stdout=out, stderr=out, env=environ)
+    try:
+        cluster.until(lambda: "default/runs" in file.read_text(), "the first look")
+        cluster.apply(pod("waits", "3"))
+        cluster.until(lambda: "default/waits" in file.read_text(), "the pod that waits")
+        told = json.loads(cluster.fairlead(running, "when", "pod/waits", "--json"))
+        assert told["made_ms"] < told["median_ms"] <= told["made_ms"] + 600_000
+        cluster.plane.kubectl("delete", "pod", "runs", "--grace-period=0", "--force")
+        cluster.until(lambda: "running on n0" in file.read_text().rpartition("default/waits")[2], "its start")
+        assert "default/runs" in file.read_text().rpartition("deleted")[0]
+    finally:
+        top.terminate()
+        top.wait()
 
 
 def test_probes_figures_and_yunikorns_interface(cluster: Cluster) -> None:
@@ -109,3 +137,9 @@ def test_what_is_wrong_at_the_start_is_one_sentence(cluster: Cluster) -> None:
     wrong = cluster.schedule("partitions: [{name: default, queues: [{name: 'a b'}]}]", ready=False)
     assert wrong.process.wait(20) == 1
     assert "Traceback" not in wrong.says() + missing.says()
+    stranger = cluster.folder / "stranger"
+    stranger.write_text(cluster.plane.kubeconfig.read_text().replace("token-admin", "token-of-nobody"))
+    unknown = cluster.schedule(None, "--kubeconfig", str(stranger), ready=False)
+    assert unknown.process.wait(20) == 1
+    assert "does not know these credentials" in unknown.says()
+    assert "Traceback" not in unknown.says()

@@ -20,7 +20,7 @@ from testbed.cluster import Cluster, Manifest, Running, pod, priority_class
 from testbed.control_plane import ControlPlane, node_manifest
 from testbed.watching import Listener
 
-PATIENCE_S = 12.0
+PATIENCE_S = 60.0
 MARK = "places/job"
 """The label by which pods of the workload are told from placeholders."""
 YUNIKORN = "yunikorn.apache.org/"

@@ -19,7 +19,7 @@ from typing import Any
 from places.course import Course, Decided, Happening, task_of
 from places.workload import JobWords, NodeWords, Workload
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 NODE_RECORD, APP_RECORD = 3, 2
 ALLOCATED, PREEMPTED, ASKED, ENDED = 303, 501, 201, 500
 """Details of YuniKorn's event records."""

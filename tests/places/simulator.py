@@ -10,7 +10,6 @@ from places.course import PLACEHOLDER, Course, Decided, happenings, task_of
 from places.workload import PAUSE_MS, JobWords, Workload, application, asks, node_spec
 
 from fairlead.config import load_text
-from fairlead.core.specs import NodeSpec
 from fairlead.sim.attempts import Settings
 from fairlead.sim.engine import Engine
 from fairlead.sim.jobs import Job, Task
@@ -23,12 +22,12 @@ def _job(job: JobWords) -> Job:
     return Job(job.at * 1000, application(job), tasks, gang=job.gang)
 
 
-def run(workload: Workload, nodes: list[NodeSpec] | None = None) -> Course:
+def run(workload: Workload) -> Course:
     """Simulate it until a pause after the last job has come."""
     told = io.StringIO()
     engine = Engine(
         load_text(workload.queues),
-        nodes or [node_spec(node) for node in workload.nodes],
+        [node_spec(node) for node in workload.nodes],
         [_job(job) for job in workload.jobs],
         settings=Settings(resubmit=False, digest=False, lines=told),
     )

@@ -339,11 +339,11 @@ def work_name(ask: Ask) -> str:
     return f"{ask.app.id}/{ask.spec.first_key or ask.key}"
 
 
-@pytest.mark.timeout(7200)
-def test_the_laws_hold_with_all_policies_at_once(fewer_steps: int) -> None:
+@pytest.mark.timeout(14_400)
+def test_the_laws_hold_with_all_policies_at_once(courses: int) -> None:
     """Whatever happens, in whatever order; and when nothing happens any more, it comes to rest."""
     counts: Counter[str] = Counter()
-    for number in range(max(fewer_steps // STEPS_OF_ONE, 1)):
+    for number in range(courses):
         course = Course(number)
         try:
             for _ in range(STEPS_OF_ONE):
@@ -352,8 +352,8 @@ def test_the_laws_hold_with_all_policies_at_once(fewer_steps: int) -> None:
         except AssertionError as e:
             raise AssertionError(f"course {number}, step {course.steps}: {e}") from e
         counts += course.counts + course.promises.counts
-    expected = ("rule priority", "rule guarantee", "rule reclaim", "Retried", "ReservationSwitched")
-    assert fewer_steps < 10_000 or all(counts[name] > 10 for name in expected), counts
+    expected = ("rule priority", "rule guarantee", "rule reclaim", "Retried", "ReservationSwitched", "promises kept")
+    assert courses < 50 or all(counts[name] > 10 for name in expected), counts
 
 
 def test_courses_do_not_depend_on_hashes() -> None:

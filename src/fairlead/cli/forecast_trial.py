@@ -30,6 +30,7 @@ from fairlead.sim.engine import Engine, Id
 from fairlead.sim.fleet import on_ctrl_c
 from fairlead.sim.gangs import Gang
 from fairlead.sim.jobs import Workload
+from fairlead.sim.mistakes import sentence
 from fairlead.sim.simulate import INTERRUPTED, progress_bars
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial, rare_collections, spec_of
@@ -55,7 +56,7 @@ class ForecastTrial(Engine):
         self, spec: ClusterSpec, workload: Workload, plan: Plan | None = None, *, digest: bool = False
     ) -> None:
         self.plan = plan or Plan()
-        self.card, self.raw = Scorecard(), Scorecard()
+        self.card, self.raw = Scorecard(), Scorecard(learns=False)
         """With intervals as wide as was learned, and as the futures have them."""
         self.runtimes = Runtimes()
         self.widths: list[float] = []
@@ -95,8 +96,7 @@ class ForecastTrial(Engine):
 
     def _promise(self, told: Forecast, scored: Name, name: Name) -> None:
         plain = replace(told.expected(name), name=scored)
-        expected = self.card.calibrated(told.made_ms, plain)
-        self.card.promise(told.made_ms, expected)
+        expected = self.card.promise(told.made_ms, plain)
         self.raw.promise(told.made_ms, plain)
         if expected.earliest_ms is not None and expected.latest_ms is not None and expected.median_ms is not None:
             wait = max(expected.median_ms - told.made_ms, 1_000)
@@ -159,7 +159,7 @@ def run(
         try:
             report = _tried(each, plan, err, progress)
         except (OSError, ValueError) as e:
-            print(f"cannot try forecasts: {e}", file=err)
+            print(f"cannot try forecasts: {sentence(e)}", file=err)
             return 2
         reports.append(report)
         if not as_json:

@@ -1,36 +1,43 @@
 """Scorecard: forecasts held against what then happened, and how wide an interval has to be to be right often enough.
 
-Decides how far the next intervals are widened, to each side of the middle of the futures. Work that has yet to come
-makes everybody wait longer than the futures show; this is where that is learned. Never forecasts. Invariant: a forecast
-is scored at most once.
+Decides how far the next intervals reach, to each side of the middle of the futures. Work that has yet to come makes
+everybody wait longer than the futures show; this is where that is learned. Never forecasts. Invariant: a forecast is
+scored at most once, and nothing but what happened before it widens it.
 
 Waits are compared as logarithms, in units of how far the futures of the ask itself are apart: an ask whose futures
-agree gets a narrower interval than one whose futures do not. Each side has one number of such units, moved by its
-own misses (quantile tracking, a form of adaptive conformal inference: Gibbs and Candès 2021, Angelopoulos, Candès and
-Tibshirani 2023): a miss moves it out by much, every hit moves it in by little, so that in the long run each side misses
-as often as it may, whatever is wrong with the futures. The steps are large at first. A forecast is counted as late as
-soon as its interval is over, not only when the ask starts at last.
+agree gets a narrower interval than one whose futures do not. What the newest outcomes were in such units says how far
+the next interval reaches: as far as all but a tenth of them to each side (split conformal prediction over a moving
+window). The part that is left out follows from how often that side was missed lately, so that whatever is wrong with
+the futures each side is missed about as often as it may (adaptive conformal inference: Gibbs and Candès 2021). A forecast
+counts as late as soon as its interval is over, not only when the ask starts at last. Queues are not told apart: their
+own outcomes make narrower intervals that are right less often, for there are fewer of them.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, replace
-from heapq import heappop, heappush
-from math import exp, log, sqrt
+from dataclasses import dataclass, field, replace
+from math import exp, log
 from typing import Any
 
 from fairlead.insight.forecast import HORIZON_MS, Expected
 from fairlead.insight.trial import Name
 
 COVERAGE = 0.8
-FIRST_MARGIN = 1.5
-"""Units to each side before anything is known."""
-STEP, FIRST_STEP = 0.05, 2.0
-"""By how many units a miss moves a side in the end, and at first: that one over the root of how many came."""
+WINDOW = 1_000
+"""Outcomes that the next intervals rest on."""
+PRIOR = (-2.0, -1.6, -1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.0)
+"""What is taken for outcomes before there are any, in units: they leave as real ones come."""
+LATELY = 1_000
+"""Outcomes by which it is told how often a side was missed lately."""
+CORRECTION = 6.0
+"""How strongly a side that was missed too often, or not often enough, changes the part that is left out: by so many
+thousandths for one miss."""
+LEFT_OUT = (0.01, 0.3)
+"""The part that is left out on a side, at least and at most."""
 UNIT_LEAST = 0.5
 """Futures that agree are taken to be this far apart to each side at least (a factor of 1.65): no news comes in them."""
-MARGIN_MAX = 40.0
 WAIT_LEAST_MS = 1_000
 """Added to waits before they are compared as ratios: below this nobody minds."""
 WAIT_MAX_MS = 12 * HORIZON_MS
@@ -42,61 +49,101 @@ OPEN_MAX = 20_000
 class Promise:
     """One forecast that has yet to come true."""
 
+    name: Name
     made_ms: int
-    expected: Expected
+    earliest_ms: int | None
+    latest_ms: int | None
+    middle: float
+    below: float
+    above: float
+    """The middle of the futures as the logarithm of a wait, and a unit to each side of it."""
     known_late: bool = False
     """Its interval is over, and that was learned from already."""
+
+    def units(self, at_ms: int) -> float:
+        """Where a start then would be, in units from the middle."""
+        off = _log_wait(self.made_ms, at_ms) - self.middle
+        return off / (self.above if off >= 0 else self.below)
+
+
+@dataclass(slots=True)
+class State:
+    """Everything that a scorecard knows, as plain values."""
+
+    coverage: float = COVERAGE
+    scored: int = 0
+    inside: int = 0
+    early: int = 0
+    late: int = 0
+    dropped: int = 0
+    outcomes: list[float] = field(default_factory=list)
+    """The newest, oldest first, in units from the middle."""
+    missed_early: list[bool] = field(default_factory=list)
+    missed_late: list[bool] = field(default_factory=list)
+    """Of the newest: whether they were missed to that side."""
+    open: list[Promise] = field(default_factory=list)
 
 
 class Scorecard:
     """What became of forecasts."""
 
-    def __init__(self, coverage: float = COVERAGE) -> None:
+    def __init__(self, coverage: float = COVERAGE, *, learns: bool = True) -> None:
+        """`learns` False: intervals stay as the futures have them."""
         self.coverage = coverage
+        self.learns = learns
         self.scored = self.inside = self.early = self.late = self.dropped = 0
-        self._margins = [FIRST_MARGIN, FIRST_MARGIN]
-        """Units below and above the middle."""
-        self._has_learned = False
+        self._outcomes: deque[float] = deque(maxlen=WINDOW)
+        self._missed: tuple[deque[bool], deque[bool]] = (deque(maxlen=LATELY), deque(maxlen=LATELY))
+        """To the early side, and to the late one."""
+        self._reach: tuple[int, float, float] | None = None
+        """Worked out for a moment, while nothing is learned: a moment has many forecasts."""
         self._open: dict[Name, Promise] = {}
-        self._due: list[tuple[int, Name]] = []
-        """When the intervals of open forecasts are over."""
 
     # -- making and keeping ---------------------------------------------------------------------------------------
 
-    def promise(self, made_ms: int, expected: Expected) -> None:
-        """A forecast was given out. Only the first one for each ask counts."""
-        if expected.median_ms is None or expected.name in self._open:
-            return
+    def promise(self, made_ms: int, plain: Expected) -> Expected:
+        """A forecast is given out, with its interval as wide as was learned; returns that.
+
+        Only the first one for each ask counts.
+        """
+        told = self.calibrated(made_ms, plain)
+        if plain.median_ms is None or plain.name in self._open:
+            return told
         if len(self._open) >= OPEN_MAX:
             self.drop(next(iter(self._open)))
-        self._open[expected.name] = Promise(made_ms, expected)
-        if expected.latest_ms is not None:
-            heappush(self._due, (expected.latest_ms, expected.name))
+        promise = Promise(plain.name, made_ms, told.earliest_ms, told.latest_ms, *_units(made_ms, plain))
+        self._open[plain.name] = promise
+        return told
 
     def is_promised(self, name: Name) -> bool:
         """Whether a forecast for this ask waits for its outcome."""
         return name in self._open
+
+    def promised(self) -> list[Name]:
+        """Those whose forecasts wait for their outcome, oldest first."""
+        return list(self._open)
 
     def started(self, name: Name, at_ms: int) -> None:
         """An ask started: its forecast is scored, if there is one."""
         promise = self._open.pop(name, None)
         if promise is None:
             return
-        expected = promise.expected
-        assert expected.median_ms is not None
-        early = expected.earliest_ms is not None and at_ms < expected.earliest_ms
-        late = expected.latest_ms is not None and at_ms > expected.latest_ms
+        early = promise.earliest_ms is not None and at_ms < promise.earliest_ms
+        late = promise.latest_ms is not None and at_ms > promise.latest_ms
         self.scored += 1
         self.early += early
         self.late += late
         self.inside += not early and not late
-        self._move(0, early)
+        self._reach = None
+        self._outcomes.append(promise.units(at_ms))
+        self._missed[0].append(early)
         if not promise.known_late:
-            self._move(1, late)
+            self._missed[1].append(late)
 
     def drop(self, name: Name) -> None:
         """An ask is gone without having started, or was changed: nothing can be said of its forecast."""
         if self._open.pop(name, None) is not None:
+            self._reach = None
             self.dropped += 1
 
     def keep_only(self, names: Collection[Name]) -> None:
@@ -106,31 +153,35 @@ class Scorecard:
 
     # -- widening -------------------------------------------------------------------------------------------------
 
-    def calibrated(self, made_ms: int, expected: Expected) -> Expected:
+    def calibrated(self, made_ms: int, plain: Expected) -> Expected:
         """The forecast of the futures alone, with its interval as wide as was learned; as it is before anything was."""
-        self._count_overdue(made_ms)
-        if expected.median_ms is None or not self._has_learned:
-            return expected
-        low, middle, high = (
-            _log_wait(made_ms, ms) for ms in (expected.earliest_ms, expected.median_ms, expected.latest_ms)
-        )
-        low = middle - self._margins[0] * max(middle - low, UNIT_LEAST)
-        high = max(middle + self._margins[1] * max(high - middle, UNIT_LEAST), low)
-        return replace(expected, earliest_ms=_at(made_ms, low), latest_ms=_at(made_ms, high))
+        if self._reach is None or self._reach[0] != made_ms:
+            self._count_overdue(made_ms)
+        if plain.median_ms is None or not self.learns or not (self._outcomes or self._missed[1]):
+            return plain
+        middle, below, above = _units(made_ms, plain)
+        low, high = (middle + reach * (above if reach >= 0 else below) for reach in self._reaches(made_ms))
+        return replace(plain, earliest_ms=_at(made_ms, low), latest_ms=_at(made_ms, high))
+
+    def _reaches(self, now_ms: int) -> tuple[float, float]:
+        """From where to where an interval reaches, in units from the middle."""
+        if self._reach is not None and self._reach[0] == now_ms:
+            return self._reach[1:]
+        # What is overdue will be at least so late.
+        overdue = [promise.units(now_ms) for promise in self._open.values() if promise.known_late]
+        ordered = sorted([*PRIOR[len(self._outcomes) :], *self._outcomes, *overdue])
+        down, up = (_left_out((1 - self.coverage) / 2, missed) for missed in self._missed)
+        low, high = _at_part(ordered, down), -_at_part([-units for units in reversed(ordered)], up)
+        self._reach = (now_ms, min(low, high), max(low, high))
+        return self._reach[1:]
 
     def _count_overdue(self, now_ms: int) -> None:
-        while self._due and self._due[0][0] < now_ms:
-            latest_ms, name = heappop(self._due)
-            promise = self._open.get(name)
-            if promise is not None and promise.expected.latest_ms == latest_ms and not promise.known_late:
+        for promise in self._open.values():
+            if not promise.known_late and promise.latest_ms is not None and promise.latest_ms < now_ms:
                 promise.known_late = True
-                self._move(1, True)
+                self._missed[1].append(True)
 
-    def _move(self, side: int, missed: bool) -> None:
-        self._has_learned = True
-        step = max(STEP, FIRST_STEP / sqrt(1 + self.scored))
-        margin = self._margins[side] + step * (missed - (1 - self.coverage) / 2)
-        self._margins[side] = min(max(margin, -MARGIN_MAX), MARGIN_MAX)
+    # -- as values ------------------------------------------------------------------------------------------------
 
     @property
     def observed(self) -> float | None:
@@ -138,7 +189,7 @@ class Scorecard:
         return self.inside / self.scored if self.scored else None
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """What is shown of it, as plain values."""
         return {
             "promised": self.coverage,
             "observed": self.observed,
@@ -149,6 +200,59 @@ class Scorecard:
             "open": len(self._open),
             "dropped": self.dropped,
         }
+
+    def state(self) -> State:
+        """All of it, to go on from after a restart."""
+        return State(
+            self.coverage,
+            self.scored,
+            self.inside,
+            self.early,
+            self.late,
+            self.dropped,
+            list(self._outcomes),
+            list(self._missed[0]),
+            list(self._missed[1]),
+            [replace(promise) for promise in self._open.values()],
+        )
+
+    @classmethod
+    def restored(cls, state: State) -> Scorecard:
+        """The scorecard of this state. Raises ValueError where it does not make sense."""
+        counts = (state.inside, state.early, state.late, state.dropped)
+        if not 0 < state.coverage < 1 or min(counts) < 0 or state.scored != sum(counts[:3]):
+            raise ValueError("its counts do not add up")
+        card = cls(state.coverage)
+        card.scored, card.inside, card.early, card.late, card.dropped = state.scored, *counts
+        card._outcomes.extend(state.outcomes)
+        card._missed[0].extend(state.missed_early)
+        card._missed[1].extend(state.missed_late)
+        card._open = {promise.name: promise for promise in state.open}
+        return card
+
+
+def _left_out(tail: float, missed: Collection[bool]) -> float:
+    """The part to leave out on a side: less than it may be where it was missed too often lately, else more."""
+    least, most = LEFT_OUT
+    off = (tail - sum(missed) / len(missed)) * len(missed) / LATELY if missed else 0.0
+    return min(max(tail + CORRECTION * off, least), most)
+
+
+def _at_part(ordered: list[float], part: float) -> float:
+    """The value below which this part lies, counted so that it also holds for the next one; between two values."""
+    place = part * (len(ordered) + 1) - 1
+    if place <= 0:
+        return ordered[0]
+    number = int(place)
+    if number + 1 >= len(ordered):
+        return ordered[-1]
+    return ordered[number] + (place - number) * (ordered[number + 1] - ordered[number])
+
+
+def _units(made_ms: int, plain: Expected) -> tuple[float, float, float]:
+    """The middle of the futures as the logarithm of a wait, and the unit below and above it."""
+    low, middle, high = (_log_wait(made_ms, ms) for ms in (plain.earliest_ms, plain.median_ms, plain.latest_ms))
+    return middle, max(middle - low, UNIT_LEAST), max(high - middle, UNIT_LEAST)
 
 
 def _log_wait(made_ms: int, at_ms: int | None) -> float:

@@ -16,6 +16,8 @@ from fairlead.core.reasons import Reason
 if TYPE_CHECKING:
     from fairlead.insight.unblock import Ways
 
+OF_THE_ASK = ("needs", "may", "takes", "waits", "fits", "stops")
+"""First words of reasons that say something of the ask itself."""
 WAYS_BEGIN = "It runs if "
 """How the sentence begins that says what would start an ask."""
 
@@ -194,7 +196,10 @@ class Verdict:
 
 
 def _sentences(verdict: Verdict) -> Iterator[str]:
-    yield f"{verdict.key} {'waits: it ' if verdict.state == 'waiting' else ''}{verdict.sentence}."
+    waits = verdict.state == "waiting"
+    # Reasons begin with what the ask does ("needs ..."), or with whatever is in its way ("queue root.a runs ...").
+    it = "it " if waits and verdict.sentence.partition(" ")[0] in OF_THE_ASK else ""
+    yield f"{verdict.key} {'waits: ' if waits else ''}{it}{verdict.sentence}."
     yield from _details(verdict)
 
 

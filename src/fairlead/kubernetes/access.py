@@ -7,6 +7,7 @@ credential program is run again when what it gave is about to end. Errors name t
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import ssl
@@ -58,9 +59,10 @@ def find_access(kubeconfig: str | None = None, context: str | None = None) -> Ac
         return from_kubeconfig(Path(named), context)
     if os.environ.get("KUBERNETES_SERVICE_HOST") and (SERVICE_ACCOUNT / "token").exists():
         return from_service_account(SERVICE_ACCOUNT)
-    home = Path.home() / ".kube" / "config"
-    if home.exists():
-        return from_kubeconfig(home, context)
+    with contextlib.suppress(RuntimeError):  # a user of a container may have no home
+        home = Path("~/.kube/config").expanduser()
+        if home.exists():
+            return from_kubeconfig(home, context)
     raise AccessError(
         "no cluster to speak to: give --kubeconfig FILE, set KUBECONFIG, or run inside a pod with a service account"
     )

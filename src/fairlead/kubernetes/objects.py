@@ -110,7 +110,7 @@ class NodeSelector(Part, frozen=True):
 
 
 class NodeAffinity(Part, frozen=True):
-    """Where a pod must run; what it would merely prefer is not read. For a volume: where it can be used."""
+    """Where a pod must run; what it would merely prefer is not read."""
 
     required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
 
@@ -316,10 +316,16 @@ class PersistentVolumeClaim(Part, frozen=True):
     status: ClaimStatus | None = None
 
 
-class VolumeSpec(Part, frozen=True):
+class VolumeAffinity(Part, frozen=True):
     """On which nodes a volume can be used."""
 
-    node_affinity: NodeAffinity | None = None
+    required: NodeSelector | None = None
+
+
+class VolumeSpec(Part, frozen=True):
+    """What is wanted of a volume."""
+
+    node_affinity: VolumeAffinity | None = None
 
 
 class PersistentVolume(Part, frozen=True):

@@ -71,7 +71,7 @@ class Storage:
         affinity = volume.spec.node_affinity if volume.spec is not None else None
         terms: Terms | None
         try:
-            terms = tuple(node_terms(affinity))
+            terms = tuple(node_terms(affinity.required if affinity is not None else None))
         except ConstraintError:
             terms = None
         self._terms[volume.metadata.name] = terms

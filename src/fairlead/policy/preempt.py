@@ -15,6 +15,7 @@ from fairlead.core import claims
 from fairlead.core.events import Cause
 from fairlead.core.queues import Queue
 from fairlead.policy.guarantee import Plan, find_plan
+from fairlead.policy.overdue import is_stuck, may_move_on, moves_on
 from fairlead.policy.priority_preempt import preempt_by_priority
 from fairlead.policy.reclaim import reclaim_for
 from fairlead.policy.turns import waits_for_turn
@@ -66,8 +67,8 @@ class Attempts:
                 break
             ask.preempt_checked_ms = now
             next_ms = min(next_ms, now + RETRY_MS)
-            if futile or any(victim.evict_cause is not None for victim in ask.victims):
-                continue  # In the latter case idle work makes room for it already.
+            if futile or _gets_room(partition, ask):
+                continue
             self.left -= 1
             if partition.idle.running and reclaim_for(partition, ask):
                 return True
@@ -81,6 +82,11 @@ class Attempts:
             next_ms = max(next_ms, now + LONG_BATCH_EVERY_MS)
         batch.attempt_ms = next_ms
         return False
+
+
+def _gets_room(partition: Partition, ask: Ask) -> bool:
+    """Whether idle work makes room for it already, and is not overdue."""
+    return any(victim.evict_cause is not None for victim in ask.victims) and not may_move_on(partition, ask)
 
 
 def due_ms(ask: Ask, delay_ms: int) -> int:
@@ -118,6 +124,8 @@ def _has_headroom(partition: Partition, batch: Batch) -> bool:
 def carry_out(partition: Partition, plan: Plan) -> None:
     """Tell the victims to stop and reserve the node for the ask."""
     ask, node = plan.ask, plan.node
+    if ask.held_on is not None and is_stuck(ask):
+        moves_on(partition, ask, ask.held_on)
     for holder in plan.cancelled:
         claims.unreserve(partition, holder)
     queue = ask.app.queue.path

@@ -63,6 +63,8 @@ class Stoppable:
         "_entry_group",
         "_entry_row",
         "_group_of",
+        "_helping",
+        "_live",
         "_nodes",
         "_open",
         "_room",
@@ -86,7 +88,9 @@ class Stoppable:
         self._room: dict[str, Numbers] = {}
         """What is free on each node once all that was told to stop is gone; what is held counts as taken."""
         self._spans: list[tuple[int, int]] = []
-        self._used = 0
+        self._used = self._live = 0
+        self._helping: dict[Queue, npt.NDArray[np.bool_]] = {}
+        """For queues that were asked about: which groups are below, as far as there were groups then."""
         self._entry_row = np.empty(64, dtype=np.int64)
         self._entry_group = np.empty(64, dtype=np.int64)
         self._amounts: dict[str, Numbers] = {}
@@ -113,7 +117,7 @@ class Stoppable:
 
     def _much(self) -> int:
         """So many rows are kept, crossed-out ones included, before the table is made anew."""
-        return 4 * sum(end - start for start, end in self._spans) + 1024
+        return 4 * self._live + 1024
 
     def _write(self, row: int, node: Node) -> None:
         self._open[row] = node.is_open
@@ -121,6 +125,7 @@ class Stoppable:
         for at in range(start, end):
             self._counts[self._entry_group[at]] -= 1
             self._entry_group[at] = CROSSED_OUT
+        self._live -= end - start
         free = dict(node.free)
         sums: dict[int, dict[str, int]] = {}
         for ask in node.allocations:
@@ -142,6 +147,7 @@ class Stoppable:
         for group, book in sums.items():
             self._append(row, group, book)
         self._spans[row] = (start, self._used)
+        self._live += self._used - start
 
     def _group(self, group: Group) -> int:
         found = self._group_of.get(group)
@@ -230,11 +236,16 @@ class Stoppable:
 
     def _levels(self, reach: Reach, ranks: dict[Group, Rank]) -> tuple[list[Rank], list[list[int]]]:
         """Every rank of which something may be stopped, in order, and the groups of each."""
-        allowed = [
-            (rank_of(ranks, group), i)
-            for i, (group, count) in enumerate(zip(self.groups, self._counts, strict=True))
-            if count and group[1] < reach.below(group[0])
-        ]
+        allowed = []
+        below: dict[Queue, int] = {}
+        for i, (group, count) in enumerate(zip(self.groups, self._counts, strict=True)):
+            if count:
+                leaf, priority = group
+                limit = below.get(leaf)
+                if limit is None:
+                    limit = below[leaf] = reach.below(leaf)
+                if priority < limit:
+                    allowed.append((rank_of(ranks, group), i))
         allowed.sort()
         places: list[Rank] = []
         levels: list[list[int]] = []
@@ -249,7 +260,11 @@ class Stoppable:
         """For each group whether its work counts for the need; None: all of it does."""
         if need.within is None:
             return None
-        return np.array([need.within in leaf.lineage for leaf, _ in self.groups] + [False], dtype=np.bool_)
+        known = self._helping.get(need.within)
+        if known is None or len(known) != len(self.groups) + 1:
+            below = [need.within in leaf.lineage for leaf, _ in self.groups]
+            known = self._helping[need.within] = np.array([*below, False], dtype=np.bool_)
+        return known
 
 
 def rank_of(ranks: dict[Group, Rank], group: Group) -> Rank:

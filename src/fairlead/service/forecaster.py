@@ -12,16 +12,19 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlead.core.decisions import Allocated
 from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.insight import scorecard
 from fairlead.insight.apart import Asked, NoAnswer, ask_apart
 from fairlead.insight.forecast import Forecast, forecast
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.trial import Name
 from fairlead.local.work import State, Work
+from fairlead.service.scorefile import ScoreFile
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -82,8 +85,10 @@ def ask_forecast(scheduler: Scheduler, works: Works, wanted: Sequence[Name] | No
 class Forecaster:
     """Forecasts on the way, scored as they come true. A subscriber of the journal."""
 
-    def __init__(self) -> None:
-        self.card = Scorecard()
+    def __init__(self, file: ScoreFile | None = None) -> None:
+        """`file`: where the score is kept over a restart; None: it is not."""
+        self._file = file
+        self.card = file.read() if file is not None else Scorecard()
         self._starts: deque[tuple[Name, int]] = deque(maxlen=STARTS_KEPT)
 
     def offer(self, entries: Sequence[Entry]) -> None:
@@ -111,20 +116,49 @@ class Forecaster:
     async def look(self, desk: Desk) -> None:
         """Score what came true, and forecast for what waits without one."""
 
-        def fresh(scheduler: Scheduler, works: Works) -> tuple[set[Name], Asked | None]:
+        def fresh(scheduler: Scheduler, works: Works) -> tuple[_Seen, Asked | None]:
             waits = {
                 (DEFAULT_PARTITION, work.key, work.ask_key) for work in works.live() if work.state is State.WAITING
             }
             new = sorted(name for name in waits if not self.card.is_promised(name))
-            return waits, ask_forecast(scheduler, works, new) if new else None
+            begun = [(name, at_ms) for name in self.card.promised() if (at_ms := _begun_ms(works, name)) is not None]
+            return _Seen(waits, begun), ask_forecast(scheduler, works, new) if new else None
 
-        waits, asked = await desk.read(fresh)
+        seen, asked = await desk.read(fresh)
         self.score()
-        self.card.keep_only(waits)
-        if asked is None:
+        for name, at_ms in seen.begun:
+            # Nobody told of it: the service ended between its start and this look.
+            self.card.started(name, at_ms)
+        self.card.keep_only(seen.waits)
+        if asked is not None:
+            told: Forecast = await asyncio.to_thread(asked.answer)
+            for name in sorted(told.starts):
+                if name in seen.waits:
+                    self.card.promise(told.made_ms, told.expected(name))
+            self.score()
+        await asyncio.to_thread(self.store, self.card.state())
+
+    def store(self, state: scorecard.State | None = None) -> None:
+        """Keep what is known over a restart. A disk that is full costs the score and nothing else."""
+        if self._file is None:
             return
-        told: Forecast = await asyncio.to_thread(asked.answer)
-        for name in sorted(told.starts):
-            if name in waits:
-                self.card.promise(told.made_ms, self.card.calibrated(told.made_ms, told.expected(name)))
-        self.score()
+        try:
+            self._file.write(state or self.card.state())
+        except OSError as problem:
+            log.warning("the score of forecasts cannot be kept: %s", problem)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a look saw."""
+
+    waits: set[Name]
+    begun: list[tuple[Name, int]]
+    """Of those with a forecast, which run by now, and since when."""
+
+
+def _begun_ms(works: Works, name: Name) -> int | None:
+    """When the run of a work began that waited under this name; None: it did not."""
+    _, key, ask_key = name
+    work = works.get(key)
+    return work.started_at_ms if work is not None and work.ask_key == ask_key and work.started_at_ms else None

@@ -264,7 +264,7 @@ async def when(key: str, desk: DeskOf, caller: CallerOf) -> Response:
 
 @router.get("/forecasts/score", response_model=Score, responses=documented())
 async def score(desk: DeskOf, caller: CallerOf) -> Response:
-    """How often the service's own forecasts came true since it started."""
+    """How often the service's own forecasts came true so far, over restarts."""
     del caller
     desk.forecaster.score()
     return plain(desk.forecaster.card.as_dict())

@@ -40,8 +40,10 @@ from fairlead.service.app import make_app
 from fairlead.service.configfile import ConfigFile
 from fairlead.service.configuration import BUILT_IN, usable
 from fairlead.service.desk import Desk
+from fairlead.service.forecaster import Forecaster
 from fairlead.service.identity import Gate, PeerProtocol
 from fairlead.service.options import Listening, ServeOptions
+from fairlead.service.scorefile import ScoreFile
 from fairlead.service.streams import Hub
 from fairlead.service.tokens import Tokens, TokensError
 from fairlead.service.yunikorn import history
@@ -129,8 +131,10 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
         capabilities=place.machine.capabilities(),
         open_reads=options.open_reads,
         config_file=ConfigFile(options.config) if options.config is not None else None,
+        forecaster=Forecaster(ScoreFile(state_dir / "forecasts.json")),
     )
     runtime.subscribe(desk.forecaster)
+    stack.callback(desk.forecaster.store)
     _begin(runtime, place, desk.config_file)
     desk.memory_guard = MemoryGuard(threshold, options.memory_budget, short=place.works.memory_short is not None)
     desk.capabilities = [*desk.capabilities, desk.memory_guard.capability()]

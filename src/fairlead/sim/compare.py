@@ -18,6 +18,7 @@ from typing import TextIO
 import msgspec
 
 from fairlead.sim.differences import ABSENT, Difference, differences
+from fairlead.sim.mistakes import sentence
 from fairlead.sim.scenario import open_lines, run_steps
 from fairlead.sim.steps import Scenario, ScenarioError, read_scenarios
 
@@ -126,7 +127,7 @@ def check_file(
             chosen = (s for s in every if _is_chosen(s, categories, names))
             report = check_scenarios(chosen, decided, whole=not (categories or names))
     except (OSError, ScenarioError) as e:
-        print(f"cannot check the scenarios: {e}", file=err or sys.stderr)
+        print(f"cannot check the scenarios: {sentence(e)}", file=err or sys.stderr)
         return 2
     if not report.verdicts:
         print(f"cannot check the scenarios: none of {path} was chosen", file=err or sys.stderr)

@@ -155,8 +155,9 @@ class Engine:
             at_ms = self._ends[0][0]
         if self.waiting or self._gangs:
             due_ms = self.scheduler.next_wakeup_ms()
-            if due_ms is not None and due_ms > self.now_ms and (at_ms is None or due_ms < at_ms):
-                if at_ms is not None or not self._still.is_over(self.scheduler, self.now_ms, self.decisions):
+            if due_ms is not None and due_ms > self.now_ms:
+                over = at_ms is None and self._still.is_over(self.scheduler, self.now_ms, self.decisions)
+                if not over and (at_ms is None or due_ms < at_ms):
                     at_ms = due_ms
         fault = self._next_fault
         if fault is not None:
@@ -201,7 +202,7 @@ class Engine:
             sized = placeholders(job) if job.gang else app
             for decision in self._handle(AddApplication(sized)):
                 if isinstance(decision, ApplicationRejected):
-                    refusal = decision.reason.sentence()
+                    refusal = f"queue {app.queue}: {decision.reason.sentence()}"
         queue, user = columns.queues.of(self._queue_of.get(app.id, app.queue)), columns.users.of(app.user)
         attempts = []
         for task in job.tasks:

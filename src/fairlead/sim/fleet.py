@@ -186,6 +186,7 @@ def _in_process(trial: Trial, told: Connection) -> None:
     try:
         outcome = run_trial(trial, watch=watch, tick=lambda done: told.send(("done", done)))
     except (OSError, ValueError) as e:
-        told.send(("failed", f"{trial.name}: {e}"))
+        named = f"{trial.name}: " if isinstance(e, Refused) else ""
+        told.send(("failed", f"{named}{sentence(e)}"))
     else:
         told.send(("outcome", outcome))

@@ -29,6 +29,7 @@ from fairlead.scheduler import Scheduler
 from fairlead.sim.additions import ConfirmStep, KeyStep, config_goes_beyond
 from fairlead.sim.aftermath import Unblock, aftermath
 from fairlead.sim.keys import event_of, key_of
+from fairlead.sim.mistakes import sentence
 from fairlead.sim.outcome import final_state
 from fairlead.sim.record import Record
 from fairlead.sim.steps import (
@@ -253,7 +254,7 @@ def run_file(path: str, out: TextIO, err: TextIO | None = None, unblock: Unblock
                 out.write(msgspec.json.encode(run_steps(scenario, unblock=unblock)).decode() + "\n")
                 out.flush()
     except (OSError, ScenarioError) as e:
-        print(f"cannot run the scenarios: {e}", file=err or sys.stderr)
+        print(f"cannot run the scenarios: {sentence(e)}", file=err or sys.stderr)
         return 2
     return 0
 

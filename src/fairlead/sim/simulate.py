@@ -21,6 +21,7 @@ from rich.table import Table
 from fairlead.core.quantities import format_quantity
 from fairlead.sim.fleet import TrialFailed, run_alone, run_trials
 from fairlead.sim.images import ImagesImpossible, write_images
+from fairlead.sim.mistakes import sentence
 from fairlead.sim.report import html_report
 from fairlead.sim.trials import Trial
 from fairlead.sim.verdicts import BREAKDOWNS, Row, breakdown, in_words, rows, span, write_csv
@@ -76,7 +77,7 @@ def run(
             outcome = run_alone(trial, lines, tick)
         Files(report=report, images=images).write([outcome])
     except (OSError, ValueError, ImagesImpossible) as e:
-        print(f"cannot simulate: {e}", file=err)
+        print(f"cannot simulate: {sentence(e)}", file=err)
         return 2
     print(_json(_plain(outcome)) if as_json else run_text(outcome), file=out)
     return INTERRUPTED if outcome["interrupted"] else 0
@@ -102,7 +103,7 @@ def compare(
             return INTERRUPTED
         (files or Files()).write(outcomes)
     except (OSError, ValueError, TrialFailed, ImagesImpossible) as e:
-        print(f"cannot simulate: {e}", file=err)
+        print(f"cannot simulate: {sentence(e)}", file=err)
         return 2
     missing = [t.name for t in trials[len(outcomes) :]]
     if as_json:
@@ -253,8 +254,8 @@ def compare_text(outcomes: Sequence[dict[str, Any]], out: TextIO) -> None:
             console.print(_table(f"mean waiting time by {by}", found, outcomes))
     for note in dict.fromkeys(note for o in outcomes for note in o["notes"]):
         console.print(f"note: {note}", markup=False)
-    for sentence in in_words(outcomes):
-        console.print(sentence, markup=False, soft_wrap=True)
+    for said in in_words(outcomes):
+        console.print(said, markup=False, soft_wrap=True)
 
 
 def _table(title: str, found: Sequence[Row], outcomes: Sequence[dict[str, Any]]) -> Table:

@@ -151,6 +151,8 @@ def in_words(outcomes: Sequence[Outcome]) -> list[str]:
                 (better if _improves(row) else worse).append(said)
         name, base = other["name"], first["name"]
         if not better and not worse:
+            if all(o["figures"]["tasks"]["refused"] == o["figures"]["tasks"]["submitted"] for o in (first, other)):
+                continue  # Nothing ran: what was refused is said below.
             sentences.append(f"{name} makes no difference worth mentioning against {base}.")
             continue
         if better:
@@ -158,6 +160,8 @@ def in_words(outcomes: Sequence[Outcome]) -> list[str]:
         if worse:
             sentences.append(f"{name} is worse than {base} in: {'; '.join(worse)}.")
         sentences += _who(first, other)
+    for o in outcomes:
+        sentences += [f"{o['name']} refuses {count:,} tasks: {why}" for why, count in o["refused"].items()]
     sentences += [
         f"{o['name']} was interrupted: its figures go only to {span(o['figures']['end_s'] - o['figures']['begin_s'])}."
         for o in outcomes

@@ -245,3 +245,13 @@ def test_a_verdict_on_nobody_is_an_error() -> None:
         explain(lab.scheduler, "runs", "runs")
     with pytest.raises(KeyError):
         explain(lab.scheduler, "nobody", "x")
+
+
+def test_a_reason_about_something_else_is_not_said_of_the_ask() -> None:
+    """The queue runs as many as it may: not "it queue root.a runs"."""
+    lab = Lab(spec(leaf("a", maxapplications=1)), {GPU: 8})
+    lab.submit("one", "root.a")
+    lab.submit("late", "root.a")
+    assert explain(lab.scheduler, "late", "late").paragraph().startswith("late waits: queue root.a runs 1 of at most 1")
+    lab.submit("large", "root.a", amounts={GPU: 9})
+    assert explain(lab.scheduler, "large", "large").paragraph().startswith("large waits: queue root.a runs")

@@ -10,12 +10,27 @@ from unit.insight.test_explain import GPU, Lab, leaf, spec
 
 from fairlead.core.constraints import AffinityTerm, Constraints, Requirement, SpreadTerm, Taint
 from fairlead.core.decisions import AskRejected
-from fairlead.core.events import AddAsks, DrainNode, LabelNode, Leaving, Release, ReserveAsk, SetQuota
+from fairlead.core.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Cause,
+    DrainNode,
+    LabelNode,
+    Leaving,
+    Release,
+    ReserveAsk,
+    SetBudget,
+    SetQuota,
+)
+from fairlead.core.reasons import BackedOff
 from fairlead.core.resources import Limits, Resources
 from fairlead.core.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
+    BudgetSpec,
+    NodeSpec,
     PriorityClassSpec,
     QuotaSpec,
     RetrySpec,
@@ -118,10 +133,7 @@ def test_a_constraint_that_it_would_do_without(where: Constraints, name: str) ->
     there.submit("first", "root.a", labels={"app": "x"}, where=ports)
     # A second zone without room makes the first one too full.
     scheduler = there.scheduler
-    other = Lab(spec(leaf("a")), {GPU: 1}).scheduler.cluster.partitions["default"].nodes.nodes["node-1"].spec
-    from fairlead.core.events import AddNode
-
-    scheduler.handle(AddNode(replace(other, id="node-2", attributes={"zone": "b"})), 0)
+    scheduler.handle(AddNode(NodeSpec(id="node-2", capacity=Resources({GPU: 1}), attributes={"zone": "b"})), 0)
     there.submit("fills", "root.b", where=wanting("zone", "b"))
     there.submit("late", "root.a", labels={"app": "x"}, where=where)
     assert there.changes("late")["constraints"] == f"runs if it were submitted without its {name}"
@@ -141,7 +153,7 @@ def test_a_node_that_it_would_not_have_to_run_on() -> None:
 def turn(**properties: str) -> Lab:
     """`big` has its turn kept and waits for `long`, which ends after an hour; `late` would fit beside."""
     there = lab({GPU: 4}, **properties)
-    there.submit("long", "root.a", amounts={GPU: 3}, time_limit_ms=3_600_000)
+    there.submit("long", "root.a", amounts={GPU: 3}, time_limit_ms=3_600_000, priority=9)
     there.submit("big", "root.a", amounts={GPU: 4}, priority=5)
     there.scheduler.handle(ReserveAsk("big", "big", True, "ann", "a deadline"), 0)
     there.submit("late", "root.a")
@@ -206,24 +218,18 @@ def test_work_that_is_spared_for_a_time() -> None:
 
 
 def test_a_rest_that_were_over() -> None:
-    """Its application rests because too many of its asks fitted nowhere."""
-    there = lab({GPU: 2}, **{"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "30s"})
-    there.submit("long", "root.a", amounts={GPU: 2})
-    asks = tuple(AskSpec(application="many", key=key, resources=Resources({GPU: 2})) for key in ("one", "two"))
-    there.scheduler.handle(
-        __import__("fairlead.core.events", fromlist=["AddApplication"]).AddApplication(
-            ApplicationSpec(id="many", queue="root.a", user="ann")
-        ),
-        0,
-    )
+    """Its application rests because an ask of it fitted nowhere; the one behind that would."""
+    rest = {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "30s"}
+    there = lab({GPU: 2}, {GPU: 2}, **rest)
+    there.scheduler.handle(AddApplication(ApplicationSpec(id="many", queue="root.a", user="ann")), 0)
+    sizes = (("large", 3), ("small", 1))
+    asks = tuple(AskSpec(application="many", key=key, resources=Resources({GPU: size})) for key, size in sizes)
     there.scheduler.handle(AddAsks(asks), 0)
     there.scheduler.schedule(0)
-    there.scheduler.handle(Release("long", "long"), 0)
-    there.scheduler.schedule(0)
-    found = explain(there.scheduler, "many", "one", changes=Effort(), fork=False)
-    assert found.reason is not None
-    assert found.reason.code == "backed-off"
-    assert "it runs if nothing happened for 30 s (an application has rested long enough then)" in found.paragraph()
+    assert there.scheduler.why("many", "small") == BackedOff(30_000, 1)
+    there.scheduler.handle(Release("many", "large"), 0)
+    found = explain(there.scheduler, "many", "small", changes=Effort(), fork=False)
+    assert "It runs if nothing happened for 30 s (an application has rested long enough then)" in found.paragraph()
 
 
 def test_a_queue_that_is_guaranteed_more() -> None:
@@ -248,9 +254,6 @@ def test_a_queue_that_is_guaranteed_more() -> None:
 
 def test_a_budget_never_keeps_anybody_waiting_and_is_named_where_a_change_goes_beyond_it() -> None:
     """Work is stopped against a budget where there is no other choice."""
-    from fairlead.core.events import SetBudget
-    from fairlead.core.specs import BudgetSpec
-
     there = lab({GPU: 1})
     there.submit("web", "root.a", labels={"app": "x"})
     there.scheduler.handle(SetBudget(BudgetSpec(name="keep", selector=APP, min_available=1)), 0)
@@ -275,8 +278,6 @@ def test_an_attempt_that_is_held_back_has_a_verdict_and_a_time() -> None:
     """It is in no line before its back-off is over."""
     there = lab({GPU: 1})
     there.submit("work", "root.a", retry=RetrySpec(limit=2, backoff_ms=30_000))
-    from fairlead.core.events import Cause
-
     there.scheduler.handle(Release("work", "work", Cause.FINISHED, exit_code=1), 1_000)
     found = explain(there.scheduler, "work", "work#2", changes=Effort(), fork=False)
     assert (found.state, found.reason.code if found.reason else "") == ("waiting", "attempt-held-back")

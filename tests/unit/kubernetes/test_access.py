@@ -141,3 +141,12 @@ def test_a_token_file_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
     """Not when the first request is sent."""
     with pytest.raises(AccessError, match="the token cannot be read: No such file or directory"):
         from_kubeconfig(write(tmp_path, {"tokenFile": "missing"}))
+
+
+def test_a_user_without_a_home_is_told_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under a number."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    with pytest.raises(AccessError, match="no cluster to speak to"):
+        find_access()

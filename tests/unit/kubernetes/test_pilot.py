@@ -151,6 +151,30 @@ def test_preemption_nominates_evicts_and_binds_when_the_room_is_free() -> None:
     assert binds(cluster.acts()) == {"high": "n1"}
 
 
+def test_a_victim_on_an_unreachable_node_does_not_keep_the_preemptor_waiting_for_ever() -> None:
+    """A minute after its grace it is overdue: the pod is nominated elsewhere, and nobody is evicted twice."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("dead", "3", priority=1)
+    cluster.bind_all(cluster.acts())
+    cluster.node("n2")
+    cluster.pod("dearer", "3", priority=2)
+    cluster.bind_all(cluster.acts())
+    cluster.pod("high", "3", priority=9)
+    assert [a.pod.name for a in cluster.acts() if isinstance(a, EvictPod)] == ["dead"]
+    cluster.pod("dead", "3", priority=1, node="n1", deletionTimestamp="2026-01-01T00:00:30Z")
+    cluster.now = 89_999
+    assert cluster.acts() == []
+    cluster.now = 90_000
+    acts = cluster.acts()
+    assert [a.pod.name for a in acts if isinstance(a, EvictPod)] == ["dearer"]
+    assert [a.node for a in acts if isinstance(a, Nominate)][-1] == "n2"
+    cluster.gone("dearer")
+    assert binds(cluster.acts()) == {"high": "n2"}
+    cluster.now = 3_600_000
+    assert cluster.acts() == []
+
+
 def test_a_lost_node_and_its_return() -> None:
     """What was bound there is out of the books, and back with the node."""
     cluster = Cluster()

@@ -1,4 +1,10 @@
-"""What went wrong in other schedulers and must not go wrong here, each with the numbers of the original report."""
+"""What went wrong in other schedulers and must not go wrong here, each with the numbers of the original report.
+
+Each protection is needed: with one of them switched off at least one of these fails. The memory of who was stopped for
+whom: `nobody_is_stopped_twice…`. Room promised under maxima: `freed_room_under_a_maximum_is_kept…`; under limits:
+`limits_are_kept…`. Standing above as a strict order: `equals_do_not_preempt…`; compared where queues meet:
+`two_pieces_of_work…`.
+"""
 
 from __future__ import annotations
 

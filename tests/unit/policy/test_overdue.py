@@ -213,6 +213,23 @@ def test_idle_work_that_does_not_leave_is_followed_by_other_idle_work() -> None:
     assert len(c.run()[0]) == 1
 
 
+def test_idle_work_that_does_not_leave_is_followed_by_other_work_by_guarantee() -> None:
+    """Where there is no other idle work; while it had its time, nobody else was stopped."""
+    queues = (QueueSpec(name="a", guaranteed=cores(4), properties={"preemption.delay": "1s"}), QueueSpec(name="b"))
+    c = PriorityCluster(*queues, rule="guarantee")
+    c.fill("idle", 4, 0, "root.b", idle=True)
+    c.node("n2", 4)
+    c.fill("borrowed", 4, 0, "root.b")
+    c.submit("mine", 4, 0, "root.a")
+    assert c.run() == ([], ["idle"])
+    wait(c, BOUND_MS - 1)
+    assert stopped(c) == ["idle"]
+    wait(c, 20_000)
+    assert stopped(c) == ["idle", "borrowed"]
+    c.gone("borrowed")
+    assert c.run()[0] == ["mine@n2"]
+
+
 @pytest.mark.parametrize("rule", ["priority", "guarantee"])
 def test_whatever_does_not_leave_nothing_goes_round_in_circles(rule: str) -> None:
     """Random clusters in which most of what is told to stop never leaves, and the rest comes back, without any news.

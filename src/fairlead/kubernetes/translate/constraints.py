@@ -47,9 +47,10 @@ def pod_constraints(pod: objects.Pod, namespaces_of: NamespacesOf) -> Constraint
     if spec is None:
         return ANYWHERE
     affinity = spec.affinity or objects.Affinity()
+    own = affinity.node_affinity
     found = Constraints(
         selector=tuple(Requirement(k, IN, (v,)) for k, v in sorted((spec.node_selector or {}).items())),
-        node_terms=tuple(node_terms(affinity.node_affinity)),
+        node_terms=tuple(node_terms(own.required if own is not None else None)),
         tolerations=tuple(_toleration(t) for t in spec.tolerations or ()),
         affinity=tuple(_pod_terms(affinity.pod_affinity, pod, namespaces_of)),
         anti_affinity=tuple(_pod_terms(affinity.pod_anti_affinity, pod, namespaces_of)),
@@ -78,11 +79,9 @@ def _requirement(expression: objects.Expression, key: str | None = None) -> Requ
     return Requirement(key or expression.key, expression.operator, tuple(expression.values or ()))
 
 
-def node_terms(affinity: objects.NodeAffinity | None) -> Iterator[tuple[Requirement, ...]]:
+def node_terms(selector: objects.NodeSelector | None) -> Iterator[tuple[Requirement, ...]]:
     """The terms of which one must hold. A term without a condition selects no node, as in Kubernetes."""
-    if affinity is None or affinity.required is None:
-        return
-    for term in affinity.required.node_selector_terms or ():
+    for term in (selector.node_selector_terms if selector is not None else None) or ():
         labels = [_requirement(e) for e in term.match_expressions or ()]
         by_name = [_requirement(e, NODE_NAME) for e in term.match_fields or () if e.key == "metadata.name"]
         yield (*labels, *by_name) or NOTHING

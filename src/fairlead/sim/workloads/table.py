@@ -90,7 +90,8 @@ def _check_header(path: str, header: list[str]) -> None:
         raise TraceError(path, 1, "", "", hint)
     for name in header:
         if name not in COLUMNS and not (name.startswith(RESOURCES) and name != RESOURCES):
-            raise TraceError(path, 1, name, "", f"is no column; there are {', '.join(COLUMNS)} and resources.NAME")
+            hint = f"{name!r} is no column of a table; take it out, or rename it to one of {', '.join(COLUMNS)}"
+            raise TraceError(path, 1, "", "", f"{hint} or resources.NAME")
 
 
 def _json_rows(path: str) -> Iterator[tuple[int, Mapping[str, str] | TraceError]]:

@@ -144,3 +144,20 @@ async def test_views_of_much_are_the_same_from_a_copy(large: bool, monkeypatch: 
         dumped = await bridge.get("/debug/fullstatedump")
         assert [len(one["nodesInfo"]) for one in dumped["nodes"]] == [3]
         assert dumped["config"]["Partitions"][0]["Name"] == "default"
+
+
+async def test_at_the_start_pods_of_one_second_stand_in_the_order_of_their_names() -> None:
+    """With numbers as numbers: p2 was made before p10."""
+    server = FakeServer()
+    for name in ("p10", "p9", "p2", "a100"):
+        container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+        meta = {"name": name, "namespace": "default", "uid": str(uuid.uuid4())}
+        meta["creationTimestamp"] = f"2026-01-01T00:00:0{2 if name == 'a100' else 1}Z"
+        spec = {"schedulerName": "fairlead", "restartPolicy": "Never", "containers": [container]}
+        server.put("pods", {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}})
+    async with sailing(cpu="1", server=server) as bridge:
+        for name in ("p2", "p9", "p10", "a100"):
+            await bridge.until(lambda n=name: bridge.node_of(n), f"a place for {name}")  # type: ignore[misc]
+            await bridge.ends(name)
+        bound = [what for _, verb, _, what, _ in server.log.entries if verb == "bind"]
+        assert [name.partition("/")[2] for name in bound] == ["p2", "p9", "p10", "a100"]
