@@ -6,12 +6,10 @@ import pytest
 from places import cluster as place
 from places import simulator
 from places.course import side_by_side
-from places.workload import Sizes, Workload, drawn, read
+from places.workload import Workload, drawn, read
 from testbed.cluster import Cluster
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
-
-SIZES = Sizes(at_once=165, one_by_one=35)
 
 
 def _compare(cluster: Cluster, workload: Workload) -> None:
@@ -28,4 +26,4 @@ def test_the_cluster_decides_as_the_simulator(cluster: Cluster, name: str) -> No
 
 def test_the_cluster_decides_as_the_simulator_at_random(cluster: Cluster) -> None:
     """200 tasks of four classes in four queues, with limits, taints, selectors and victims."""
-    _compare(cluster, drawn(0, SIZES))
+    _compare(cluster, drawn(0))

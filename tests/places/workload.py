@@ -177,8 +177,8 @@ class Sizes:
     """How much is drawn."""
 
     nodes: int = 10
-    at_once: int = 140
-    one_by_one: int = 60
+    at_once: int = 165
+    one_by_one: int = 35
 
 
 def drawn(seed: int, sizes: Sizes = Sizes()) -> Workload:

@@ -239,7 +239,7 @@ def states(kind: str, numbers: range) -> Iterator[Course | Mixed]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stated_change_starts_the_ask_and_one_unit_less_does_not(steps: int, kind: str) -> None:
     """On some random states; on all of them in the slow tests. With -s it prints what was checked."""
-    many = max(steps // 800, 10)
+    many = max(steps // 1_250, 10)
     tally = each_stated_change_holds(states(kind, range(many)), Tally(), 2)
     print(f"\n{kind}: " + "\n".join(tally.lines()))
     assert tally.changes.total() > many // 2
@@ -249,7 +249,7 @@ def test_a_stated_change_starts_the_ask_and_one_unit_less_does_not(steps: int, k
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_if_is_what_then_happens(steps: int, kind: str) -> None:
     """On some random states; on all of them in the slow tests."""
-    many = max(steps // 800, 10)
+    many = max(steps // 1_250, 10)
     assert what_if_equals_what_happens(states(kind, range(many))) > many // 2
 
 

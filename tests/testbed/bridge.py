@@ -70,7 +70,7 @@ class Bridge:
 
     async def until(self, done: Callable[[], Any], what: str) -> Any:
         """Wait until `done()` gives something."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 40
         while not (found := done()):
             assert time.monotonic() < end, f"{what} did not happen"
             await asyncio.sleep(0.02)

@@ -8,9 +8,9 @@ Waits are compared as logarithms, in units of how far the futures of the ask its
 agree gets a narrower interval than one whose futures do not. What the newest outcomes were in such units says how far
 the next interval reaches: as far as all but a tenth of them to each side (split conformal prediction over a moving
 window). The part that is left out follows from how often that side was missed lately, so that whatever is wrong with
-the futures each side is missed about as often as it may (adaptive conformal inference: Gibbs and Candès 2021). A forecast
-counts as late as soon as its interval is over, not only when the ask starts at last. Queues are not told apart: their
-own outcomes make narrower intervals that are right less often, for there are fewer of them.
+the futures each side is missed about as often as it may (adaptive conformal inference: Gibbs and Candès 2021). A
+forecast counts as late as soon as its interval is over, not only when the ask starts at last. Queues are not told
+apart: their own outcomes make narrower intervals that are right less often, for there are fewer of them.
 """
 
 from __future__ import annotations

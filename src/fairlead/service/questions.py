@@ -90,10 +90,12 @@ async def why(
 
 
 def _has_verdict(scheduler: Scheduler, work: Work) -> bool:
-    """Whether the scheduler knows it now (one that waits for its back-off is not in line)."""
+    """Whether the scheduler knows it now: it waits, it waits for its back-off to be over, or it runs."""
     partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
     app = partition.applications.get(work.key) if partition is not None else None
     ask = app.asks.get(work.ask_key) if app is not None else None
+    if partition is not None and partition.retries.get(work.key, work.ask_key) is not None:
+        return True
     return work.state in ON_THE_MACHINE and ask is not None and (ask.pending or ask.node is not None)
 
 
@@ -120,7 +122,9 @@ def _without_others(verdict: dict[str, Any], rights: Rights, works: Works) -> di
     for change in verdict.get("changes") or ():
         named = [(DEFAULT_PARTITION, each["application"], each["key"]) for each in change["evicts"]]
         named += [
-            (DEFAULT_PARTITION, *part["subject"].split("/", 1)) for part in change["parts"] if part["what"] in ABOUT_WORK
+            (DEFAULT_PARTITION, *part["subject"].split("/", 1))
+            for part in change["parts"]
+            if part["what"] in ABOUT_WORK
         ]
         if all(sees(name) for name in named):
             kept.append(change)

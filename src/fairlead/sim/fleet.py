@@ -17,7 +17,8 @@ from multiprocessing.context import SpawnProcess
 from types import FrameType
 from typing import Any, TextIO
 
-from fairlead.sim.engine import Engine
+from fairlead.sim.engine import Engine, Refused
+from fairlead.sim.mistakes import sentence
 from fairlead.sim.trials import Trial, run_trial
 
 Progress = Callable[[int, int], None]

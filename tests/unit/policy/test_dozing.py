@@ -160,21 +160,22 @@ class Crowd:
         running = [ask for ask in asks if ask.node is not None]
         for ask in chance.sample(running, min(len(running), chance.randint(0, 3))):
             self.handle(Release(ask.app.id, ask.key, Cause.FINISHED))
-        while len(asks) < 60:
+        there = len(asks)
+        while there < 60:
             self.made += 1
             app = f"w{self.made}"
             queue = f"root.p{chance.randrange(3)}.q{chance.randrange(4)}"
             self.handle(AddApplication(ApplicationSpec(id=app, queue=queue, user=f"u{chance.randrange(3)}")))
             new = [self.ask(app, f"{app}.{i}") for i in range(chance.randint(1, 3))]
             self.handle(AddAsks(tuple(new)))
-            asks += new
-        if chance.random() < 0.2:
-            ask = chance.choice([a for a in asks if not isinstance(a, AskSpec)] or [None])
-            if ask is not None:
-                self.handle(SetPriority(ask.app.id, ask.key, chance.randint(0, 2)))
+            there += len(new)
+        if asks and chance.random() < 0.2:
+            ask = chance.choice(asks)
+            self.handle(SetPriority(ask.app.id, ask.key, chance.randint(0, 2)))
         if chance.random() < 0.1:
             node = f"n{chance.randrange(4)}"
-            self.handle(chance.choice([DrainNode(node), UndrainNode(node)]))
+            change: Event = DrainNode(node) if chance.random() < 0.5 else UndrainNode(node)
+            self.handle(change)
         self.note(s.schedule(self.now_ms, chance.choice([None, 1, 2])))
         s.check()
 

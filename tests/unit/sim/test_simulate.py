@@ -312,3 +312,32 @@ def test_texts() -> None:
         "2.3 d",
     ]
     assert bars_of([0.0, 0.5, 1.0, 0.001], 4) == " ▄█▁"
+
+
+@pytest.mark.parametrize("options", [{"workload": "gone.csv"}, {"nodes": "gone.csv"}])
+def test_a_file_that_is_not_there_is_named(place: Path, options: dict[str, str]) -> None:
+    """In words, and without the number that the system gives it; nothing is said of a queue file that is all right."""
+    source = Source(**({"workload": str(place / "tasks.csv"), "nodes": "1x vcore=1"} | options))
+    wanted = [Trial(name=name, queues=str(place / f"{name}.yaml"), source=source) for name in ("one", "two")]
+    says = "cannot simulate: gone.csv: cannot be opened: no such file or directory\n"
+    for trials in (wanted[:1], wanted):
+        assert ran(*trials) == (2, "", says)
+
+
+def test_a_number_of_nodes_alone_is_for_made_up_work(place: Path) -> None:
+    """It is no name of a file."""
+    status, _, says = ran(trial(place, nodes="4"))
+    assert (status, says) == (
+        2,
+        "cannot simulate: nodes '4': a number is for made-up work; write 4x RESOURCE=QUANTITY,...\n",
+    )
+
+
+def test_what_is_refused_is_said_with_the_queue(place: Path) -> None:
+    """Queues that no file has are not passed over as no difference."""
+    (place / "tasks.csv").write_text(TASKS.replace("root.a", "root.x").replace("root.b", "root.y"))
+    status, shown, _ = ran(trial(place), trial(place, "two"))
+    assert status == 0
+    assert "makes no difference" not in shown
+    for name, count, queue in (("one", 2, "root.x"), ("one", 1, "root.y"), ("two", 2, "root.x"), ("two", 1, "root.y")):
+        assert f"{name} refuses {count} tasks: queue {queue}: " in shown

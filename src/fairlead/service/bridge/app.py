@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.runtime import Refusal
 from fairlead.service import errors, metrics, views
 from fairlead.service.app import Bounded, given_once
 from fairlead.service.bridge import pods, questions, routes
@@ -34,7 +35,10 @@ outside = APIRouter(tags=["service"])
 instead = APIRouter(prefix="/ws/v1", tags=["yunikorn"])
 """Routes of /ws/v1 that look at the place itself."""
 debug = APIRouter(prefix="/debug", tags=["yunikorn"])
+last = APIRouter(prefix="/api/v1")
+"""What is asked of a machine and cannot be asked of a cluster."""
 _dumping = asyncio.Lock()
+NOT_HERE = "a cluster is changed through its API server, not here: kubectl delete, cordon, patch or apply does it"
 
 
 @outside.get("/livez")
@@ -87,6 +91,20 @@ async def everything(request: Request, desk: ShipDeskOf, reader: ReaderOf) -> Re
 
     async with _dumping:
         return await run_in_threadpool(transport.packed, request, await desk.apart(text), transport.JSON)
+
+
+@last.api_route("/{what:path}", methods=["POST", "PUT", "PATCH", "DELETE"], include_in_schema=False)
+async def not_here(what: str) -> Response:
+    """Whatever would change something."""
+    del what
+    raise Refusal("method-not-allowed", NOT_HERE)
+
+
+@last.get("/works/{namespace}/{name}/logs", include_in_schema=False)
+async def no_logs(namespace: str, name: str) -> Response:
+    """What a pod wrote."""
+    del namespace
+    raise Refusal("not-found", f"a cluster keeps what its pods write: `kubectl logs {name}` shows it")
 
 
 async def scrape(desk: ShipDesk) -> bytes:
@@ -148,7 +166,7 @@ def make_ship_app(desk: ShipDesk, judge: Judge) -> FastAPI:
     )
     app.state.desk = desk
     errors.install(app)
-    for router in (questions.router, routes.router, outside):
+    for router in (questions.router, routes.router, outside, last):
         app.include_router(router, dependencies=[Depends(given_once)])
     for router in (instead, debug, *table.ROUTERS):
         app.include_router(router)

@@ -79,18 +79,18 @@ async def why(
     del reader
     scheduler, picture = desk.scheduler, desk.picture
     known = pods.pod_of(picture, f"{namespace}/{name}")
-    shown = pods.why(scheduler, picture, known)
-    _, ask = pods.entry_of(scheduler, picture, known)
-    if ask is None or not (ask.pending or ask.node is not None):
-        return desk.answer(shown | {"verdict": None})
 
     def question() -> dict[str, Any]:
+        shown = pods.why(scheduler, picture, known)
+        _, ask = pods.entry_of(scheduler, picture, known)
+        if ask is None or not (ask.pending or ask.node is not None):
+            return shown | {"verdict": None}
         until = time.monotonic() + CHANGES_S
         effort = Effort(is_over=lambda: time.monotonic() > until) if changes and ask.pending else None
         found = explain(scheduler, known.application, known.name.uid, picture.partition, changes=effort, fork=True)
-        return found.as_dict()
+        return shown | {"verdict": found.as_dict()}
 
-    return desk.answer(shown | {"verdict": await desk.apart(question)})
+    return desk.answer(await desk.apart(question))
 
 
 @router.post("/whatif", response_model=Otherwise, responses=documented(404, 413))
@@ -128,8 +128,7 @@ async def when(namespace: str, name: str, desk: ShipDeskOf, reader: ReaderOf) ->
         raise Refusal("conflict", f"pod {known.name} is {where} and not in line; only what is in line has a forecast")
     wanted = _name(known, pilot.picture.partition)
     made_ms, expected, assumptions, draws = await desk.apart(lambda: futures.play(pilot, book.runtimes, wanted))
-    expected = book.card.calibrated(made_ms, expected)
-    book.card.promise(made_ms, expected)
+    expected = book.card.promise(made_ms, expected)
     shown = expected.as_dict() | {"key": str(known.name), "made_ms": made_ms, "draws": draws}
     del shown["partition"], shown["application"]
     return desk.answer(shown | {"assumptions": assumptions, "score": book.card.as_dict()})

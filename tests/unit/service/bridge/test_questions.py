@@ -14,7 +14,7 @@ from testbed.fake_server import FakeServer
 
 from fairlead.service.bridge import desk as desk_module
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(120)
 
 
 async def _two_of_which_one_waits(bridge: Bridge, **first: Any) -> None:
@@ -161,3 +161,18 @@ async def test_at_the_start_pods_of_one_second_stand_in_the_order_of_their_names
             await bridge.ends(name)
         bound = [what for _, verb, _, what, _ in server.log.entries if verb == "bind"]
         assert [name.partition("/")[2] for name in bound] == ["p2", "p9", "p10", "a100"]
+
+
+@pytest.mark.parametrize(
+    "words", [("cancel", "pod/first"), ("submit", "--", "true"), ("drain", "n0"), ("priority", "pod/first", "5")]
+)
+async def test_what_would_change_a_cluster_is_kubectls_business(words: tuple[str, ...]) -> None:
+    """Every such command says so."""
+    async with sailing() as bridge:
+        assert "a cluster is changed through its API server, not here: kubectl" in await bridge.cli(*words, status=4)
+
+
+async def test_what_a_pod_wrote_is_with_the_cluster() -> None:
+    """And the sentence says how to see it."""
+    async with sailing() as bridge:
+        assert "`kubectl logs first` shows it" in await bridge.cli("logs", "pod/first", status=4)

@@ -16,7 +16,7 @@ from testbed.bridge import Bridge, sailing
 
 from fairlead.service import streams
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(120)
 
 
 class Listener:
