@@ -17,8 +17,9 @@ from multiprocessing.context import SpawnProcess
 from types import FrameType
 from typing import Any, TextIO
 
-from fairlead.sim.engine import Engine, Refused
+from fairlead.sim.engine import Engine
 from fairlead.sim.mistakes import sentence
+from fairlead.sim.sources import SourceError
 from fairlead.sim.trials import Trial, run_trial
 
 Progress = Callable[[int, int], None]
@@ -187,7 +188,8 @@ def _in_process(trial: Trial, told: Connection) -> None:
     try:
         outcome = run_trial(trial, watch=watch, tick=lambda done: told.send(("done", done)))
     except (OSError, ValueError) as e:
-        named = f"{trial.name}: " if isinstance(e, Refused) else ""
-        told.send(("failed", f"{named}{sentence(e)}"))
+        said = sentence(e)
+        named = isinstance(e, OSError | SourceError) or said.startswith(trial.name)
+        told.send(("failed", said if named else f"{trial.name}: {said}"))
     else:
         told.send(("outcome", outcome))

@@ -31,7 +31,9 @@ def machines(text: str) -> tuple[NodeSpec, ...]:
     """
     if "=" not in text:
         if text.strip().isdecimal():
-            raise MachineError(f"nodes {text!r}: a number is for made-up work; write {text.strip()}x RESOURCE=QUANTITY,...")
+            raise MachineError(
+                f"nodes {text!r}: a number is for made-up work; write {text.strip()}x RESOURCE=QUANTITY,..."
+            )
         return _read(text)
     found: list[NodeSpec] = []
     for kind in filter(None, (part.strip() for part in text.split(";"))):

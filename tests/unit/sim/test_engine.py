@@ -147,7 +147,9 @@ def test_a_refused_job_is_counted_with_its_reason() -> None:
     engine = simulated(job("lost", queue="root.nowhere", count=2), job("one"))
     assert fates(engine.columns)["lost/lost-0"] is Fate.REFUSED
     assert (sum(engine.refused.values()), engine.ended) == (2, 3)
-    assert list(engine.refused) == ["failed to place application ...: application rejected: no placement rule matched"]
+    assert list(engine.refused) == [
+        "queue root.nowhere: failed to place application ...: application rejected: no placement rule matched"
+    ]
 
 
 def test_time_never_goes_back() -> None:

@@ -109,7 +109,10 @@ def test_every_column_is_checked(tmp_path: Path, column: str, value: str, says: 
     [
         ("time,resources.vcore", "not there: run"),
         ("time,run", "not there: resources.NAME"),
-        ("time,run,resources.vcore,prio", "csv:1: 'prio' is no column of a table; take it out, or rename it to one of time"),
+        (
+            "time,run,resources.vcore,prio",
+            "csv:1: 'prio' is no column of a table; take it out, or rename it to one of time",
+        ),
         ("", "not there: time, run"),
     ],
 )
