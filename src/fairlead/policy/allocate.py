@@ -195,14 +195,17 @@ def node_for(partition: Partition, batch: Batch) -> Node | None:
             demand.obstacle = ceiling
             ceiling.waiting[demand] = None
             return None
-    node = _first_node(partition, shape)
+    node = _first_node(partition, batch, shape)
     if node is None:
         demand.wait_for_node()
     return node
 
 
-def _first_node(partition: Partition, shape: Shape) -> Node | None:
-    """The first node in order with room for the shape; None marks the shape as unfit until a node gains."""
+def _first_node(partition: Partition, batch: Batch, shape: Shape) -> Node | None:
+    """The first node in order with room for the shape; None marks the shape as unfit until a node gains.
+
+    A node that is set aside for others is cleared for an ask that requires it, but not for one that has space there.
+    """
     if not partition.nodes.sum_has_room(shape.items):
         partition.nodes.mark_unfit(shape, by_root=True)
         return None
@@ -211,7 +214,7 @@ def _first_node(partition: Partition, shape: Shape) -> Node | None:
         if node is not None and not partition.nodes.lets(shape, node):
             node = None
         if node is not None:
-            if node.reservations and node.fits_total(shape.items):
+            if node.reservations and node.fits_total(shape.items) and any(a.held_on is None for a in batch.asks):
                 clear_for(partition, node)
             if node.reservations or not fits_in(shape.items, node.free):
                 node = None

@@ -178,9 +178,7 @@ class Lines:
         """Let the first parked application of every demand that may fit again back into the line."""
         for demand in list(leaf.open_demands):
             if demand.is_blocked:
-                del leaf.open_demands[demand]
-                if demand.obstacle is None and demand.shape is not None:
-                    demand.wait_for_node()
+                _close(demand)
                 continue
             candidate = demand.candidate
             if candidate is not None and candidate.entry is not None and demand.serves(candidate):
@@ -190,9 +188,19 @@ class Lines:
                     continue
             candidate = demand.candidate = demand.best_parked()
             if candidate is None:
-                del leaf.open_demands[demand]
+                _close(demand)
             else:
                 _let_out(candidate, demand)
+
+
+def _close(demand: Demand) -> None:
+    """Nobody behind this demand can be let out: look at it again when its obstacle moves, or a node may have room.
+
+    Of an unfit shape nobody may be left who seeks a node, while others are still parked.
+    """
+    del demand.leaf.open_demands[demand]
+    if demand.obstacle is None and demand.shape is not None and demand.shape.unfit:
+        demand.wait_for_node()
 
 
 def _let_out(app: Application, demand: Demand) -> None:
