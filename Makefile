@@ -12,6 +12,10 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 PYTEST_ARGS ?=
 
+# The tests start the command and the service some 500 times: compiled once, not each time, wherever the shell that
+# calls says otherwise.
+unexport PYTHONDONTWRITEBYTECODE
+
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.nursery import Nursery, Started
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
@@ -39,7 +40,8 @@ RUDE = "trap '' TERM; echo begins; while :; do sleep 0.05; done"
 class Service:
     """`fairlead up` as a process of its own, and the command line of a user of it."""
 
-    def __init__(self, directory: Path, *options: str) -> None:
+    def __init__(self, nursery: Nursery, directory: Path, *options: str) -> None:
+        self.nursery = nursery
         self.directory = directory
         self.socket = directory / "s"
         (directory / "queues.yaml").write_text(QUEUES)
@@ -47,12 +49,14 @@ class Service:
         self.options = (*given, "--no-tcp", "--socket", str(self.socket), "--resource", "vcore=4", *options)
         self.process = self._start()
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "fairlead.cli.main", "up", *self.options]
-        with (self.directory / "log").open("ab") as log:
-            process = subprocess.Popen(command, stderr=log, stdout=log)
-        self.until(lambda: self._answers() or process.poll() is not None, "it serves")
-        assert process.poll() is None, self._log()
+    def _start(self) -> Started:
+        process = self.nursery.start("up", *self.options, log=self.directory / "log")
+        try:
+            self.until(lambda: self._answers() or process.poll() is not None, "it serves")
+            assert process.poll() is None, self._log()
+        except AssertionError:
+            process.kill()
+            raise
         return process
 
     def _answers(self) -> bool:
@@ -126,33 +130,77 @@ class Service:
         self.state(key, *ENDED, "running", attempt=attempt)
         self.until(lambda: text in self.get(f"/api/v1/works/{key}/logs?attempt={attempt}"), f"{key} writes {text!r}")
 
-    def close(self) -> None:
-        for row in self.get("/api/v1/works?limit=1000")["works"]:
-            if row["state"] not in ENDED:
-                self.run("cancel", row["key"])
+    def clear(self) -> None:
+        """End all work that is left."""
+        rows = self.get("/api/v1/works?limit=1000")["works"]
+        if left := [row["key"] for row in rows if row["state"] not in ENDED]:
+            self.run("cancel", *left)
         self.until(lambda: not self.get("/api/v1/works?state=running&state=stopping&state=waiting")["total"], "all end")
-        self.process.terminate()
-        self.process.wait(30)
+
+    def close(self) -> None:
+        """End all of it, and nothing is left behind."""
+        try:
+            self.clear()
+            self.process.terminate()
+            assert self.process.wait(30) == 0, self._log()
+        finally:
+            self.process.kill()
+            subprocess.run(["rm", "-rf", str(self.directory)], check=True)
+
+
+class Services:
+    """Starts services: one for all tests that give no options, as long as they pass, and one for each that does."""
+
+    def __init__(self, nursery: Nursery, directory: Path) -> None:
+        self._nursery = nursery
+        self._number = 0
+        # Paths of Unix sockets are short.
+        self._prefix = f"/tmp/fl-{os.getpid()}-{directory.name[-8:]}"
+        self._shared: Service | None = None
+
+    def shared(self) -> Service:
+        if self._shared is None:
+            self._shared = self.start()
+        return self._shared
+
+    def start(self, *options: str) -> Service:
+        self._number += 1
+        directory = Path(f"{self._prefix}-{self._number}")
+        directory.mkdir()
+        return Service(self._nursery, directory, *options)
+
+    def discard(self) -> None:
+        """The next test gets a new one."""
+        if self._shared is not None:
+            gone, self._shared = self._shared, None
+            gone.close()
+
+
+@pytest.fixture(scope="module")
+def services(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    made = Services(nursery, tmp_path_factory.mktemp("batch"))
+    yield made
+    made.discard()
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., Service]]:
-    short = Path("/tmp") / f"fl-{os.getpid()}-{tmp_path.name[-12:]}"
-    short.mkdir()
-    started: list[Service] = []
+def serve(services: Services, request: pytest.FixtureRequest) -> Iterator[Callable[..., Service]]:
+    failed = request.session.testsfailed
+    own: list[Service] = []
 
     def start(*options: str) -> Service:
-        started.append(Service(short, *options))
-        return started[-1]
+        if not options:
+            return services.shared()
+        own.append(services.start(*options))
+        return own[-1]
 
     yield start
-    for service in started:
-        try:
-            if service.process.poll() is None:
-                service.close()
-        finally:
-            service.process.kill()
-    subprocess.run(["rm", "-rf", str(short)], check=True)
+    for service in own:
+        service.close()
+    if request.session.testsfailed > failed:
+        services.discard()
+    elif not own:
+        services.shared().clear()
 
 
 def test_work_that_fails_is_tried_again_until_it_succeeds(serve: Any) -> None:
@@ -183,10 +231,10 @@ def test_the_last_attempt_says_that_it_was_the_last(serve: Any) -> None:
     assert "exit status 7 is one after which it is not tried again" in shown["history"][-1]["detail"]
 
 
-def test_the_back_off_is_waited_for_and_survives_a_crash(serve: Any) -> None:
+def test_the_back_off_is_waited_for_and_survives_a_crash(serve: Any, tmp_path: Path) -> None:
     """Meanwhile the work waits and says until when; a restart forgets nothing and doubles nothing."""
     service = serve()
-    mark = service.directory / "runs"
+    mark = tmp_path / "runs"
     key = service.submit("--retry", "1", "--retry-backoff", "15s", script=f"echo x >> {mark}; exit 1")
     service.state(key, "waiting", attempt=1)
     assert "the next attempt (2 of at most 2) enters at" in service.run("why", key)
@@ -228,7 +276,7 @@ def test_a_killed_process_is_tried_again(serve: Any) -> None:
     assert (shown["past"][0]["signal"], shown["past"][0]["state"]) == (9, "failed")
 
 
-def test_a_preempted_process_gets_its_grace_and_comes_back(serve: Any) -> None:
+def test_a_preempted_process_gets_its_grace_and_comes_back(serve: Any, tmp_path: Path) -> None:
     """SIGTERM first; who ignores it is killed when its grace is over; then it waits, and runs when there is room."""
     service = serve()
     polite = service.submit("--retry", "5", "--grace", "10s", script=POLITE, cpu="2")
@@ -236,7 +284,7 @@ def test_a_preempted_process_gets_its_grace_and_comes_back(serve: Any) -> None:
     for key in (polite, rude):
         service.says(key, "begins")
     begun = time.monotonic()
-    go = service.directory / "go"
+    go = tmp_path / "go"
     high = service.submit("--priority", "100", script=UNTIL.format(go), cpu="4")
     service.state(high, "running")
     assert time.monotonic() - begun >= 1
@@ -264,13 +312,15 @@ def test_a_retry_goes_ahead_of_work_that_came_earlier(serve: Any) -> None:
 
 
 @pytest.mark.parametrize("retry", [(), ("--retry", "5")], ids=["without retry", "with retry"])
-def test_idle_work_uses_the_share_of_others_and_gives_it_back(serve: Any, retry: tuple[str, ...]) -> None:
+def test_idle_work_uses_the_share_of_others_and_gives_it_back(
+    serve: Any, tmp_path: Path, retry: tuple[str, ...]
+) -> None:
     """Beyond its queue's maximum, until work of the other queue comes; then it is stopped, and comes back."""
     service = serve()
     idle = service.submit("--idle", *retry, "--grace", "20s", script=POLITE, queue="root.a", cpu="4")
     service.state(idle, "running")
     service.says(idle, "begins")
-    go = service.directory / "go"
+    go = tmp_path / "go"
     owner = service.submit(script=UNTIL.format(go), queue="root.b", cpu="2")
     service.state(owner, "running")
     stopped = service.state(idle, "waiting")
@@ -281,10 +331,10 @@ def test_idle_work_uses_the_share_of_others_and_gives_it_back(serve: Any, retry:
     assert service.show(owner)["state"] == "succeeded"
 
 
-def test_a_reservation_holds_smaller_work_back_until_the_big_one_runs(serve: Any) -> None:
+def test_a_reservation_holds_smaller_work_back_until_the_big_one_runs(serve: Any, tmp_path: Path) -> None:
     """Room that becomes free goes to nobody below it; its history names who switched it on, and why."""
     service = serve()
-    go = {name: service.directory / name for name in ("first", "second")}
+    go = {name: tmp_path / name for name in ("first", "second")}
     fills = [service.submit("-p", "9", script=UNTIL.format(path), cpu="2") for path in go.values()]
     for key in fills:
         service.state(key, "running")

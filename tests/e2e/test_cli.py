@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.unix_socket import ask, wait_until_served
 
 pytestmark = pytest.mark.real
 
@@ -50,9 +51,13 @@ class Bench:
     process: subprocess.Popen[bytes] | None = None
     environment: dict[str, str] = field(default_factory=clean_environment)
 
+    @property
+    def socket(self) -> Path:
+        return self.directory / "s.sock"
+
     def start(self) -> None:
         (self.directory / "queues.yaml").write_text(QUEUES)
-        self.environment["FAIRLEAD_SOCKET"] = str(self.directory / "s.sock")
+        self.environment["FAIRLEAD_SOCKET"] = str(self.socket)
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [
@@ -63,7 +68,7 @@ class Bench:
                     "--state",
                     str(self.directory / "state"),
                     "--socket",
-                    str(self.directory / "s.sock"),
+                    str(self.socket),
                     "--no-tcp",
                     "--resource",
                     "vcore=2",
@@ -74,11 +79,8 @@ class Bench:
                 stderr=log,
                 stdout=log,
             )
-        deadline = time.monotonic() + 30
-        while self.run("queues").returncode != 0:
-            assert self.process.poll() is None, (self.directory / "log").read_text()
-            assert time.monotonic() < deadline, (self.directory / "log").read_text()
-            time.sleep(0.1)
+        process, log = self.process, self.directory / "log"
+        wait_until_served(self.socket, lambda: None if process.poll() is None else log.read_text())
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         assert self.process is not None
@@ -108,10 +110,10 @@ class Bench:
 
     def until(self, key: str, *states: str) -> dict[str, Any]:
         deadline = time.monotonic() + 20
-        while (work := self.json("show", key))["state"] not in (states or ENDED):
+        while (work := ask(self.socket, f"/api/v1/works/{key}"))["state"] not in (states or ENDED):
             assert time.monotonic() < deadline, work
-            time.sleep(0.1)
-        return dict(work)
+            time.sleep(0.03)
+        return dict(self.json("show", key))
 
 
 @pytest.fixture(scope="module")

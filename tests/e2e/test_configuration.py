@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.unix_socket import ask, wait_until_served
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
@@ -54,7 +55,8 @@ class Service:
             self.process = subprocess.Popen(
                 [*command, "--resource", "vcore=4", *options], cwd=self.directory, stderr=log, env=self.environment
             )
-        self.until(lambda: self.run("config", "status", "--json").returncode in (0, 1))
+        process = self.process
+        wait_until_served(self.directory / "s", lambda: None if process.poll() is None else self.log())
         return self
 
     def stop(self, number: int = signal.SIGTERM) -> None:
@@ -99,12 +101,20 @@ class Service:
         beside.write_text(text)
         beside.rename(self.file)
 
-    @staticmethod
-    def until(what: Callable[[], Any], seconds: float = 30.0) -> None:
+    def until(self, what: Callable[[], Any], seconds: float = 30.0) -> None:
+        """Until this is so. A command is costly: it is looked at when the service says something new."""
         end = time.monotonic() + seconds
+        said = self._said()
         while not what():
-            assert time.monotonic() < end
-            time.sleep(0.1)
+            while (says := self._said()) == said:
+                assert time.monotonic() < end, self.log()
+                time.sleep(0.03)
+            said = says
+
+    def _said(self) -> list[Any]:
+        """What the service says of its configuration, and of the work that it has."""
+        paths = ("/api/v1/config/status", "/api/v1/queues", "/api/v1/works?limit=1000")
+        return [ask(self.directory / "s", path) for path in paths]
 
     def log(self) -> str:
         return (self.directory / "log").read_text()

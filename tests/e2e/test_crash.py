@@ -10,32 +10,22 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
-import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.nursery import Nursery, Started
+from testbed.unix_socket import Unix, wait_until_served
 
 from fairlead.journal.reader import Reader
 from fairlead.journal.verify import verify
 
 KILLS = 10
 SHARDS = 5
-PROGRAM = """
-import sys
-from pathlib import Path
-from fairlead.service.options import ServeOptions
-from fairlead.service.serve import serve
-state = Path(sys.argv[1])
-options = ServeOptions(
-    config=state / "queues.yaml", state_dir=state, socket=state / "s", port=None, resources={"vcore": 4000}
-)
-sys.exit(serve(options))
-"""
 QUEUES = """
 partitions:
   - name: default
@@ -47,44 +37,33 @@ partitions:
 """
 
 
-class Connection(http.client.HTTPConnection):
-    """HTTP over the service's Unix socket."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=10)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
-
-
 class Service:
     """A service in a process of its own, on one state directory."""
 
-    def __init__(self, state: Path) -> None:
-        self.state = state
-        self.log = (state / "service.log").open("ab")
-        self.process: subprocess.Popen[bytes] | None = None
+    def __init__(self, nursery: Nursery, state: Path) -> None:
+        self.nursery, self.state = nursery, state
+        self.process: Started | None = None
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(self.state)], stdout=self.log, stderr=self.log, start_new_session=True
-        )
+        places = ("--config", self.state / "queues.yaml", "--state", self.state, "--socket", self.state / "s")
+        words = ("up", *map(str, places), "--no-tcp", "--resource", "vcore=4")
+        self.process = self.nursery.start(*words, log=self.state / "service.log")
 
     def kill(self) -> None:
         assert self.process is not None
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        self.process.kill()
+        assert self.process.wait(30) == -signal.SIGKILL, self.log()
 
     def stop(self) -> int:
         assert self.process is not None
-        self.process.send_signal(signal.SIGTERM)
+        self.process.terminate()
         return self.process.wait(30)
 
+    def log(self) -> str:
+        return (self.state / "service.log").read_text()
+
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        connection = Connection(self.state / "s")
+        connection = Unix(self.state / "s")
         try:
             content = None if body is None else json.dumps(body)
             connection.request(method, path, content, {"Content-Type": "application/json", **headers})
@@ -95,31 +74,23 @@ class Service:
         assert response.status < 300, (response.status, answer)
         return answer
 
-    def wait_ready(self, seconds: float = 30.0) -> None:
-        end = time.monotonic() + seconds
-        while True:
-            try:
-                self.call("GET", "/healthz")
-                return
-            except (OSError, http.client.HTTPException):
-                assert time.monotonic() < end, (self.state / "service.log").read_text()
-                assert self.process is not None
-                assert self.process.poll() is None, (self.state / "service.log").read_text()
-                time.sleep(0.02)
+    def wait_ready(self) -> None:
+        process = self.process
+        assert process is not None
+        wait_until_served(self.state / "s", lambda: None if process.poll() is None else self.log())
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
+def service(nursery: Nursery, tmp_path: Path) -> Iterator[Service]:
     # Paths of Unix sockets are short.
     state = Path("/tmp") / f"fl-{os.getpid()}-{tmp_path.name[-12:]}"
     state.mkdir()
-    made = Service(state)
+    made = Service(nursery, state)
     try:
         yield made
     finally:
         if made.process is not None and made.process.poll() is None:
-            made.kill()
-        made.log.close()
+            made.process.kill()
         for pid in processes_of(state):
             os.kill(pid, signal.SIGKILL)
         subprocess.run(["rm", "-rf", str(state)], check=True)
@@ -184,14 +155,23 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
     may_evict = seed == 0
     (service.state / "queues.yaml").write_text(QUEUES % str(may_evict).lower())
     load = Load(service, dice)
-    for _ in range(KILLS):
+    for number in range(KILLS):
         service.start()
-        # Some are killed while they start and recover, others while they work.
-        end = time.monotonic() + dice.choice([dice.uniform(0.2, 1.5), dice.uniform(1.0, 2.5)])
-        while time.monotonic() < end:
+        # Some are killed while they start and recover, others while they work, in the middle of a request.
+        if number % 2:
+            time.sleep(dice.uniform(0.0, 0.4))
+            service.kill()
+        else:
+            service.wait_ready()
+            for _ in range(dice.randint(1, 8)):
+                load.submit_some()
+                time.sleep(dice.uniform(0.0, 0.1))
+            killer = threading.Timer(dice.uniform(0.0, 0.02), service.kill)
+            killer.start()
             load.submit_some()
-            time.sleep(dice.uniform(0.0, 0.1))
-        service.kill()
+            killer.join()
+        # Sometimes work ends while nobody looks, sometimes the next service finds it running.
+        time.sleep(dice.choice([0.0, dice.uniform(0.0, 0.5)]))
     service.start()
     service.wait_ready()
     load.submit_some()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.unix_socket import ask, wait_until_served
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
@@ -71,6 +72,7 @@ class Machine:
     """A service with one place to run, and the command line that talks to it."""
 
     def __init__(self, directory: Path) -> None:
+        self.socket = directory / "s"
         self.env = os.environ | {"FAIRLEAD_SOCKET": str(directory / "s"), "COLUMNS": "200"}
         (directory / "queues.yaml").write_text(QUEUES)
         command = [
@@ -88,11 +90,7 @@ class Machine:
             stderr=subprocess.PIPE,
             text=True,
         )
-        end = time.monotonic() + 30
-        while subprocess.run(self._line("nodes"), env=self.env, capture_output=True, check=False).returncode:
-            assert self.service.poll() is None, self.service.communicate()[1]
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        wait_until_served(self.socket, lambda: None if self.service.poll() is None else self.service.communicate()[1])
 
     @staticmethod
     def _line(*words: str) -> list[str]:
@@ -136,7 +134,8 @@ def test_eleven_processes_run_in_the_order_of_the_example(machine: Machine, tmp_
     assert {path: seen[path] for path in PRIORITIES_BEFORE} == PRIORITIES_BEFORE
     machine.run("undrain", node)
     end = time.monotonic() + 60
-    while any(row["state"] not in ("succeeded", "failed") for row in machine.json("ls", "-a")):
+    ended = "/api/v1/works?limit=1000&state=succeeded&state=failed"
+    while ask(machine.socket, ended)["total"] < len(EXPECTED):
         assert time.monotonic() < end, machine.run("ls", "-a")
         time.sleep(0.1)
     assert [tuple(line.split()) for line in order.read_text().splitlines()] == [(q, str(p)) for q, p in EXPECTED]

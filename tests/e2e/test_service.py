@@ -2,64 +2,37 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.nursery import Nursery
+from testbed.unix_socket import Unix, wait_until_served
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(90)]
-
-PROGRAM = """
-import json, sys
-from pathlib import Path
-from fairlead.service.options import ServeOptions
-from fairlead.service.serve import serve
-given = json.loads(sys.argv[1])
-paths = {name: Path(given[name]) for name in ("config", "state_dir", "socket") if given.get(name)}
-sys.exit(serve(ServeOptions(**{"port": None, "socket": None, **given, **paths})))
-"""
-
-
-class Unix(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=10)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
 
 
 class Up:
     """A service that was started."""
 
-    def __init__(self, directory: Path, **options: Any) -> None:
-        self.socket = directory / "s"
-        self.options = {"state_dir": str(directory / "state"), "socket": str(self.socket)} | options
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, json.dumps(self.options)], stderr=subprocess.PIPE, text=True
-        )
+    def __init__(self, nursery: Nursery, log: Path, *options: str, socket: Path, state: Path) -> None:
+        self.socket = socket
+        self._log = log
+        words = ("--state", str(state), "--socket", str(socket), *options)
+        self.process = nursery.start("up", *words, log=log)
+
+    def log(self) -> str:
+        return self._log.read_text()
 
     def ready(self) -> Up:
-        end = time.monotonic() + 30
-        while True:
-            try:
-                self.call("GET", "/healthz")
-                return self
-            except OSError:
-                assert self.process.poll() is None, self.process.communicate()[1]
-                assert time.monotonic() < end
-                time.sleep(0.02)
+        wait_until_served(self.socket, lambda: None if self.process.poll() is None else self.log())
+        return self
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         connection = Unix(self.socket)
@@ -83,20 +56,17 @@ class Up:
             assert time.monotonic() < end, shown
             time.sleep(0.02)
 
-    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        self.process.send_signal(number)
-        log = self.process.communicate(timeout=30)[1]
-        return self.process.returncode, log
+    def stop(self) -> tuple[int, str]:
+        self.process.terminate()
+        return self.process.wait(30), self.log()
 
     def kill(self) -> None:
         self.process.kill()
-        if self.process.stderr is not None and not self.process.stderr.closed:
-            self.process.communicate()
+        self.process.wait(30)
 
     def fails(self) -> str:
-        log = self.process.communicate(timeout=30)[1]
-        assert self.process.returncode == 1, log
-        return log.splitlines()[-1]
+        assert self.process.wait(30) == 1, self.log()
+        return self.log().splitlines()[-1]
 
 
 @pytest.fixture
@@ -108,11 +78,13 @@ def directory(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def up(directory: Path) -> Iterator[Any]:
+def up(nursery: Nursery, directory: Path) -> Iterator[Any]:
     started: list[Up] = []
 
-    def start(**options: Any) -> Up:
-        started.append(Up(directory, **options))
+    def start(*options: str, socket: Path = directory / "s", state: Path = directory / "state") -> Up:
+        log = directory / f"log-{len(started)}"
+        reach = () if "--port" in options else ("--no-tcp",)
+        started.append(Up(nursery, log, *reach, *options, socket=socket, state=state))
         return started[-1]
 
     yield start
@@ -170,7 +142,7 @@ def test_a_stop_that_was_ordered_goes_on_without_the_service(up: Any) -> None:
 def test_a_second_service_on_the_same_state_is_told_who_has_it(up: Any, directory: Path) -> None:
     """With its process id."""
     service = up().ready()
-    sentence = up(socket=str(directory / "other")).fails()
+    sentence = up(socket=directory / "other").fails()
     assert f"process {service.process.pid}" in sentence
     service.stop()
 
@@ -181,11 +153,11 @@ def test_an_address_in_use_is_one_sentence(up: Any, directory: Path) -> None:
     taken.bind(("127.0.0.1", 0))
     taken.listen()
     port = taken.getsockname()[1]
-    sentence = up(port=port).fails()
+    sentence = up("--port", str(port)).fails()
     assert f"port {port}" in sentence
     assert "--port" in sentence
     service = up().ready()
-    sentence = up(state_dir=str(directory / "state2")).fails()
+    sentence = up(state=directory / "state2").fails()
     assert "answers on" in sentence
     service.ready().stop()
     taken.close()
@@ -194,11 +166,11 @@ def test_an_address_in_use_is_one_sentence(up: Any, directory: Path) -> None:
 def test_what_is_wrong_at_the_start_is_one_sentence(up: Any, directory: Path) -> None:
     """A bad queue file, a state directory that cannot be, a path that is too long."""
     (directory / "bad.yaml").write_text("partitions: [{name: default, queues: [{name: root, nome: x}]}]")
-    assert "bad.yaml:1:" in up(config=str(directory / "bad.yaml")).fails()
+    assert "bad.yaml:1:" in up("--config", str(directory / "bad.yaml")).fails()
     (directory / "file").write_text("")
-    assert "state directory" in up(state_dir=str(directory / "file" / "x")).fails()
-    assert "longer than" in up(socket="/tmp/" + "x" * 120).fails()
-    assert "no socket" in up(socket=str(directory / "file")).fails()
+    assert "state directory" in up(state=directory / "file" / "x").fails()
+    assert "longer than" in up(socket=Path("/tmp/" + "x" * 120)).fails()
+    assert "no socket" in up(socket=directory / "file").fails()
 
 
 def test_a_stale_socket_is_replaced_and_removed_at_the_end(up: Any, directory: Path) -> None:
@@ -236,7 +208,7 @@ def test_the_queues_last_put_in_force_are_kept(up: Any, directory: Path) -> None
     assert again.call("GET", "/api/v1/config")["text"] == text
     again.stop()
     (directory / "q.yaml").write_text(text.replace("mine", "yours"))
-    third = up(config=str(directory / "q.yaml")).ready()
+    third = up("--config", str(directory / "q.yaml")).ready()
     assert "yours" in third.call("GET", "/api/v1/config")["text"]
     third.stop()
 

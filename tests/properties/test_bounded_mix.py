@@ -3,7 +3,8 @@
 The bound of `docs/queues/batch.md`: whoever comes into the queue when k of its tasks wait starts within `wait.max` and
 2 (k + 1) L, where L is the longest time limit: so nobody is passed for ever by smaller work, of his queue or of others.
 It holds for a queue in which nothing of a higher priority comes, nothing is retried (what is retried goes ahead), and
-for whose tasks no user's limit, filter or placeholder is in the way, while no node leaves. In the other queues all goes
+for whose tasks no user's limit, filter or placeholder is in the way, of which none is larger than a node or than the
+maximum of the queue, while no node leaves. In the other queues all goes
 on: both rules of preemption, guarantees, fences and offsets, priority classes, changes of priority, kept turns, moves,
 idle work, gangs, retries, budgets, labels, required nodes, quotas, new nodes. What is left out, and why it voids the
 bound:
@@ -39,6 +40,8 @@ from fairlead.scheduler import Scheduler
 
 BOUNDED = "root.c"
 WAIT_MAX_MS, LIMIT_MS = 10_000, 8_000
+LARGEST = 3
+"""So many cores has the largest task of the bounded queue."""
 WAITING_MAX = 14
 """Nothing more is submitted while so many wait: k would be large and the bound far away."""
 STEPS_OF_ONE = 200
@@ -81,11 +84,10 @@ class Honoured(Happenings):
         return self.s.cluster.partitions["default"]
 
     def plain_node(self) -> AddNode:
-        """With labels, but nothing that keeps work off."""
+        """With labels, but nothing that keeps work off, and large enough for each bounded task."""
         node = self.fresh_node()
-        return AddNode(
-            replace(node.node, taints=(), capacity=Resources({"vcore": self.capacity()["vcore"], "memory": 8}))
-        )
+        cores = max(self.capacity()["vcore"], LARGEST)
+        return AddNode(replace(node.node, taints=(), capacity=Resources({"vcore": cores, "memory": 8})))
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
@@ -125,7 +127,7 @@ class Honoured(Happenings):
         """A task of the bounded queue, now and then idle: that has no bound."""
         chance, app = self.chance, self.name("w")
         idle = chance.random() < 0.15
-        cores = chance.choice([1, 1, 1, 2, 3, 3])
+        cores = chance.choice([1, 1, 1, 2, LARGEST, LARGEST])
         limit_ms = 1_000 * chance.randint(1, LIMIT_MS // 1_000)
         amount = Resources({"vcore": cores})
         spec = AskSpec(application=app, key=app, resources=amount, time_limit_ms=limit_ms, idle=idle)

@@ -221,7 +221,8 @@ def set_quota(
     flags = (("Exists", classed, None), ("DoesNotExist", classless, None))
     scopes = [{"operator": operator, "values": values or []} for operator, given, values in (*said, *flags) if given]
     _put(client, "quotas", name, {"queue": queue, "resources": _amounts(resource or []), "scopes": scopes})
-    if queue.lower() not in {each["path"].lower() for each in client.get("/queues")["queues"]}:
+    roots = client.get("/queues")["queues"]
+    if queue.lower() not in {each["path"].lower() for root in roots for each in completion.flatten(root)}:
         print(render.plain(f"note: there is no queue {queue} yet; `fairlead queues` lists them"), file=sys.stderr)
     known = {each["name"] for each in client.get("/priority-classes")["priority_classes"]}
     for missing in [each for each in (*(classes or ()), *(others or ())) if each not in known]:

@@ -60,6 +60,8 @@ def at(
     The journal is only read. Without a question it says what waited and ran then.
     """
     then = _open(moment, path)
+    if then.seq < 1:
+        raise Failure(_nothing_yet(path))
     scheduler: Any = then.scheduler
     words = question or []
     match words:
@@ -98,6 +100,17 @@ def _open(text: str, path: Path | None) -> Moment:
         )
     except JournalError as error:
         raise Failure(str(error)) from None
+
+
+def _nothing_yet(path: Path | None) -> str:
+    """What is said of a moment before the first record."""
+    from fairlead.journal.reader import Reader
+
+    with Reader(journal_file(path)) as reader:
+        begins_ms = next((record.at_ms for record in reader.records(reader.first_seq)), None)
+    if begins_ms is None:
+        return "nothing has been recorded yet: there is no past to ask"
+    return f"nothing was there at that moment: the journal begins at {render.moment(begins_ms)}"
 
 
 def _moment(text: str) -> tuple[int | None, int | None]:

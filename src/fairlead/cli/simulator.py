@@ -189,6 +189,8 @@ def sim_compare(
     """
     from fairlead.sim.simulate import Files, compare
 
+    if len(files) < 2:
+        raise wrong_usage("sim compare needs two queue files or more; one by itself: fairlead sim run --config FILE")
     source = _source(workload, nodes, seed, tasks_max, lasts, load, skip_bad, since, before)
     trials = [
         _trial(name, file, source, faults, mtbf, mttr, until, no_resubmit)

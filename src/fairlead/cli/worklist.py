@@ -167,6 +167,8 @@ def describe(entry: Mapping[str, Any], where: str) -> Described:
     for name, target in (("grace", "grace_ms"), ("time_limit", "time_limit_ms")):
         if entry.get(name) is not None:
             body[target] = parse_duration(_text(entry[name], f"{where}: {name}"), f"{where}: {name}")
+    if body.get("time_limit_ms") == 0:
+        raise wrong_usage(f"{where}: time_limit: 0 would end it at once; leave it out for work without a limit")
     if entry.get("idle") is not None:
         body["idle"] = _yes_or_no(entry["idle"], f"{where}: idle")
     if (retry := _retry(entry, where)) is not None:

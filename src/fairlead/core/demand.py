@@ -85,6 +85,7 @@ class Demand:
         "reserved",
         "seekers",
         "shape",
+        "untimed",
     )
 
     def __init__(self, leaf: Queue, shape: Shape | None, key: object, allowance: Allowance | None = None) -> None:
@@ -106,6 +107,8 @@ class Demand:
         """Asks that have a node set aside, each with the list of those to try again that it is put on when woken."""
         self.candidate: Application | None = None
         """The application that was let out of the heap since the obstacle moved."""
+        self.untimed = False
+        """Somebody is parked who has no timer for preemption, because a limit was in the way: it stops nobody then."""
 
     @property
     def is_blocked(self) -> bool:
@@ -134,6 +137,16 @@ class Demand:
                 return app
             self._drop(stamp, app, heap)
         return None
+
+    def touch_untimed(self) -> None:
+        """The limit that was in the way has moved: who was parked behind it without a timer is looked at again."""
+        self.untimed = False
+        for _, stamp, app in self.parked:
+            timer_ms = app.attempt_timer_ms
+            if app.park_stamp == stamp and (
+                timer_ms is None or any(b.demand is self and b.attempt_ms < timer_ms for b in app.batches)
+            ):
+                self.leaf.touch_app(app)
 
     def has_parked_before(self, key: tuple[object, ...]) -> bool:
         """Whether somebody is parked here who comes before an application with this key."""

@@ -8,7 +8,8 @@ Waits are compared as logarithms, in units of how far the futures of the ask its
 agree gets a narrower interval than one whose futures do not. What the newest outcomes were in such units says how far
 the next interval reaches: as far as all but a tenth of them to each side (split conformal prediction over a moving
 window). The part that is left out follows from how often that side was missed lately, so that whatever is wrong with
-the futures each side is missed about as often as it may (adaptive conformal inference: Gibbs and Candès 2021). A
+the futures each side is missed about as often as it may (adaptive conformal inference: Gibbs and Candès 2021); but
+for too few misses hardly anything is taken away, for those who wait in one backlog are right or wrong together. A
 forecast counts as late as soon as its interval is over, not only when the ask starts at last. Queues are not told
 apart: their own outcomes make narrower intervals that are right less often, for there are fewer of them.
 """
@@ -31,11 +32,13 @@ PRIOR = (-2.0, -1.6, -1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.0)
 """What is taken for outcomes before there are any, in units: they leave as real ones come."""
 LATELY = 1_000
 """Outcomes by which it is told how often a side was missed lately."""
-CORRECTION = 6.0
+CORRECTION = 2.0
 """How strongly a side that was missed too often, or not often enough, changes the part that is left out: by so many
 thousandths for one miss."""
-LEFT_OUT = (0.01, 0.3)
-"""The part that is left out on a side, at least and at most."""
+LEFT_OUT = (0.1, 1.2)
+"""The part that is left out on a side, at least and at most, in units of what it may be. Hardly more than it may be: a
+long backlog that went well is one piece of luck, though hundreds started in it; an interval that pays that back by being
+narrow misses the next backlog as a whole."""
 UNIT_LEAST = 0.5
 """Futures that agree are taken to be this far apart to each side at least (a factor of 1.65): no news comes in them."""
 WAIT_LEAST_MS = 1_000
@@ -233,7 +236,7 @@ class Scorecard:
 
 def _left_out(tail: float, missed: Collection[bool]) -> float:
     """The part to leave out on a side: less than it may be where it was missed too often lately, else more."""
-    least, most = LEFT_OUT
+    least, most = (tail * part for part in LEFT_OUT)
     off = (tail - sum(missed) / len(missed)) * len(missed) / LATELY if missed else 0.0
     return min(max(tail + CORRECTION * off, least), most)
 

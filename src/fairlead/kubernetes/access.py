@@ -165,7 +165,7 @@ def from_kubeconfig(path: Path, context: str | None = None) -> Access:
     try:
         config = yaml.safe_load(path.read_text())
     except (OSError, UnicodeDecodeError) as e:
-        raise AccessError(f"kubeconfig {path} cannot be read: {_why(e)}") from e
+        raise AccessError(f"kubeconfig {path} cannot be read: {_why(e).removesuffix(f': {path}')}") from e
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark is not None else ""

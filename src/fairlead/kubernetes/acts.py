@@ -23,6 +23,18 @@ class PodName:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimName:
+    """One volume claim, by its name and identity."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class Bind:
     """Bind the pod to the node."""
 
@@ -102,4 +114,34 @@ class DropPlaceholder:
     name: str
 
 
-Act = Bind | EvictPod | DeletePod | Nominate | Explain | Record | CreatePlaceholder | DropPlaceholder
+@dataclass(frozen=True, slots=True)
+class SelectNode:
+    """Say on a claim on which node its volume is wanted; for a pod that has its place there."""
+
+    claim: ClaimName
+    pod: PodName
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeselectNode:
+    """Take that back, if it still says so."""
+
+    claim: ClaimName
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepVolume:
+    """Keep a free volume for a claim; whoever binds volumes does the rest."""
+
+    claim: ClaimName
+    pod: PodName
+    node: str
+    volume: str
+    volume_uid: str
+
+
+Placing = Bind | SelectNode | KeepVolume
+"""What fails together with a placement."""
+Act = Placing | DeselectNode | EvictPod | DeletePod | Nominate | Explain | Record | CreatePlaceholder | DropPlaceholder

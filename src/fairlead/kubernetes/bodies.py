@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from fairlead.kubernetes.acts import CreatePlaceholder, EvictPod, Explain, Nominate, PodName, Record
+from fairlead.kubernetes.provision import AWAITED
 from fairlead.kubernetes.translate import identity
 
 CONTROLLER = "fairlead"
@@ -37,11 +38,14 @@ def nomination(act: Nominate) -> dict[str, Any]:
 
 
 def unscheduled(act: Explain, stamp: str) -> dict[str, Any]:
-    """The condition that says why a pod waits. Its reason is the word that cluster autoscalers look for."""
+    """The condition that says why a pod waits. Its reason is the word that cluster autoscalers look for.
+
+    A pod that has its place and waits there for its volumes needs no further node.
+    """
     condition = {
         "type": "PodScheduled",
         "status": "False",
-        "reason": "Unschedulable",
+        "reason": "WaitingForVolumes" if act.code == AWAITED else "Unschedulable",
         "message": act.message,
         "lastTransitionTime": stamp,
     }

@@ -14,18 +14,21 @@ from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from fairlead.kubernetes import bodies
+from fairlead.kubernetes import bodies, promises
 from fairlead.kubernetes.acts import (
     Act,
     Bind,
     CreatePlaceholder,
     DeletePod,
+    DeselectNode,
     DropPlaceholder,
     EvictPod,
     Explain,
+    KeepVolume,
     Nominate,
     PodName,
     Record,
+    SelectNode,
 )
 from fairlead.kubernetes.client import (
     ApiError,
@@ -155,7 +158,7 @@ class Hands:
     async def _see_through(self, act: Act, later: Collection[Act]) -> None:
         """Carry one act out, trying again for as long as that makes sense; `later` is ordered for the same pod."""
         failures = 0
-        while not (isinstance(act, CreatePlaceholder) and _is_dropped(later)):
+        while not _is_outdated(act, later):
             after: float | None = None
             try:
                 async with self._free:
@@ -182,7 +185,7 @@ class Hands:
 
     async def _again_after(self, act: Act, e: ApiError) -> bool:
         """Whether an act that the server refused may work later."""
-        if isinstance(act, Bind):
+        if isinstance(act, Bind | SelectNode | KeepVolume):
             self.failed += 1
             self._report(BindFailed(act.pod.uid, act.node, e.message))
             return False
@@ -200,7 +203,7 @@ class Hands:
 
     async def _is_there(self, act: Act) -> bool:
         """Whether the very pod of an act is still there, as far as the server says; if it does not, it may be."""
-        if isinstance(act, CreatePlaceholder | DropPlaceholder):
+        if isinstance(act, CreatePlaceholder | DropPlaceholder | DeselectNode):
             return True
         try:
             found: Pod = await self._client.get(PODS, act.pod.name, act.pod.namespace)
@@ -217,6 +220,12 @@ class Hands:
             await self._evict(act)
         elif isinstance(act, DeletePod):
             await self._client.delete(PODS, act.pod.name, act.pod.namespace, uid=act.pod.uid, grace_s=0)
+        elif isinstance(act, SelectNode):
+            await promises.select_node(self._client, act)
+        elif isinstance(act, DeselectNode):
+            await promises.deselect_node(self._client, act)
+        elif isinstance(act, KeepVolume):
+            await promises.keep_volume(self._client, act)
         elif isinstance(act, Nominate):
             await self._patch_status(act.pod, bodies.nomination(act))
         elif isinstance(act, Explain):
@@ -262,13 +271,17 @@ class Hands:
         return self._stamp()[:19] + "Z"
 
 
-def _is_dropped(later: Collection[Act]) -> bool:
-    """Whether a placeholder is wanted no longer, as it is ordered; should it be wanted anew, that is another order."""
-    return any(isinstance(act, DropPlaceholder) for act in later)
+def _is_outdated(act: Act, later: Collection[Act]) -> bool:
+    """Whether what was ordered later takes this back; should it be wanted anew, that is another order."""
+    if isinstance(act, CreatePlaceholder):
+        return any(isinstance(other, DropPlaceholder) for other in later)
+    return isinstance(act, SelectNode) and any(isinstance(other, DeselectNode) for other in later)
 
 
 def _subject(act: Act) -> str:
     if isinstance(act, CreatePlaceholder | DropPlaceholder):
         return f"{act.namespace}/{act.name}"
+    if isinstance(act, SelectNode | DeselectNode | KeepVolume):
+        return act.claim.uid
     # What is merely told must not hold up what is done.
     return f"{act.pod.uid}/told" if isinstance(act, Record) else act.pod.uid

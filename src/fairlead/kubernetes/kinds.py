@@ -14,14 +14,13 @@ from fairlead.kubernetes.objects import (
     Lease,
     Namespace,
     Node,
-    PersistentVolume,
-    PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
     PriorityClass,
     ResourceQuota,
     Thing,
 )
+from fairlead.kubernetes.objects_storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -55,5 +54,6 @@ PRIORITY_CLASSES = Kind(PriorityClass, "PriorityClass", "scheduling.k8s.io/v1", 
 BUDGETS = Kind(PodDisruptionBudget, "PodDisruptionBudget", "policy/v1", "poddisruptionbudgets", True)
 CLAIMS = Kind(PersistentVolumeClaim, "PersistentVolumeClaim", "v1", "persistentvolumeclaims", True)
 VOLUMES = Kind(PersistentVolume, "PersistentVolume", "v1", "persistentvolumes", False)
+STORAGE_CLASSES = Kind(StorageClass, "StorageClass", "storage.k8s.io/v1", "storageclasses", False)
 LEASES = Kind(Lease, "Lease", "coordination.k8s.io/v1", "leases", True)
 EVENTS = Kind(Thing, "Event", "events.k8s.io/v1", "events", True)

@@ -293,48 +293,6 @@ class Node(Part, frozen=True):
     status: NodeStatus | None = None
 
 
-# -- storage ------------------------------------------------------------------------------------------------------
-
-
-class ClaimSpec(Part, frozen=True):
-    """Which volume a claim has."""
-
-    volume_name: Text = None
-
-
-class ClaimStatus(Part, frozen=True):
-    """Whether it has it."""
-
-    phase: Text = None
-
-
-class PersistentVolumeClaim(Part, frozen=True):
-    """A wish for a volume."""
-
-    metadata: Metadata = Metadata()
-    spec: ClaimSpec | None = None
-    status: ClaimStatus | None = None
-
-
-class VolumeAffinity(Part, frozen=True):
-    """On which nodes a volume can be used."""
-
-    required: NodeSelector | None = None
-
-
-class VolumeSpec(Part, frozen=True):
-    """What is wanted of a volume."""
-
-    node_affinity: VolumeAffinity | None = None
-
-
-class PersistentVolume(Part, frozen=True):
-    """A volume."""
-
-    metadata: Metadata = Metadata()
-    spec: VolumeSpec | None = None
-
-
 # -- policies -----------------------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ from fairlead.core.decisions import (
     Unreserved,
 )
 from fairlead.core.events import Cause, Event, Release
-from fairlead.kubernetes.acts import Bind, DeletePod, EvictPod, Nominate, Record
+from fairlead.kubernetes.acts import DeletePod, EvictPod, Nominate, Record
 from fairlead.kubernetes.roster import Books
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Orders:
             if isinstance(decision, Allocated):
                 yield from self._allocated(decision)
             elif isinstance(decision, Evict):
-                self._evicted(decision)
+                yield from self._evicted(decision)
             elif isinstance(decision, Released):
                 yield from self._released(decision)
             elif isinstance(decision, Retried):
@@ -67,11 +67,11 @@ class Orders:
             return
         self._picture.stand(known, Books.PLACED, decision.node)
         known.stopping = ""
-        if not known.bound:
-            self._picture.acts.append(Bind(known.name, decision.node))
         yield from self._picture.count_in(known)
+        if not known.bound:
+            yield from self._picture.provision.place(known)
 
-    def _evicted(self, decision: Evict) -> None:
+    def _evicted(self, decision: Evict) -> Iterator[Event]:
         known = self._picture.roster.by_uid.get(decision.key)
         if known is None:
             return
@@ -81,6 +81,9 @@ class Orders:
             return
         if known.spec.placeholder:
             self._picture.acts.append(DeletePod(known.name))
+            return
+        if self._picture.provision.waits(known):
+            yield from self._picture.provision.retreat(known, f"somebody else gets its room on {decision.node}")
             return
         by = self._picture.roster.by_uid.get(decision.on_behalf_of.rpartition("/")[2])
         name = by.name if by is not None else None
@@ -94,6 +97,7 @@ class Orders:
         known = self._picture.roster.by_uid.get(decision.key)
         if known is None or known.books is not Books.PLACED:
             return
+        self._picture.provision.lost(known)
         self._picture.stand(known, Books.OUT)
         self._picture.gangs.gone(known)
         if known.bound:

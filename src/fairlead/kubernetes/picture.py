@@ -19,6 +19,7 @@ from fairlead.kubernetes import kinds
 from fairlead.kubernetes.acts import Act, DeletePod, DropPlaceholder, Explain, Nominate, PodName, Record
 from fairlead.kubernetes.gangs import Declared, Gangs
 from fairlead.kubernetes.objects import LabelSelector, Pod
+from fairlead.kubernetes.provision import Provision
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.roster import Books, KnownPod, News, Roster
 from fairlead.kubernetes.storage import DEVICES, UNBOUND, Storage, asks_for_devices, both, claims_of
@@ -38,6 +39,7 @@ from fairlead.kubernetes.translate.pods import (
     standing,
 )
 
+STORED = (kinds.CLAIMS, kinds.VOLUMES, kinds.STORAGE_CLASSES)
 UNREADABLE = (AmountError, ConstraintError, IdentityError)
 _ENDS = {"Succeeded": "succeeded", "Failed": "failed"}
 """How a pod ended, by its phase."""
@@ -52,6 +54,7 @@ class Picture:
         self.roster = Roster()
         self.around = Surroundings(partition)
         self.storage = Storage()
+        self.provision = Provision(self)
         self.gangs = Gangs()
         self.acts: list[Act] = []
         """What is to be done, in order; whoever carries it out takes it away."""
@@ -79,9 +82,8 @@ class Picture:
             if known is not None:
                 yield from self._leave(known, Cause.STOPPED_BY_RM)
                 yield from self._forget(known, "deleted")
-        elif change.kind is kinds.CLAIMS or change.kind is kinds.VOLUMES:
-            for uid in self.storage.take(change):
-                yield from self.try_again(uid)
+        elif change.kind in STORED:
+            yield from self.provision.take(change)
         else:
             yield from self.around.take(change)
             if change_of_node := _node_that_came(change):
@@ -124,6 +126,9 @@ class Picture:
         if known.bound != spec.node:
             self.roster.house(known)
             known.bound = spec.node
+            self.provision.drop(known)
+        if known.claims and not known.foreign:
+            (self.storage.leave if known.bound else self.storage.use)(known.claims, name.uid)
         if known.foreign:
             if known.books is Books.OUT or resized:
                 yield from self._foreign(known)
@@ -219,16 +224,18 @@ class Picture:
         """Whether its volumes are there; who is bound before that would wait on its node, in vain."""
         if known.needs_devices:
             text = "it asks for devices by resourceClaims, which are not understood here: request them as a resource"
-            self.tell(known, DEVICES, text)
-            return False
-        why_not = self.storage.why_not(known.claims, known.name.uid) if known.claims else ""
-        if why_not:
-            self.tell(known, UNBOUND, why_not)
-        return not why_not
+            known.obstacle = DEVICES, text
+        elif known.claims:
+            why_not = self.storage.why_not(known.claims)
+            known.obstacle = (UNBOUND, why_not) if why_not else None
+        if known.obstacle is not None:
+            self.tell(known, *known.obstacle)
+        return known.obstacle is None
 
     def _ask(self, known: KnownPod) -> AskSpec:
         """What is asked for: where the volumes can be used counts too, for a pod that has no node yet."""
         terms = self.storage.nodes_for(known.claims) if known.claims and not known.bound else ()
+        known.terms = terms
         if not terms:
             return known.spec
         where = replace(known.spec.where, node_terms=both(known.spec.where.node_terms, terms))
@@ -279,6 +286,8 @@ class Picture:
 
     def stand(self, known: KnownPod, books: Books, node: str = "") -> None:
         """Note where the pod stands in the scheduler's books from now on."""
+        if books is not Books.PLACED:
+            self.provision.drop(known)
         if known.books is Books.WAITING:
             self.waiting.pop(known.name.uid, None)
         elif books is Books.WAITING:
@@ -310,6 +319,7 @@ class Picture:
 
     def _forget(self, known: KnownPod, how: str) -> Iterator[Event]:
         self._tell_of(known, how)
+        self.storage.leave(known.claims, known.name.uid)
         self.roster.forget(known)
         self.gangs.gone(known)
         if not known.foreign and known.application not in self.roster.by_application:
@@ -339,13 +349,16 @@ class Picture:
         self.live = True
         for application in self.gangs.declared:
             self.complete_gang(application)
-        nominees = [self.roster.by_uid[uid] for uid in self.waiting if self.roster.by_uid[uid].nominated]
-        for known in sorted(nominees, key=lambda k: -k.spec.priority):
-            node, known.nominated = known.nominated, ""
+        waiting = [self.roster.by_uid[uid] for uid in self.waiting]
+        for known in sorted(waiting, key=lambda k: -k.spec.priority):
+            told, known.nominated = known.nominated, ""
+            node = told or self.provision.node_before(known)
+            if not node:
+                continue
             yield Nominated(known.application, known.name.uid, node, self.partition)
-            if known.nominated == node:
-                self.acts.remove(Nominate(known.name, node))  # the server has it so
-            elif not known.nominated:
+            if told and known.nominated == told:
+                self.acts.remove(Nominate(known.name, told))  # the server has it so
+            elif told and not known.nominated:
                 self.acts.append(Nominate(known.name, ""))
 
     def complete_gang(self, application: str) -> None:
@@ -376,14 +389,22 @@ class Picture:
         known = self.roster.by_uid.get(uid)
         if known is None or known.bound or known.books is not Books.PLACED or known.node != node:
             return
+        known.pausing = True
+        yield from self.withdraw(known)
+
+    def withdraw(self, known: KnownPod, cause: Cause = Cause.STOPPED_BY_RM) -> Iterator[Event]:
+        """A pod without a node at the API server leaves the books for now."""
         self.stand(known, Books.OUT)
         self.gangs.gone(known)
-        yield self._release(known, Cause.STOPPED_BY_RM)
+        yield self._release(known, cause)
 
     def try_again(self, uid: str) -> Iterator[Event]:
         """After a pause: a pod whose placement was refused waits once more."""
         known = self.roster.by_uid.get(uid)
-        if known is not None and known.books is Books.OUT and not known.leaving and self.may_enter(known):
+        if known is None:
+            return
+        known.pausing = False
+        if known.books is Books.OUT and not known.leaving and self.may_enter(known):
             yield from self.enter(known)
 
     def _tell_of(self, known: KnownPod, what: str) -> None:

@@ -38,6 +38,7 @@ class Pilot:
 
     def schedule(self, now_ms: int, limit: int | None = None) -> int:
         """Run scheduling; gives back how many decisions were made."""
+        self._feed(self.picture.provision.overdue(now_ms), now_ms)
         decisions = self.scheduler.schedule(now_ms, limit)
         self._hear(decisions, now_ms)
         return len(decisions)

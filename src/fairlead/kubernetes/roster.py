@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from fairlead.core.constraints import Requirement
 from fairlead.core.specs import AskSpec
 from fairlead.kubernetes.acts import PodName
 
@@ -50,6 +51,12 @@ class KnownPod:
     """Why it cannot enter, as a sentence."""
     claims: tuple[tuple[str, str], ...] = ()
     """The volume claims that it needs, by namespace and name."""
+    terms: tuple[tuple[Requirement, ...], ...] = ()
+    """What its volumes asked of its node when it entered the books."""
+    obstacle: tuple[str, str] | None = None
+    """What is in its way outside the books: a code and a sentence."""
+    pausing: bool = False
+    """Its placement came to nothing, and it is tried again after a while."""
     needs_devices: bool = False
     """It asks for devices by resource claims."""
     endless: bool = False

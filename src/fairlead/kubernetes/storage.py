@@ -1,23 +1,89 @@
 """Storage: the volume claims of pods, as far as they keep a pod from starting or bind it to nodes.
 
-Decides whether a pod has to wait for its claims, and on which nodes its volumes can be used. Never binds a claim to a
-volume: that is the business of Kubernetes' own controllers and drivers. Invariant: whoever was told to wait for a claim
-is named again when something about that claim has changed.
+Decides whether a pod has to wait for its claims, on which nodes its volumes can be used or made, and which free volume a
+claim gets on a node. Never sends anything, and never makes a volume: that is the business of Kubernetes' own controllers
+and drivers. Invariant: a pod is named again whenever something has changed that decides about one of its claims.
 """
 
 from __future__ import annotations
 
-from fairlead.core.constraints import Requirement
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from fairlead.core.constraints import IN, Requirement
+from fairlead.core.suitability import matches
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from fairlead.kubernetes.objects import Amounts, Metadata, Pod
+from fairlead.kubernetes.objects_storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
-from fairlead.kubernetes.translate.constraints import ConstraintError, node_terms
+from fairlead.kubernetes.translate.amounts import AmountError, quantity
+from fairlead.kubernetes.translate.constraints import (
+    NODE_NAME,
+    NOTHING,
+    ConstraintError,
+    label_conditions,
+    node_terms,
+)
 
 Key = tuple[str, str]
 """Namespace and name of a claim."""
 Terms = tuple[tuple[Requirement, ...], ...]
+"""Conditions on a node of which one must hold; none at all: any node will do."""
 UNBOUND = "volume-unbound"
 DEVICES = "resource-claims"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""On a claim: the node of its pod, for whoever makes the volume. Kubernetes' name."""
+OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+NOBODY = "kubernetes.io/no-provisioner"
+"""As the provisioner of a class: its volumes are there already, or are made by people."""
+WAITS = "WaitForFirstConsumer"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim."""
+
+    uid: str
+    volume: str
+    """It has this volume, or is about to."""
+    bound: bool
+    of_class: str
+    selected: str
+    """The node on which its volume is to be made."""
+    size: int
+    modes: frozenset[str]
+    block: bool
+    labels: tuple[Requirement, ...]
+    """What must hold for the labels of its volume."""
+    leaving: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume."""
+
+    uid: str
+    terms: Terms | None
+    """On which nodes it can be used; None: that cannot be read."""
+    of_class: str
+    size: int
+    modes: frozenset[str]
+    block: bool
+    labels: Mapping[str, str]
+    claim: tuple[str, str, str]
+    """Namespace, name and identity of the claim that it is kept for; empty: nobody's."""
+    free: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A storage class."""
+
+    provisioner: str
+    waits: bool
+    """Volumes come into being only when a pod that wants one has a node."""
+    terms: Terms
+    """Where volumes may be made."""
 
 
 def claims_of(pod: Pod) -> tuple[Key, ...]:
@@ -38,73 +104,167 @@ def asks_for_devices(pod: Pod) -> bool:
 
 
 class Storage:
-    """Claims and volumes of the cluster, and who waits for them."""
+    """Claims, volumes and classes of the cluster, and whose claims they are."""
 
     def __init__(self) -> None:
-        self._volume_of: dict[Key, str] = {}
-        """The volume of each claim; empty: it has none yet."""
-        self._terms: dict[str, Terms | None] = {}
-        """Of each volume on which nodes it can be used; None: that cannot be read."""
-        self._waiting: dict[Key, dict[str, None]] = {}
-        """Pods by identity."""
+        self.claims: dict[Key, Claim] = {}
+        self.volumes: dict[str, Volume] = {}
+        self.classes: dict[str, Class] = {}
+        self._users: dict[Key, dict[str, None]] = {}
+        """Pods without a node at the API server, by identity."""
 
     def take(self, change: Change) -> list[str]:
-        """A claim or volume changed; gives back the pods that may have waited for it."""
-        if isinstance(change, Changed) and change.kind is kinds.CLAIMS:
-            return self._claim(change.object)
-        if isinstance(change, Changed) and change.kind is kinds.VOLUMES:
-            return self._volume(change.object)
-        if isinstance(change, Deleted) and change.kind is kinds.CLAIMS:
-            self._volume_of.pop((change.namespace or "default", change.name), None)
-        elif isinstance(change, Deleted) and change.kind is kinds.VOLUMES:
-            self._terms.pop(change.name, None)
+        """A claim, volume or class changed; gives back the pods for which that may mean something."""
+        if isinstance(change, Changed):
+            thing = change.object
+            name = thing.metadata.name
+            if change.kind is kinds.CLAIMS:
+                key = thing.metadata.namespace or "default", name
+                self.claims[key] = _claim(thing)
+                return self._users_of([key])
+            if change.kind is kinds.VOLUMES:
+                before, after = self.volumes.get(name), _volume(thing)
+                self.volumes[name] = after
+                return [] if before == after else self._concerned(name, after.of_class)
+            if change.kind is kinds.STORAGE_CLASSES:
+                self.classes[name] = _class(thing)
+                return self._concerned("", name)
+        elif isinstance(change, Deleted):
+            key = change.namespace or "default", change.name
+            if change.kind is kinds.CLAIMS and self.claims.pop(key, None) is not None:
+                return self._users_of([key])
+            if change.kind is kinds.VOLUMES and (gone := self.volumes.pop(change.name, None)) is not None:
+                return self._concerned(change.name, gone.of_class)
+            if change.kind is kinds.STORAGE_CLASSES and self.classes.pop(change.name, None) is not None:
+                return self._concerned("", change.name)
         return []
 
-    def _claim(self, claim: PersistentVolumeClaim) -> list[str]:
-        key = claim.metadata.namespace or "default", claim.metadata.name
-        is_bound = claim.status is not None and claim.status.phase == "Bound"
-        volume = (claim.spec.volume_name if claim.spec is not None else None) or ""
-        self._volume_of[key] = volume if is_bound else ""
-        return self._rouse(key)
-
-    def _volume(self, volume: PersistentVolume) -> list[str]:
-        affinity = volume.spec.node_affinity if volume.spec is not None else None
-        terms: Terms | None
-        try:
-            terms = tuple(node_terms(affinity.required if affinity is not None else None))
-        except ConstraintError:
-            terms = None
-        self._terms[volume.metadata.name] = terms
-        keys = [key for key in self._waiting if self._volume_of.get(key) == volume.metadata.name]
-        return [uid for key in keys for uid in self._rouse(key)]
-
-    def _rouse(self, key: Key) -> list[str]:
-        return list(self._waiting.pop(key, ()))
-
-    def why_not(self, claims: tuple[Key, ...], uid: str) -> str:
-        """Why a pod with these claims cannot start yet, as a sentence; empty: nothing is in the way."""
+    def use(self, claims: tuple[Key, ...], uid: str) -> None:
+        """A pod without a node needs these claims from now on."""
         for key in claims:
-            volume, name = self._volume_of.get(key), "/".join(key)
-            if volume and self._terms.get(volume) is not None:
-                continue
-            self._waiting.setdefault(key, {})[uid] = None
+            self._users.setdefault(key, {})[uid] = None
+
+    def leave(self, claims: tuple[Key, ...], uid: str) -> None:
+        """A pod has a node, or is no more."""
+        for key in claims:
+            users = self._users.get(key)
+            if users is not None:
+                users.pop(uid, None)
+                if not users:
+                    del self._users[key]
+
+    def _users_of(self, keys: Collection[Key]) -> list[str]:
+        return list(dict.fromkeys(uid for key in keys for uid in self._users.get(key, ())))
+
+    def _concerned(self, volume: str, of_class: str) -> list[str]:
+        """Users of claims that have this volume, or that wait for one of this class."""
+        keys = []
+        for key in self._users:
+            claim = self.claims.get(key)
+            if claim is not None and (claim.volume == volume if claim.volume else claim.of_class == of_class):
+                keys.append(key)
+        return self._users_of(keys)
+
+    # -- questions ------------------------------------------------------------------------------------------------
+
+    def why_not(self, claims: tuple[Key, ...]) -> str:
+        """Why a pod with these claims cannot have a node yet, as a sentence; empty: nothing is in the way."""
+        return next(filter(None, map(self._why_not, claims)), "")
+
+    def _why_not(self, key: Key) -> str:
+        claim, its = self.claims.get(key), f"its volume claim {'/'.join(key)}"
+        if claim is None:
+            return f"{its} is not there; it starts when that is there and bound to a volume"
+        if claim.leaving:
+            return f"{its} is being deleted; it starts when that is there anew"
+        if claim.bound:
+            volume = self.volumes.get(claim.volume)
             if volume is None:
-                return f"its volume claim {name} is not there; it starts when that is there and bound to a volume"
-            if volume and volume in self._terms:
-                return f"volume {volume} of its claim {name} has a node affinity that cannot be read"
-            return (
-                f"its volume claim {name} is not bound to a volume; it starts when that is bound, which a class with "
-                "volumeBindingMode WaitForFirstConsumer never does here: use one with Immediate"
-            )
+                return f"{its} is bound to volume {claim.volume}, which is not there"
+            return "" if volume.terms is not None else f"volume {claim.volume} of {its[4:]} cannot be read"
+        if claim.volume:
+            return f"{its} is not bound to a volume; it is to get {claim.volume}"
+        if not claim.of_class:
+            return f"{its} is not bound to a volume and names no storage class; it starts when somebody binds it"
+        made = self.classes.get(claim.of_class)
+        if made is None:
+            return f"{its} is not bound to a volume, and its storage class {claim.of_class} is not there"
+        if not made.waits:
+            return f"{its} is not bound to a volume; it starts when class {claim.of_class} has provided one"
+        if not self._has_provisioner(made) and not self._candidates(key, claim):
+            return f"{its} is not bound to a volume: no free volume of class {claim.of_class} suits it; add one"
         return ""
 
+    @staticmethod
+    def _has_provisioner(made: Class) -> bool:
+        return bool(made.provisioner) and made.provisioner != NOBODY
+
     def nodes_for(self, claims: tuple[Key, ...]) -> Terms:
-        """The terms on nodes of which one must hold for all of the claims' volumes; empty: any node will do."""
+        """The terms on nodes of which one must hold for all of the claims' volumes."""
         found: Terms = ()
         for key in claims:
-            terms = self._terms.get(self._volume_of.get(key, "")) or ()
-            found = both(found, terms)
+            found = both(found, self._nodes_for(key))
         return found
+
+    def _nodes_for(self, key: Key) -> Terms:
+        claim = self.claims.get(key)
+        if claim is None:
+            return ()
+        if claim.volume:
+            volume = self.volumes.get(claim.volume)
+            return (volume.terms if volume is not None else None) or ()
+        if claim.selected:
+            return ((Requirement(NODE_NAME, IN, (claim.selected,)),),)
+        made = self.classes.get(claim.of_class)
+        found = [self.volumes[name].terms or () for name in self._candidates(key, claim)]
+        if made is not None and self._has_provisioner(made):
+            found.append(made.terms)
+        if any(not terms for terms in found):
+            return ()
+        return tuple(dict.fromkeys(term for terms in found for term in terms))
+
+    def makes_on(self, key: Key, node: Mapping[str, str]) -> str:
+        """Who makes the claim's volume for a node with these attributes; empty: nobody."""
+        claim = self.claims.get(key)
+        made = self.classes.get(claim.of_class) if claim is not None else None
+        if made is None or not self._has_provisioner(made) or not suits(made.terms, node):
+            return ""
+        return made.provisioner
+
+    def volume_for(self, key: Key, node: Mapping[str, str], taken: Collection[str]) -> str:
+        """The free volume that the claim gets on a node with these attributes, the smallest that does; or nothing.
+
+        One that is kept for the claim already is the only one that counts.
+        """
+        claim = self.claims.get(key)
+        if claim is None:
+            return ""
+        names = (name for name in self._candidates(key, claim) if name not in taken)
+        return next((name for name in names if suits(self.volumes[name].terms, node)), "")
+
+    def _candidates(self, key: Key, claim: Claim) -> list[str]:
+        """Volumes that the claim could have, from the smallest on."""
+        whose, found = (*key, claim.uid), []
+        for name, volume in self.volumes.items():
+            if volume.terms is None:
+                continue
+            if volume.claim == whose:
+                return [name]
+            if (
+                volume.free
+                and volume.of_class == claim.of_class
+                and volume.block == claim.block
+                and volume.size >= claim.size
+                and volume.modes >= claim.modes
+                and matches(claim.labels, volume.labels)
+            ):
+                found.append((volume.size, name))
+        return [name for _, name in sorted(found)]
+
+
+def suits(terms: Terms | None, node: Mapping[str, str]) -> bool:
+    """Whether a node with these attributes keeps one of the terms."""
+    return terms is not None and (not terms or any(matches(term, node) for term in terms))
 
 
 def both(some: Terms, others: Terms) -> Terms:
@@ -112,3 +272,68 @@ def both(some: Terms, others: Terms) -> Terms:
     if not some or not others:
         return some or others
     return tuple((*one, *other) for one in some for other in others)
+
+
+def _claim(given: PersistentVolumeClaim) -> Claim:
+    meta, spec = given.metadata, given.spec
+    volume = (spec.volume_name if spec is not None else None) or ""
+    try:
+        labels = label_conditions(spec.selector) if spec is not None and spec.selector is not None else ()
+    except ConstraintError:
+        labels = NOTHING
+    notes = meta.annotations or {}
+    return Claim(
+        uid=meta.uid or "",
+        volume=volume,
+        bound=bool(volume) and given.status is not None and given.status.phase == "Bound",
+        of_class=_class_name(meta, spec.storage_class_name if spec is not None else None),
+        selected=notes.get(SELECTED_NODE, ""),
+        size=_size(spec.resources.requests if spec is not None and spec.resources is not None else None),
+        modes=frozenset((spec.access_modes if spec is not None else None) or ()),
+        block=spec is not None and spec.volume_mode == "Block",
+        labels=labels,
+        leaving=bool(meta.deletion_timestamp),
+    )
+
+
+def _volume(given: PersistentVolume) -> Volume:
+    meta, spec, status = given.metadata, given.spec, given.status
+    affinity = spec.node_affinity if spec is not None else None
+    terms: Terms | None
+    try:
+        terms = tuple(node_terms(affinity.required if affinity is not None else None))
+    except ConstraintError:
+        terms = None
+    kept = spec.claim_ref if spec is not None else None
+    available = status is not None and status.phase == "Available"
+    return Volume(
+        uid=meta.uid or "",
+        terms=terms,
+        of_class=_class_name(meta, spec.storage_class_name if spec is not None else None),
+        size=_size(spec.capacity if spec is not None else None),
+        modes=frozenset((spec.access_modes if spec is not None else None) or ()),
+        block=spec is not None and spec.volume_mode == "Block",
+        labels=meta.labels or {},
+        claim=(kept.namespace or "", kept.name or "", kept.uid or "") if kept is not None else ("", "", ""),
+        free=available and kept is None and not meta.deletion_timestamp,
+    )
+
+
+def _class(given: StorageClass) -> Class:
+    terms = tuple(
+        tuple(Requirement(e.key, IN, tuple(e.values or ())) for e in term.match_label_expressions or ()) or NOTHING
+        for term in given.allowed_topologies or ()
+    )
+    return Class(given.provisioner, given.volume_binding_mode == WAITS, terms)
+
+
+def _class_name(meta: Metadata, named: str | None) -> str:
+    return (meta.annotations or {}).get(OLD_CLASS) or named or ""
+
+
+def _size(given: Amounts) -> int:
+    """Bytes; what cannot be read is nothing: the server has let it pass."""
+    try:
+        return quantity("storage", (given or {}).get("storage", 0))
+    except AmountError:
+        return 0

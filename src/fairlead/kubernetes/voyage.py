@@ -31,7 +31,8 @@ from fairlead.runtime.measures import Measures
 log = logging.getLogger("fairlead.kubernetes")
 
 WATCHED = (
-    kinds.NODES, kinds.NAMESPACES, kinds.PRIORITY_CLASSES, kinds.BUDGETS, kinds.VOLUMES, kinds.CLAIMS, kinds.PODS,
+    kinds.NODES, kinds.NAMESPACES, kinds.PRIORITY_CLASSES, kinds.BUDGETS, kinds.STORAGE_CLASSES, kinds.VOLUMES,
+    kinds.CLAIMS, kinds.PODS,
 )  # fmt: skip
 TAKE_AT_ONCE = 500
 """Changes taken in one turn, so that scheduling is never far behind."""
@@ -224,8 +225,15 @@ class Voyage:
                 asyncio.get_running_loop().call_later(0.01, self._news.set)
             for act in self.pilot.acts():
                 self._hands.do(act)
+            self._pause_given_up()
             self._explainer.go_on(now)
             self._tell(now)
+
+    def _pause_given_up(self) -> None:
+        pauses = self.pilot.picture.provision.pauses
+        for uid in pauses:
+            self._pause(uid)
+        pauses.clear()
 
     def _tell(self, now_ms: int) -> None:
         pilot = self.pilot

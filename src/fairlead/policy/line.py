@@ -201,6 +201,8 @@ def _close(demand: Demand) -> None:
     del demand.leaf.open_demands[demand]
     if demand.obstacle is None and demand.shape is not None and demand.shape.unfit:
         demand.wait_for_node()
+        if demand.untimed:
+            demand.touch_untimed()
 
 
 def _let_out(app: Application, demand: Demand) -> None:

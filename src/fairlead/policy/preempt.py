@@ -104,12 +104,14 @@ def _can_help(partition: Partition, batch: Batch) -> bool:
     if rules.rule != "guarantee" or not rules.enabled:
         return False
     demand = batch.demand
-    if demand.obstacle is not None and not isinstance(demand.obstacle, Queue):
+    if not any(queue.guaranteed for queue in demand.leaf.lineage):
+        batch.attempt_ms = NEVER_MS
         return False
-    if any(queue.guaranteed for queue in demand.leaf.lineage):
-        return True
-    batch.attempt_ms = NEVER_MS
-    return False
+    if demand.obstacle is not None and not isinstance(demand.obstacle, Queue):
+        # A timer would be in vain: who waits here is looked at again when the limit moves.
+        demand.untimed = True
+        return False
+    return True
 
 
 def _has_headroom(partition: Partition, batch: Batch) -> bool:

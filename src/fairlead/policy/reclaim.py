@@ -124,6 +124,8 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
         return False
     if not may_run(app) or waits_for_turn(partition, ask) or full_ceiling(app, ask.items) is not None:
         return False
+    if partition.holds and claims.short_of_promised_limit(partition, ask) is not None:
+        return False
     above = group_of(app.queue).lineage
     for full in (
         app.queue.short_of_room(ask.items),

@@ -18,6 +18,8 @@ from statistics import median
 from typing import Any
 
 SAMPLES_MIN = 16
+EVENTS_MIN = 10_000
+"""With fewer events a quarter is a few hundred of them: which ones it holds says more than the cost of each."""
 QUARTERS = 4
 LOOKS_MIN = 5
 APART_S = 0.2
@@ -84,7 +86,7 @@ class Pace:
         enough in every quarter.
         """
         events, cpu_s = self._events, self._cpu_s
-        if len(events) < SAMPLES_MIN or events[-1] - events[0] < QUARTERS:
+        if len(events) < SAMPLES_MIN or events[-1] - events[0] < EVENTS_MIN:
             return None
         step = (events[-1] - events[0]) / QUARTERS
         edges = [bisect_left(events, events[0] + round(step * n)) for n in range(QUARTERS)] + [len(events) - 1]

@@ -29,6 +29,8 @@ from fairlead.sim.verdicts import BREAKDOWNS, Row, breakdown, in_words, rows, sp
 INTERRUPTED = 130
 BARS = " ▁▂▃▄▅▆▇█"
 WIDTH = 60
+REASONS_SHOWN = 10
+"""Reasons of what still waits that get a line of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +237,23 @@ def _wait_lines(outcome: dict[str, Any]) -> list[str]:
         lines.append(f"bounded slowdown: mean {s['mean']:,.2f}, p95 {s['p95']:,.2f}, p99 {s['p99']:,.2f}")
     if waiting := outcome["figures"]["tasks"]["waiting"]:
         lines.append(f"still waiting: {waiting:,}, the longest unstarted for {span(waits['longest_unstarted'])}")
-        lines += [f"  {name}: {why}" for name, why in outcome["still_waiting"].items()]
+        lines += _still_waiting_lines(outcome["still_waiting"])
+    return lines
+
+
+def _still_waiting_lines(groups: list[dict[str, Any]]) -> list[str]:
+    """A line for each reason, with the names of the first that it keeps; of very many reasons the last only counted."""
+    lines = []
+    for group in (g for g in groups[:REASONS_SHOWN] if g["why"] is not None):
+        more = group["tasks"] - len(group["first"])
+        names = ", ".join(group["first"]) + (f" and {more:,} more" if more else "")
+        lines.append(f"  {names}: {group['why'] or 'no reason is known yet'}")
+    unasked = sum(g["tasks"] for g in groups if g["why"] is None)
+    others = [g for g in groups[REASONS_SHOWN:] if g["why"] is not None]
+    if others:
+        lines.append(f"  and {sum(g['tasks'] for g in others):,} for {len(others):,} other reasons")
+    if unasked:
+        lines.append(f"  and {unasked:,} that came later and were not asked for their reasons")
     return lines
 
 

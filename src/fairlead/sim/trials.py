@@ -28,6 +28,10 @@ from fairlead.sim.sources import Source
 
 BARS_MAX = 2500
 BAR_NODES_MAX = 16
+ASKED_MAX = 1000
+"""So many of those that still wait are asked why."""
+FIRST_MAX = 3
+"""So many of those that wait for one reason are named."""
 Watch = Callable[[Engine], None]
 Tick = Callable[[int], None]
 
@@ -125,8 +129,6 @@ def rare_collections() -> Iterator[None]:
 def outcome_of(engine: Engine, spec: ClusterSpec) -> dict[str, Any]:
     """What came out, as plain values."""
     columns = engine.columns
-    waiting = list(islice(engine.waiting, 10))
-    whys = {f"{app}/{key}" if app != key else key: engine.why((app, key)) for app, key in waiting}
     return {
         "interrupted": engine.stopped,
         "nodes": len({node for _, node, _, _ in columns.capacity}),
@@ -135,10 +137,27 @@ def outcome_of(engine: Engine, spec: ClusterSpec) -> dict[str, Any]:
         "wait_curve": wait_curve(columns),
         "gantt": gantt_of(columns),
         "refused": dict(sorted(engine.refused.items(), key=lambda r: (-r[1], r[0]))[:10]),
-        "still_waiting": {name: why.sentence() if why is not None else "" for name, why in whys.items()},
+        "still_waiting": still_waiting(engine),
         "decisions": engine.decisions,
         "digest": engine.digest,
     }
+
+
+def still_waiting(engine: Engine) -> list[dict[str, Any]]:
+    """What waits at the end, by reason, most tasks first: `why`, how many `tasks`, the `first` of them by name.
+
+    Only the first `ASKED_MAX` are asked, for each answer is worked out; the last row counts the others without a reason.
+    """
+    found: dict[str, list[str]] = {}
+    for app, key in islice(engine.waiting, ASKED_MAX):
+        reason = engine.why((app, key))
+        why = "" if reason is None else reason.sentence()
+        found.setdefault(why, []).append(f"{app}/{key}" if app != key else key)
+    grouped = sorted(found.items(), key=lambda group: -len(group[1]))
+    rows: list[dict[str, Any]] = [{"why": why, "tasks": len(n), "first": n[:FIRST_MAX]} for why, n in grouped]
+    if unasked := max(len(engine.waiting) - ASKED_MAX, 0):
+        rows.append({"why": None, "tasks": unasked, "first": []})
+    return rows
 
 
 def gantt_of(columns: Columns) -> dict[str, Any]:

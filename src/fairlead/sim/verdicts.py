@@ -18,8 +18,8 @@ WORTH_SAYING = 0.05
 """Differences of a smaller part are noise to a reader."""
 TOLD = {
     "waiting time": ("mean", "p95", "never started"),
-    "bounded slowdown": ("mean",),
-    "tasks": ("refused", "given up"),
+    "bounded slowdown": ("mean", "p95"),
+    "tasks": ("refused", "given up", "last one ended after"),
     "stopped work": ("evictions", "run time lost"),
 }
 """Which rows are told in words; of groups that are not named here, all. The table has the others."""

@@ -51,7 +51,7 @@ def test_a_class_with_a_time_that_is_none_is_refused(service: Any, run: Callable
 def test_a_quota_is_set(service: Any, run: Callable[..., Any]) -> None:
     """Scopes by options, amounts as everywhere, 0 too."""
     service.on("PUT", "/quotas/q", {})
-    service.on("GET", "/queues", {"queues": [{"path": "root.a"}]})
+    service.on("GET", "/queues", {"queues": [{"path": "root", "children": [{"path": "root.a", "children": []}]}]})
     service.on("GET", "/priority-classes", {"priority_classes": [{"name": "a"}, {"name": "b"}]})
     words = ("-q", "root.a", "-r", "cpu=1.5", "-r", "memory=4Gi", "-r", "gpu=0", "-c", "a", "-c", "b", "--any-class")
     done = run("quota", "set", "q", *words)

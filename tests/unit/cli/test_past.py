@@ -110,3 +110,22 @@ def test_asking_the_past_leaves_the_journal_as_it_is(run: Callable[..., Any], st
     before = (state / "journal.db").read_bytes()
     run("journal", "at", "@7", "whatif", "priority", "2", "9", "--path", str(state))
     assert (state / "journal.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("question", [(), ("why",), ("why", "1"), ("whatif", "cancel", "1")])
+def test_before_the_first_record_there_is_nothing_to_ask(
+    run: Callable[..., Any], state: Path, question: tuple[str, ...]
+) -> None:
+    """When it begins is said, instead of an empty state of the year 1970."""
+    done = run("journal", "at", "2020-01-01T00:00", *question, "--path", str(state))
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "nothing was there at that moment: the journal begins at 2023-11-1" in done.stderr
+
+
+def test_a_journal_without_records_has_no_past(run: Callable[..., Any], tmp_path: Path) -> None:
+    """A service that was only started."""
+    with Journal(tmp_path / "journal.db"):
+        pass
+    done = run("journal", "at", "14:05", "why", "--path", str(tmp_path))
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "nothing has been recorded yet" in done.stderr

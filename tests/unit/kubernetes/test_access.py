@@ -122,7 +122,7 @@ def test_nothing_found_says_what_to_give(tmp_path: Path, monkeypatch: pytest.Mon
         (b"not: [yaml\n", "is no YAML in line 2: expected ',' or ']', but got '<stream end>'"),
         (b"\x00\x01", "is no YAML: unacceptable character #x0000: special characters are not allowed"),
         (b"\xff\xfe\xfd", "cannot be read: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
-        (None, "cannot be read: No such file or directory: "),
+        (None, "cannot be read: No such file or directory"),
     ],
 )
 def test_a_file_that_is_none_is_one_sentence(tmp_path: Path, text: bytes | None, said: str) -> None:
@@ -133,6 +133,7 @@ def test_a_file_that_is_none_is_one_sentence(tmp_path: Path, text: bytes | None,
     with pytest.raises(AccessError) as refused:
         from_kubeconfig(path)
     assert said in str(refused.value)
+    assert str(refused.value).count(str(path)) == 1
     assert "\n" not in str(refused.value)
     assert "Errno" not in str(refused.value)
 

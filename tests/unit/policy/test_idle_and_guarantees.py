@@ -9,7 +9,7 @@ from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.events import Cause, Release
 from fairlead.core.resources import Limits
-from fairlead.core.specs import QueueSpec
+from fairlead.core.specs import LimitSpec, QueueSpec
 
 GROUP = {"resource.group": "true"}
 FOUR = cores(4)
@@ -90,6 +90,22 @@ def test_two_asks_together_take_no_more_than_is_promised(rule: str) -> None:
     assert c.run() == ([], ["two"])
     for _ in range(40):
         assert c.run(1_000) == ([], [])
+
+
+@RULES
+def test_two_asks_together_take_no_more_than_the_limit_of_their_user(rule: str) -> None:
+    """`reclaim._may_claim`: what is promised under a limit counts there, or the second work is stopped for nothing."""
+    limit = LimitSpec(users=("nobody",), max_resources=cores(3))
+    mine = QueueSpec(name="a", limits=(limit,))
+    c = PriorityCluster(QueueSpec(name="g", parent=True, queues=(mine, QueueSpec(name="b")), properties=GROUP), rule=rule)
+    for key in ("one", "two"):
+        c.fill(key, 2, 0, "root.g.b", idle=True)
+    for key in ("first", "second"):
+        c.submit(key, 2, 0, "root.g.a")
+    assert c.run() == ([], ["two"])
+    c.gone("two")
+    assert c.run() == (["first@n1"], [])
+    assert c.run(20_000) == ([], [])
 
 
 def test_idle_work_goes_before_work_that_is_not_idle() -> None:

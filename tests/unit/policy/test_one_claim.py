@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 from fairlead.core.applications import Ask
+from fairlead.core.constraints import Constraints, Requirement
 from fairlead.core.decisions import Allocated, Decision, Evict, Reserved
 from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
 from fairlead.core.resources import Limits, Resources
@@ -182,3 +183,22 @@ def test_a_restart_forgets_not_whose_room_is_held() -> None:
     decided = p.run(3)
     assert [d.key for d in decided if isinstance(d, Reserved)] == ["higher"]
     assert again.schedule(3) == decided
+
+
+def test_who_has_space_on_the_node_that_it_requires_does_not_clear_it() -> None:
+    """`allocate._first_node`: a restart looks again at `daemon`, for which room gathers; `waits` keeps the node."""
+    p = Place("guarantee", (QueueSpec(name="q"), QueueSpec(name="d", properties={"wait.max": "1s"})), 4)
+    p.submit("runs", 4, "root.q")
+    p.run(0)
+    p.submit("daemon", 3, "root.d", 1, tags={TAG_REQUIRED_NODE: "n0"})
+    p.run(1_500)
+    assert p.ask("daemon").held_on is not None
+    p.add_node(3, 1_600)
+    here = Constraints(node_terms=((Requirement("kubernetes.io/hostname", "In", ("n0",)),),))
+    p.submit("waits", 2, "root.q", 1_600, where=here)
+    p.run(5_000)
+    assert p.ask("waits").reserved_on is not None
+    again = Scheduler.load(json.loads(json.dumps(p.s.dump())))
+    assert again.schedule(5_000) == []
+    p.end("runs", 5_001)
+    assert started(p.run(5_001))[0] == "daemon@n0"

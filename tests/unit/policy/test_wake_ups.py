@@ -75,3 +75,45 @@ def test_work_that_is_told_to_stop_lets_others_start_beside_those_who_hold_room(
     assert c.run() == ([], [])
     c.submit("urgent", 2, 9, "root.b", where=only_on("n2"))
     assert c.run() == (["low@n3"], ["first"])
+
+
+def test_a_limit_that_moves_lets_work_be_stopped_although_the_nodes_are_full() -> None:
+    """`Demand.touch_untimed`: behind a limit nobody has a timer for preemption, and no node gained enough to wake him.
+
+    Of `big` and `next` the first one has its turn at once, and the other gets a timer of its own.
+    """
+    limit = LimitSpec(users=("*",), max_resources=Limits({"vcore": 2000}))
+    mine = QueueSpec(name="a", guaranteed=cores(4), limits=(limit,), properties={"preemption.delay": "1s"})
+    c = PriorityCluster(mine, QueueSpec(name="b"), nodes={"n1": 4}, rule="guarantee")
+    c.fill("own", 1, 0, "root.a")
+    for i in range(3):
+        c.fill(f"other{i}", 1, 0, "root.b")
+    c.submit("big", 2, 0, "root.a")
+    c.submit("next", 2, 0, "root.a")
+    assert c.run(5_000) == ([], []), "nobody is stopped for work that a limit holds back"
+    c.finished("own")
+    assert c.run() == ([], ["other2"]), "one core is free, and two are needed"
+    part = c.s.cluster.partitions["default"]
+    assert part.applications["next"].attempt_timer_ms is not None
+
+
+def test_who_waits_behind_seekers_that_are_gone_is_woken_when_a_node_gains() -> None:
+    """`line._close`: the only one who sought a node has it, the others behind the demand still wait for room."""
+    c = PriorityCluster(nodes={"n1": 2}, rule="guarantee")
+    c.fill("runs", 2)
+    c.submit("waits", 2)
+    assert c.run() == ([], [])
+    part = c.s.cluster.partitions["default"]
+    (demand,) = [d for d in part.root.children["a"].demands.values() if d.shape is not None]
+    assert demand.shape is not None
+    assert demand.shape.unfit
+    # As after a wake-up when somebody else took the room: woken, and its shape is unfit again.
+    gone = part.applications["runs"]
+    demand.seekers.append((gone.order_key, gone.park_stamp - 1, gone))
+    demand.shape.may_reserve = True
+    demand.wait_no_longer()
+    demand.wake()
+    assert c.run() == ([], [])
+    assert demand in demand.shape.waiting
+    c.finished("runs")
+    assert c.run() == (["waits@n1"], [])

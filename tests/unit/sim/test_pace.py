@@ -71,6 +71,16 @@ def test_a_short_run_tells_nothing() -> None:
     assert pace.figures() is None
 
 
+def test_few_events_tell_nothing() -> None:
+    """A quarter of some hundred events costs what those few cost; that it is more than before says nothing."""
+    pace = Pace()
+    for number in range(200):
+        pace.sample(number * 49, kept=1)
+    assert pace.figures() is None
+    pace.sample(20_000, kept=1)
+    assert pace.figures() is not None
+
+
 def test_samples_stay_few_however_long_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every second one is given up when there are many, and the quarters stay right."""
     pace, now_s = Pace(nothing), 0.0

@@ -341,3 +341,62 @@ def test_what_is_refused_is_said_with_the_queue(place: Path) -> None:
     assert "makes no difference" not in shown
     for name, count, queue in (("one", 2, "root.x"), ("one", 1, "root.y"), ("two", 2, "root.x"), ("two", 1, "root.y")):
         assert f"{name} refuses {count} tasks: queue {queue}: " in shown
+
+
+def test_what_waits_is_told_by_reason(place: Path) -> None:
+    """Thirteen that wait for the same are one line; who waits for something else has his own."""
+    wide = "".join(f"{i},10,4,root.a,ann\n" for i in range(12))
+    (place / "tasks.csv").write_text(TASKS + wide + "20,10,9,root.b,bob\n21,10,4,root.a,ann\n")
+    status, shown, _ = ran(trial(place))
+    assert status == 0
+    begin = shown.index("still waiting: 14, ")
+    told = shown[begin:].split("\n")[1:3]
+    assert told[0].startswith("  line-5, line-6, line-7 and 10 more: needs vcore 4 ")
+    assert told[1].startswith("  line-17: needs vcore 9 ")
+    plain = json.loads(ran(trial(place), as_json=True)[1])["still_waiting"]
+    assert [(g["tasks"], g["first"]) for g in plain] == [(13, ["line-5", "line-6", "line-7"]), (1, ["line-17"])]
+
+
+def test_very_many_that_wait_are_counted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only some are asked why, and only some reasons get a line; the others are in the sums."""
+    monkeypatch.setattr("fairlead.sim.trials.ASKED_MAX", 4)
+    monkeypatch.setattr("fairlead.sim.simulate.REASONS_SHOWN", 2)
+    (place / "tasks.csv").write_text(TASKS + "".join(f"9,10,{cores},root.a,ann\n" for cores in (4, 4, 5, 6, 7, 8)))
+    lines = ran(trial(place))[1].splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith("still waiting: 6,"))
+    assert lines[begin + 3 : begin + 5] == [
+        "  and 1 for 1 other reasons",
+        "  and 2 that came later and were not asked for their reasons",
+    ]
+
+
+def test_a_table_is_mended_before_nodes_are_asked_for(place: Path) -> None:
+    """Or one would say the nodes and then hear that the columns are wrong."""
+    (place / "tasks.csv").write_text("when,what\n1,2\n")
+    assert ran(trial(place, nodes=""))[2] == (
+        f"cannot simulate: {place / 'tasks.csv'}:1: the first line must name the columns time, run and resources.NAME; "
+        "not there: time, run\n"
+    )
+
+
+def test_columns_of_ones_own_are_a_note(place: Path) -> None:
+    """Of a run and of a comparison, once."""
+    (place / "tasks.csv").write_text(
+        TASKS.replace("user\n", "user,cost\n").replace("ann\n", "ann,5\n").replace("bob", "bob,3")
+    )
+    says = "columns that mean nothing here were passed over: 'cost'"
+    assert ran(trial(place))[1].count(says) == 1
+    assert ran(trial(place), trial(place, "two"))[1].count(f"note: {says}\n") == 1
+
+
+def test_both_sides_are_told(place: Path) -> None:
+    """Who waits longer in the mean, but of whom the unluckiest is better off and all is over earlier, hears both."""
+    outcomes = run_trials([trial(place), trial(place, "two")])
+    outcomes[1]["figures"]["waits"]["started"]["mean"] *= 2
+    outcomes[1]["figures"]["slowdown"]["p95"] /= 2
+    outcomes[1]["figures"]["end_s"] /= 2
+    better, worse = in_words(outcomes)[:2]
+    assert better.startswith("two is better than one in: ")
+    assert "bounded slowdown p95 (" in better
+    assert "tasks last one ended after (2.0 min → 60 s)" in better
+    assert worse.startswith("two is worse than one in: waiting time mean (")

@@ -40,7 +40,8 @@ def state_of(known: KnownPod) -> str:
     """`waiting`, `running` or `stopping`."""
     if known.leaving or (known.stopping and known.books is Books.PLACED):
         return "stopping"
-    return "running" if known.books is Books.PLACED or known.bound else "waiting"
+    placed = known.books is Books.PLACED and known.obstacle is None
+    return "running" if placed or known.bound else "waiting"
 
 
 def entry_of(scheduler: Scheduler, picture: Picture, known: KnownPod) -> tuple[Application | None, Ask | None]:
@@ -101,6 +102,8 @@ def reason_of(scheduler: Scheduler, picture: Picture, known: KnownPod) -> Plain 
     if known.books is Books.WAITING:
         reason = scheduler.why(known.application, known.name.uid, picture.partition)
         return reason.as_dict() if reason is not None else None
+    if known.obstacle is not None:
+        return {"code": known.obstacle[0], "sentence": known.obstacle[1]}
     refused = picture.refused.get(known.application)
     if known.flaw or refused is not None:
         code = "unreadable" if known.flaw else "application-refused"

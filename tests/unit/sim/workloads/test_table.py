@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,10 @@ def test_json_lines_say_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ("x,9,1", ":2: column time: 'x': must be seconds, or a time such as 90s"),
+        ("x,9,1", ":2: column time: 'x': must be a date such as 2026-05-01T08:00:00Z, seconds, or a time such as 90s"),
+        ("2026-13-01,9,1", ":2: column time: '2026-13-01': must be a date such as"),
+        ("1969-12-31,9,1", ":2: column time: '1969-12-31': is a date before 1970"),
+        ("1,2026-05-01,1", ":2: column run: '2026-05-01': must be seconds, or a time such as"),
         ("-1,9,1", ":2: column time: '-1': must be 0 or more seconds"),
         ("nan,9,1", ":2: column time: 'nan': must be 0 or more seconds"),
         ("1,,1", ":2: column run: '': must be seconds"),
@@ -109,16 +113,21 @@ def test_every_column_is_checked(tmp_path: Path, column: str, value: str, says: 
     [
         ("time,resources.vcore", "not there: run"),
         ("time,run", "not there: resources.NAME"),
-        (
-            "time,run,resources.vcore,prio",
-            "csv:1: 'prio' is no column of a table; take it out, or rename it to one of time",
-        ),
+        ("time,run,resources.vcore,prio", "csv:1: 'prio' is no column of a table; was priority meant?"),
+        ("time,run,resources.vcore,prioritty", "was priority meant? Rename it, or take it out"),
+        ("time,run,resources.vcore,Time-Limit", "'Time-Limit' is no column of a table; was time_limit meant?"),
+        ("time,run,resources.vcore,retry", "was retries meant?"),
+        ("time,run,resources.vcore,memory", "'memory' is no column of a table; was resources.memory meant?"),
+        ("time,run,resource.vcore,queue", "was resources.vcore meant?"),
+        ("time,run,cpu,queue", "was resources.vcore meant?"),
+        ("time,run,resources.", "was resources.NAME meant?"),
+        ("time,runs,resources.vcore", "was run meant?"),
         ("", "not there: time, run"),
     ],
 )
 def test_the_first_line_must_name_the_columns(tmp_path: Path, head: str, says: str) -> None:
     """A typing error in a name would be an option that is ignored."""
-    with pytest.raises(TraceError, match=says):
+    with pytest.raises(TraceError, match=re.escape(says)):
         read_table(table(tmp_path, f"{head}\n1,1,1,1\n"))
 
 
@@ -128,7 +137,7 @@ def test_the_first_line_must_name_the_columns(tmp_path: Path, head: str, says: s
         ("{", "is not JSON"),
         ("[1]", "must be an object"),
         ('{"time":1,"run":1}', "must be an object with time, run and resources"),
-        ('{"time":1,"run":1,"resources":{"vcore":1},"prio":1}', "column prio: '': is no key"),
+        ('{"time":1,"run":1,"resources":{"vcore":1},"prio":1}', "column prio: '': is no key of a task; was priority"),
         ('{"time":1,"run":[1],"resources":{"vcore":1}}', "must be a text or a number"),
     ],
 )
@@ -143,3 +152,45 @@ def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
     """There would be nothing to simulate."""
     with pytest.raises(TraceError, match="holds no task"):
         read_table(table(tmp_path, "time,run,resources.vcore\n"))
+
+
+@pytest.mark.parametrize(
+    ("times", "wanted"),
+    [
+        # 1 May 2026 is day 20,574 after the beginning of 1970.
+        (("2026-05-01T08:00:00Z", "2026-05-01T08:00:01.500Z"), (1_777_622_400_000, 1_777_622_401_500)),
+        (("2026-05-01 08:00", "2026-05-01T10:00:00+02:00"), (1_777_622_400_000, 1_777_622_400_000)),
+        (("2026-05-01", "2026-05-02"), (1_777_593_600_000, 1_777_680_000_000)),
+        (("1e2", "2h"), (100_000, 7_200_000)),
+    ],
+)
+def test_a_time_is_a_date_or_a_number(tmp_path: Path, times: tuple[str, ...], wanted: tuple[int, ...]) -> None:
+    """As logs have it; where no zone is named it is UTC, so that the same table is the same everywhere."""
+    rows = "".join(f"{time},1,1\n" for time in times)
+    assert tuple(j.at_ms for j in read_table(table(tmp_path, f"time,run,resources.vcore\n{rows}")).jobs) == wanted
+    lines = "".join(json.dumps({"time": time, "run": 1, "resources": {"vcore": 1}}) + "\n" for time in times)
+    assert tuple(j.at_ms for j in read_table(table(tmp_path, lines, "tasks.jsonl")).jobs) == wanted
+
+
+@pytest.mark.parametrize(
+    ("times", "kind"), [(("2026-05-01", "60"), "dates"), (("60", "2026-05-01"), "numbers"), (("2h", "2026-05-01"), "n")]
+)
+def test_dates_and_numbers_do_not_mix(tmp_path: Path, times: tuple[str, str], kind: str) -> None:
+    """They have no origin in common: work would come in another order than it did."""
+    rows = "".join(f"{time},1,1\n" for time in times)
+    with pytest.raises(TraceError, match=f":3: column time: '{times[1]}': the rows before have {kind}"):
+        read_table(table(tmp_path, f"time,run,resources.vcore\n{rows}"))
+
+
+def test_columns_of_ones_own_are_passed_over_and_said(tmp_path: Path) -> None:
+    """A log has many; which are not read is said once, and what the rows say in them is nothing."""
+    path = table(tmp_path, "id,time,run,resources.vcore,cpu_hours,users,user\n7,1,1,1,x,y,ann\n8,2,1,1,x,y,ann\n")
+    workload = read_table(path)
+    assert workload.notes == ["columns that mean nothing here were passed over: 'id', 'cpu_hours', 'users'"]
+    assert [j.application.user for j in workload.jobs] == ["ann", "ann"]
+    row = {"time": 1, "run": 1, "resources": {"vcore": 1}, "id": 7}
+    path = table(tmp_path, (json.dumps(row) + "\n") * 2, "tasks.jsonl")
+    assert read_table(path).notes == ["columns that mean nothing here were passed over: 'id'"]
+    many = ",".join(f"x{i}" for i in range(12))
+    path = table(tmp_path, f"time,run,resources.vcore,{many}\n1,1,1,{many}\n")
+    assert read_table(path).notes[0].endswith("'x9' and 2 more")
