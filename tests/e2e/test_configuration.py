@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.nursery import Nursery, Started
 from testbed.unix_socket import ask, wait_until_served
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
@@ -42,19 +43,19 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 class Service:
     """A directory with a queue file, and the service that watches it."""
 
-    def __init__(self, directory: Path, text: str = TEXT) -> None:
+    def __init__(self, nursery: Nursery, directory: Path, text: str = TEXT) -> None:
+        self.nursery = nursery
         self.directory, self.file = directory, directory / "queues.yaml"
         self.file.write_text(text)
         kept = {name: value for name, value in os.environ.items() if not name.startswith("FAIRLEAD_")}
         self.environment = kept | {"FAIRLEAD_SOCKET": str(directory / "s"), "COLUMNS": "200"}
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Started | None = None
 
     def start(self, *options: str) -> Service:
-        with (self.directory / "log").open("ab") as log:
-            command = [*FAIRLEAD, "up", "--config", "queues.yaml", "--state", "state", "--socket", "s", "--no-tcp"]
-            self.process = subprocess.Popen(
-                [*command, "--resource", "vcore=4", *options], cwd=self.directory, stderr=log, env=self.environment
-            )
+        words = ("up", "--config", "queues.yaml", "--state", "state", "--socket", "s", "--no-tcp")
+        self.process = self.nursery.start(
+            *words, "--resource", "vcore=4", *options, log=self.directory / "log", cwd=self.directory
+        )
         process = self.process
         wait_until_served(self.directory / "s", lambda: None if process.poll() is None else self.log())
         return self
@@ -121,10 +122,10 @@ class Service:
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
+def service(nursery: Nursery, tmp_path: Path) -> Iterator[Service]:
     short = Path("/tmp") / f"fl-c{os.getpid()}-{tmp_path.name[-10:]}"
     short.mkdir()
-    found = Service(short)
+    found = Service(nursery, short)
     yield found
     if found.process is not None and found.process.poll() is None:
         found.run("cancel", "--queue", "root")

@@ -13,9 +13,9 @@ a claim (space that is held, or a node that is set aside). It is excused:
 * when an ask of strictly higher standing takes the room (a nomination that is cleared, `docs/queues`), and with
   reservations when an ask that requires the node does (YuniKorn's rule for daemon sets);
 * when a turn by `wait.max` begins in its queue: what was set aside for those who wait for it now goes back;
-* when it may not start there after all because of who started meanwhile: of two promises one may take the last place
-  among the running applications of a queue or user, or a host port, or keep the other away (`_may_be_kept_off`).
-  Nothing is kept of these but room: the `CHANGELOG` says so.
+* when it may not start there now because of who runs: work that started meanwhile has the last place among the running
+  applications of a queue or user, or a host port, or one of the two keeps the other away (`_is_kept_off`), or who it
+  wants to be with, or is spread among, has changed. Nothing is kept of these but room: the `CHANGELOG` says so.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from properties.standing import standings
+from reference.constrained import meets
 
 from fairlead.core.applications import Application, Ask
+from fairlead.core.constraints import AffinityTerm
 from fairlead.core.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
 from fairlead.core.events import (
     AddAsks,
@@ -46,6 +48,7 @@ from fairlead.core.events import (
 )
 from fairlead.core.lifecycle import State
 from fairlead.core.nodes import Node
+from fairlead.core.queues import Queue
 
 Name = tuple[str, str]
 DISTURB_ALL = (
@@ -115,7 +118,7 @@ class Promises:
                 del self.open[name]
             elif ask.held_on is None and ask.reserved_on is None:
                 better = [t for t in takers if t is not ask and _may_take(t, ask, order)]
-                assert better or self._may_be_kept_off(ask), f"{ask} lost what was stopped for it by {order}"
+                assert better or self._is_kept_off(ask, order.node), f"{ask} lost what was stopped for it by {order}"
                 self.counts["promises taken" if better else "promises lost"] += 1
                 del self.open[name]
 
@@ -127,23 +130,25 @@ class Promises:
         """
         for name, order in self.open.items():
             ask = self.known(*name)
-            if ask is None or not ask.pending or self._may_be_kept_off(ask):
+            if ask is None or not ask.pending or self._is_kept_off(ask, order.node):
                 continue
             if order.rule != "guarantee":
                 raise AssertionError(f"{ask} still waits, and work was stopped for it: {order}")
 
-    def _may_be_kept_off(self, ask: Ask) -> bool:
-        """Whether the start of others may be in its way, by something that nobody keeps for it."""
-        app, where = ask.app, ask.spec.where
-        if where.affinity or where.anti_affinity or where.spread or where.ports:
-            return True
-        if any(a.spec.where.anti_affinity for other in self.apps().values() for a in other.asks.values() if a.node):
+    def _is_kept_off(self, ask: Ask, where: str) -> bool:
+        """Whether the start of others is in its way on that node now, by something that nobody keeps for it."""
+        app, wanted = ask.app, ask.spec.where
+        if wanted.affinity or wanted.spread:
             return True
         ceilings = app.allowance.ceilings if app.allowance is not None else ()
-        counted = any(queue.max_applications for queue in app.queue.lineage) or any(
-            c.max_applications for c in ceilings
-        )
-        return app.state is State.ACCEPTED and counted
+        if app.state is State.ACCEPTED and (
+            any(_has_no_place(queue, app) for queue in app.queue.lineage)
+            or any(c.max_applications and len({*c.applications, app.id}) > c.max_applications for c in ceilings)
+        ):
+            return True
+        node = next((n for n in self.nodes() if n.id == where), None)
+        running = (a for other in self.apps().values() for a in other.asks.values() if a.node is not None)
+        return node is not None and any(_keep_apart(ask, node, a) for a in running)
 
     def _excuse_queue_of(self, switched: ReservationSwitched) -> None:
         holder = self.known(switched.application, switched.key)
@@ -165,3 +170,34 @@ def _may_take(taker: Ask, ask: Ask, order: Evict) -> bool:
         return bool(taker.required_node)
     mine, theirs = standings(taker, ask)
     return order.rule == "priority" and mine > theirs
+
+
+def _has_no_place(queue: Queue, app: Application) -> bool:
+    """Whether as many applications run below the queue as may, without this one."""
+    begun = queue.running + len({*queue.allocating_accepted} - {app.id})
+    return bool(queue.max_applications) and begun >= queue.max_applications
+
+
+def _keep_apart(ask: Ask, node: Node, running: Ask) -> bool:
+    """Whether running work has a host port that the ask needs on the node, or either must not be near the other."""
+    there = running.node
+    assert there is not None
+    if there is node and any(_is_same_port(p, q) for p in ask.spec.where.ports for q in running.spec.where.ports):
+        return True
+    return any(
+        meets(dict(other.spec.labels), term.selector)
+        and _domain(node, term)
+        and _domain(node, term) == _domain(there, term)
+        for one, other in ((ask, running), (running, ask))
+        for term in one.spec.where.anti_affinity
+    )
+
+
+def _domain(node: Node, term: AffinityTerm) -> str | None:
+    return {**node.spec.attributes, "kubernetes.io/hostname": node.id}.get(term.topology_key)
+
+
+def _is_same_port(mine: str, theirs: str) -> bool:
+    (protocol, address, port), (protocol2, address2, port2) = mine.split("/"), theirs.split("/")
+    same = address == address2 or "0.0.0.0" in (address, address2)
+    return same and (protocol, port) == (protocol2, port2)

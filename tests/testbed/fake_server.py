@@ -275,18 +275,14 @@ class FakeServer:
             self._write("pods", "MODIFIED", changed)
 
     def _replace(self, plural: str, thing: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-        wanted = body.get("metadata", {}).get("resourceVersion")
-        if wanted and wanted != thing["metadata"]["resourceVersion"]:
-            raise Refused(409, "Conflict", "the object has been modified")
+        _keep_preconditions(thing, body.get("metadata", {}))
         changed = copy.deepcopy(body)
         changed["metadata"] = {**thing["metadata"], **body.get("metadata", {})}
         self._note("replace", plural, changed, "")
         return self._write(plural, "MODIFIED", changed)
 
     def _patch(self, plural: str, thing: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-        uid = body.get("metadata", {}).get("uid")
-        if uid and uid != thing["metadata"]["uid"]:
-            raise Refused(409, "Conflict", "the UID in the precondition does not match")
+        _keep_preconditions(thing, body.get("metadata", {}))
         changed = copy.deepcopy(thing)
         self._note("patch", plural, thing, json.dumps(body, sort_keys=True))
         conditions = body.get("status", {}).pop("conditions", [])
@@ -296,9 +292,7 @@ class FakeServer:
         return self._write(plural, "MODIFIED", changed)
 
     def _delete(self, plural: str, thing: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-        uid = body.get("preconditions", {}).get("uid")
-        if uid and uid != thing["metadata"]["uid"]:
-            raise Refused(409, "Conflict", "the UID in the precondition does not match")
+        _keep_preconditions(thing, body.get("preconditions", {}))
         namespace, name = _key(thing)
         self._note("delete", plural, thing, str(body.get("gracePeriodSeconds", "")))
         grace = body.get("gracePeriodSeconds")
@@ -386,6 +380,12 @@ class FakeServer:
 
 def _key(thing: dict[str, Any]) -> Key:
     return thing["metadata"].get("namespace") or "", thing["metadata"]["name"]
+
+
+def _keep_preconditions(thing: dict[str, Any], wanted: dict[str, Any]) -> None:
+    for name in ("uid", "resourceVersion"):
+        if wanted.get(name, thing["metadata"][name]) != thing["metadata"][name]:
+            raise Refused(409, "Conflict", f"the {name} in the precondition does not match")
 
 
 def _split(path: str) -> tuple[str, str, str, str]:

@@ -29,9 +29,9 @@ class Nursery:
             text=True,
         )
 
-    def start(self, *words: str, log: Path) -> Started:
-        """Start `fairlead WORDS`; what it writes is appended to `log`."""
-        return Started(self, self._ask(words=words, log=str(log)))
+    def start(self, *words: str, log: Path, cwd: Path | None = None) -> Started:
+        """Start `fairlead WORDS` (in `cwd`); what it writes is appended to `log`."""
+        return Started(self, self._ask(words=words, log=str(log), cwd=str(cwd or Path.cwd())))
 
     def status(self, pid: int) -> int | None:
         """The exit status of a process that it started, or minus the signal that ended it; None: it lives."""
@@ -106,7 +106,7 @@ def serve() -> None:
 
 
 def _begin(asked: dict[str, Any]) -> None:
-    """Become what a new process would be: its own session, streams and arguments."""
+    """Become what a new process would be: its own session, streams, directory and arguments."""
     os.setsid()
     log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -115,4 +115,5 @@ def _begin(asked: dict[str, Any]) -> None:
     os.close(nothing)
     os.close(log)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    os.chdir(asked["cwd"])
     sys.argv = ["fairlead", *asked["words"]]

@@ -96,10 +96,19 @@ def when_lines(answer: dict[str, Any], now_ms: int) -> Iterator[str]:
 
 def _expected(answer: dict[str, Any], now_ms: int) -> Iterator[str]:
     ahead = "nobody" if not answer["ahead"] else str(answer["ahead"])
-    if answer["median_ms"] is None:
+    early, late = answer["earliest_ms"], answer["latest_ms"]
+    if answer["broken_off"] and early is not None:
+        yield (
+            f"{answer['key']}: later than {_time(early, now_ms)} in nine of ten futures; {answer['ahead']} or more "
+            "ahead of it."
+        )
+        yield (
+            f"The time for an answer was over before its start was seen in {answer['broken_off']} of {answer['draws']} "
+            "futures; `--spend 1m` looks farther."
+        )
+    elif answer["median_ms"] is None:
         yield f"{answer['key']}: no start in sight; {ahead} ahead of it."
     else:
-        early, late = answer["earliest_ms"], answer["latest_ms"]
         until = _time(late, now_ms) if late is not None else "no time in sight"
         yield (
             f"{answer['key']}: {100 * answer['coverage']:.0f} %: {_time(early, now_ms)} to {until}, most likely about "
@@ -107,7 +116,8 @@ def _expected(answer: dict[str, Any], now_ms: int) -> Iterator[str]:
         )
     if answer["never"]:
         yield f"In {100 * answer['never']:.0f} % of {answer['draws']} futures it does not start within 30 days."
-    yield f"Played through {answer['draws']} futures; taken for granted:"
+    played = "Played" if answer["broken_off"] else "Played through"
+    yield f"{played} {answer['draws']} futures; taken for granted:"
     for each in answer["assumptions"]:
         yield f"  {each}"
 

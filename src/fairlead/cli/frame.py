@@ -7,7 +7,7 @@ asks the service. Invariant: a frame is never higher or wider than the terminal.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from fairlead.cli.cluster import fullest, in_use, with_depth
@@ -71,7 +71,8 @@ def frame(
         [_dim("LATEST", colour, "bold"), *(cut(line, width) for line in recent)] if recent else [],
     ]
     totals = (None, counts[0], counts[1], None)
-    body = _stacked(parts, totals, room, newest_last=3)
+    busy = {i for i, row in enumerate(_queue_rows(view)) if row[2:4] != ("0", "0")}
+    body = _stacked(parts, totals, room, newest_last=3, busy=busy)
     return [*head, *body, *([""] if foot else []), *foot][:height]
 
 
@@ -116,10 +117,13 @@ def _part(
     return out.getvalue().splitlines()
 
 
-def _stacked(parts: Sequence[list[str]], totals: Sequence[int | None], room: int, newest_last: int) -> list[str]:
+def _stacked(
+    parts: Sequence[list[str]], totals: Sequence[int | None], room: int, newest_last: int, busy: Collection[int]
+) -> list[str]:
     """The parts below each other with a blank line between, each cut so that all together fit.
 
-    Every part gets its fair share of the lines; what one does not need goes to the others.
+    Every part gets its fair share of the lines; what one does not need goes to the others. `busy`: the rows of the
+    first part that are kept before its others.
     """
     wanted = {i: len(part) + 1 for i, part in enumerate(parts) if part}
     given: dict[int, int] = {}
@@ -129,13 +133,16 @@ def _stacked(parts: Sequence[list[str]], totals: Sequence[int | None], room: int
         left -= given[i]
     lines: list[str] = []
     for i in wanted:
-        lines += _shortened(parts[i], given[i] - 1, totals[i], keep_last=i == newest_last)
+        first = busy if i == 0 else ()
+        lines += _shortened(parts[i], given[i] - 1, totals[i], keep_last=i == newest_last, first=first)
         lines.append("")
     return lines[:-1]
 
 
-def _shortened(part: list[str], room: int, total: int | None, keep_last: bool) -> list[str]:
-    """A title and as many rows as fit; the last line says how many are missing."""
+def _shortened(
+    part: list[str], room: int, total: int | None, keep_last: bool, first: Collection[int] = ()
+) -> list[str]:
+    """A title and as many rows as fit, those in `first` before others; the last line says how many are missing."""
     rows = len(part) - 1
     missing = max(0, (total or rows) - rows)
     if room >= len(part) and not missing:
@@ -145,7 +152,8 @@ def _shortened(part: list[str], room: int, total: int | None, keep_last: bool) -
     if keep_last:
         return [part[0], *part[len(part) - room + 1 :]]
     kept = min(rows, room - 2)
-    return [*part[: 1 + kept], f"  … and {rows - kept + missing} more"]
+    chosen = sorted(sorted(range(rows), key=lambda row: row not in first)[:kept])
+    return [part[0], *(part[1 + row] for row in chosen), f"  … and {rows - kept + missing} more"]
 
 
 def _queue_rows(view: View) -> list[tuple[str, ...]]:

@@ -132,11 +132,12 @@ def _moment(text: str) -> tuple[int | None, int | None]:
 
 
 def _overview(scheduler: Scheduler, then: Moment) -> tuple[Any, list[str]]:
+    partitions = scheduler.cluster.partitions.values()
     counts = {
-        "applications": sum(len(p.applications) for p in scheduler.cluster.partitions.values()),
-        "running": sum(p.allocation_count for p in scheduler.cluster.partitions.values()),
-        "waiting": sum(a.pending_count for p in scheduler.cluster.partitions.values() for a in p.applications.values()),
-        "nodes": sum(len(p.nodes.nodes) for p in scheduler.cluster.partitions.values()),
+        "applications": sum(len(p.applications) for p in partitions),
+        "running": sum(len(node.allocations) for p in partitions for node in p.nodes.nodes.values()),
+        "waiting": sum(a.pending_count for p in partitions for a in p.applications.values()),
+        "nodes": sum(len(p.nodes.nodes) for p in partitions),
     }
     del then
     return counts, [", ".join(f"{count} {what}" for what, count in counts.items())]

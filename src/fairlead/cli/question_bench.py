@@ -135,7 +135,8 @@ def measure(rule: str, rounds: int, size: Size = FULL) -> Timed:
     """Both questions under one rule: `rounds` times so many explanations, and what-ifs of all of `_submissions`."""
     going = Going(state(rule, size))
     partition = going.scheduler.cluster.partitions["default"]
-    timed = Timed(rule, partition.allocation_count, len(going.waiting))
+    running = sum(len(node.allocations) for node in partition.nodes.nodes.values())
+    timed = Timed(rule, running, len(going.waiting))
     gc.collect()
     gc.freeze()
     began = time.perf_counter()

@@ -19,7 +19,7 @@ from fairlead.cli.client import Client
 from fairlead.cli.failures import wrong_usage
 from fairlead.cli.keys import NamespaceOption, key_of
 from fairlead.cli.render import Screen
-from fairlead.cli.values import parse_pairs
+from fairlead.cli.values import parse_duration, parse_pairs
 
 ForecastOption = Annotated[
     bool, typer.Option("--forecast", help="Also say whose expected start would move; takes longer.")
@@ -142,14 +142,27 @@ def when(
             autocompletion=completion.keys,
         ),
     ] = None,
+    spend: Annotated[
+        str,
+        typer.Option(
+            "--spend",
+            metavar="TIME",
+            help="Look ahead for so long, such as 30s; 5 s if left out, 1m at most.",
+        ),
+    ] = "",
     namespace: NamespaceOption = None,
     json: JsonOption = False,
 ) -> Status:
     """Say when work that waits is expected to start.
 
     As an interval in which four of five starts should be, with what it rests on, and how often the service was right.
+    Where much waits and the time is not enough to see its start: after which time.
     """
     path = "/forecasts/score" if key is None else f"/works/{completion.quoted(key_of(key, namespace))}/forecast"
+    if spend and key is None:
+        raise wrong_usage("when: --spend goes with a KEY: say of which work")
+    if spend:
+        path += f"?seconds={parse_duration(spend, '--spend') / 1000:g}"
     answer = client.get(path)
     if json:
         render.write_json(answer)

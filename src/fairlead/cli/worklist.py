@@ -164,11 +164,7 @@ def describe(entry: Mapping[str, Any], where: str) -> Described:
             body[name] = _text(entry[name], f"{where}: {name}")
     if entry.get("priority") is not None:
         body["priority"] = _priority(entry["priority"], where)
-    for name, target in (("grace", "grace_ms"), ("time_limit", "time_limit_ms")):
-        if entry.get(name) is not None:
-            body[target] = parse_duration(_text(entry[name], f"{where}: {name}"), f"{where}: {name}")
-    if body.get("time_limit_ms") == 0:
-        raise wrong_usage(f"{where}: time_limit: 0 would end it at once; leave it out for work without a limit")
+    body |= _times(entry, where)
     if entry.get("idle") is not None:
         body["idle"] = _yes_or_no(entry["idle"], f"{where}: idle")
     if (retry := _retry(entry, where)) is not None:
@@ -183,6 +179,17 @@ def describe(entry: Mapping[str, Any], where: str) -> Described:
         raise wrong_usage(f"{where}: cpu: the work asks for nothing; ask for a little, such as 0.1")
     body.setdefault("name", Path(body["command"][0]).name)
     return Described(where, body)
+
+
+def _times(entry: Mapping[str, Any], where: str) -> dict[str, int]:
+    found = {
+        f"{name}_ms": parse_duration(_text(entry[name], f"{where}: {name}"), f"{where}: {name}")
+        for name in ("grace", "time_limit")
+        if entry.get(name) is not None
+    }
+    if found.get("time_limit_ms") == 0:
+        raise wrong_usage(f"{where}: time_limit: 0 would end it at once; leave it out for work without a limit")
+    return found
 
 
 def _command(value: Any, where: str) -> list[str]:

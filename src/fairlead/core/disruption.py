@@ -70,10 +70,6 @@ class Disruption:
         self._times: dict[str, deque[int]] = {}
         """By queue with a budget of evictions, the times of the evictions of the last hour."""
 
-    def arrival(self) -> None:
-        """New work (not one that comes back) is there."""
-        self.news += 1
-
     def capacity_changed(self) -> None:
         """A node came, went or changed, or the configuration did."""
         self.news += 1

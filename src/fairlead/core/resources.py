@@ -143,10 +143,6 @@ class Limits:
         """
         return any(v > 0 for _, v in self.items) and all(v >= 0 for _, v in self.items)
 
-    def admits(self, amount: Resources) -> bool:
-        """Whether `amount` fits under this limit; names that the limit does not know are unlimited."""
-        return all(v <= max(self._map.get(n, v), 0) or v <= 0 for n, v in amount.items)
-
     def min_with(self, other: Limits) -> Limits:
         """The tighter of both for each name; a name on one side only takes that side's value."""
         merged = dict(self._map)
@@ -193,14 +189,3 @@ def fits_under(items: Items, room: Mapping[str, int]) -> bool:
         if v > 0 and n in room and v > room[n]:
             return False
     return True
-
-
-def is_pending(book: Mapping[str, int]) -> bool:
-    """At least one value above zero and none below (`StrictlyGreaterThanZero`)."""
-    seen = False
-    for v in book.values():
-        if v < 0:
-            return False
-        if v > 0:
-            seen = True
-    return seen

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead.core.idle import payer
 from fairlead.core.lifecycle import State
 from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.insight.places import Place, Survey, survey
-from fairlead.insight.trial import on_a_copy
 from fairlead.insight.unblock import Effort, unblock, ways
 from fairlead.insight.verdict import WAYS_BEGIN, Holder, Level, NodeCount, NodeRoom, PassedOver, Stopped, Verdict
 from fairlead.policy.ordering import application_key
@@ -304,8 +303,3 @@ def _holder(ask: Ask) -> Holder:
         ask.allocated_ms,
         _until_ms(ask),
     )
-
-
-def explained(scheduler: Scheduler, application: str, key: str, partition: str = DEFAULT_PARTITION) -> dict[str, Any]:
-    """`explain` with changes, as plain values, on a copy of the scheduler."""
-    return on_a_copy(scheduler, lambda copy: explain(copy, application, key, partition, changes=Effort()).as_dict())

@@ -3,12 +3,15 @@
 Decides how one possible future is played (everything that runs ends after a drawn time, everything else is the
 scheduler's doing) and how many of them make an interval. Never a second model of scheduling, never a clock or chance of
 its own: the same state and seed give the same forecast. What nobody can know is not in it: work that has yet to come.
+Where time is short futures are broken off, and what was not seen in them is not made up.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property, partial
 from heapq import heappop, heappush
 from random import Random  # noqa: TID251 - drawn from a seed that the caller gives
 from typing import TYPE_CHECKING, Any
@@ -25,12 +28,18 @@ if TYPE_CHECKING:
 
 DRAWS = 20
 HORIZON_MS = 30 * 24 * 3_600_000
+FAR_MS = 2**62
+"""Later than anything that is seen."""
 EVENTS_MAX = 200_000
 """Ends of work and timers that one future is played through at most."""
 
 MANY = 200
 COARSE = 64
 """With more than `MANY` that wait, ends that are this part of the time from now apart count as one: 1.6 % of a wait."""
+
+IsOver = Callable[[], bool]
+Share = Callable[[int, int], IsOver | None]
+"""Of the time to spend on a forecast what this future has, of so many; None: nothing is left."""
 
 KindOf = Callable[["Ask"], Kind]
 
@@ -55,6 +64,9 @@ class Expected:
     """How many of those that wait start before it, by the middle of their futures."""
     never: float
     """The part of the futures in which it does not start within the horizon."""
+    broken_off: int = 0
+    """Futures that were broken off before it started in them, where the interval is another one for that: it starts
+    later than `earliest_ms`, and what cannot be said for sure is None."""
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -64,7 +76,7 @@ class Expected:
         return {"partition": partition, "application": application, "key": key} | plain
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Forecast:
     """The starts of everything that waits, and what they rest on."""
 
@@ -73,30 +85,45 @@ class Forecast:
     starts: Mapping[Name, tuple[int | None, ...]]
     """Of each waiting ask its start in each future."""
     assumptions: tuple[str, ...]
+    seen_ms: tuple[int | None, ...] = ()
+    """Of each future the time up to which it was played where it was broken off; None (or nothing): it was not."""
 
     def expected(self, name: Name, coverage: float = 0.8) -> Expected:
         """The interval of one ask, as these futures have it (`Scorecard.calibrated` widens it by experience).
 
         Raises KeyError for an ask that did not wait when the forecast was made.
         """
-        drawn = sorted(self.starts[name], key=lambda ms: HORIZON_MS * 2 if ms is None else ms - self.made_ms)
         tail = (1 - coverage) / 2
-        low, middle, high = (_quantile(drawn, part) for part in (tail, 0.5, 1 - tail))
+        starts, seen = self.starts[name], self.seen_ms or (None,) * self.draws
+        pairs = list(zip(starts, seen, strict=True))
+        at_least = _ordered(at if start is None else start for start, at in pairs)
+        at_most = _ordered(starts)
+        low, middle, high = (_quantile(at_least, part) for part in (tail, 0.5, 1 - tail))
+        broken_off = sum(start is None and at is not None for start, at in pairs)
+        never = (starts.count(None) - broken_off) / len(starts)
+        if (low, middle, high) == tuple(_quantile(at_most, part) for part in (tail, 0.5, 1 - tail)):
+            broken_off = 0
+        else:
+            high = _quantile(at_most, 1 - tail)
+            middle = middle if middle == _quantile(at_most, 0.5) else None
         ahead = 0
-        if middle is not None:
-            mine = _median(self.starts[name])
-            ahead = sum(_median(starts) < mine for other, starts in self.starts.items() if other != name)
-        never = sum(ms is None for ms in drawn) / len(drawn)
-        return Expected(name, middle, low, high, coverage, ahead, never)
+        if middle is not None or broken_off:
+            ahead = bisect_left(self._middles, FAR_MS if middle is None else middle)
+        return Expected(name, middle, low, high, coverage, ahead, never, broken_off)
+
+    @cached_property
+    def _middles(self) -> list[int]:
+        """The middle of each ask's futures, in order."""
+        middles = (_quantile(_ordered(starts), 0.5) for starts in self.starts.values())
+        return sorted(FAR_MS if middle is None else middle for middle in middles)
+
+
+def _ordered(starts: Iterable[int | None]) -> list[int | None]:
+    return sorted(starts, key=lambda ms: FAR_MS if ms is None else ms)
 
 
 def _quantile(ordered: Sequence[int | None], part: float) -> int | None:
     return ordered[min(int(part * len(ordered)), len(ordered) - 1)]
-
-
-def _median(starts: Sequence[int | None]) -> int:
-    ordered = sorted(2**62 if ms is None else ms for ms in starts)
-    return ordered[len(ordered) // 2]
 
 
 def forecast(  # noqa: PLR0913 - the state, what is known, and how much to spend
@@ -110,21 +137,36 @@ def forecast(  # noqa: PLR0913 - the state, what is known, and how much to spend
     wanted: Iterable[Name] | None = None,
     events: Sequence[Event] = (),
     fork: bool | None = None,
+    share: Share | None = None,
 ) -> Forecast:
     """The starts of everything that waits, in `draws` futures; each ends when all of `wanted` (default: all) started.
 
-    `events` happen first, on the copies alone.
+    `events` happen first, on the copies alone. `share`: the time to spend; a future is broken off when its share is
+    over, and where nothing is left there are fewer futures, but one.
     """
     names = waiting(scheduler)
     until = names if wanted is None else tuple(wanted)
-    futures = []
+    futures: list[Played] = []
     for number in range(draws):
+        is_over = share(number, draws) if share is not None else _never_over
+        if is_over is None and futures:
+            break
         draw = _drawn(runtimes, kind, f"{seed}:{number}")
-        futures.append(
-            on_a_copy(scheduler, lambda copy, draw=draw: play_on(copy, draw, until, horizon_ms, events), fork=fork)  # type: ignore[misc]
+        play = partial(
+            play_on, draw=draw, wanted=until, horizon_ms=horizon_ms, events=events, is_over=is_over or _at_once
         )
-    starts = {name: tuple(future.get(name) for future in futures) for name in names}
-    return Forecast(scheduler.cluster.now_ms, draws, starts, tuple(assumptions(scheduler, runtimes, kind)))
+        futures.append(on_a_copy(scheduler, play, fork=fork))
+    starts = {name: tuple(future.starts.get(name) for future in futures) for name in names}
+    taken = tuple(assumptions(scheduler, runtimes, kind))
+    return Forecast(scheduler.cluster.now_ms, len(futures), starts, taken, tuple(each.seen_ms for each in futures))
+
+
+def _never_over() -> bool:
+    return False
+
+
+def _at_once() -> bool:
+    return True
 
 
 def _drawn(runtimes: Runtimes, kind: KindOf, future: str) -> Callable[[Ask, int], int]:
@@ -149,18 +191,28 @@ def waiting(scheduler: Scheduler) -> tuple[Name, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What one future showed."""
+
+    starts: dict[Name, int]
+    seen_ms: int | None
+    """Where it was broken off: what has no start here starts later than this. None: it was not."""
+
+
 def play_on(
     scheduler: Scheduler,
     draw: Callable[[Ask, int], int],
     wanted: Iterable[Name],
     horizon_ms: int = HORIZON_MS,
     events: Sequence[Event] = (),
-) -> dict[Name, int]:
-    """Let one future happen to this very scheduler until all of `wanted` started; when each ask starts.
+    is_over: IsOver = _never_over,
+) -> Played:
+    """Let one future happen to this very scheduler until all of `wanted` started, or `is_over`; when each ask starts.
 
     Call it on a copy only.
     """
-    return _Future(scheduler, draw, wanted, horizon_ms).run(events)
+    return _Future(scheduler, draw, wanted, horizon_ms).run(events, is_over)
 
 
 class _Future:
@@ -178,7 +230,7 @@ class _Future:
         self.until = self.now + horizon_ms
         self._numbered = 0
 
-    def run(self, events: Sequence[Event]) -> dict[Name, int]:
+    def run(self, events: Sequence[Event], is_over: IsOver) -> Played:
         for stopped in leaving(self.scheduler):
             self._handle(stopped)
         for name, partition in self.scheduler.cluster.partitions.items():
@@ -194,6 +246,8 @@ class _Future:
             moment = self._next()
             if not self.left or moment is None or moment > self.until:
                 break
+            if is_over():
+                return Played(self.starts, self.now)
             together_until = moment + (max(moment - self.made, 0) // COARSE if len(self.left) > MANY else 0)
             self.now = max(moment, self.now)
             while self.ends and self.ends[0][0] <= together_until:
@@ -201,7 +255,7 @@ class _Future:
                 self.now = max(at, self.now)
                 self._handle(end)
             self._schedule()
-        return self.starts
+        return Played(self.starts, None)
 
     def _next(self) -> int | None:
         due = self.scheduler.next_wakeup_ms()

@@ -75,10 +75,6 @@ class Sample:
         """Those that took longer than `elapsed_ms`."""
         return self._ordered[bisect_right(self._ordered, elapsed_ms) :]
 
-    def quantile(self, part: float) -> int:
-        """The run time that this part of them (0 to 1) did not exceed."""
-        return self._ordered[min(int(part * len(self._ordered)), len(self._ordered) - 1)]
-
 
 class Runtimes:
     """What is known about run times."""

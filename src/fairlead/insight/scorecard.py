@@ -36,8 +36,8 @@ CORRECTION = 2.0
 """How strongly a side that was missed too often, or not often enough, changes the part that is left out: by so many
 thousandths for one miss."""
 LEFT_OUT = (0.1, 1.2)
-"""The part that is left out on a side, at least and at most, in units of what it may be. Hardly more than it may be: a
-long backlog that went well is one piece of luck, though hundreds started in it; an interval that pays that back by being
+"""The part that is left out on a side, at least and at most, in units of what it may be. Hardly more than that: a long
+backlog that went well is one piece of luck, though hundreds started in it; an interval that pays that back by being
 narrow misses the next backlog as a whole."""
 UNIT_LEAST = 0.5
 """Futures that agree are taken to be this far apart to each side at least (a factor of 1.65): no news comes in them."""
@@ -107,10 +107,10 @@ class Scorecard:
     def promise(self, made_ms: int, plain: Expected) -> Expected:
         """A forecast is given out, with its interval as wide as was learned; returns that.
 
-        Only the first one for each ask counts.
+        Only the first one for each ask counts, and none that rests on futures that were broken off.
         """
         told = self.calibrated(made_ms, plain)
-        if plain.median_ms is None or plain.name in self._open:
+        if plain.median_ms is None or plain.broken_off or plain.name in self._open:
             return told
         if len(self._open) >= OPEN_MAX:
             self.drop(next(iter(self._open)))
@@ -160,7 +160,7 @@ class Scorecard:
         """The forecast of the futures alone, with its interval as wide as was learned; as it is before anything was."""
         if self._reach is None or self._reach[0] != made_ms:
             self._count_overdue(made_ms)
-        if plain.median_ms is None or not self.learns or not (self._outcomes or self._missed[1]):
+        if plain.median_ms is None or plain.broken_off or not self.learns or not (self._outcomes or self._missed[1]):
             return plain
         middle, below, above = _units(made_ms, plain)
         low, high = (middle + reach * (above if reach >= 0 else below) for reach in self._reaches(made_ms))

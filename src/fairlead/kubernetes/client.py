@@ -15,7 +15,6 @@ import msgspec
 
 from fairlead.kubernetes.answers import Page, Status
 from fairlead.kubernetes.kinds import PODS, Kind
-from fairlead.kubernetes.objects import Thing
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -209,7 +208,3 @@ class Client:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         await self.send("POST", PODS.path(namespace, name, "binding"), body=binding)
-
-    async def metadata_of(self, kind: Kind, name: str, namespace: str = "") -> Thing:
-        """The metadata of an object."""
-        return msgspec.json.decode(await self.send("GET", kind.path(namespace, name)), type=Thing)

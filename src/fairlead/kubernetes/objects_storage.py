@@ -1,4 +1,4 @@
-"""What the API server says about storage: claims, volumes and classes as typed values, as far as a scheduler needs them.
+"""What the API server says about storage: claims, volumes and classes as typed values, with what counts here.
 
 Decides how these objects are read. Never interprets a field. What holds for `objects` holds here.
 """

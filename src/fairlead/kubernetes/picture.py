@@ -234,7 +234,7 @@ class Picture:
 
     def _ask(self, known: KnownPod) -> AskSpec:
         """What is asked for: where the volumes can be used counts too, for a pod that has no node yet."""
-        terms = self.storage.nodes_for(known.claims) if known.claims and not known.bound else ()
+        terms = self.provision.terms(known) if known.claims and not known.bound else ()
         known.terms = terms
         if not terms:
             return known.spec

@@ -1,6 +1,6 @@
 """Provision: pods that have a node in the books and wait there until their volumes are made or bound.
 
-Decides what is written on claims and volumes once a pod has a node, when the pod can be bound, and when its placement is
+Decides what is written on claims and volumes once a pod has a node, when the pod can be bound, and when its place is
 given up. Never chooses a node, and sends nothing. Invariants: a pod is bound only when all its claims are bound to
 volumes that can be used on its node; no claim is promised to two nodes, and no volume to two claims; nobody waits on a
 node for longer than `PATIENCE_MS`.
@@ -12,17 +12,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fairlead.core.constraints import NOT_IN, Requirement
 from fairlead.core.events import Cause, Event
 from fairlead.kubernetes.acts import Bind, ClaimName, DeselectNode, Explain, KeepVolume, SelectNode
 from fairlead.kubernetes.reflector import Change
 from fairlead.kubernetes.roster import Books, KnownPod
-from fairlead.kubernetes.storage import Key, suits
+from fairlead.kubernetes.storage import Key, Terms, both, suits
+from fairlead.kubernetes.translate.constraints import NODE_NAME
 
 if TYPE_CHECKING:
     from fairlead.kubernetes.picture import Picture
 
 PATIENCE_MS = 600_000
 """As long as kube-scheduler waits."""
+AVOID_MS = 60_000
+"""So long a node on which volumes could not be had is left to others."""
 AWAITED = "volume-awaited"
 GIVEN_UP = "volume-given-up"
 
@@ -56,6 +60,8 @@ class Provision:
         """Those whose time does not run yet."""
         self._until: dict[str, int] = {}
         """When each is given up, the earliest first."""
+        self._avoiding: dict[str, int] = {}
+        """Pods that avoid nodes; until when, the earliest first; 0: their time does not run yet."""
         self.pauses: list[str] = []
         """Pods whose placement was given up; whoever keeps the time has them tried again after a while."""
 
@@ -68,7 +74,8 @@ class Provision:
         awaited = Awaited(known.node)
         why_not = self._promise(known, awaited, open_claims)
         if why_not:
-            yield from self._give_up(known, why_not)
+            # Nothing was sent: another node may do at once.
+            yield from self._give_up(known, why_not, pause=not self._avoid(known, open_claims))
             return
         self._awaited[known.name.uid] = awaited
         self._fresh.append(known.name.uid)
@@ -110,6 +117,20 @@ class Provision:
         self._picture.acts.extend(orders)
         return ""
 
+    def _avoid(self, known: KnownPod, open_claims: list[Key]) -> bool:
+        """Whether the pod may do better on another node than its own; then it avoids this one for a while."""
+        if known.node in known.avoids or self._picture.storage.why_not(tuple(open_claims)):
+            return False
+        known.avoids = (*known.avoids, known.node)
+        self._avoiding.pop(known.name.uid, None)
+        self._avoiding[known.name.uid] = 0
+        return True
+
+    def terms(self, known: KnownPod) -> Terms:
+        """The terms on nodes of which one must hold for a pod that waits."""
+        found = self._picture.storage.nodes_for(known.claims)
+        return both(found, ((Requirement(NODE_NAME, NOT_IN, known.avoids),),)) if known.avoids else found
+
     def _promised(self) -> dict[Key, tuple[str, Promise]]:
         """By claim: the node it is promised to, and what."""
         return {key: (other.node, p) for other in self._awaited.values() for key, p in other.promises.items()}
@@ -138,10 +159,10 @@ class Provision:
                 yield from self._picture.try_again(uid)
 
     def _reconsider(self, known: KnownPod) -> Iterator[Event]:
-        """A pod waits in the books: it leaves them if it may not be there now, and is asked for anew if that differs."""
+        """A pod waits in the books: it leaves them if it may not be there now; another wish is a new one."""
         picture = self._picture
         may = not picture.storage.why_not(known.claims)
-        if may and picture.storage.nodes_for(known.claims) == known.terms:
+        if may and self.terms(known) == known.terms:
             return
         yield from picture.withdraw(known)
         if picture.may_enter(known):
@@ -155,6 +176,7 @@ class Provision:
         for key, promise in awaited.promises.items():
             is_done, why_not = self._look_at(key, promise, awaited.node)
             if why_not:
+                self._avoid(known, [key])
                 yield from self._give_up(known, why_not)
                 return
             waits = waits or not is_done
@@ -191,6 +213,7 @@ class Provision:
             if uid in self._awaited:
                 self._until[uid] = now_ms + PATIENCE_MS
         self._fresh.clear()
+        yield from self._forgive(now_ms)
         while self._until:
             uid = next(iter(self._until))
             if self._until[uid] > now_ms:
@@ -198,7 +221,21 @@ class Provision:
             known, awaited = self._picture.roster.by_uid[uid], self._awaited[uid]
             names = ", ".join(str(promise.claim) for promise in awaited.promises.values())
             self._take_back(awaited)
+            self._avoid(known, list(awaited.promises))
             yield from self._give_up(known, f"no volume came for {names} on {awaited.node} within 10 minutes")
+
+    def _forgive(self, now_ms: int) -> Iterator[Event]:
+        """Who has avoided nodes for long enough may try them again."""
+        for uid, until in list(self._avoiding.items()):
+            known = self._picture.roster.by_uid.get(uid)
+            if not until:
+                self._avoiding[uid] = now_ms + AVOID_MS
+            elif until <= now_ms or known is None:
+                del self._avoiding[uid]
+                if known is not None:
+                    known.avoids = ()
+                    if known.books is Books.WAITING:
+                        yield from self._reconsider(known)
 
     def _take_back(self, awaited: Awaited) -> None:
         """Another node may do better: the server need not go on with this one."""
@@ -217,17 +254,22 @@ class Provision:
         return known.name.uid in self._awaited
 
     def retreat(self, known: KnownPod, why: str) -> Iterator[Event]:
-        """Somebody else gets the room of a pod that only waits there: it has not begun, so nothing has to be stopped."""
+        """Somebody else gets the room of a pod that only waits there: it has not begun, so nothing is stopped."""
         yield from self._give_up(known, why, Cause(known.stopping))
 
-    def _give_up(self, known: KnownPod, why: str, cause: Cause = Cause.STOPPED_BY_RM) -> Iterator[Event]:
-        """The placement is undone; the pod waits again after a pause."""
-        known.pausing = True
-        self.pauses.append(known.name.uid)
+    def _give_up(
+        self, known: KnownPod, why: str, cause: Cause = Cause.STOPPED_BY_RM, pause: bool = True
+    ) -> Iterator[Event]:
+        """The placement is undone; the pod waits again, after a pause or at once."""
+        known.pausing = pause
         yield from self._picture.withdraw(known, cause)
         known.stopping = ""
         known.obstacle = GIVEN_UP, f"{why}; it is placed anew after a pause"
-        self._picture.tell(known, *known.obstacle)
+        if pause:
+            self.pauses.append(known.name.uid)
+            self._picture.tell(known, *known.obstacle)
+        else:
+            yield from self._picture.try_again(known.name.uid)
 
     def drop(self, known: KnownPod) -> None:
         """The pod does not wait on its node any more."""

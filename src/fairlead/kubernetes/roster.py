@@ -55,6 +55,8 @@ class KnownPod:
     """What its volumes asked of its node when it entered the books."""
     obstacle: tuple[str, str] | None = None
     """What is in its way outside the books: a code and a sentence."""
+    avoids: tuple[str, ...] = ()
+    """Nodes on which its volumes could not be had lately."""
     pausing: bool = False
     """Its placement came to nothing, and it is tried again after a while."""
     needs_devices: bool = False

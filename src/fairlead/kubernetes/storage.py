@@ -1,8 +1,8 @@
 """Storage: the volume claims of pods, as far as they keep a pod from starting or bind it to nodes.
 
-Decides whether a pod has to wait for its claims, on which nodes its volumes can be used or made, and which free volume a
-claim gets on a node. Never sends anything, and never makes a volume: that is the business of Kubernetes' own controllers
-and drivers. Invariant: a pod is named again whenever something has changed that decides about one of its claims.
+Decides whether a pod has to wait for its claims, on which nodes its volumes can be used or made, and which free volume
+a claim gets on a node. Never sends anything, and never makes a volume: that is the business of Kubernetes' own
+controllers and drivers. Invariant: a pod is named again whenever something has changed that decides about its claims.
 """
 
 from __future__ import annotations
@@ -219,9 +219,7 @@ class Storage:
         found = [self.volumes[name].terms or () for name in self._candidates(key, claim)]
         if made is not None and self._has_provisioner(made):
             found.append(made.terms)
-        if any(not terms for terms in found):
-            return ()
-        return tuple(dict.fromkeys(term for terms in found for term in terms))
+        return () if any(not terms for terms in found) else either(found)
 
     def makes_on(self, key: Key, node: Mapping[str, str]) -> str:
         """Who makes the claim's volume for a node with these attributes; empty: nobody."""
@@ -272,6 +270,18 @@ def both(some: Terms, others: Terms) -> Terms:
     if not some or not others:
         return some or others
     return tuple((*one, *other) for one in some for other in others)
+
+
+def either(found: list[Terms]) -> Terms:
+    """The terms of all together. Those that merely name values of one label become one: thousands of local volumes."""
+    values: dict[str, dict[str, None]] = {}
+    others: dict[tuple[Requirement, ...], None] = {}
+    for term in (term for terms in found for term in terms):
+        if len(term) == 1 and term[0].operator == IN:
+            values.setdefault(term[0].key, {}).update(dict.fromkeys(term[0].values))
+        else:
+            others[term] = None
+    return (*((Requirement(key, IN, tuple(names)),) for key, names in values.items()), *others)
 
 
 def _claim(given: PersistentVolumeClaim) -> Claim:

@@ -38,7 +38,3 @@ class Clock:
             self._last += passed // 2
             self._last_steady = steady
         return self._last
-
-    def not_before(self, at_ms: int) -> None:
-        """Never again give a time before `at_ms` (the newest one in the journal)."""
-        self._last = max(self._last, at_ms)

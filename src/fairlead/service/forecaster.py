@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ from fairlead.core.decisions import Allocated
 from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.insight import scorecard
 from fairlead.insight.apart import Asked, NoAnswer, ask_apart
-from fairlead.insight.forecast import Forecast, forecast
+from fairlead.insight.forecast import Expected, Forecast, IsOver, Share, forecast
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.trial import Name
@@ -40,7 +42,14 @@ DRAWS = 16
 DRAWS_MANY = 6
 """Futures where more than `MANY` asks wait or run."""
 MANY = 2_000
+SPEND_S = 5.0
+"""Futures are played for so long; what was not seen by then is said to be later."""
+SPEND_MAX_S = 60.0
+SLOWED, LEAST_PART = 3, 0.3
+PART = 0.1
+"""The part of all time that the service spends on forecasts of its own at most."""
 PATIENCE_S = 120.0
+"""A process that is still at it then is ended."""
 STARTS_KEPT = 100_000
 
 
@@ -64,7 +73,45 @@ def learned(works: Iterable[Work]) -> Runtimes:
     return runtimes
 
 
-def ask_forecast(scheduler: Scheduler, works: Works, wanted: Sequence[Name] | None = None) -> Asked:
+def spending(seconds: float) -> Share:
+    """So much time on a processor from now on, and at most `SLOWED` times so much where others want it too.
+
+    Each future has an equal part of what those before it left, or a part of the whole: rather few futures that are seen
+    far than many of which nothing is seen.
+    """
+    began = _used_s()
+
+    def share(number: int, draws: int) -> IsOver | None:
+        whole = (seconds, seconds * SLOWED)
+        left = [may - used for may, used in zip(whole, _used_since(began), strict=True)]
+        if min(left) <= 0:
+            return None
+        mine = [min(has, max(has / (draws - number), all_ * LEAST_PART)) for has, all_ in zip(left, whole, strict=True)]
+        here, pid = _used_s(), os.getpid()
+
+        def is_over() -> bool:
+            # A process of its own has used nothing when it begins.
+            used = _used_since(here if os.getpid() == pid else (0.0, here[1]))
+            return any(has > may for has, may in zip(used, mine, strict=True))
+
+        return is_over
+
+    return share
+
+
+def _used_s() -> tuple[float, float]:
+    """Time that this process and its children had on a processor, and time on the wall."""
+    return sum(os.times()[:4]), time.monotonic()
+
+
+def _used_since(then: tuple[float, float]) -> tuple[float, float]:
+    now = _used_s()
+    return now[0] - then[0], now[1] - then[1]
+
+
+def ask_forecast(
+    scheduler: Scheduler, works: Works, wanted: Sequence[Name] | None = None, spend_s: float = SPEND_S
+) -> Asked:
     """A forecast under way in its own process; call it between two turns. It answers with a `Forecast`."""
     partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
     asks = sum(len(app.asks) for app in partition.applications.values()) if partition is not None else 0
@@ -77,6 +124,7 @@ def ask_forecast(scheduler: Scheduler, works: Works, wanted: Sequence[Name] | No
             kind=kinds(works),
             wanted=wanted,
             fork=True,
+            share=spending(spend_s),
         )
 
     return ask_apart(question, PATIENCE_S)
@@ -106,12 +154,15 @@ class Forecaster:
 
     async def keep(self, desk: Desk, every_s: float = EVERY_S) -> None:
         """Forecast again and again, for what began to wait since."""
+        took_s = 0.0
         while True:
-            await asyncio.sleep(every_s)
+            await asyncio.sleep(max(every_s, took_s / PART))
+            began = time.monotonic()
             try:
                 await self.look(desk)
             except NoAnswer as problem:
                 log.warning("no forecast could be made: %s", problem)
+            took_s = time.monotonic() - began
 
     async def look(self, desk: Desk) -> None:
         """Score what came true, and forecast for what waits without one."""
@@ -132,9 +183,9 @@ class Forecaster:
         self.card.keep_only(seen.waits)
         if asked is not None:
             told: Forecast = await asyncio.to_thread(asked.answer)
-            for name in sorted(told.starts):
-                if name in seen.waits:
-                    self.card.promise(told.made_ms, told.expected(name))
+            left = [name for name in sorted(told.starts) if name in seen.waits and not self.card.is_promised(name)]
+            for expected in await asyncio.to_thread(_all_expected, told, left):
+                self.card.promise(told.made_ms, expected)
             self.score()
         await asyncio.to_thread(self.store, self.card.state())
 
@@ -146,6 +197,10 @@ class Forecaster:
             self._file.write(state or self.card.state())
         except OSError as problem:
             log.warning("the score of forecasts cannot be kept: %s", problem)
+
+
+def _all_expected(told: Forecast, names: Sequence[Name]) -> list[Expected]:
+    return [told.expected(name) for name in names]
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ from fairlead.service import models, views
 from fairlead.service.configuration import usable
 from fairlead.service.desk import CallerOf, DeskOf, plain
 from fairlead.service.errors import documented
-from fairlead.service.forecaster import ask_forecast, kinds, learned
-from fairlead.service.suppositions import Otherwise, Score, Supposed, When
+from fairlead.service.forecaster import SPEND_S, ask_forecast, kinds, learned
+from fairlead.service.suppositions import Otherwise, Score, Seconds, Supposed, When
 from fairlead.service.works import spec_of
 
 if TYPE_CHECKING:
@@ -243,8 +243,11 @@ def _move(scheduler: Scheduler, rights: Rights, work: Work, queue: str) -> Suppo
 
 
 @router.get("/works/{key}/forecast", response_model=When, responses=documented(404, 409))
-async def when(key: str, desk: DeskOf, caller: CallerOf) -> Response:
-    """When a work that waits is expected to start: an interval, and what it rests on."""
+async def when(key: str, desk: DeskOf, caller: CallerOf, seconds: Seconds = SPEND_S) -> Response:
+    """When a work that waits is expected to start: an interval, and what it rests on.
+
+    Where it takes long to find out, the answer is after which time.
+    """
 
     def ask(scheduler: Scheduler, works: Works) -> tuple[Name, Asked]:
         work = requests.visible(works, Rights(caller, scheduler), key)
@@ -253,7 +256,7 @@ async def when(key: str, desk: DeskOf, caller: CallerOf) -> Response:
                 "conflict", f"work {key} is {work.state} and not in line; only what is in line has a forecast"
             )
         name = (DEFAULT_PARTITION, work.key, work.ask_key)
-        return name, ask_forecast(scheduler, works, [name])
+        return name, ask_forecast(scheduler, works, [name], seconds)
 
     async with desk.questions:
         name, asked = await desk.read(ask)

@@ -7,11 +7,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
+from fastapi import Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from fairlead.service.fields import Line, Priority, clean_text
+from fairlead.service.forecaster import SPEND_MAX_S
 from fairlead.service.models import Strict, WorkDraft
 
+Seconds = Annotated[
+    float,
+    Query(
+        alias="seconds",
+        gt=0,
+        le=SPEND_MAX_S,
+        description="Play futures for so long; what is not seen by then is answered as later.",
+    ),
+]
 WorkKey = Annotated[str, Field(max_length=32)]
 
 
@@ -111,6 +122,10 @@ class When(BaseModel):
     coverage: float = Field(description="How often a start should be between the two.")
     ahead: int = Field(description="How many of those that wait start before it.")
     never: float = Field(description="The part of the futures in which it does not start.")
+    broken_off: int = Field(
+        description="Futures that were broken off, for lack of time, before it started: it starts later than "
+        "`earliest_ms`, and what could not be seen is null."
+    )
     draws: int
     assumptions: list[str]
     score: Score

@@ -146,7 +146,8 @@ def read_scenarios(lines: Iterator[bytes], source: str) -> Iterator[Scenario]:
         try:
             yield _decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as e:
-            raise ScenarioError(f"{source}:{number}: {e}") from None
+            what = "the JSON ends before it is whole" if str(e) == "Input data was truncated" else str(e)
+            raise ScenarioError(f"{source}:{number}: {what}") from None
 
 
 def events_of(step: AnyStep) -> tuple[Event, ...]:

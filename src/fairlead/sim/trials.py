@@ -146,7 +146,7 @@ def outcome_of(engine: Engine, spec: ClusterSpec) -> dict[str, Any]:
 def still_waiting(engine: Engine) -> list[dict[str, Any]]:
     """What waits at the end, by reason, most tasks first: `why`, how many `tasks`, the `first` of them by name.
 
-    Only the first `ASKED_MAX` are asked, for each answer is worked out; the last row counts the others without a reason.
+    Only `ASKED_MAX` are asked, for each answer is worked out; the last row counts the others, without a reason.
     """
     found: dict[str, list[str]] = {}
     for app, key in islice(engine.waiting, ASKED_MAX):

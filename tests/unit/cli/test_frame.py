@@ -85,6 +85,19 @@ def test_what_does_not_fit_is_counted() -> None:
     assert f"and {1000 - shown} more" in rest
 
 
+def test_queues_with_work_are_kept_before_those_without() -> None:
+    """A small terminal shows where something runs, in the order of the tree."""
+    shown = view(2, 1)
+    empty = [{"path": f"root.{name}", "waiting": 0, "running_apps": 0, "max": {}, "allocated": {}} for name in "abcdef"]
+    shown.queues[0]["children"] = [*empty, *shown.queues[0]["children"]]
+    lines = frame(shown, 100, 20)
+    first = next(i for i, line in enumerate(lines) if line.startswith("QUEUE"))
+    told = [line.split()[0] for line in lines[first + 1 : lines.index("", first)]]
+    assert told[0] == "root"
+    assert told[-2:] == ["batch", "…"]
+    assert told[1] == "a"
+
+
 def test_work_that_is_told_to_stop_is_marked() -> None:
     """It still holds its place."""
     shown = View(60_000, [work("1", "stopping")], [], [], [])

@@ -85,6 +85,8 @@ def test_a_moment_is_a_record_or_a_time(run: Callable[..., Any], state: Path) ->
     text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime((START_MS + 6 * 60_000 + 5_000) / 1000))
     shown = json.loads(run("journal", "at", text, "--json", "--path", str(state)).stdout)
     assert (shown["seq"], shown["answer"]["waiting"], shown["answer"]["running"]) == (7, 1, 1)
+    later = json.loads(run("journal", "at", "@9", "--json", "--path", str(state)).stdout)["answer"]
+    assert (later["waiting"], later["running"]) == (0, 1), "what has ended does not run"
     assert "2 in root.a: needs gpu 1" in run("journal", "at", "@7", "why", "--path", str(state)).stdout
 
 

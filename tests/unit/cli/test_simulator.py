@@ -43,6 +43,9 @@ def test_what_is_wrong_with_the_options_is_said(run: Callable[..., Any], tmp_pat
     file.write_text(QUEUES)
     result = run("sim", "compare", str(file), str(file), "--workload", "poisson")
     assert (result.exit_code, "given twice" in result.stderr) == (2, True)
+    result = run("sim", "compare", str(file), "--workload", "poisson")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "sim compare needs two queue files or more" in result.stderr
 
 
 def test_files_of_the_same_name_are_told_apart(run: Callable[..., Any], tmp_path: Path) -> None:

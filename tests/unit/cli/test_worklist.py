@@ -105,6 +105,7 @@ def test_an_unknown_field_is_named_with_its_line_and_the_one_meant() -> None:
         ('{"command":["a"],"gpu":-1}', "w.jsonl:1: gpu: -1 is not a number of devices"),
         ('{"command":["a"],"env":["A=1"]}', "w.jsonl:1: env: must be an object"),
         ('{"command":["a"],"time_limit":"soon"}', "w.jsonl:1: time_limit: 'soon' is not a duration"),
+        ('{"command":["a"],"time_limit":"0"}', "w.jsonl:1: time_limit: 0 would end it at once"),
         ('{"command":["a"],"resources":{"gpu":1},"gpu":1}', "w.jsonl:1: resource: gpu is given twice"),
         ("", "w.jsonl: there is no work in it"),
     ],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
@@ -9,7 +10,7 @@ import pytest
 from fairlead.core.events import AddApplication, AddAsks, AddNode, Release
 from fairlead.core.resources import Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
-from fairlead.insight.forecast import Expected, forecast, kind_of, shifts, waiting
+from fairlead.insight.forecast import Expected, Share, forecast, kind_of, shifts, waiting
 from fairlead.insight.runtimes import ENOUGH, Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard, State
 from fairlead.scheduler import Scheduler
@@ -109,6 +110,65 @@ def test_names_of_what_waits() -> None:
     s = lab(None, None, None)
     assert [name[2] for name in waiting(s)] == ["w1", "w2"]
     assert kind_of(s.cluster.partitions["default"].applications["w1"].asks["w1"]) == KIND
+
+
+def looks(count: int, futures: int = 99) -> Share:
+    """Each future may be looked at so often; nothing is left after so many futures."""
+
+    def share(number: int, draws: int) -> Callable[[], bool] | None:
+        left = iter(range(count))
+        return (lambda: next(left, None) is None) if number < futures else None
+
+    return share
+
+
+def test_where_time_is_short_it_says_later_than() -> None:
+    """What was seen before a future was broken off is as it is; of the rest only that it is later."""
+    s, runtimes = lab(None, None, None, None), known(10 * MINUTE)
+    names = [("default", key, key) for key in ("w1", "w2", "w3")]
+    whole = forecast(s, runtimes, draws=1)
+    broken = (forecast(s, runtimes, draws=1, share=looks(count)) for count in range(20))
+    told = next(each for each in broken if each.starts[names[1]] != (None,))
+    assert told.seen_ms == (20 * MINUTE,)
+    assert [told.expected(name) for name in names[:2]] == [whole.expected(name) for name in names[:2]]
+    last = told.expected(names[2])
+    assert (last.earliest_ms, last.median_ms, last.latest_ms) == (20 * MINUTE, None, None)
+    assert (last.broken_off, last.ahead, last.never) == (1, 2, 0.0)
+    card = Scorecard()
+    assert card.promise(0, last) == last
+    assert not card.is_promised(names[2])
+    card.promise(0, told.expected(names[1]))
+    assert card.is_promised(names[1])
+
+
+def test_a_forecast_ends_with_its_time() -> None:
+    """One future is begun, however little time there is; the others only while there is some."""
+    s, runtimes = lab(None, None, None), Runtimes()
+    none = forecast(s, runtimes, draws=9, share=looks(0, futures=0))
+    assert (none.draws, none.seen_ms) == (1, (0,))
+    assert none.expected(("default", "w2", "w2")).earliest_ms == 0
+    assert forecast(s, runtimes, draws=9, share=looks(5, futures=4)).draws == 4
+
+
+def test_what_is_said_of_broken_futures_holds_in_whole_ones() -> None:
+    """The same futures, each broken off at another place: no bound is beyond what those show."""
+    s, runtimes = lab(*[None] * 8), Runtimes()
+    whole = forecast(s, runtimes, draws=7)
+    unknown = 0
+    for first in range(9):
+        told = forecast(s, runtimes, draws=7, share=lambda n, draws, first=first: looks((first + 3 * n) % 9)(n, draws))  # type: ignore[misc]
+        assert told.draws == 7
+        for name in whole.starts:
+            is_, says = whole.expected(name), told.expected(name)
+            assert is_.earliest_ms is not None
+            assert says.earliest_ms is not None
+            assert says.earliest_ms <= is_.earliest_ms
+            assert says.median_ms in (None, is_.median_ms)
+            assert says.latest_ms in (None, is_.latest_ms)
+            if not says.broken_off:
+                assert says == is_
+            unknown += says.median_ms is None
+    assert unknown > 10
 
 
 # -- run times ----------------------------------------------------------------------------------------------------

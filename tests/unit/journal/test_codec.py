@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import DECISION_TYPES, EVENT_TYPES, REASON_TYPES, decisions, events, of, reasons
 
@@ -76,6 +76,8 @@ def everything(**changes: Any) -> Everything:
 def test_every_type_survives_the_round_trip(cls: type) -> None:
     """A value of any registered type is equal after writing and reading, and has the same bytes again."""
 
+    # Each of so many types a few; with the profile `long` as many of each as of anything else by default.
+    @settings(max_examples=settings.default.max_examples // 4)
     @given(of(cls))
     def check(value: object) -> None:
         data = codec.encode(value)

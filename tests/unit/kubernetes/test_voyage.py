@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 import pytest
+from seeds import seeds
 from testbed.fake_server import FakeServer
 from testbed.faults import SeededFaults
 from testbed.virtual_time import run_virtually
@@ -28,7 +29,7 @@ partitions:
     queues: [{name: root, submitacl: "*", queues: [{name: default}]}]
 """
 SEEDS = int(os.environ.get("FAIRLEAD_SEEDS", "60"))
-"""500 and more by hand: `FAIRLEAD_SEEDS=500`."""
+"""The first ones are in `make test`. 500 and more by hand: `FAIRLEAD_SEEDS=500`."""
 
 
 def pod(name: str, cpu: int, priority: int = 0, grace: int = 30) -> dict[str, Any]:
@@ -115,7 +116,10 @@ class Crew(Captain):
 
 
 def vain(server: FakeServer) -> list[str]:
-    """Evictions that nobody was placed by: the preemptor still waits, and nobody above it took the node since."""
+    """Evictions that nobody was placed by: the preemptor still waits, and nobody above it took the node since.
+
+    They were decided when the preemptor was nominated; the word may reach the server later than a binding does.
+    """
     found = []
     pods = {p["metadata"]["uid"]: p for p in server.all("pods")}
     for at, _, _, victim, body in server.log.of("patch"):
@@ -123,9 +127,14 @@ def vain(server: FakeServer) -> list[str]:
         preemptor = next((pods[uid] for uid in named if uid in pods), None) if "DisruptionTarget" in body else None
         if preemptor is None or preemptor["spec"].get("nodeName"):
             continue
+        nominated = [
+            when for when, _, _, name, change in server.log.of("patch")
+            if when <= at and name.endswith("/" + preemptor["metadata"]["name"]) and '"nominatedNodeName": "' in change
+        ]  # fmt: skip
+        decided = max(nominated, default=at)
         above = [
             when for when, _, _, name, _ in server.log.of("bind")
-            if when >= at and priority_of(server, name) > preemptor["spec"]["priority"]
+            if when >= decided and priority_of(server, name) > preemptor["spec"]["priority"]
         ]  # fmt: skip
         if not above:
             found.append(f"{victim} for {preemptor['metadata']['name']}")
@@ -203,7 +212,7 @@ def test_a_clock_that_moves_within_a_turn() -> None:
     run_virtually(main())
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", seeds(20, SEEDS))
 def test_whatever_goes_wrong_nothing_is_bound_twice_or_forgotten(seed: int) -> None:
     """Refused, lost and slow requests, stale and repeated changes, restarts of the server, our own sudden death.
 
@@ -256,7 +265,7 @@ def test_whatever_goes_wrong_nothing_is_bound_twice_or_forgotten(seed: int) -> N
     run_virtually(main())
 
 
-@pytest.mark.parametrize("seed", range(SEEDS // 3))
+@pytest.mark.parametrize("seed", seeds(8, SEEDS // 3))
 def test_two_schedulers_and_a_lease_that_is_lost(seed: int) -> None:
     """The lease is taken away in the middle of everything: never two at work, and the same laws hold."""
     chance = random.Random(seed)

@@ -97,7 +97,9 @@ def test_two_asks_together_take_no_more_than_the_limit_of_their_user(rule: str) 
     """`reclaim._may_claim`: what is promised under a limit counts there, or the second work is stopped for nothing."""
     limit = LimitSpec(users=("nobody",), max_resources=cores(3))
     mine = QueueSpec(name="a", limits=(limit,))
-    c = PriorityCluster(QueueSpec(name="g", parent=True, queues=(mine, QueueSpec(name="b")), properties=GROUP), rule=rule)
+    c = PriorityCluster(
+        QueueSpec(name="g", parent=True, queues=(mine, QueueSpec(name="b")), properties=GROUP), rule=rule
+    )
     for key in ("one", "two"):
         c.fill(key, 2, 0, "root.g.b", idle=True)
     for key in ("first", "second"):

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.real
 ENDLESS = {"/api/v1/events", "/ws/v1/events/stream"}
 JUDGES = {"/ws/v1/validate-conf"}
 """Its answer to a bad body is 200 with what is wrong, as YuniKorn's."""
-EXAMPLES = 12
+EXAMPLES = min(12, settings.default.max_examples // 20)
+"""Of each operation: 5 by default, 12 with the profile `long`."""
 # What a schema cannot say (a queue that exists, a text that is a queue file) may be refused: `positive_data_acceptance`
 # is left out, all other checks are made.
 

@@ -126,6 +126,18 @@ def test_when_is_an_interval_within_the_time_limit_of_what_runs(served: Any, ful
     assert answer["assumptions"]
 
 
+def test_when_with_little_time_is_later_than(served: Any, full: Any) -> None:
+    """Nothing is seen in a millionth of a second but that it does not start now."""
+    _, waits = full
+    answer = served.call("GET", f"/api/v1/works/{waits}/forecast?seconds=0.000001").json
+    assert (answer["median_ms"], answer["latest_ms"], answer["draws"], answer["broken_off"]) == (None, None, 1, 1)
+    assert answer["earliest_ms"] >= answer["made_ms"]
+    assert served.call("GET", f"/api/v1/works/{waits}/forecast").json["broken_off"] == 0
+    for nonsense in ("0", "61", "nan", "soon"):
+        refused = served.call("GET", f"/api/v1/works/{waits}/forecast?seconds={nonsense}")
+        assert refused.status in (400, 422), nonsense
+
+
 def test_when_of_what_runs_is_refused(served: Any, full: Any) -> None:
     """It has started already."""
     runs, _ = full

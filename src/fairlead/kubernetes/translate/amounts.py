@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 
 from fairlead.core.resources import INT64_MAX, Book, Resources
 from fairlead.kubernetes.objects import Amounts, Container, PodSpec
@@ -36,6 +37,8 @@ _SUFFIXES: Mapping[str | None, Fraction] = {
     "Ei": Fraction(2**60),
 }
 LONGEST = 64
+KEPT = 4_096
+"""Quantities that are remembered: a cluster has far fewer different ones than pods."""
 
 
 class AmountError(ValueError):
@@ -47,7 +50,12 @@ def quantity(name: str, value: str | float) -> int:
 
     `name` is Kubernetes' name: `cpu` comes out in thousandths, all others in units. Raises `AmountError`.
     """
-    text = str(value).strip()
+    return _quantity(name, str(value))
+
+
+@lru_cache(maxsize=KEPT)
+def _quantity(name: str, value: str) -> int:
+    text = value.strip()
     found = _QUANTITY.fullmatch(text) if len(text) <= LONGEST else None
     if found is None:
         raise AmountError(f"{text!r} is no quantity of {name}: write a number with a suffix such as 500m, 2 or 10Gi")

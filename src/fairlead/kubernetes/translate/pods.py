@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import Enum
 
 from fairlead.core.constraints import ANYWHERE, Constraints
-from fairlead.core.resources import NOTHING, Resources
+from fairlead.core.resources import NOTHING
 from fairlead.core.specs import (
     TAG_CREATION_TIME,
     TAG_FOREIGN,
@@ -188,8 +188,3 @@ def milliseconds(stamp: str | None) -> int | None:
     """The same in milliseconds."""
     whole = seconds(stamp)
     return None if whole is None else whole * 1000
-
-
-def needs_nothing(resources: Resources) -> bool:
-    """Whether an amount is nothing but the pod itself."""
-    return len(resources) <= 1

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fairlead.insight.forecast import HORIZON_MS, Expected, forecast
 from fairlead.insight.runtimes import Kind, Runtimes, Sample
 from fairlead.service.bridge import pods
+from fairlead.service.forecaster import SPEND_S, spending
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -65,9 +66,19 @@ class Future(Runtimes):
         return super().draw(kind, chance, elapsed_ms, limit_ms)
 
 
-def play(pilot: Pilot, learned: Runtimes, wanted: Name) -> tuple[int, Expected, list[str], int]:
+def play(
+    pilot: Pilot, learned: Runtimes, wanted: Name, spend_s: float = SPEND_S
+) -> tuple[int, Expected, list[str], int]:
     """When it was made, when `wanted` may start, what that rests on, and how many futures were played."""
     future = Future(pilot, learned)
     draws = DRAWS if len(pilot.picture.roster.by_uid) <= MANY else DRAWS_MANY
-    told = forecast(pilot.scheduler, future, draws=draws, kind=future.kind_of, wanted=[wanted], fork=True)
-    return told.made_ms, told.expected(wanted), list(told.assumptions), draws
+    told = forecast(
+        pilot.scheduler,
+        future,
+        draws=draws,
+        kind=future.kind_of,
+        wanted=[wanted],
+        fork=True,
+        share=spending(spend_s),
+    )
+    return told.made_ms, told.expected(wanted), list(told.assumptions), told.draws

@@ -33,8 +33,9 @@ from fairlead.service.bridge.desk import ReaderOf, ShipDesk, ShipDeskOf
 from fairlead.service.configuration import usable
 from fairlead.service.errors import documented
 from fairlead.service.fields import Line, Priority
+from fairlead.service.forecaster import SPEND_S
 from fairlead.service.models import Strict, WorkDraft
-from fairlead.service.suppositions import Otherwise, Score, Supposed, When
+from fairlead.service.suppositions import Otherwise, Score, Seconds, Supposed, When
 
 router = APIRouter(prefix="/api/v1", tags=["questions"])
 CHANGES_S = 10.0
@@ -117,8 +118,11 @@ def _answering(desk: ShipDesk, supposed: Supposition, *, forecast: bool) -> Call
 
 
 @router.get("/works/{namespace}/{name}/forecast", response_model=When, responses=documented(404, 409))
-async def when(namespace: str, name: str, desk: ShipDeskOf, reader: ReaderOf) -> Response:
-    """When a pod that waits is expected to start: an interval, and what it rests on."""
+async def when(namespace: str, name: str, desk: ShipDeskOf, reader: ReaderOf, seconds: Seconds = SPEND_S) -> Response:
+    """When a pod that waits is expected to start: an interval, and what it rests on.
+
+    Where it takes long to find out, the answer is after which time.
+    """
     del reader
     pilot, book = desk.voyage.pilot, desk.logbook
     known = pods.pod_of(pilot.picture, f"{namespace}/{name}")
@@ -127,7 +131,9 @@ async def when(namespace: str, name: str, desk: ShipDeskOf, reader: ReaderOf) ->
         where = pods.state_of(known)
         raise Refusal("conflict", f"pod {known.name} is {where} and not in line; only what is in line has a forecast")
     wanted = _name(known, pilot.picture.partition)
-    made_ms, expected, assumptions, draws = await desk.apart(lambda: futures.play(pilot, book.runtimes, wanted))
+    made_ms, expected, assumptions, draws = await desk.apart(
+        lambda: futures.play(pilot, book.runtimes, wanted, seconds)
+    )
     expected = book.card.promise(made_ms, expected)
     shown = expected.as_dict() | {"key": str(known.name), "made_ms": made_ms, "draws": draws}
     del shown["partition"], shown["application"]

@@ -4,10 +4,11 @@ Decides what the columns mean and refuses every row that makes no sense, with fi
 schedules. Invariant: rows may stand in any order; jobs are handed out in order of time.
 
 Columns: `time` (when it is submitted: seconds from any origin, or a date as ISO 8601 writes it; one of the two in all
-rows) and `run` (how long it runs: seconds, or a time such as `90s`, `2h`) must be there, and at least one `resources.NAME` with a quantity (`resources.vcore`, `resources.memory`, ...). Further:
-`job` (the application; rows of one job are its tasks), `user`, `queue`, `priority`, `count` (equal tasks in this row, 1
-if not given), `gang` (`yes`: the tasks of this row start together), `time_limit` (as `run`), `retries`, `idle` (`yes`).
-In JSON lines the same names are keys, and `resources` is an object. What becomes of other names says `headings`.
+rows) and `run` (how long it runs: seconds, or a time such as `90s`, `2h`) must be there, and at least one
+`resources.NAME` with a quantity (`resources.vcore`, `resources.memory`, ...). Further: `job` (the application; rows of
+one job are its tasks), `user`, `queue`, `priority`, `count` (equal tasks in this row, 1 if not given), `gang` (`yes`:
+the tasks of this row start together), `time_limit` (as `run`), `retries`, `idle` (`yes`). In JSON lines the same names
+are keys, and `resources` is an object. What becomes of other names says `headings`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fairlead.core.resources import Resources
 from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, ApplicationSpec, AskSpec, NodeSpec, RetrySpec
 from fairlead.sim.jobs import Job, Task, Workload
 from fairlead.sim.trace import TraceError
-from fairlead.sim.workloads.headings import COLUMNS, RESOURCES, PassedOver, is_known, meant
+from fairlead.sim.workloads.headings import RESOURCES, PassedOver, is_known, meant
 from fairlead.sim.workloads.leaves import queue_file, queue_path
 from fairlead.sim.workloads.recipes import duration_ms
 
