@@ -48,8 +48,8 @@ def steps(pytestconfig: pytest.Config) -> int:
 
 @pytest.fixture(scope="session")
 def fewer_steps(pytestconfig: pytest.Config, steps: int) -> int:
-    """The same for tests whose steps cost several times as much: a third, unless `--steps` asks for a number."""
-    return steps if pytestconfig.getoption("--steps") else steps // 3
+    """The same for tests whose steps cost several times as much: a fifth, unless `--steps` asks for a number."""
+    return steps if pytestconfig.getoption("--steps") else steps // 5
 
 
 @pytest.fixture

@@ -15,13 +15,13 @@ PORT = Constraints(ports=("TCP/0.0.0.0/80",))
 APART = Constraints(anti_affinity=(AffinityTerm(labelled("x"), HOSTNAME),))
 
 
-def promised(where: Constraints, **of_other: Any) -> tuple[PriorityCluster, Promises]:
+def promised(mine: Constraints, **of_other: Any) -> tuple[PriorityCluster, Promises]:
     """`low` is stopped for `high`, and then the room is taken from `high` for no reason; `other` runs beside it."""
     c = PriorityCluster(nodes={"n1": 4})
     part = c.s.cluster.partitions["default"]
     promises = Promises(lambda: part.applications, lambda: part.nodes.nodes.values())
     c.fill("low", 3, 0)
-    c.submit("high", 3, 5, where=where)
+    c.submit("high", 3, 5, where=mine)
     assert c.run() == ([], ["low"])
     promises.decisions(c.decided)
     assert c.nominated() == {"high": "n1"}

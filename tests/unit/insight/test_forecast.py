@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import exp
 from random import Random
 
 import msgspec
@@ -266,6 +267,18 @@ def test_many_late_ones_at_once_do_not_widen_all_that_comes_later() -> None:
     told = card.calibrated(1_000_000, replace(promise(200, 100_000), median_ms=1_100_000, latest_ms=1_200_000))
     assert told.latest_ms is not None
     assert 1_500_000 < told.latest_ms <= 2_100_000
+
+
+def test_a_long_time_without_a_miss_does_not_make_intervals_narrow() -> None:
+    """A thousand starts came inside: the next interval still has three of four of them."""
+    outcomes = [n / 500 - 1 for n in range(1_001)]
+    card = Scorecard.restored(State(outcomes=outcomes, missed_early=[False] * 1_000, missed_late=[False] * 1_000))
+    told = card.calibrated(0, replace(promise(0, 100_000), earliest_ms=36_155, latest_ms=273_549))
+    assert told.earliest_ms is not None
+    assert told.latest_ms is not None
+    # The futures are one unit, a factor of e, to each side.
+    assert told.earliest_ms <= 101_000 * exp(-0.75) - 1_000
+    assert told.latest_ms >= 101_000 * exp(0.75) - 1_000
 
 
 def test_what_is_overdue_widens_intervals_before_it_starts() -> None:

@@ -47,12 +47,12 @@ class Sea:
         room = {"allocatable": {"cpu": "4", "pods": "110"}}
         self.server.put("nodes", {"metadata": {"name": name, "labels": labels}, "spec": {}, "status": room})
 
-    def pod(self, name: str, *claims: str, cpu: int = 1, priority: int = 0) -> None:
+    def pod(self, name: str, *claims: str, cpu: int = 1, priority: int = 0, created: str = "") -> None:
         volumes = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims]
         containers = [{"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}]
         spec = {"schedulerName": "fairlead", "priority": priority, "containers": containers, "volumes": volumes}
-        pod = {"metadata": {"name": name, "namespace": "default"}, "spec": spec, "status": {"phase": "Pending"}}
-        self.server.put("pods", pod)
+        meta = {"name": name, "namespace": "default", **({"creationTimestamp": created} if created else {})}
+        self.server.put("pods", {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}})
 
     def start(self) -> None:
         loop, client = asyncio.get_running_loop(), Client(self.server)
@@ -208,7 +208,7 @@ def test_no_volume_within_ten_minutes() -> None:
 
 
 def test_killed_between_the_choice_and_the_binding() -> None:
-    """The next process finds the node on the claim, and keeps it for the pod before work that came earlier by name."""
+    """The next process finds the node on the claim, and keeps it for the pod before work that is older."""
 
     async def main() -> None:
         sea = Sea(nodes=1)
@@ -219,7 +219,7 @@ def test_killed_between_the_choice_and_the_binding() -> None:
         await asyncio.sleep(2)
         assert sea.selected() == "n0"
         await sea.kill()
-        sea.pod("a", cpu=3)
+        sea.pod("a", cpu=3, created="2025-01-01T00:00:00Z")
         sea.start()
         await asyncio.sleep(5)
         assert (sea.place("a"), sea.place("z")) == ("", "")
@@ -263,6 +263,8 @@ def test_two_pods_share_a_claim() -> None:
         await asyncio.sleep(30)
         assert len({sea.place(name) for name in ("p", "q", "r")}) == 1
         assert sea.place("p")
+        # Nothing was asked of the server that it had to refuse.
+        assert sea.voyage.refused == 0
         sea.check()
         await sea.kill()
 

@@ -129,5 +129,5 @@ def test_a_file_names_the_line_that_is_no_scenario() -> None:
     with pytest.raises(ScenarioError, match=r"^file:3: "):
         list(read_scenarios(iter([good, b"\n", b"{not json}\n"]), "file"))
     assert len(list(read_scenarios(iter([good, b"\n", good]), "file"))) == 2
-    with pytest.raises(ScenarioError, match="^file:1: the JSON ends before it is whole$"):
+    with pytest.raises(ScenarioError, match=r"^file:1: the JSON ends before it is whole$"):
         list(read_scenarios(iter([good.strip()[:-1]]), "file"))
