@@ -113,6 +113,7 @@ def test_when_reads_as_an_interval_with_its_assumptions(service: Any, run: Calla
         "ahead": 3,
         "never": 0.0,
         "draws": 16,
+        "broken_off": 0,
         "assumptions": ["nothing new arrives"],
         "score": score,
     }
@@ -123,3 +124,27 @@ def test_when_reads_as_an_interval_with_its_assumptions(service: Any, run: Calla
     assert lines[2] == "  nothing new arrives"
     assert lines[3].startswith("So far 79 % of 100 starts came inside their interval (80 % should)")
     assert json.loads(run("when", "17", "--json").stdout) == answer
+
+
+def test_when_says_later_than_if_the_time_for_an_answer_was_over(service: Any, run: Callable[..., Any]) -> None:
+    """And how to let it look farther."""
+    answer = {
+        "key": "17",
+        "median_ms": None,
+        "earliest_ms": 900_000,
+        "latest_ms": None,
+        "coverage": 0.8,
+        "ahead": 3,
+        "never": 0.0,
+        "draws": 4,
+        "broken_off": 4,
+        "assumptions": ["nothing new arrives"],
+        "score": {"promised": 0.8, "observed": 0.0, "scored": 0, "early": 0, "late": 0, "open": 1},
+    }
+    service.on("GET", "/works/17/forecast", answer)
+    lines = run("when", "17", "--spend", "2s").stdout.splitlines()
+    assert service.requests[-1].query == {"seconds": "2"}
+    assert lines[0].startswith("17: later than 1970-01-01")
+    assert lines[0].endswith(" in nine of ten futures; 3 or more ahead of it.")
+    assert lines[1].endswith("in 4 of 4 futures; `--spend 1m` looks farther.")
+    assert lines[2] == "Played 4 futures; taken for granted:"
