@@ -8,12 +8,12 @@ crash loses is what was scored since the last look, a few seconds.
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 
 import msgspec
 
 from fairlead.insight.scorecard import Scorecard, State
+from fairlead.service.whole_files import write_whole
 
 log = logging.getLogger("fairlead.service")
 
@@ -55,16 +55,5 @@ class ScoreFile:
         text = msgspec.json.encode(state)
         if text == self._written:
             return
-        fresh = self._path.with_name(f"{self._path.name}.new")
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        fresh.replace(self._path)
-        directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        write_whole(self._path, text)
         self._written = text

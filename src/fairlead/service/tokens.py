@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
 import threading
 import time
 from pathlib import Path
 
 import msgspec
+
+from fairlead.service.whole_files import write_whole
 
 PREFIX = "fl_"
 MOST_TOKENS = 10_000
@@ -98,18 +99,7 @@ class Tokens:
         return found
 
     def _store(self, file: _File) -> None:
-        fresh = self._path.with_name(self._path.name + ".new")
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as out:
-            out.write(msgspec.json.encode(file))
-            out.flush()
-            os.fsync(out.fileno())
-        fresh.rename(self._path)
-        directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        write_whole(self._path, msgspec.json.encode(file))
         self._file = file
 
 
