@@ -7,11 +7,12 @@ scored at most once, and nothing but what happened before it widens it.
 Waits are compared as logarithms, in units of how far the futures of the ask itself are apart: an ask whose futures
 agree gets a narrower interval than one whose futures do not. What the newest outcomes were in such units says how far
 the next interval reaches: as far as all but a tenth of them to each side (split conformal prediction over a moving
-window). The part that is left out follows from how often that side was missed lately, so that whatever is wrong with
-the futures each side is missed about as often as it may (adaptive conformal inference: Gibbs and Candès 2021); but
-for too few misses hardly anything is taken away, for those who wait in one backlog are right or wrong together. A
-forecast counts as late as soon as its interval is over, not only when the ask starts at last. Queues are not told
-apart: their own outcomes make narrower intervals that are right less often, for there are fewer of them.
+window). The part that is left out follows from how often intervals were missed lately, so that whatever is wrong with
+the futures they are missed about as often as they may (adaptive conformal inference: Gibbs and Candès 2021); but for
+too few misses not much is taken away, for those who wait in one backlog are right or wrong together. The misses of
+both sides count as one: where a side lies follows from the outcomes, and a backlog that was missed on one side says
+little of the next. A forecast counts as late as soon as its interval is over, not only when the ask starts at last.
+Queues are not told apart: their own outcomes make narrower intervals that are right less often, for there are fewer.
 """
 
 from __future__ import annotations
@@ -30,15 +31,14 @@ WINDOW = 1_000
 """Outcomes that the next intervals rest on."""
 PRIOR = (-2.0, -1.6, -1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.0)
 """What is taken for outcomes before there are any, in units: they leave as real ones come."""
-LATELY = 1_000
-"""Outcomes by which it is told how often a side was missed lately."""
-CORRECTION = 2.0
-"""How strongly a side that was missed too often, or not often enough, changes the part that is left out: by so many
-thousandths for one miss."""
-LEFT_OUT = (0.1, 1.2)
-"""The part that is left out on a side, at least and at most, in units of what it may be. Hardly more than that: a long
-backlog that went well is one piece of luck, though hundreds started in it; an interval that pays that back by being
-narrow misses the next backlog as a whole."""
+LATELY = 2_000
+"""Outcomes by which it is told how often intervals were missed lately."""
+CORRECTION = 0.00125
+"""How strongly one miss more or less than there may be changes the part that is left out on each side."""
+LEFT_OUT = (0.1, 1.3)
+"""The part that is left out on a side, at least and at most, in units of what it may be. Not much more than that: a
+long backlog that went well is one piece of luck, though hundreds started in it; an interval that pays that back by
+being narrow misses the next backlog as a whole."""
 UNIT_LEAST = 0.5
 """Futures that agree are taken to be this far apart to each side at least (a factor of 1.65): no news comes in them."""
 WAIT_LEAST_MS = 1_000
@@ -81,9 +81,8 @@ class State:
     dropped: int = 0
     outcomes: list[float] = field(default_factory=list)
     """The newest, oldest first, in units from the middle."""
-    missed_early: list[bool] = field(default_factory=list)
-    missed_late: list[bool] = field(default_factory=list)
-    """Of the newest: whether they were missed to that side."""
+    missed: list[bool] = field(default_factory=list)
+    """Of the newest: whether they were outside their interval, to whichever side."""
     open: list[Promise] = field(default_factory=list)
 
 
@@ -96,8 +95,7 @@ class Scorecard:
         self.learns = learns
         self.scored = self.inside = self.early = self.late = self.dropped = 0
         self._outcomes: deque[float] = deque(maxlen=WINDOW)
-        self._missed: tuple[deque[bool], deque[bool]] = (deque(maxlen=LATELY), deque(maxlen=LATELY))
-        """To the early side, and to the late one."""
+        self._missed: deque[bool] = deque(maxlen=LATELY)
         self._reach: tuple[int, float, float] | None = None
         """Worked out for a moment, while nothing is learned: a moment has many forecasts."""
         self._open: dict[Name, Promise] = {}
@@ -139,9 +137,8 @@ class Scorecard:
         self.inside += not early and not late
         self._reach = None
         self._outcomes.append(promise.units(at_ms))
-        self._missed[0].append(early)
         if not promise.known_late:
-            self._missed[1].append(late)
+            self._missed.append(early or late)
 
     def drop(self, name: Name) -> None:
         """An ask is gone without having started, or was changed: nothing can be said of its forecast."""
@@ -160,7 +157,7 @@ class Scorecard:
         """The forecast of the futures alone, with its interval as wide as was learned; as it is before anything was."""
         if self._reach is None or self._reach[0] != made_ms:
             self._count_overdue(made_ms)
-        if plain.median_ms is None or plain.broken_off or not self.learns or not (self._outcomes or self._missed[1]):
+        if plain.median_ms is None or plain.broken_off or not self.learns or not (self._outcomes or self._missed):
             return plain
         middle, below, above = _units(made_ms, plain)
         low, high = (middle + reach * (above if reach >= 0 else below) for reach in self._reaches(made_ms))
@@ -173,8 +170,8 @@ class Scorecard:
         # What is overdue will be at least so late.
         overdue = [promise.units(now_ms) for promise in self._open.values() if promise.known_late]
         ordered = sorted([*PRIOR[len(self._outcomes) :], *self._outcomes, *overdue])
-        down, up = (_left_out((1 - self.coverage) / 2, missed) for missed in self._missed)
-        low, high = _at_part(ordered, down), -_at_part([-units for units in reversed(ordered)], up)
+        part = _left_out(1 - self.coverage, self._missed)
+        low, high = _at_part(ordered, part), -_at_part([-units for units in reversed(ordered)], part)
         self._reach = (now_ms, min(low, high), max(low, high))
         return self._reach[1:]
 
@@ -182,7 +179,7 @@ class Scorecard:
         for promise in self._open.values():
             if not promise.known_late and promise.latest_ms is not None and promise.latest_ms < now_ms:
                 promise.known_late = True
-                self._missed[1].append(True)
+                self._missed.append(True)
 
     # -- as values ------------------------------------------------------------------------------------------------
 
@@ -214,8 +211,7 @@ class Scorecard:
             self.late,
             self.dropped,
             list(self._outcomes),
-            list(self._missed[0]),
-            list(self._missed[1]),
+            list(self._missed),
             [replace(promise) for promise in self._open.values()],
         )
 
@@ -228,17 +224,15 @@ class Scorecard:
         card = cls(state.coverage)
         card.scored, card.inside, card.early, card.late, card.dropped = state.scored, *counts
         card._outcomes.extend(state.outcomes)
-        card._missed[0].extend(state.missed_early)
-        card._missed[1].extend(state.missed_late)
+        card._missed.extend(state.missed)
         card._open = {promise.name: promise for promise in state.open}
         return card
 
 
-def _left_out(tail: float, missed: Collection[bool]) -> float:
-    """The part to leave out on a side: less than it may be where it was missed too often lately, else more."""
-    least, most = (tail * part for part in LEFT_OUT)
-    off = (tail - sum(missed) / len(missed)) * len(missed) / LATELY if missed else 0.0
-    return min(max(tail + CORRECTION * off, least), most)
+def _left_out(may: float, missed: Collection[bool]) -> float:
+    """The part to leave out on each side: less than half of what may be missed where too much was lately, else more."""
+    least, most = (may / 2 * part for part in LEFT_OUT)
+    return min(max(may / 2 + CORRECTION * (may * len(missed) - sum(missed)), least), most)
 
 
 def _at_part(ordered: list[float], part: float) -> float:

@@ -24,7 +24,7 @@ from fairlead.core.specs import ClusterSpec
 from fairlead.local import accounts
 from fairlead.runtime import Refusal, Turn
 from fairlead.runtime.configuring import Applied, configure
-from fairlead.service.configuration import shown_problem, usable
+from fairlead.service.queue_texts import shown_problem, usable
 
 if TYPE_CHECKING:
     from fairlead.runtime import Runtime

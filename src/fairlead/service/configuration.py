@@ -13,9 +13,8 @@ import msgspec
 from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 
-from fairlead.config import ConfigurationError, Problem, check_text, load_text
-from fairlead.config.unsupported import not_yet
-from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
+from fairlead.config import ConfigurationError
+from fairlead.core.specs import ClusterSpec
 from fairlead.insight.preview import preview_of
 from fairlead.local.works import Works
 from fairlead.runtime import Refusal, Turn
@@ -25,44 +24,13 @@ from fairlead.scheduler import Scheduler
 from fairlead.service import diffs, models, proposals
 from fairlead.service.desk import CallerOf, Desk, DeskOf, plain
 from fairlead.service.errors import documented
+from fairlead.service.queue_texts import problems_of, shown_problem, usable
 
 router = APIRouter(prefix="/api/v1/config", tags=["config"])
 
 FROM_API = "api"
 BUILT_IN = "built-in"
 VersionQuery = Annotated[int | None, Query(ge=1, le=2**31, description="Of this version; absent: the one in force.")]
-
-
-def usable(text: str, source: str = "<text>") -> ClusterSpec:
-    """The configuration of a text. Raises `ConfigurationError` also for what would be ignored, or has no place here."""
-    if not text.strip():
-        # The reader takes the empty text for its built-in file; a truncated file must not have that effect.
-        message = "the text is empty; a queue file needs at least one partition"
-        raise ConfigurationError([Problem(source=source, line=1, column=1, path="", message=message)])
-    spec = load_text(text, source)
-    if missing := not_yet(spec, source, knows_groups=True):
-        raise ConfigurationError(missing)
-    if all(partition.name != DEFAULT_PARTITION for partition in spec.partitions):
-        message = f"this machine belongs to the partition {DEFAULT_PARTITION}, and the file has none of that name"
-        raise ConfigurationError([Problem(source=source, line=1, column=1, path="partitions", message=message)])
-    return spec
-
-
-def _found(text: str) -> list[Problem]:
-    found = check_text(text)
-    if any(problem.severity == "error" for problem in found):
-        return found
-    try:
-        usable(text)
-    except ConfigurationError as error:
-        return [*found, *error.problems]
-    return found
-
-
-def shown_problem(problem: Problem) -> dict[str, Any]:
-    """A problem as JSON."""
-    names = ("line", "column", "path", "value", "message", "severity")
-    return {name: getattr(problem, name) for name in names}
 
 
 def shown_version(version: Version, current: Version) -> dict[str, Any]:
@@ -129,7 +97,7 @@ async def status_of(desk: Desk) -> dict[str, Any]:
 async def check(body: models.ConfigText, caller: CallerOf) -> Response:
     """Whether a queue file could be used, with everything that is wrong with it."""
     del caller
-    found = await run_in_threadpool(_found, body.text)
+    found = await run_in_threadpool(problems_of, body.text)
     errors = [shown_problem(problem) for problem in found if problem.severity == "error"]
     warnings = [shown_problem(problem) for problem in found if problem.severity != "error"]
     return plain({"ok": not errors, "errors": errors, "warnings": warnings})

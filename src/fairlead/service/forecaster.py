@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fairlead.core.decisions import Allocated
 from fairlead.core.specs import DEFAULT_PARTITION
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from fairlead.local.works import Works
     from fairlead.runtime.books import Entry
     from fairlead.scheduler import Scheduler
-    from fairlead.service.desk import Desk
 
 log = logging.getLogger("fairlead.service")
 
+T = TypeVar("T")
 EVERY_S = 15.0
 DRAWS = 16
 DRAWS_MANY = 6
@@ -51,6 +51,13 @@ PART = 0.1
 PATIENCE_S = 120.0
 """A process that is still at it then is ended."""
 STARTS_KEPT = 100_000
+
+
+class Books(Protocol):
+    """What can be asked between two turns (a `Desk`)."""
+
+    async def read(self, ask: Callable[[Scheduler, Works], T]) -> T:
+        """What `ask` says of the books."""
 
 
 def kinds(works: Works) -> Callable[[Ask], Kind]:
@@ -152,19 +159,19 @@ class Forecaster:
             while True:
                 self.card.started(*self._starts.popleft())
 
-    async def keep(self, desk: Desk, every_s: float = EVERY_S) -> None:
+    async def keep(self, books: Books, every_s: float = EVERY_S) -> None:
         """Forecast again and again, for what began to wait since."""
         took_s = 0.0
         while True:
             await asyncio.sleep(max(every_s, took_s / PART))
             began = time.monotonic()
             try:
-                await self.look(desk)
+                await self.look(books)
             except NoAnswer as problem:
                 log.warning("no forecast could be made: %s", problem)
             took_s = time.monotonic() - began
 
-    async def look(self, desk: Desk) -> None:
+    async def look(self, books: Books) -> None:
         """Score what came true, and forecast for what waits without one."""
 
         def fresh(scheduler: Scheduler, works: Works) -> tuple[_Seen, Asked | None]:
@@ -175,7 +182,7 @@ class Forecaster:
             begun = [(name, at_ms) for name in self.card.promised() if (at_ms := _begun_ms(works, name)) is not None]
             return _Seen(waits, begun), ask_forecast(scheduler, works, new) if new else None
 
-        seen, asked = await desk.read(fresh)
+        seen, asked = await books.read(fresh)
         self.score()
         for name, at_ms in seen.begun:
             # Nobody told of it: the service ended between its start and this look.

@@ -29,10 +29,10 @@ from fairlead.local.records import WorkSpec
 from fairlead.local.work import State, Work
 from fairlead.runtime import Refusal
 from fairlead.service import models, views
-from fairlead.service.configuration import usable
 from fairlead.service.desk import CallerOf, DeskOf, plain
 from fairlead.service.errors import documented
 from fairlead.service.forecaster import SPEND_S, ask_forecast, kinds, learned
+from fairlead.service.queue_texts import usable
 from fairlead.service.suppositions import Otherwise, Score, Seconds, Supposed, When
 from fairlead.service.works import spec_of
 

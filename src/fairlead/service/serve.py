@@ -38,11 +38,12 @@ from fairlead.runtime.process import log_to_stderr, loop_factory, version
 from fairlead.service import listen
 from fairlead.service.app import make_app
 from fairlead.service.configfile import ConfigFile
-from fairlead.service.configuration import BUILT_IN, usable
+from fairlead.service.configuration import BUILT_IN
 from fairlead.service.desk import Desk
 from fairlead.service.forecaster import Forecaster
 from fairlead.service.identity import Gate, PeerProtocol
 from fairlead.service.options import Listening, ServeOptions
+from fairlead.service.queue_texts import usable
 from fairlead.service.scorefile import ScoreFile
 from fairlead.service.streams import Hub
 from fairlead.service.tokens import Tokens, TokensError

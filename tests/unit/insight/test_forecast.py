@@ -270,15 +270,15 @@ def test_many_late_ones_at_once_do_not_widen_all_that_comes_later() -> None:
 
 
 def test_a_long_time_without_a_miss_does_not_make_intervals_narrow() -> None:
-    """A thousand starts came inside: the next interval still has three of four of them."""
+    """A thousand starts came inside: the next interval still has nearly three of four of them."""
     outcomes = [n / 500 - 1 for n in range(1_001)]
-    card = Scorecard.restored(State(outcomes=outcomes, missed_early=[False] * 1_000, missed_late=[False] * 1_000))
+    card = Scorecard.restored(State(outcomes=outcomes, missed=[False] * 1_000))
     told = card.calibrated(0, replace(promise(0, 100_000), earliest_ms=36_155, latest_ms=273_549))
     assert told.earliest_ms is not None
     assert told.latest_ms is not None
     # The futures are one unit, a factor of e, to each side.
-    assert told.earliest_ms <= 101_000 * exp(-0.75) - 1_000
-    assert told.latest_ms >= 101_000 * exp(0.75) - 1_000
+    assert told.earliest_ms <= 101_000 * exp(-0.73) - 1_000
+    assert told.latest_ms >= 101_000 * exp(0.73) - 1_000
 
 
 def test_what_is_overdue_widens_intervals_before_it_starts() -> None:
@@ -290,9 +290,9 @@ def test_what_is_overdue_widens_intervals_before_it_starts() -> None:
     assert before is not None
     assert after is not None
     assert after - 500_000 > before
-    known = card.state().missed_late
+    known = card.state().missed
     card.calibrated(500_000, late)
-    assert card.state().missed_late == known
+    assert card.state().missed == known
 
 
 def test_a_scorecard_goes_on_where_it_was() -> None:

@@ -30,11 +30,11 @@ from fairlead.runtime import Refusal
 from fairlead.service import models
 from fairlead.service.bridge import futures, pods
 from fairlead.service.bridge.desk import ReaderOf, ShipDesk, ShipDeskOf
-from fairlead.service.configuration import usable
 from fairlead.service.errors import documented
 from fairlead.service.fields import Line, Priority
 from fairlead.service.forecaster import SPEND_S
 from fairlead.service.models import Strict, WorkDraft
+from fairlead.service.queue_texts import usable
 from fairlead.service.suppositions import Otherwise, Score, Seconds, Supposed, When
 
 router = APIRouter(prefix="/api/v1", tags=["questions"])

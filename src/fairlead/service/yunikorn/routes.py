@@ -17,8 +17,8 @@ from fairlead.core.names import QUEUE_NAME_RULE, is_queue_name
 from fairlead.core.queues import Queue
 from fairlead.core.specs import ClusterSpec
 from fairlead.scheduler import Scheduler
-from fairlead.service.configuration import usable
 from fairlead.service.desk import Desk, DeskOf
+from fairlead.service.queue_texts import usable
 from fairlead.service.yunikorn import node_shapes, shapes, transport
 from fairlead.service.yunikorn.describe import described, text
 from fairlead.service.yunikorn.readers import Reader, Sees, partition_of, read, sees

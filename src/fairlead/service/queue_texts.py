@@ -1,0 +1,46 @@
+"""Texts that are to be the queue file of a service: whether one can be used here, and what is wrong with it.
+
+Decides what a service asks of a queue file beyond what every reader of one asks: a text that is not empty, nothing in
+it that would be ignored, and the partition of this machine. Never puts one in force.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead.config import ConfigurationError, Problem, check_text, load_text
+from fairlead.config.unsupported import not_yet
+from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
+
+
+def usable(text: str, source: str = "<text>") -> ClusterSpec:
+    """The configuration of a text. Raises `ConfigurationError` also for what would be ignored, or has no place here."""
+    if not text.strip():
+        # The reader takes the empty text for its built-in file; a truncated file must not have that effect.
+        message = "the text is empty; a queue file needs at least one partition"
+        raise ConfigurationError([Problem(source=source, line=1, column=1, path="", message=message)])
+    spec = load_text(text, source)
+    if missing := not_yet(spec, source, knows_groups=True):
+        raise ConfigurationError(missing)
+    if all(partition.name != DEFAULT_PARTITION for partition in spec.partitions):
+        message = f"this machine belongs to the partition {DEFAULT_PARTITION}, and the file has none of that name"
+        raise ConfigurationError([Problem(source=source, line=1, column=1, path="partitions", message=message)])
+    return spec
+
+
+def problems_of(text: str) -> list[Problem]:
+    """Everything that is wrong with a text, or odd in it."""
+    found = check_text(text)
+    if any(problem.severity == "error" for problem in found):
+        return found
+    try:
+        usable(text)
+    except ConfigurationError as error:
+        return [*found, *error.problems]
+    return found
+
+
+def shown_problem(problem: Problem) -> dict[str, Any]:
+    """A problem as JSON."""
+    names = ("line", "column", "path", "value", "message", "severity")
+    return {name: getattr(problem, name) for name in names}
