@@ -37,6 +37,10 @@ from fairlead.sim.trials import Trial, rare_collections, spec_of
 
 DRAWS = 12
 MOMENTS = 400
+MAY_COVER = (0.75, 0.85)
+"""What 80 % may be: in one workload starts are few and depend on one another."""
+ENOUGH = 100
+"""Starts that tell something: of so few, eight in a hundred more or less are chance."""
 
 
 @dataclass(slots=True)
@@ -196,10 +200,26 @@ def report_of(course: ForecastTrial, workload: Workload, cpu_s: float) -> dict[s
         "draws": course.plan.draws,
         "calibrated": course.card.as_dict(),
         "raw": course.raw.as_dict(),
+        "holds": _holds(course.card),
         "width_p50": round(median(course.widths), 3) if course.widths else None,
         "cpu_s": round(cpu_s, 1),
         "interrupted": course.stopped,
     }
+
+
+def _holds(card: Scorecard) -> bool | None:
+    """Whether as many starts came inside as was promised; None: too few started to tell."""
+    if card.observed is None or card.scored < ENOUGH:
+        return None
+    least, most = MAY_COVER
+    return least <= card.observed <= most
+
+
+def _verdict(holds: bool | None) -> str:
+    least, most = (f"{100 * part:.0f}" for part in MAY_COVER)
+    if holds is None:
+        return f"fewer than {ENOUGH} starts do not tell whether that holds"
+    return f"that {'holds' if holds else 'does NOT hold'} ({least} to {most} %)"
 
 
 def text_of(report: Mapping[str, Any]) -> str:
@@ -211,7 +231,7 @@ def text_of(report: Mapping[str, Any]) -> str:
         f"{report['moments']:,} moments, {report['draws']} futures each",
         f"  promised {show(told['promised'])}, came true {show(told['observed'])} of {told['scored']:,} starts "
         f"({told['early']} earlier, {told['late']} later, {told['open']} still wait)",
-        f"  without what was learned on the way: {show(raw['observed'])}",
+        f"  {_verdict(report['holds'])}; without what was learned on the way: {show(raw['observed'])}",
     ]
     if report["width_p50"] is not None:
         lines.append(f"  half of the intervals are narrower than {report['width_p50']} times the expected wait")

@@ -23,7 +23,7 @@ MADE_UP = (
     ("poisson", "4", 2500, None, 0.97, "6m"),
     ("heavy-tails", "10", 5000, None, 0.9, "3m"),
     ("diurnal", "12", None, "7d", 0.8, "10m"),
-    ("gangs", "6", 1000, None, 0.8, "10m"),
+    ("gangs", "6", 2500, None, 0.8, "10m"),
     ("tenants", "6", None, "3d", None, "5m"),
 )
 """Workload, nodes, tasks, how long, load, and the time between two forecasts."""

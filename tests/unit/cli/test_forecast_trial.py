@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import json
 from io import StringIO
 from pathlib import Path
 
+import pytest
+
 from fairlead.cli.forecast_trial import ForecastTrial, Plan, Wanted, report_of, run, text_of
+from fairlead.cli.forecasts import MADE_UP
+from fairlead.cli.values import parse_duration
+from fairlead.insight.scorecard import Scorecard, State
 from fairlead.sim.engine import Engine
 from fairlead.sim.jobs import Workload
 from fairlead.sim.sources import Source
@@ -58,9 +64,44 @@ def test_the_same_workload_gives_the_same_report() -> None:
     assert reports[0] == reports[1]
 
 
+@pytest.mark.parametrize(
+    ("inside", "late", "holds", "words"),
+    [
+        (80, 20, True, "that holds (75 to 85 %)"),
+        (74, 26, False, "that does NOT hold (75 to 85 %)"),
+        (86, 14, False, "that does NOT hold (75 to 85 %)"),
+        (79, 20, None, "fewer than 100 starts do not tell whether that holds"),
+        (0, 0, None, "fewer than 100 starts do not tell whether that holds"),
+    ],
+)
+def test_the_report_says_whether_the_promise_holds(inside: int, late: int, holds: bool | None, words: str) -> None:
+    """Of 100 starts; fewer tell nothing."""
+    source, workload = opened("poisson", "1", 20)
+    course = ForecastTrial(spec_of(Trial(name="poisson", source=source), workload), workload)
+    course.card = Scorecard.restored(State(scored=inside + late, inside=inside, late=late))
+    report = report_of(course, workload, 0.0)
+    assert report["holds"] is holds
+    assert words in text_of(report)
+
+
 def test_moments_are_bounded() -> None:
     """No more than asked for."""
     assert trial("poisson", "1", 100, Plan(moments=2, draws=2)).made == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, *_ in MADE_UP])
+def test_of_the_workloads_that_the_command_tries_four_of_five_starts_come_inside(name: str) -> None:
+    """75 to 85 %, as `docs/decide.md` says of `fairlead sim forecast`; about two minutes of CPU for all of them."""
+    _, nodes, tasks, lasts, load, apart = next(row for row in MADE_UP if row[0] == name)
+    source = Source(workload=name, nodes=nodes, tasks=tasks, lasts=lasts, load=load, seed=1)
+    plan = Plan(moments=1_000, draws=10, every_ms=parse_duration(apart, "--every"))
+    out = StringIO()
+    assert run([(Wanted(source), plan)], out, StringIO(), as_json=True) == 0
+    (report,) = json.loads(out.getvalue())
+    assert report["calibrated"]["scored"] >= 300
+    assert 0.75 <= report["calibrated"]["observed"] <= 0.85
+    assert report["holds"] is True
 
 
 def test_a_missing_file_is_named() -> None:
