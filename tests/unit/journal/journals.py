@@ -57,6 +57,15 @@ class LastComeFirstServed(FirstComeFirstServed):
         return made
 
 
+class Newer(FirstComeFirstServed):
+    """The next version: it writes down more, and what an older one did not write it takes for nothing."""
+
+    extra = "0"
+
+    def dump(self) -> Mapping[str, object]:
+        return {**super().dump(), "promised": [], "extra": self.extra}
+
+
 def node(name: str = "n1") -> AddNode:
     return AddNode(NodeSpec(id=name, capacity=Resources({"vcore": 1000})))
 

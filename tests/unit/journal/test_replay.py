@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from journals import FirstComeFirstServed, LastComeFirstServed, Session, asks, flip, node, raw
+from journals import FirstComeFirstServed, LastComeFirstServed, Newer, Session, asks, flip, node, raw
 
 from fairlead.core.events import Cause, Release
 from fairlead.journal.codec import encode, encode_all, encode_plain
@@ -61,6 +61,30 @@ def test_the_same_scheduler_decides_the_same(path: Path) -> None:
     assert (result.skipped, result.uncompared, result.decisions) == ({"note": 10}, 0, 21)
     assert result.snapshots_equal == (17, 33)
     assert seen == list(range(1, 42))
+
+
+def test_snapshots_of_an_older_version_may_say_less(path: Path) -> None:
+    """What this version writes down besides does not make them differ, if it leads to the same state."""
+    with Journal.read(path) as reader:
+        result = replay(reader, lambda state: Newer(state))
+    assert (result.ok, result.snapshots_equal) == (True, (17, 33))
+
+
+def test_what_an_older_snapshot_does_not_lead_to_is_a_difference(path: Path) -> None:
+    """A scheduler that starts from it would not be where the replayed one is."""
+
+    def other(state: Mapping[str, Any] | None) -> Newer:
+        made = Newer(state)
+        if state is None:
+            made.extra = "1"
+        return made
+
+    with Journal.read(path) as reader:
+        difference = replay(reader, other).difference
+    assert difference is not None
+    assert (difference.seq, difference.kind) == (17, "snapshot")
+    assert "extra = absent" in difference.expected
+    assert 'extra = "1"' in difference.got
 
 
 def test_replay_from_a_snapshot_arrives_at_the_same_state(path: Path) -> None:
