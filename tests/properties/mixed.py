@@ -88,13 +88,19 @@ class Mixed(Happenings):
             for event in self.events(self.part):
                 self.handle(event)
             if self.chance.random() < 0.8:
-                self.note(self.scheduler.schedule(self.now_ms, self.chance.choice([None, None, 1, 3])))
+                self.note(self.decide(None, self.chance.choice([None, None, 1, 3])))
 
     def handle(self, event: Event) -> None:
         if isinstance(event, Configure):
             event = replace(event, spec=self._file(event.spec))
         event = self._further_down(event) if self.is_deep else event
-        self.note(self.scheduler.handle(event, self.now_ms))
+        self.note(self.decide(event))
+
+    def decide(self, event: Event | None, limit: int | None = None) -> list[Decision]:
+        """What follows from an event, or from scheduling."""
+        if event is not None:
+            return self.scheduler.handle(event, self.now_ms)
+        return self.scheduler.schedule(self.now_ms, limit)
 
     def _further_down(self, event: Event) -> Event:
         """What goes to the queue at the top of the deep part goes to its only leaf."""
@@ -161,13 +167,13 @@ class Mixed(Happenings):
             for _ in range(2):
                 meek = {"allow_preempt_other": False} if about.meek else {}
                 self.late(chance.choice(self.leaves), priority=chance.randint(3, 9), **meek)
-        self.note(self.scheduler.schedule(self.now_ms))
+        self.note(self.decide(None))
         self.now_ms += 2_000 if about.guarantees else 0
-        self.note(self.scheduler.schedule(self.now_ms))
+        self.note(self.decide(None))
         running = [a for node in self.part.nodes.nodes.values() for a in node.allocations]
         if about.ends and running:
             self.handle(self.end(chance.choice(running)))
-            self.note(self.scheduler.schedule(self.now_ms))
+            self.note(self.decide(None))
 
     def late(self, queue: str, **more: Any) -> None:
         """New work of one size that may run anywhere."""

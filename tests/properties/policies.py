@@ -74,6 +74,7 @@ _PROPERTIES: dict[str, tuple[tuple[str, ...], float]] = {
     "preemption.evictions.max": (("0", "2", "5"), 0.15),
     "quota.preemption.delay": (("1s", "10s"), 0.2),
 }
+_PROTECTIONS = ("preemption.min.runtime", "preemption.evictions.max")
 _OF_LEAVES: dict[str, tuple[tuple[str, ...], float]] = {
     "wait.max": (("10s", "60s"), 0.3),
     "backfill": (("easy",), 0.3),
@@ -92,14 +93,18 @@ class Mixture:
     """How likely a new application is a gang."""
     cores: tuple[int, int] = (3, 6)
     nodes: int = NODES_MAX
+    protected: float = 0.15
+    """How likely a queue protects young work, and how likely it may lose only so much within the hour."""
+    min_runtime_ms: int = 0
+    """So long work of the class `low` is nobody's victim."""
 
 
 EVERYTHING = Mixture()
 OTHERS = (
-    Mixture(rule="priority"),
-    Mixture(rule="guarantee"),
+    Mixture(rule="priority", protected=0.4, min_runtime_ms=20_000),
+    Mixture(rule="guarantee", protected=0.4, min_runtime_ms=20_000),
     Mixture(gangs=0.35),
-    Mixture(cores=(6, 12), nodes=8),
+    Mixture(cores=(6, 12), nodes=8, min_runtime_ms=20_000),
     Mixture(rule="priority", gangs=0.35, cores=(1, 4)),
     Mixture(rule="guarantee", gangs=0.35, cores=(6, 12)),
 )
@@ -120,6 +125,7 @@ def world(chance: random.Random, mixture: Mixture = EVERYTHING) -> ClusterSpec:
 
     def properties(is_leaf: bool) -> dict[str, str]:
         known = _PROPERTIES | (_OF_LEAVES if is_leaf else {"resource.group": (("true",), 0.4)})
+        known |= {key: (known[key][0], mixture.protected) for key in _PROTECTIONS}
         return {key: chance.choice(texts) for key, (texts, likely) in known.items() if chance.random() < likely}
 
     def of_users() -> tuple[LimitSpec, ...]:
@@ -150,7 +156,7 @@ def world(chance: random.Random, mixture: Mixture = EVERYTHING) -> ClusterSpec:
     sort = NodeSortSpec(policy=chance.choice(["fair", "binpacking"]))
     part = PartitionSpec(root=root, preemption=rule, node_sort=sort)
     classes = (
-        PriorityClassSpec(name="low", value=-1),
+        PriorityClassSpec(name="low", value=-1, min_runtime_ms=mixture.min_runtime_ms),
         PriorityClassSpec(name="high", value=4),
         PriorityClassSpec(name="meek", value=3, preemption_policy="Never"),
     )

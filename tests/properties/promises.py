@@ -8,14 +8,17 @@ a claim (space that is held, or a node that is set aside). It is excused:
 
 * when its owner withdraws, resizes, moves or reprioritises the work, or somebody orders a turn or a move that concerns
   its queue;
-* when machines or the queue file change, or work is there that nobody asked this scheduler about (foreign or restored),
-  and while a node is over its capacity because of that: what is over there is missing in the sum of all nodes;
+* when machines or the queue file change, work is there that nobody asked this scheduler about (foreign or restored), or
+  work grows where it runs; a node that is set aside also while some node is over its capacity because of that;
 * when an ask of strictly higher standing takes the room (a nomination that is cleared, `docs/queues`), and with
-  reservations when an ask that requires the node does (YuniKorn's rule for daemon sets);
+  reservations when an ask that requires that very node is placed there or reserves it (YuniKorn cancels all other
+  reservations of a node for an ask that requires it, before that is tried there: its rule for daemon sets);
 * when a turn by `wait.max` begins in its queue: what was set aside for those who wait for it now goes back;
-* when it may not start there now because of who runs: work that started meanwhile has the last place among the running
-  applications of a queue or user, or a host port, or one of the two keeps the other away (`_is_kept_off`), or who it
-  wants to be with, or is spread among, has changed. Nothing is kept of these but room: the `CHANGELOG` says so.
+* when whom it wants to be with has gone, or the work that it is spread among: not when others started meanwhile
+  (`_lacks_company`);
+* where a node is set aside, also when it may not start there now because of who runs: work that started meanwhile has
+  the last place among the running applications of a queue or user, or a host port, or one of the two keeps the other
+  away (`_is_kept_off`). A reservation keeps a node, and nothing of others (YuniKorn's rule).
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from properties.standing import standings
 from reference.constrained import meets
 
 from fairlead.core.applications import Application, Ask
-from fairlead.core.constraints import AffinityTerm
+from fairlead.core.constraints import AffinityTerm, Constraints
 from fairlead.core.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
 from fairlead.core.events import (
     AddAsks,
@@ -51,6 +54,9 @@ from fairlead.core.nodes import Node
 from fairlead.core.queues import Queue
 
 Name = tuple[str, str]
+Labels = dict[str, str]
+Running = list[tuple[Labels, Labels]]
+"""Labels of each piece of work, and of its node."""
 DISTURB_ALL = (
     Configure,
     DrainNode,
@@ -73,6 +79,13 @@ class Promises:
         self.counts: Counter[str] = Counter()
         """How many were made, kept, taken by a better one, and lost to what nobody keeps; the rest was disturbed."""
         self.open: dict[Name, Evict] = {}
+        self.newcomers: dict[Name, set[Name]] = {}
+        """What started since each of them got its claim."""
+        self.claimed: dict[Name, str] = {}
+        """On which node each of them has its claim, or had it: not always where the work was stopped."""
+
+        self.of_node: dict[Name, None] = {}
+        """Those for which a whole node is set aside."""
 
     def known(self, app: str, key: str) -> Ask | None:
         """The ask of this name, if it is there."""
@@ -90,6 +103,8 @@ class Promises:
         elif isinstance(event, AddAsks):
             for spec in event.asks:
                 self.open.pop((spec.application, spec.key), None)
+                if (ask := self.known(spec.application, spec.key)) is not None and ask.node is not None:
+                    self.open.clear()  # It grows where it runs, whatever is promised there.
         elif isinstance(event, Release):
             self.open.pop((event.application, event.key), None)
         elif isinstance(event, SetPriority | RemoveApplication):
@@ -98,26 +113,43 @@ class Promises:
     def decisions(self, decisions: list[Decision]) -> None:
         """Note new promises and those that are kept; who has no claim any more must have lost it to a better one."""
         takers: list[Ask] = []
+        placed: list[Ask] = []
         for decision in decisions:
             if isinstance(decision, Evict) and decision.rule in ("priority", "guarantee", "reclaim"):
                 app, _, key = decision.on_behalf_of.rpartition("/")
                 self.counts["promises"] += (app or key, key) not in self.open
                 self.open[app or key, key] = decision
+                self.newcomers.setdefault((app or key, key), set())
+                if decision.rule == "guarantee":
+                    self.of_node[app or key, key] = None
+                else:
+                    self.of_node.pop((app or key, key), None)
             elif isinstance(decision, Allocated):
                 self.counts["promises kept"] += (decision.application, decision.key) in self.open
                 self.open.pop((decision.application, decision.key), None)
+                for newcomers in self.newcomers.values():
+                    newcomers.add((decision.application, decision.key))
+                if ask := self.known(decision.application, decision.key):
+                    placed.append(ask)
             elif isinstance(decision, Reserved) and (ask := self.known(decision.application, decision.key)):
+                self.claimed[decision.application, decision.key] = decision.node
+                self.newcomers[decision.application, decision.key] = set()
                 takers.append(ask)
             elif isinstance(decision, ReservationSwitched) and decision.on:
                 self._excuse_queue_of(decision)
-        if any(amount < 0 for node in self.nodes() for amount in node.available.values()):
-            self.open.clear()
+        overfull = any(amount < 0 for node in self.nodes() for amount in node.available.values())
         for name, order in list(self.open.items()):
             ask = self.known(*name)
-            if ask is None or not ask.pending:
+            if ask is not None and ask.reserved_on is not None:
+                self.of_node[name] = None
+            elif ask is not None and ask.held_on is not None:
+                self.of_node.pop(name, None)
+            if ask is None or not ask.pending or (overfull and name in self.of_node):
                 del self.open[name]
             elif ask.held_on is None and ask.reserved_on is None:
-                better = [t for t in takers if t is not ask and _may_take(t, ask, order)]
+                where = self.claimed[name]
+                better = [t for t in takers if t is not ask and _may_take(t, ask, order, where)]
+                better += [t for t in placed if order.rule == "guarantee" and t.required_node == where]
                 assert better or self._is_kept_off(ask, order.node), f"{ask} lost what was stopped for it by {order}"
                 self.counts["promises taken" if better else "promises lost"] += 1
                 del self.open[name]
@@ -136,8 +168,11 @@ class Promises:
                 raise AssertionError(f"{ask} still waits, and work was stopped for it: {order}")
 
     def _is_kept_off(self, ask: Ask, where: str) -> bool:
-        """Whether the start of others is in its way on that node now, by something that nobody keeps for it."""
+        """Whether something is in its way on that node now that nobody keeps for it."""
         app, wanted = ask.app, ask.spec.where
+        name = (app.id, ask.key)
+        if name not in self.of_node:
+            return self._lacks_company(ask, self.claimed.get(name, where), self.newcomers[name])
         if wanted.affinity or wanted.spread:
             return True
         ceilings = app.allowance.ceilings if app.allowance is not None else ()
@@ -148,7 +183,21 @@ class Promises:
             return True
         node = next((n for n in self.nodes() if n.id == where), None)
         running = (a for other in self.apps().values() for a in other.asks.values() if a.node is not None)
-        return node is not None and any(_keep_apart(ask, node, a) for a in running)
+        return node is not None and any(keep_apart(ask, node, a) for a in running)
+
+    def _lacks_company(self, ask: Ask, where: str, newcomers: set[Name]) -> bool:
+        """Whether it may not run there because of whom it wants to be with or is spread among, newcomers left out."""
+        nodes = {node.id: node for node in self.nodes()}
+        node = nodes.get(where)
+        if node is None:
+            return True
+        running = [
+            (dict(a.spec.labels), labels_of(a.node))
+            for app in self.apps().values()
+            for a in app.asks.values()
+            if a.node is not None and (app.id, a.key) not in newcomers
+        ]
+        return not (_is_drawn(ask, labels_of(node), running) and _is_spread(ask, node, list(nodes.values()), running))
 
     def _excuse_queue_of(self, switched: ReservationSwitched) -> None:
         holder = self.known(switched.application, switched.key)
@@ -165,9 +214,9 @@ def _application(event: SetPriority | RemoveApplication) -> str:
     return event.application if isinstance(event, SetPriority) else event.id
 
 
-def _may_take(taker: Ask, ask: Ask, order: Evict) -> bool:
+def _may_take(taker: Ask, ask: Ask, order: Evict, where: str) -> bool:
     if order.rule == "guarantee":
-        return bool(taker.required_node)
+        return taker.required_node == where
     mine, theirs = standings(taker, ask)
     return order.rule == "priority" and mine > theirs
 
@@ -178,7 +227,7 @@ def _has_no_place(queue: Queue, app: Application) -> bool:
     return bool(queue.max_applications) and begun >= queue.max_applications
 
 
-def _keep_apart(ask: Ask, node: Node, running: Ask) -> bool:
+def keep_apart(ask: Ask, node: Node, running: Ask) -> bool:
     """Whether running work has a host port that the ask needs on the node, or either must not be near the other."""
     there = running.node
     assert there is not None
@@ -193,8 +242,49 @@ def _keep_apart(ask: Ask, node: Node, running: Ask) -> bool:
     )
 
 
+def labels_of(node: Node) -> dict[str, str]:
+    """What topology keys and selectors look at."""
+    return {**node.spec.attributes, "kubernetes.io/hostname": node.id}
+
+
 def _domain(node: Node, term: AffinityTerm) -> str | None:
-    return {**node.spec.attributes, "kubernetes.io/hostname": node.id}.get(term.topology_key)
+    return labels_of(node).get(term.topology_key)
+
+
+def _is_drawn(ask: Ask, here: Labels, running: Running) -> bool:
+    """With work that matches all terms; the first of a group that matches itself may go where the keys are."""
+    terms = ask.spec.where.affinity
+    keys = [term.topology_key for term in terms]
+    near = [there for labels, there in running if all(meets(labels, term.selector) for term in terms)]
+    if any(key not in here for key in keys):
+        return False
+    if all(any(there.get(key) == here[key] for there in near) for key in keys):
+        return True
+    wanted = all(meets(dict(ask.spec.labels), term.selector) for term in terms)
+    return wanted and not any(key in there for there in near for key in keys)
+
+
+def _is_spread(ask: Ask, node: Node, nodes: list[Node], running: Running) -> bool:
+    """No domain gets ahead of the emptiest by more than the skew; nodes count that are named and have all keys."""
+    where, here = ask.spec.where, labels_of(node)
+    keys = [term.topology_key for term in where.spread]
+    if any(key not in here for key in keys):
+        return False
+    counting = [there for there in map(labels_of, nodes) if _is_named(where, there) and all(k in there for k in keys)]
+    for term in where.spread:
+        count = {there[term.topology_key]: 0 for there in counting}
+        for labels, there in running:
+            if there in counting and meets(labels, term.selector):
+                count[there[term.topology_key]] += 1
+        fewest = 0 if len(count) < term.min_domains else min(count.values(), default=0)
+        mine = count.get(here[term.topology_key], 0) + meets(dict(ask.spec.labels), term.selector)
+        if mine - fewest > term.max_skew:
+            return False
+    return True
+
+
+def _is_named(where: Constraints, here: Labels) -> bool:
+    return meets(here, where.selector) and (not where.node_terms or any(meets(here, t) for t in where.node_terms))
 
 
 def _is_same_port(mine: str, theirs: str) -> bool:

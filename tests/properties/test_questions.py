@@ -131,11 +131,14 @@ class Tally:
     changes: Counter[str] = field(default_factory=Counter)
     """By dimension."""
     smallest: int = 0
+    less: int = 0
+    """Trials of one unit less, or without one of several parts: each had to fail."""
     reasons: Counter[str] = field(default_factory=Counter)
 
     def lines(self) -> list[str]:
         head = f"{self.states} states, {self.asks} asks ({self.by_itself} start by themselves, {self.incomplete} cut "
-        head += f"short), {self.changes.total()} changes ({self.smallest} said to be the smallest of all)"
+        head += f"short), {self.changes.total()} changes ({self.smallest} said to be the smallest of all), tried with "
+        head += f"one unit or one part less: {self.less}"
         rows = [f"{count:7} {what}" for what, count in sorted(self.changes.items())]
         return [head, *rows, "reasons: " + ", ".join(f"{code} {n}" for code, n in sorted(self.reasons.items()))]
 
@@ -172,6 +175,7 @@ def check_one(scheduler: Scheduler, state: dict[str, object], name: Name, tally:
         said = (name, change.sentence())
         assert starts_with(scheduler, state, name, change.parts), said
         for at, part in enumerate(change.parts):
+            tally.less += part.is_counted or len(change.parts) > 1
             if part.is_counted:
                 less = (*change.parts[:at], part.less(), *change.parts[at + 1 :])
                 assert not starts_with(scheduler, state, name, less), said

@@ -32,7 +32,7 @@ def difference_lines(answer: dict[str, Any], forecast: bool = False) -> Iterator
         yield f"  It would be {answer['admitted']['sentence']}."
     if answer["refused"]:
         return
-    if answer["empty"] and not answer["waits"] and not answer["expected"]:
+    if answer["empty"] and not (answer["waits"] or answer["expected"] or answer["unseen"]):
         yield f"{head} nothing would be otherwise now."
         return
     yield head
@@ -46,7 +46,7 @@ def difference_lines(answer: dict[str, Any], forecast: bool = False) -> Iterator
             before, after = (render.amounts(share[when]) or "nothing" for when in ("before", "after"))
             yield f"  {share['queue']} would use {after} (now {before})"
     if forecast:
-        yield from _shifts(answer["expected"])
+        yield from _shifts(answer["expected"], answer["unseen"])
 
 
 def _works(part: dict[str, Any]) -> str:
@@ -66,14 +66,19 @@ def _work(work: dict[str, Any]) -> str:
     return f"{work['key']} ({', '.join(about)})" if about else str(work["key"])
 
 
-def _shifts(shifts: list[dict[str, Any]]) -> Iterator[str]:
-    if not shifts:
+def _shifts(shifts: list[dict[str, Any]], unseen: int) -> Iterator[str]:
+    if not shifts and not unseen:
         yield "  no expected start would move"
     for each in shifts[:NAMED]:
         before, after = (_at(each[f"{when}_ms"]) for when in ("before", "after"))
         yield f"  {each['key']} would be expected at {after} instead of {before}"
     if len(shifts) > NAMED:
         yield f"  and {len(shifts) - NAMED} more expected starts would move"
+    if unseen:
+        yield (
+            f"  for {unseen} that {'waits' if unseen == 1 else 'wait'} it is not known whether the start would move: "
+            f"the time for an answer was over; `--spend 1m` looks farther"
+        )
 
 
 def _at(at_ms: int | None) -> str:

@@ -45,7 +45,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Key of the work.", autocompletion=completion.keys)]
 QueueOption = Annotated[
     str | None,
-    typer.Option("--queue", "-q", metavar="QUEUE", help="Only this queue.", autocompletion=completion.queues),
+    typer.Option(
+        "--queue", "-q", metavar="QUEUE", help="Only this queue and those below it.", autocompletion=completion.queues
+    ),
 ]
 
 
@@ -67,6 +69,13 @@ class PlainCommand(_Plain, TyperCommand):
 class PlainGroup(_Plain, TyperGroup):
     """A group of commands; the outermost one turns everything that goes wrong into a sentence and a status."""
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. That the reader of its output has gone does not come to Typer, which makes it a failure."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            return _reader_gone()
+
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run the command line and leave with its exit status."""
         extra.pop("standalone_mode", None)
@@ -81,10 +90,15 @@ class PlainGroup(_Plain, TyperGroup):
         except (KeyboardInterrupt, Abort):
             status = INTERRUPTED
         except BrokenPipeError:
-            # The reader has gone (`| head`): that is its choice, not an error. Nothing more can be written there.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            status = 0
+            status = _reader_gone()
         sys.exit(status or 0)
+
+
+def _reader_gone() -> int:
+    """Status of a command whose reader has gone (`| head`): that is its choice, not an error."""
+    # Nothing more can be written there, and what is still in the buffer must not fail at the end of the process.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 0
 
 
 def complain(message: str, details: Sequence[str] = ()) -> None:

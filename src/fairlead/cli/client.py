@@ -79,7 +79,8 @@ def _detail_line(detail: Any) -> str:
         return str(detail)
     place = ":".join(str(detail[k]) for k in ("line", "column") if detail.get(k) is not None)
     path = detail.get("path") or detail.get("field") or ""
-    return ": ".join(str(part) for part in (place, path, detail.get("message", "")) if part)
+    weight = "warning" if detail.get("severity") == "warning" else ""
+    return ": ".join(str(part) for part in (place, path, weight, detail.get("message", "")) if part)
 
 
 class Client:
@@ -322,8 +323,8 @@ def _refusal(status: int, content: bytes, address: Address) -> Failure:
         return Failure(
             f"what answers at {address} said {status} without a reason; is it a Fairlead service?", SERVICE_ERROR
         )
-    if status == 401 and not address.socket and not address.token:
-        message += " Set FAIRLEAD_TOKEN to a token made with `fairlead token create`."
+    if status == 401 and not address.socket and not address.token and "FAIRLEAD_TOKEN" not in message:
+        message = f"{message.rstrip('.')}. Set FAIRLEAD_TOKEN to a token made with `fairlead token create`."
     return Refusal(status, code, message, error.get("field"), error.get("details") or [])
 
 

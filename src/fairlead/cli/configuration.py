@@ -1,8 +1,8 @@
 """Commands about the queue configuration: config check, show, default, status, history, diff, apply, rollback.
 
 Decides how problems and versions are listed, and when a person is asked before something changes. Never changes a file.
-Invariant: `check` needs no service, and what it accepts is what `up` and `apply` accept; on a terminal nothing is
-changed that was not shown first.
+Invariant: `check` needs no service, and what it accepts is what `up` and `apply` accept, save for a file of which it
+warns that it is not for a machine; on a terminal nothing is changed that was not shown first.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def check(file: FileArgument, json: JsonOption = False) -> Status:
 
     Exit status 0 if it can be used (warnings are listed all the same), 1 if not. Needs no running service.
     """
-    problems = problems_of(read_text(file), "<standard input>" if file == "-" else file)
+    problems = problems_of(read_text(file), "<standard input>" if file == "-" else file, says_where=True)
     errors = sum(problem.severity == "error" for problem in problems)
     if json:
         render.write_json({"ok": not errors, "problems": [problem.as_dict() for problem in problems]})
@@ -71,15 +71,24 @@ def check(file: FileArgument, json: JsonOption = False) -> Status:
     return None
 
 
-def problems_of(text: str, source: str) -> list[Problem]:
-    """Everything that is wrong with a configuration, and everything in it that would be ignored."""
-    from fairlead.config import check_text, load_text
+def problems_of(text: str, source: str, *, says_where: bool = False) -> list[Problem]:
+    """Everything that is wrong with a configuration, and everything in it that would be ignored.
+
+    `says_where`: also a warning of one that no machine could use; a machine's service says that itself.
+    """
+    from fairlead.config import WARNING, Problem, check_text, load_text
+    from fairlead.config.home import homeless
     from fairlead.config.unsupported import not_yet
 
+    if not text.strip():
+        message = "the text is empty; a queue file needs at least one partition"
+        return [Problem(source=source, line=1, column=1, path="", message=message)]
     problems = check_text(text, source)
     if any(problem.severity == "error" for problem in problems):
         return problems
-    return [*problems, *not_yet(load_text(text, source), source, knows_groups=True)]
+    spec = load_text(text, source)
+    elsewhere = homeless(spec, source, severity=WARNING) if says_where else []
+    return [*elsewhere, *problems, *not_yet(spec, source, knows_groups=True)]
 
 
 def _count(number: int, noun: str) -> str:
@@ -200,7 +209,10 @@ def diff(
     """
     if (file is None) == (version is None):
         raise wrong_usage("config diff: give either a FILE or --version N")
-    found = _difference(client, {"text": read_text(file)} if file is not None else {"version": version}, file)
+    text = read_text(file) if file is not None else ""
+    if file is not None:
+        _list_warnings(file, text)
+    found = _difference(client, {"text": text} if file is not None else {"version": version}, file)
     if found is None:
         return FAILED
     if json:
@@ -226,6 +238,14 @@ def _list_errors(file: str, what: str, refusal: Refusal) -> None:
     complain(f"{file} {what}: {refusal.message}", [f"{file}:{line}" for line in refusal.details])
 
 
+def _list_warnings(file: str, text: str) -> None:
+    """What of a file that can be used will not do what it seems to say."""
+    problems = problems_of(text, "<standard input>" if file == "-" else file)
+    if not any(problem.severity == "error" for problem in problems):  # The service lists those.
+        for problem in problems:
+            print(render.plain(problem), file=sys.stderr)
+
+
 def apply(client: Client, file: FileArgument, yes: YesOption = False, json: JsonOption = False) -> Status:
     """Give the service a new configuration.
 
@@ -233,11 +253,14 @@ def apply(client: Client, file: FileArgument, yes: YesOption = False, json: Json
     or applied as one step. For administrators.
     """
     text = read_text(file)
+    _list_warnings(file, text)
     body: dict[str, Any] = {"text": text}
     if not yes and file != "-" and sys.stdin.isatty():
         found = _difference(client, body, file)
         if found is None:
             return FAILED
+        if found.get("checksum") == found["base"] and not json:
+            return _unchanged(found["base_version"], file)
         if not _agreed(found):
             complain("nothing was changed")
             return FAILED
@@ -249,7 +272,14 @@ def apply(client: Client, file: FileArgument, yes: YesOption = False, json: Json
             raise
         _list_errors(file, "was not applied", refusal)
         return FAILED
+    if not answer.get("changed", True) and not json:
+        return _unchanged(answer["version"], file)
     return _report(answer, f"{file} is applied", json)
+
+
+def _unchanged(version: int, file: str) -> Status:
+    complain(f"nothing changed: version {version} is in force, and {file} says the same")
+    return None
 
 
 def rollback(

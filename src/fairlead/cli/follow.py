@@ -1,4 +1,4 @@
-"""Waiting for work and reading its output: `logs`, `logs -f`, `submit --wait`.
+"""Waiting for work and reading its output: `logs`, `logs -f`, `wait`, `submit --wait`.
 
 Decides how output is passed on and what exit status an ended work stands for. Never stops work: leaving (Ctrl-C) leaves
 it running. Invariant: every byte of output is passed on once, in order, even if the service restarts in between.
@@ -16,10 +16,11 @@ from typing import Annotated, Any, BinaryIO, TypeVar
 
 import typer
 
-from fairlead.cli import render
-from fairlead.cli.app import KeyArgument, Status, client_command, complain
+from fairlead.cli import completion, render
+from fairlead.cli.app import JsonOption, KeyArgument, Status, client_command, complain
 from fairlead.cli.client import Client, Unreachable
 from fairlead.cli.failures import FAILED, REFUSED, TIMED_OUT, wrong_usage
+from fairlead.cli.keys import key_of
 from fairlead.cli.works import LIVE_STATES, signal_name
 
 PATIENCE_S = 120.0
@@ -30,10 +31,18 @@ _T = TypeVar("_T")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the commands."""
     client_command(
         app, "logs", examples="fairlead logs 17 > out.txt\nfairlead logs -f 17\nfairlead logs --stderr --tail 20 17"
     )(logs)
+    client_command(app, "wait", examples=_WAIT_EXAMPLES)(wait)
+
+
+_WAIT_EXAMPLES = """
+fairlead wait 17 18
+fairlead wait 17 && fairlead submit -- ./evaluate.sh
+fairlead wait $(fairlead submit --file works.jsonl)
+"""
 
 
 def logs(
@@ -59,6 +68,7 @@ def logs(
     """
     if stdout and stderr:
         raise wrong_usage("logs: give --stdout or --stderr; without either, both are printed")
+    key = key_of(key)
     streams = [name for name, wanted in (("stdout", not stderr), ("stderr", not stdout)) if wanted]
     if attempt is not None:
         for name in streams:
@@ -69,13 +79,29 @@ def logs(
         return None
     begin = int(client.work(key).get("attempts") or 1) if follow else None
     offsets = {name: _print_so_far(client, key, name, tail, begin) for name in streams}
+    work = client.work(key)
+    if work["state"] == "waiting":
+        sentence = (work.get("reason") or {}).get("sentence") or "it has not been looked at yet"
+        complain(f"{key} waits: {sentence}")
     if follow:
-        work = client.work(key)
-        if work["state"] == "waiting" and sys.stderr.isatty():
-            sentence = (work.get("reason") or {}).get("sentence") or "it has not been looked at yet"
-            complain(f"{key} waits: {sentence}")
         _follow_all(client, key, offsets, begin or 1)
     return None
+
+
+def wait(
+    client: Client,
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys.", autocompletion=completion.keys)],
+    json: JsonOption = False,
+) -> Status:
+    """Wait until work has ended.
+
+    Ctrl-C ends the waiting, not the work. The exit status is the work's own, of several the highest; 128+N if signal N
+    ended it, 124 if its time limit did, 1 if it is lost, 4 if it was rejected or taken back before it ran.
+    """
+    keys = [key_of(key) for key in keys]
+    for key in keys:
+        client.work(key)  # A key that nothing has is said at once, not after the wait for those before it.
+    return wait_for(client, keys, output=False, as_json=json, name_failures=True)
 
 
 def _print_so_far(client: Client, key: str, stream: str, tail: int | None, attempt: int | None = None) -> int:
@@ -171,8 +197,11 @@ def patiently(call: Callable[[], _T]) -> _T:
             time.sleep(0.5)
 
 
-def wait_for(client: Client, keys: list[str], output: bool, as_json: bool) -> int:
-    """Wait until all have ended, passing on their output one after the other; the exit status of the worst."""
+def wait_for(client: Client, keys: list[str], output: bool, as_json: bool, *, name_failures: bool = False) -> int:
+    """Wait until all have ended, passing on their output one after the other; the exit status of the worst.
+
+    `name_failures`: also say of what only ended with an exit status which one it was.
+    """
     statuses, rows = [], []
     for key in keys:
         if output:
@@ -180,7 +209,10 @@ def wait_for(client: Client, keys: list[str], output: bool, as_json: bool) -> in
         work = _ended(client, key)
         rows.append(work)
         statuses.append(exit_status(work))
-        if (text := how_it_ended(work)) and not as_json:
+        text = how_it_ended(work)
+        if not text and name_failures and work["state"] == "failed":
+            text = f"exit status {work.get('exit_code')}"
+        if text and not as_json:
             complain(f"{key} {work['state']}: {text}")
     if as_json:
         render.write_json(rows if len(rows) != 1 else rows[0])

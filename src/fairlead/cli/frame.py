@@ -1,6 +1,7 @@
 """One screenful: who runs, who waits and why, and how full the queues are.
 
-Decides what is shown when there is not room for all: the newest lines of each part, with a count of the rest. Never
+Decides what is shown when there is not room for all: of what waits the highest priority, of what happened the newest,
+with a count of the rest. Never
 asks the service. Invariant: a frame is never higher or wider than the terminal.
 """
 
@@ -45,6 +46,10 @@ _QUEUES = (
 _BAR = 20
 _ROOMY = 36
 """Lines of a terminal that has room for the whole footer; a smaller one shows the last line of it."""
+_SMALL = 30
+"""With fewer lines all use stands in one, and of what happened only the two newest lines are shown."""
+QUEUES, RUNNING, WAITING, LATEST = range(4)
+"""The parts of a frame, from top to bottom."""
 
 
 def frame(
@@ -56,23 +61,32 @@ def frame(
     title: str = "",
     recent: Sequence[str] = (),
     footer: Sequence[str] = (),
+    only: int | None = None,
 ) -> list[str]:
-    """The lines of one screenful of `width` by `height`: use, queues, what runs, what waits, what happened, footer."""
+    """The lines of one screenful of `width` by `height`: use, queues, what runs, what waits, what happened, footer.
+
+    `only`: this part alone, for which then all the room is.
+    """
     running = sorted((r for r in view.live if r["state"] != "waiting"), key=_by_start)
-    waiting = [r for r in view.live if r["state"] == "waiting"]
+    waiting = sorted((r for r in view.live if r["state"] == "waiting"), key=_by_turn)
     counts = _totals(view, len(running), len(waiting))
-    head = [*_head(view, width, colour, title, counts), ""]
+    small = height < _SMALL
+    head = [*_head(view, width, colour, title, counts, in_one_line=small), ""]
+    if small and only is None:
+        recent = recent[-2:]
     foot = [cut(plain(line), width) for line in (footer if height >= _ROOMY else footer[-1:])]
-    room = max(0, height - len(head) - len(foot) - 1)
+    room = max(0, height - len(head) - len(foot))
     parts = [
         _part(_QUEUES, _queue_rows(view), width, colour, {}),
         _part(_RUNNING, [_running_cells(r, view.at_ms) for r in running], width, colour, {}),
         _part(_WAITING, [_waiting_cells(r, view.at_ms) for r in waiting], width, colour, {}),
         [_dim("LATEST", colour, "bold"), *(cut(line, width) for line in recent)] if recent else [],
     ]
+    if only is not None:
+        parts = [part if i == only else [] for i, part in enumerate(parts)]
     totals = (None, counts[0], counts[1], None)
     busy = {i for i, row in enumerate(_queue_rows(view)) if row[2:4] != ("0", "0")}
-    body = _stacked(parts, totals, room, newest_last=3, busy=busy)
+    body = _stacked(parts, totals, room, newest_last=LATEST, busy=busy)
     return [*head, *body, *([""] if foot else []), *foot][:height]
 
 
@@ -80,14 +94,19 @@ def _by_start(row: dict[str, Any]) -> tuple[int, str]:
     return (row.get("started_at_ms") or 0, row["key"])
 
 
+def _by_turn(row: dict[str, Any]) -> tuple[int, int]:
+    return (-(row.get("priority") or 0), row.get("submitted_at_ms") or 0)
+
+
 def _totals(view: View, running: int, waiting: int) -> tuple[int, int]:
     """How many run and wait in all, also those that were not fetched."""
     return running, max(waiting, sum(root.get("waiting") or 0 for root in view.queues))
 
 
-def _head(view: View, width: int, colour: bool, title: str, counts: tuple[int, int]) -> list[str]:
+def _head(view: View, width: int, colour: bool, title: str, counts: tuple[int, int], *, in_one_line: bool) -> list[str]:
     ends = f"{counts[0]} running, {counts[1]} waiting"
     lines = [cut(f"{_dim(plain(title), False)}  {clock(view.at_ms)}  {ends}", width)]
+    gauges = list[tuple[str, float, str]]()
     capacity, used = dict[str, int](), dict[str, int]()
     for node in view.nodes:
         for total, part in ((capacity, "capacity"), (used, "allocated")):
@@ -99,7 +118,11 @@ def _head(view: View, width: int, colour: bool, title: str, counts: tuple[int, i
             share = used.get(name, 0) / capacity[name]
             shown = "cpu" if name == "vcore" else name
             of = f"{amount(name, used.get(name, 0))} of {amount(name, capacity[name])}"
-            lines.append(cut(f"{plain(shown):<7} {bar(share, _BAR)}  {of}", width))
+            gauges.append((plain(shown), share, of))
+    if in_one_line and gauges:
+        lines.append(cut("  ".join(f"{name} {bar(share, _BAR // 4)} {of}" for name, share, of in gauges), width))
+    else:
+        lines += [cut(f"{name:<7} {bar(share, _BAR)}  {of}", width) for name, share, of in gauges]
     return [_dim(lines[0], colour, "bold"), *lines[1:]]
 
 

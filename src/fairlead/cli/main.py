@@ -25,6 +25,7 @@ COMMANDS = {
     "when": ("questions", "Say when work that waits is expected to start."),
     "whatif": ("questions", "Say what would be otherwise, without doing it."),
     "logs": ("follow", "Print what work wrote."),
+    "wait": ("follow", "Wait until work has ended."),
     "cancel": ("works", "Cancel work."),
     "priority": ("works", "Change the priority of work."),
     "move": ("works", "Put work into another queue."),

@@ -24,6 +24,12 @@ from fairlead.cli.values import parse_duration, parse_pairs
 ForecastOption = Annotated[
     bool, typer.Option("--forecast", help="Also say whose expected start would move; takes longer.")
 ]
+SpendOption = Annotated[
+    str,
+    typer.Option(
+        "--spend", metavar="TIME", help="With --forecast: look ahead for so long; 5 s if left out, 1m at most."
+    ),
+]
 ChangesOption = Annotated[
     bool, typer.Option("--changes", help="Also find the smallest changes that would start it; takes up to 10 seconds.")
 ]
@@ -188,6 +194,7 @@ def if_submitted(
     name: submit.Name = None,
     time_limit: submit.TimeLimit = None,
     forecast: ForecastOption = False,
+    spend: SpendOption = "",
     json: JsonOption = False,
 ) -> Status:
     """If this were submitted: whether it starts, and whom it would stop."""
@@ -204,7 +211,7 @@ def if_submitted(
         "cwd": str(Path.cwd()),
     }
     stated = {field: value for field, value in given.items() if value not in (None, {})}
-    return _ask(client, {"submit": submit.from_options(stated).body}, forecast, json)
+    return _ask(client, {"submit": submit.from_options(stated).body}, forecast, spend, json)
 
 
 def if_cancelled(
@@ -212,10 +219,11 @@ def if_cancelled(
     keys: KeysArgument,
     namespace: NamespaceOption = None,
     forecast: ForecastOption = False,
+    spend: SpendOption = "",
     json: JsonOption = False,
 ) -> Status:
     """If these were cancelled: who would start."""
-    return _ask(client, {"cancel": [key_of(key, namespace) for key in keys]}, forecast, json)
+    return _ask(client, {"cancel": [key_of(key, namespace) for key in keys]}, forecast, spend, json)
 
 
 def if_prioritised(
@@ -224,10 +232,11 @@ def if_prioritised(
     value: Annotated[int, typer.Argument(metavar="N", help="The new priority.", min=-(2**31), max=2**31 - 1)],
     namespace: NamespaceOption = None,
     forecast: ForecastOption = False,
+    spend: SpendOption = "",
     json: JsonOption = False,
 ) -> Status:
     """If it had another priority: whether it starts, and who would stop for it."""
-    return _ask(client, {"priority": {"key": key_of(key, namespace), "priority": value}}, forecast, json)
+    return _ask(client, {"priority": {"key": key_of(key, namespace), "priority": value}}, forecast, spend, json)
 
 
 def if_moved(
@@ -236,29 +245,35 @@ def if_moved(
     queue: QueueArgument,
     namespace: NamespaceOption = None,
     forecast: ForecastOption = False,
+    spend: SpendOption = "",
     json: JsonOption = False,
 ) -> Status:
     """If it were in another queue."""
-    return _ask(client, {"move": {"key": key_of(key, namespace), "queue": queue}}, forecast, json)
+    return _ask(client, {"move": {"key": key_of(key, namespace), "queue": queue}}, forecast, spend, json)
 
 
 def if_configured(
     client: Client,
     file: Annotated[str, typer.Argument(metavar="FILE", help="A queue file; - is standard input.")],
     forecast: ForecastOption = False,
+    spend: SpendOption = "",
     json: JsonOption = False,
 ) -> Status:
     """If this queue file were in force (administrators)."""
     from fairlead.cli.worklist import read_text
 
-    return _ask(client, {"config": read_text(file)}, forecast, json)
+    return _ask(client, {"config": read_text(file)}, forecast, spend, json)
 
 
 def if_drained(
-    client: Client, nodes: NodesArgument, forecast: ForecastOption = False, json: JsonOption = False
+    client: Client,
+    nodes: NodesArgument,
+    forecast: ForecastOption = False,
+    spend: SpendOption = "",
+    json: JsonOption = False,
 ) -> Status:
     """If these nodes took no new work (administrators)."""
-    return _ask(client, {"drain": nodes}, forecast, json)
+    return _ask(client, {"drain": nodes}, forecast, spend, json)
 
 
 def if_nodes_added(
@@ -266,14 +281,18 @@ def if_nodes_added(
     like: Annotated[str, typer.Argument(metavar="NODE", help="Which they are like.", autocompletion=completion.nodes)],
     count: Annotated[int, typer.Argument(metavar="N", help="How many.", min=1, max=10_000)],
     forecast: ForecastOption = False,
+    spend: SpendOption = "",
     json: JsonOption = False,
 ) -> Status:
     """If there were more nodes like one that is there (administrators)."""
-    return _ask(client, {"add_nodes": {"like": like, "count": count}}, forecast, json)
+    return _ask(client, {"add_nodes": {"like": like, "count": count}}, forecast, spend, json)
 
 
-def _ask(client: Client, body: dict[str, Any], forecast: bool, json: bool) -> Status:
-    answer = client.post("/whatif", body | {"forecast": forecast})
+def _ask(client: Client, body: dict[str, Any], forecast: bool, spend: str, json: bool) -> Status:
+    if spend and not forecast:
+        raise wrong_usage("whatif: --spend goes with --forecast: only a forecast takes time to look ahead")
+    more = {"seconds": parse_duration(spend, "--spend") / 1000} if spend else {}
+    answer = client.post("/whatif", body | {"forecast": forecast} | more)
     if json:
         render.write_json(answer)
         return None

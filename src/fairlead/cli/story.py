@@ -111,5 +111,5 @@ def where_to_look(directory: str, socket: str, url: str, state: str) -> list[str
         "  fairlead show KEY; fairlead logs KEY",
         "  fairlead submit --queue root.batch -- sleep 60",
         f"  curl --unix-socket {quoted} http://localhost/api/v1/works",
-        f"Served at {url}; journal and logs in {state}. Ctrl-C stops the demo and its work.",
+        f"Ctrl-C stops the demo and its work. Served at {url}; journal and logs in {state}.",
     ]

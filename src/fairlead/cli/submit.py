@@ -256,6 +256,8 @@ def submit(
         works = [from_options(stated | {"command": command})]
     rows = send(client, works)
     keys = [row["key"] for row in rows]
+    if not quiet and not json:
+        _say_what_cannot_start(rows)
     if json and not wait:
         render.write_json(rows)
     elif not quiet and not wait:
@@ -276,6 +278,18 @@ def _say_where(works: list[Described], rows: list[dict[str, Any]]) -> None:
         asked = work.body.get("queue") or ""
         if row["queue"] not in (asked, f"root.{asked}"):
             complain(f"{row['key']} is in {row['queue']}")
+
+
+_HOPELESS = ("no-nodes", "too-big-for-every-node", "required-node-unknown")
+"""Reasons to wait that no end of other work takes away."""
+
+
+def _say_what_cannot_start(rows: list[dict[str, Any]]) -> None:
+    """On standard error, the first work that waits for what there is not, and how many more do."""
+    found = [row for row in rows if (row.get("reason") or {}).get("code") in _HOPELESS]
+    if found:
+        more = f"; likewise {len(found) - 1} more" if len(found) > 1 else ""
+        complain(f"{found[0]['key']} cannot start as things are: {found[0]['reason']['sentence']}{more}")
 
 
 def from_options(entry: dict[str, Any]) -> Described:

@@ -20,13 +20,17 @@ import typer
 
 from fairlead.cli.app import QueueOption, Status, client_command
 from fairlead.cli.client import Client, Unreachable
-from fairlead.cli.frame import frame
+from fairlead.cli.frame import LATEST, QUEUES, RUNNING, WAITING, frame
+from fairlead.cli.render import clock
 from fairlead.cli.watch import View, Watcher
 
 _REFRESH_S = 2.0
 _LEAST_PAUSE_S = 0.15
 """Between two looks, so that a busy service is not asked all the time."""
 _TICK_S = 0.1
+_PARTS = {"u": QUEUES, "r": RUNNING, "w": WAITING, "l": LATEST}
+"""Keys after which one part has the whole screen."""
+_KEYS = "q leaves   w waiting   r running   u queues   l latest   a all"
 
 
 def register(app: typer.Typer) -> None:
@@ -43,13 +47,15 @@ def top(
 ) -> Status:
     """Watch live who runs, who waits and why.
 
-    Leave with q or Ctrl-C. Without a terminal it prints one line for each change, until stopped.
+    Leave with q or Ctrl-C; w, r, u and l show only what waits, what runs, the queues, or what happened, and a
+    all of it. Without a terminal it prints one line for each change, until stopped.
     """
+    client.get("/nodes")  # A service that is away later is waited for; one that is not there now is an error.
     watcher = Watcher(client, _in_queue(queue))
     watcher.listen()
     try:
         if sys.stdout.isatty():
-            live(watcher, interval, f"fairlead at {client.address}", ["q leaves"], leave_on_q=True)
+            live(watcher, interval, f"fairlead at {client.address}", [_KEYS], leave_on_q=True)
         else:
             print_changes(watcher, interval)
     finally:
@@ -114,17 +120,27 @@ def live(
 
     recent: deque[str] = deque(maxlen=8)
     view: View | None = None
+    away = ""
     console = Console()
     colour = not os.environ.get("NO_COLOR")
     with _keys(leave_on_q) as pressed, Live(console=console, screen=whole_screen, auto_refresh=False) as display:
         for seen, lines in looks(watcher, interval, lambda: until() or pressed() == "q"):
-            view = seen or view
+            if lines and seen is None:
+                away = f": no answer since {clock(int(time.time() * 1000))}; seen"
+            view, away = seen or view, "" if seen else away
             recent.extend(lines)
             if view is None:
                 view = View(int(time.time() * 1000))
             size = shutil.get_terminal_size()
             drawn = frame(
-                view, size.columns, size.lines - 1, colour=colour, title=title, recent=list(recent), footer=footer
+                view,
+                size.columns,
+                size.lines - 1,
+                colour=colour,
+                title=title + away,
+                recent=list(recent),
+                footer=footer,
+                only=_PARTS.get(pressed()) if leave_on_q else None,
             )
             display.update(Text.from_ansi("\n".join(drawn), no_wrap=True, overflow="crop"), refresh=True)
 

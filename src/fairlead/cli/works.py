@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Annotated, Any
 
 import typer
 
 from fairlead.cli import completion, render
 from fairlead.cli.app import JsonOption, KeyArgument, QueueOption, Status, client_command, complain
-from fairlead.cli.client import Client
+from fairlead.cli.client import Client, Refusal
 from fairlead.cli.failures import REFUSED, Failure, wrong_usage
 from fairlead.cli.keys import NamespaceOption, key_of
 from fairlead.cli.render import Column, Screen
@@ -339,13 +340,17 @@ def cancel(
         keys = [
             row["key"] for row in select(client, [state] if state else LIVE_STATES, queue=queue, name=name, user=user)
         ]
+        if not keys:
+            complain("no live work is like that; nothing was cancelled")
     rows, failed = [], 0
     for key in keys or ():
         try:
-            rows.append(client.post(f"/works/{completion.quoted(key)}/cancel"))
+            rows.append(client.post(f"/works/{completion.quoted(key)}/cancel", {"state": state} if state else None))
         except Failure as failure:
             if failure.status != REFUSED:
                 raise
+            if filtered and isinstance(failure, Refusal) and failure.http_status == HTTPStatus.CONFLICT:
+                continue  # It ended, or began, after it was selected: the filter does not mean it any more.
             failed += 1
             complain(f"{key}: {failure.message}" if key not in failure.message else failure.message)
     _report_rows(rows, json)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fairlead.config.check_queues import described, first_over
+from fairlead.config.check_queues import described, first_over, warn_misnamed
 from fairlead.config.decode import Findings, child_path
 from fairlead.config.problems import Stage
 from fairlead.config.tree import PlacedQueue, go_map
@@ -60,6 +60,7 @@ def _check_entry(found: Findings, queue: PlacedQueue, limit: LimitSpec, at: str,
         )
     unread = found.report_unread(f"{at}.maxresources", Stage.QUEUES, group)
     most = limit.max_resources
+    warn_misnamed(found, f"{at}.maxresources", most)
     if most and not most.is_set:
         report(
             f"{at}.maxresources",

@@ -97,8 +97,20 @@ def check_properties(found: Findings, queue: PlacedQueue) -> None:
                 )
 
 
-def check_zero_limits(found: Findings, queue: PlacedQueue) -> None:
-    """Warns of a maximum or guarantee whose values are all 0: it counts as not set."""
+_MEANT = dict.fromkeys(("cpu", "cpus", "core", "cores", "vcores", "vcpu", "vcpus"), "vcore") | dict.fromkeys(
+    ("mem", "ram"), "memory"
+)
+
+
+def warn_misnamed(found: Findings, at: str, amounts: Limits | None) -> None:
+    """Warns of what other programs call cores or memory: it would be a resource that nothing asks for."""
+    for name, _ in amounts or ():
+        if meant := _MEANT.get(name.lower(), "memory" if name.lower() == "memory" != name else ""):
+            found.warn(child_path(at, name), f"nothing asks for a resource named {name}; did you mean {meant}?")
+
+
+def check_amounts(found: Findings, queue: PlacedQueue) -> None:
+    """Warns of a maximum or guarantee that has no effect: of misnamed resources, or with all values 0."""
     template = queue.spec.child_template
     given = [("resources.max", queue.spec.max), ("resources.guaranteed", queue.spec.guaranteed)]
     if template:
@@ -107,6 +119,7 @@ def check_zero_limits(found: Findings, queue: PlacedQueue) -> None:
             ("childtemplate.resources.guaranteed", template.guaranteed),
         ]
     for key, limits in given:
+        warn_misnamed(found, f"{queue.path}.{key}", limits)
         if limits and not limits.is_set:
             found.warn(
                 f"{queue.path}.{key}",

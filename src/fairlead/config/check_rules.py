@@ -17,6 +17,7 @@ from fairlead.core.specs import FilterSpec, RuleSpec
 
 RULE_NAME = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
 RULES = ("provided", "user", "fixed", "tag")
+_NAMELESS = "a fixed rule needs a queue name as value"
 _NOT_IN_GO = re.compile(r"\(\?(?:<?[=!]|P=|>|\()|\\[1-9]|[*+?}]\+")
 """Look-around, back references, atomic groups and possessive repeats: Python has them, Go's expressions do not."""
 
@@ -77,7 +78,7 @@ def _check_buildable(found: Findings, rule: RuleSpec, at: str, group: int, sever
     elif kind == "tag" and not rule.value:
         report("value", "a tag rule needs the name of the tag as value", "a tag queue rule must have a tag name set")
     elif kind == "fixed" and not rule.value:
-        report("value", "a fixed rule needs a queue name as value", "a fixed queue rule must have a queue name set")
+        report("value", _NAMELESS, "a fixed queue rule must have a queue name set")
     elif kind == "fixed":
         _check_fixed(rule, report)
 
@@ -145,7 +146,9 @@ class _FixedPath:
 
     path: str
     at: str
-    """The place of the last fixed value."""
+    """The place of the last fixed value, or of the first that is missing."""
+    nameless: bool
+    """Whether a fixed value is missing."""
     goes_on: bool
     """Whether a rule whose result is not known adds to it."""
     create: bool
@@ -159,10 +162,11 @@ def _fixed_path(found: Findings, rule: RuleSpec, index: int, at: str, group: int
     while chain[0].parent:
         chain.insert(0, chain[0].parent)
         places.insert(0, f"{places[0]}.parent")
-    path, last = "", 0
+    path, last, nameless = "", 0, ""
     for last, link in enumerate([*chain, None]):
         if link is None or link.name != "fixed":
             break
+        nameless = nameless or ("" if link.value else f"{places[last]}.value")
         qualified = link.value.startswith(ROOT)
         if path and qualified:
             found.add(
@@ -178,7 +182,8 @@ def _fixed_path(found: Findings, rule: RuleSpec, index: int, at: str, group: int
         return None
     names = "->".join(link.name for link in chain)
     reference = f"placement rule no. #{index} ({names}) references"
-    return _FixedPath(path, f"{places[last - 1]}.value", last < len(chain), rule.create, reference)
+    at = nameless or f"{places[last - 1]}.value"
+    return _FixedPath(path, at, bool(nameless), last < len(chain), rule.create, reference)
 
 
 def _check_path(found: Findings, fixed: _FixedPath, root: PlacedQueue, group: int) -> None:
@@ -187,6 +192,8 @@ def _check_path(found: Findings, fixed: _FixedPath, root: PlacedQueue, group: in
     queue, missing = _deepest(path, root)
 
     def report(message: str, reference: str) -> None:
+        # YuniKorn looks for the queue of a rule without a value, and does not find it.
+        message = _NAMELESS if fixed.nameless else message
         found.add(fixed.at, message, stage=Stage.RULES, group=group, reference=f"{fixed.reference} {reference}")
 
     if not missing:

@@ -206,7 +206,7 @@ def _check_queues(found: Findings, declaration: PartitionDeclaration, root: Plac
         check_limits.check_queue_limits(found, queue, index)
         check_queues.check_names(found, queue, index)
         check_queues.check_properties(found, queue)
-        check_queues.check_zero_limits(found, queue)
+        check_queues.check_amounts(found, queue)
     check_queues.check_resources(found, root, UNLIMITED, index)
     check_queues.check_max_applications(found, root, index)
     check_limits.check_hierarchy(found, root, index)

@@ -84,8 +84,12 @@ class ConfigurationError(ValueError):
 
 
 def in_text_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Sorted by line, then column, then as found."""
-    return sorted(problems, key=lambda p: (p.source, p.line, p.column, p.order))
+    """Sorted by line, then column, then as found; what two checks say of one place in the same words is said once."""
+    once: dict[tuple[object, ...], Problem] = {}
+    for problem in sorted(problems, key=lambda p: (p.source, p.line, p.column, p.order)):
+        place = (problem.source, problem.line, problem.column, problem.path)
+        once.setdefault((*place, problem.message, problem.severity), problem)
+    return list(once.values())
 
 
 def first_reference(problems: Iterable[Problem]) -> str:

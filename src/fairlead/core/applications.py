@@ -48,6 +48,7 @@ class Ask:
         "created_ms",
         "evict_cause",
         "evicted_by",
+        "evicted_for",
         "held_on",
         "items",
         "key",
@@ -88,6 +89,7 @@ class Ask:
         """It was told to stop, with this cause, and has not confirmed yet."""
         self.evicted_by: tuple[str, str] | None = None
         """By which rule it was told to stop, and for whom (empty: for nobody); None: not by this scheduler."""
+        self.evicted_for: Ask | None = None  # By guarantee: that ask; it may try again when this one is overdue.
         self.overdue = False  # It should have left by now: nobody counts on its room any more.
         self.held_on: Node | None = None
         """Space on this node is held for it while its victims leave."""
@@ -106,8 +108,7 @@ class Ask:
         """Some scheduling run has looked at it."""
         self.stood_in_ms: int | None = None
         """When the placeholder that it replaced was created; None: it replaced none."""
-        self.checkpoint_ms: int | None = None
-        """When it last said that its work is saved; None: never."""
+        self.checkpoint_ms: int | None = None  # When it last said that its work is saved; None: never.
 
     @property
     def required_node(self) -> str:
@@ -359,6 +360,8 @@ class Application:
         if not asks:
             batches.remove(batch)
             del self.by_key[batch.key]
+            batch.key[1].resting.pop(batch, None)
+            batch.demand.leaf.resting.pop(batch, None)
             batch.demand.pending -= 1
             if not batch.demand.pending:
                 batch.demand.leaf.drop_demand(batch.demand)

@@ -62,7 +62,7 @@ def check_partition(partition: Partition) -> None:
 
 
 def check_kept(partition: Partition) -> None:
-    """Assert that what queues and limits keep for nominated asks is what these need, and nothing else."""
+    """Assert that queues and limits keep the room and the places for nominated asks that these need, and no other."""
     memory = partition.disruption
     want: dict[object, Book] = {}
     for ask in partition.holds:
@@ -70,6 +70,11 @@ def check_kept(partition: Partition) -> None:
         for place in memory.keeps(ask):
             add_to(want.setdefault(place, {}), ask.items)
     assert {k: pruned(v) for k, v in memory.kept.items()} == {k: pruned(v) for k, v in want.items() if pruned(v)}
+    ceilings = partition.trackers.ceilings.values() if partition.trackers is not None else ()
+    for place in (*partition.root.walk(), *ceilings):
+        asks = [a for a in partition.holds if place is partition.root or place in memory.keeps(a)]
+        count = {a.app: [other.app for other in asks].count(a.app) for a in asks}
+        assert place.promised == count, f"{place} keeps places for {place.promised}, held for {count}"
 
 
 def check_limits(partition: Partition) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core import promises
 from fairlead.core.decisions import Reserved, Unreserved
-from fairlead.core.resources import take_from
+from fairlead.core.resources import add_to, take_from
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -25,8 +26,12 @@ RESERVATION_MS = 60 * 60_000
 """A reserved node that its ask has had no use for since then (its queue or user is full) is given up."""
 
 
-def hold(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...]) -> None:
-    """Keep the space that `victims` leave on `node` for `ask`, and no other space any longer."""
+def hold(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...], *, gathers: bool = False) -> None:
+    """Keep the space that `victims` leave on `node` for `ask`, and no other space any longer.
+
+    Unless room only `gathers` there, it is a promise, also where nobody has to go: what it took from a weaker ask the
+    weaker one would take back else, and so on for ever.
+    """
     unhold(partition, ask)
     unreserve(partition, ask)
     node.hold(ask)
@@ -34,6 +39,8 @@ def hold(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...]) -
     # Noted now: who has left is not known any more after a restart.
     ask.took_back = bool(victims) and all(victim.spec.idle for victim in victims)
     partition.holds[ask] = None
+    if not gathers:
+        promises.promise(partition.nodes, ask, node)
     partition.disruption.keep(ask)
     partition.books_version += 1
     partition.nodes.touch(node)
@@ -48,7 +55,9 @@ def unhold(partition: Partition, ask: Ask) -> None:
     node.unhold(ask)
     ask.held_on, ask.victims, ask.took_back = None, (), False
     del partition.holds[ask]
+    promises.let_go(partition.nodes, ask)
     partition.disruption.let_go(ask)
+    partition.root.wake_waiting()
     partition.nodes.gained(node)
     partition.books_version += 1
     partition.out.append(Unreserved(ask.app.id, ask.key, node.id, partition.name))
@@ -59,6 +68,8 @@ def unhold(partition: Partition, ask: Ask) -> None:
 
 def promised(partition: Partition, place: Queue | Ceiling, but: Ask | None = None) -> Book:
     """What asks under this queue or limit will need for which space is held, `but` one."""
+    if place is partition.root:
+        return _promised_of_nodes(partition, but)
     kept = partition.disruption.kept.get(place)
     if kept is None or but is None or place not in partition.disruption.keeps(but):
         return kept or {}
@@ -67,13 +78,34 @@ def promised(partition: Partition, place: Queue | Ceiling, but: Ask | None = Non
     return book
 
 
+def _promised_of_nodes(partition: Partition, but: Ask | None) -> Book:
+    """What such asks will need of all nodes together. As long as no node uses more than it has, the single nodes say
+    enough; what one uses beyond is missing in the sum. Room that only gathers is nobody's promise.
+    """
+    book: Book = {}
+    for ask in partition.holds if is_overdrawn(partition) else ():
+        if ask is not but and promises.is_promised(partition.nodes, ask):
+            add_to(book, ask.items)
+    return book
+
+
+def is_overdrawn(partition: Partition) -> bool:
+    """Whether more runs on some node than it has: work was reported or grew there, or the node shrank."""
+    suspects = partition.nodes.suspects
+    for node in list(suspects):
+        if any(amount > node.total.get(name, 0) for name, amount in node.allocated.items()):
+            return True
+        del suspects[node]
+    return False
+
+
 def short_of_promised_room(partition: Partition, leaf: Queue, items: Items, but: Ask | None = None) -> Queue | None:
     """The first queue from `leaf` up that has no room for this amount beside the asks for which space is held.
 
     What was told to stop for them counts as gone already: its room under the maximum is promised to them too. `but` is
     the ask itself, which may be one of them.
     """
-    for queue in leaf.lineage[:-1]:
+    for queue in leaf.lineage:
         most = queue.max
         book = promised(partition, queue, but) if most is not None else None
         if most is None or not book:

@@ -17,7 +17,7 @@ from fairlead.core.lifecycle import State
 from fairlead.core.resources import Items
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application, Ask
+    from fairlead.core.applications import Application, Ask, Batch
     from fairlead.core.queues import Queue
     from fairlead.core.tallies import Tally
     from fairlead.core.trackers import Allowance
@@ -38,6 +38,7 @@ class Shape:
         "may_reserve",
         "pending",
         "required_node",
+        "resting",
         "unfit",
         "waiting",
         "wakes_at_once",
@@ -67,6 +68,8 @@ class Shape:
         """It is unfit, but some node may be set aside for it (not known otherwise)."""
         self.waiting: dict[Demand, None] = {}
         """Demands to wake up when it may fit again."""
+        self.resting: dict[Batch, None] = {}
+        """Batches that make no attempt to preempt while no node could hold the shape (`core.oversize`)."""
         self.wakes_at_once = False
         """Some ask of it sought a node of its own, or had one: whoever waits is woken as soon as it may fit."""
 
@@ -85,6 +88,7 @@ class Demand:
         "reserved",
         "seekers",
         "shape",
+        "uncounted",
         "untimed",
     )
 
@@ -109,6 +113,8 @@ class Demand:
         """The application that was let out of the heap since the obstacle moved."""
         self.untimed = False
         """Somebody is parked who has no timer for preemption, because a limit was in the way: it stops nobody then."""
+        self.uncounted = False
+        """Somebody is parked who does not rest (`policy.backoff`) because what was in the way was not the nodes."""
 
     @property
     def is_blocked(self) -> bool:
@@ -146,6 +152,13 @@ class Demand:
             if app.park_stamp == stamp and (
                 timer_ms is None or any(b.demand is self and b.attempt_ms < timer_ms for b in app.batches)
             ):
+                self.leaf.touch_app(app)
+
+    def touch_uncounted(self) -> None:
+        """Now the nodes are in the way: who is parked here is looked at again, and may have to rest."""
+        self.uncounted = False
+        for _, stamp, app in self.parked:
+            if app.park_stamp == stamp:
                 self.leaf.touch_app(app)
 
     def has_parked_before(self, key: tuple[object, ...]) -> bool:

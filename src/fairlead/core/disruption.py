@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from fairlead.core.gates import give_place_back, keep_place
 from fairlead.core.resources import add_to, take_from
 
 if TYPE_CHECKING:
@@ -78,25 +79,30 @@ class Disruption:
     # -- room that is kept ----------------------------------------------------------------------------------------
 
     def keep(self, ask: Ask) -> None:
-        """`ask` is nominated: keep room for it under every maximum and limit above it."""
+        """`ask` is nominated: room is kept for it under all maxima and limits above it, and its application's place."""
         ceilings = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
         places: tuple[Queue | Ceiling, ...] = (*ask.app.queue.lineage[:-1], *ceilings)
         self._kept_for[ask] = places
         for place in places:
             add_to(self.kept.setdefault(place, {}), ask.items)
+        keep_place(ask.app, (*places, ask.app.queue.lineage[-1]))
 
     def let_go(self, ask: Ask) -> None:
         """Nothing more is kept for `ask`: who waits for that room is woken."""
-        for place in self._kept_for.pop(ask):
+        places = self._kept_for.pop(ask)
+        for place in places:
             book = self.kept[place]
             take_from(book, ask.items)
             if not any(book.values()):
                 del self.kept[place]
             place.wake_waiting()
+        give_place_back(ask.app, (*places, ask.app.queue.lineage[-1]))
 
     def keep_anew(self) -> None:
         """The configuration changed: the same asks keep room where they are under now."""
         asks = list(self._kept_for)
+        for ask, places in self._kept_for.items():
+            give_place_back(ask.app, (*places, ask.app.queue.lineage[-1]))
         self.kept.clear()
         self._kept_for.clear()
         for ask in asks:

@@ -50,7 +50,7 @@ class Dozing:
             demand.wake()
 
     def rouse_all(self) -> None:
-        """Wake whoever may fit and was not found on the walk (its queue is stopped)."""
+        """Wake whoever may fit and was not found on the walk."""
         for shape in list(self.fresh):
             self.rouse(shape)
 

@@ -47,7 +47,7 @@ def end(partition: Partition, ask: Ask, pays: Queue) -> None:
         pays.add_preempting(ask.items, -1)
     partition.disruption.leave_by.pop(ask, None)
     partition.disruption.overdue.pop(ask, None)
-    ask.evict_cause = ask.evicted_by = None
+    ask.evict_cause = ask.evicted_by = ask.evicted_for = None
     ask.overdue = False
 
 

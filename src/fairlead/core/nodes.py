@@ -194,9 +194,7 @@ class Node:
 
     def room_for(self, ask: Ask) -> bool:
         """Whether `ask` fits into what is free, counting what is held for itself."""
-        if ask not in self.held:
-            return fits_in(ask.items, self.free)
-        mine = dict(self.held[ask])
+        mine = dict(self.held.get(ask, ()))
         return all(v <= self.free.get(n, 0) + mine.get(n, 0) for n, v in ask.items if v > 0)
 
     def weigh(self, sort: NodeSortSpec) -> None:
@@ -229,6 +227,8 @@ class NodeTable:
         """What the root queue uses: the very book of the root, not a copy (set by the partition)."""
         self.unfit: dict[Shape, None] = {}
         """Shapes that had room nowhere when last looked."""
+        self.oversize: dict[Shape, None] = {}  # Shapes that no node could hold even when empty (`core.oversize`).
+        self.suspects: dict[Node, None] = {}  # Where more may run than there is room for (`core.claims`).
         self.reserved_again: dict[Ask, None] = {}
         """Asks with a reserved node for which something changed since they were last tried."""
         self.since_search: dict[Node, None] = {}
@@ -258,6 +258,7 @@ class NodeTable:
         """A node leaves; its books are the caller's business."""
         del self.nodes[node.id]
         self.since_search.pop(node, None)
+        self.suspects.pop(node, None)
         self.narrow.removed(node)
         node.entry = None
         self.columns.forget()
@@ -268,6 +269,7 @@ class NodeTable:
         """A node's capacity is replaced."""
         take_from(self.total, tuple(node.total.items()))
         node.set_capacity(capacity)
+        self.suspects[node] = None
         node.weigh(self.sort)
         add_to(self.total, tuple(node.total.items()))
         self.gained(node)
@@ -384,6 +386,7 @@ class NodeTable:
 
     def suits(self, ask: Ask, node: Node, gone: Collection[Ask] = ()) -> bool:
         """Whether the constraints of `ask` and of all that runs let it on the node, room apart, if `gone` were gone."""
+        gone = gone if ask.held_on is None else (*gone, ask)  # What is promised to itself is not in its way.
         return self.terrain.misfit(ask.spec.where, ask.spec.labels, node, gone) is None
 
     def first_fit(self, items: Items) -> Node | None:

@@ -243,6 +243,7 @@ class Partition:
             app.queue.take_pending(ask.items)
         idle.payer(ask).add_allocated(ask.items)
         quotas.forced(self, app.queue)
+        self.nodes.suspects[node] = None
         self.settle_on(ask, node)
         self.out.append(Allocated(app.id, ask.key, node.id, self.name))
         self.after_allocation(ask)
@@ -348,6 +349,7 @@ class Partition:
             queue.add_preempting(new)
         assert ask.node is not None
         ask.node.resize(old, new)
+        self.nodes.suspects[ask.node] = None
         book = app.placeholders if spec.placeholder else app.allocated
         if app.consumed is None:
             app.consumed = Consumption()

@@ -35,6 +35,30 @@ class LimitPromised(Reason):
 
 
 @dataclass(frozen=True, slots=True)
+class ApplicationsPromised(Reason):
+    """One application more could run, but the last places are promised to work for which others were told to stop."""
+
+    code: ClassVar[str] = "applications-promised"
+    kind: str
+    """`queue`, `user` or `group`: whose number of applications it is."""
+    name: str
+    """Of the user or group; nothing for a queue."""
+    queue: str
+    running: int
+    max: int
+    promised_to: tuple[str, ...]
+    """The applications that are to start."""
+
+    def sentence(self) -> str:
+        """One plain sentence."""
+        where = f"queue {self.queue}" if self.kind == "queue" else f"{self.kind} {self.name} in {self.queue}"
+        return (
+            f"{where} runs {self.running} of at most {self.max} applications; "
+            f"the rest is promised to {', '.join(self.promised_to)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class NeverPreempts(Reason):
     """It goes ahead of lower priorities but nobody is stopped for it."""
 

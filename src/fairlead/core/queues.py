@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from fairlead.core.applications import NO_PRIORITY, Application
+from fairlead.core.applications import NO_PRIORITY, Application, Batch
 from fairlead.core.demand import Demand
 from fairlead.core.properties import QueueProperties, inherited
 from fairlead.core.resources import Book, Items, Limits
@@ -30,7 +30,6 @@ class QueueState(StrEnum):
 
     ACTIVE = "Active"
     DRAINING = "Draining"
-    STOPPED = "Stopped"
 
 
 class Queue:
@@ -65,10 +64,12 @@ class Queue:
         "pending",
         "preempting",
         "priority_counts",
+        "promised",
         "quota_due_ms",
         "properties",
         "raw_priority",
         "reported",
+        "resting",
         "running",
         "seq",
         "share_terms",
@@ -106,6 +107,10 @@ class Queue:
         self.quota_due_ms: int | None = None
         """When it has to be within its maximum (`core.quotas`); None: it is, or nothing makes it."""
         self.allocating_accepted: dict[str, None] = {}
+        self.promised: dict[Application, int] = {}
+        """Applications with asks for which space is held, and how many of those: their place is kept (`core.gates`)."""
+        self.resting: dict[Batch, None] = {}
+        """Batches that make no attempt to preempt while a maximum here or above is too small (`core.oversize`)."""
         # Priorities: how many applications (leaf) or children (parent) report each value.
         self.priority_counts: dict[int, int] = {}
         self.raw_priority = NO_PRIORITY
@@ -215,16 +220,6 @@ class Queue:
             for name, amount in items:
                 if name in limit and used.get(name, 0) + amount > limit[name] and amount > 0:
                     return queue
-        return None
-
-    def gate_closed(self, app_id: str) -> Queue | None:
-        """The first queue from the root down that runs as many applications as it may, or None (`maxapplications`)."""
-        for queue in reversed(self.lineage):
-            most = queue.max_applications
-            if not most or app_id in queue.allocating_accepted:
-                continue
-            if queue.running + len(queue.allocating_accepted) + 1 > most:
-                return queue
         return None
 
     def fair_max(self) -> dict[str, int]:

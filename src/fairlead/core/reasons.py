@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from fairlead.core.preemption_reasons import ApplicationsPromised as ApplicationsPromised
 from fairlead.core.preemption_reasons import LimitPromised as LimitPromised
 from fairlead.core.preemption_reasons import NeverPreempts as NeverPreempts
 from fairlead.core.preemption_reasons import PreemptionDoesNotHelp as PreemptionDoesNotHelp
@@ -93,7 +94,8 @@ class NoNodeSuits(Reason):
     needed: Mapping[str, int]
     excluded: Mapping[str, int]
     """How many open nodes each filter keeps it off, the first filter counts: `selector`, `taint`, `ports`, `affinity`,
-    `anti-affinity`, `repelled` (by the anti-affinity of running work), `spread`."""
+    `anti-affinity`, `repelled` (by the anti-affinity of running work), `spread`, `promised` (a port, or the distance of
+    either, is kept for work that is to start there)."""
     nodes: int
 
     def sentence(self) -> str:

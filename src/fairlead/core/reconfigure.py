@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core import idle, lives, quotas, reserving
+from fairlead.core import idle, lives, oversize, quotas, reserving
 from fairlead.core.applications import NO_PRIORITY
 from fairlead.core.decisions import AskRejected, Configured, DeclarationChanged
 from fairlead.core.events import Cause
@@ -104,6 +104,7 @@ def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
     partition.disruption.keep_anew()
     quotas.rearm(partition, held_to)
     partition.wake_all()
+    oversize.raised(partition.root, partition.now_ms)
 
 
 def _remove_partition(cluster: Cluster, partition: Partition) -> None:
@@ -195,6 +196,7 @@ def clean_queues(partition: Partition) -> None:
         if parent is None or not queue.is_leaving or queue.children or queue.applications:
             continue
         del parent.children[queue.name]
+        partition.reserving.forget(queue)
         queue.entry = None
         partition.queue_changed(queue, "removed")
         if not parent.children:

@@ -90,15 +90,25 @@ class Reserving:
             del self.of[ask.app.queue]
         return reservation
 
+    def forget(self, leaf: Queue) -> None:
+        """A queue is removed, or has no `wait.max` any more: nobody waits too long in it."""
+        self.overdue.pop(leaf, None)
+        self.bounded.pop(leaf, None)
+
     def dump(self) -> dict[str, Any]:
         """All of it as plain values."""
         return {
             "of": [[a.app.id, a.key, r.since_ms, r.who, r.why, r.by_itself] for a, r in self.every()],
-            "overdue": [leaf.path for leaf in self.overdue],
+            "overdue": [leaf.path for leaf in sorted(self.overdue, key=_seq)],
+            "bounded": [leaf.path for leaf in sorted(self.bounded, key=_seq)],
         }
 
 
 _NOBODY: dict[Ask, Reservation] = {}
+
+
+def _seq(leaf: Queue) -> int:
+    return leaf.seq
 
 
 # -- acts on a partition ------------------------------------------------------------------------------------------
@@ -167,6 +177,9 @@ def watch_all(partition: Partition) -> None:
     for ask, reservation in list(partition.reserving.every()):
         if reservation.by_itself and not ask.app.queue.properties.wait_max_ms:
             end(partition, ask, why="its queue has no wait.max any more")
+    for leaf in list(partition.reserving.bounded):
+        if not leaf.properties.wait_max_ms:
+            partition.reserving.forget(leaf)
     for app in partition.applications.values():
         if app.pending_count and app.queue.properties.wait_max_ms:
             for ask in app.waiting_asks():
@@ -186,8 +199,8 @@ def load(partition: Partition, state: dict[str, Any]) -> None:
     for app, key, since_ms, who, why, by_itself in state["of"]:
         ask = partition.applications[app].asks[key]
         partition.reserving.put(ask, Reservation(since_ms, who, why, by_itself))
-    partition.reserving.bounded = {q: None for q in partition.root.walk() if q.properties.wait_max_ms}
-    for path in state["overdue"]:
-        leaf = partition.root.find(path)
-        if leaf is not None:
-            partition.reserving.overdue[leaf] = None
+    if "bounded" not in state:  # Versions before it was kept did not write it.
+        partition.reserving.bounded = {q: None for q in partition.root.walk() if q.properties.wait_max_ms}
+    for name in ("overdue", "bounded"):
+        found = (partition.root.find(path) for path in state.get(name, ()))
+        getattr(partition.reserving, name).update({leaf: None for leaf in found if leaf is not None})

@@ -42,6 +42,7 @@ def leave_shape(partition: Partition, shape: Shape) -> None:
     if not shape.pending:
         partition.shapes.pop(shape.key, None)
         partition.nodes.unfit.pop(shape, None)
+        partition.nodes.oversize.pop(shape, None)
         partition.nodes.dozing.fresh.pop(shape, None)
         partition.nodes.narrow.forget(shape)
         if not shape.is_plain or shape.watched:

@@ -223,6 +223,8 @@ class AskSpec:
     where: Constraints = ANYWHERE
     priority_class: str = ""
     """Its name; admission puts the class's value in the place of `priority`."""
+    priority_resolved: bool = False
+    """Somebody else resolved the priority (an API server): 0 is 0, and no default takes its place."""
     min_runtime_ms: int = 0
     """It is nobody's victim before it has run for so long; admission puts the class's value here."""
     idle: bool = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core import gangs, idle, reserving
+from fairlead.core import gangs, idle, oversize, reserving
 from fairlead.core.applications import Application, Ask, line_group
 from fairlead.core.cluster import Cluster
 from fairlead.core.consumption import Consumption
@@ -18,7 +18,8 @@ from fairlead.core.events import Cause
 from fairlead.core.lifecycle import State
 from fairlead.core.nodes import Node
 from fairlead.core.partition import Partition
-from fairlead.core.plain import from_plain, to_plain
+from fairlead.core.plain import from_plain, to_plain, values_of
+from fairlead.core.promises import promise
 from fairlead.core.properties import QueueProperties
 from fairlead.core.queues import Queue, QueueState
 from fairlead.core.reconfigure import recount_priorities
@@ -53,6 +54,7 @@ def dump_cluster(cluster: Cluster) -> dict[str, Any]:
         "seq": cluster.last_seq,
         "admission": cluster.admission.dump(),
         "timers": [list(t) for t in cluster.timers.pending()],
+        "timer_seq": cluster.timers.last_seq,
         "partitions": [_dump_partition(p) for p in cluster.partitions.values()],
     }
 
@@ -68,10 +70,13 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
         "ended": [[key, _dump_application(a)] for key, a in partition.ended.items()],
         "rejected": [_dump_application(a) for a in partition.rejected.values()],
         "holds": [_name(a) for a in partition.holds],
+        "promised": [_name(a) for a in partition.nodes.terrain.promised],
         "disruption": partition.disruption.dump(),
         "retries": partition.retries.dump(),
         "reserving": partition.reserving.dump(),
         "label_keys": list(partition.nodes.terrain.label_keys),
+        "resting": oversize.dump(partition),
+        "resting_in_leaves": oversize.dump_in_leaves(partition),
     }
 
 
@@ -109,11 +114,15 @@ def _dump_application(app: Application) -> dict[str, Any]:
         "state": str(app.state),
         "state_log": [[at, str(state)] for at, state in app.state_log],
         "rejected": to_plain(app.rejected),
-        **{name: getattr(app, name) for name in APP_STATE},
+        **dict(zip(APP_STATE, _state_of_application(app), strict=True)),
         "asks": [_dump_ask(a) for a in app.asks.values()],
         "groups": [_dump_group(g) for g in app.groups.values()],
         "consumed": app.consumed.as_plain() if app.consumed is not None else None,
     }
+
+
+_state_of_application = values_of(APP_STATE)
+_state_of_ask = values_of(ASK_STATE)
 
 
 def _dump_group(group: TaskGroup) -> dict[str, Any]:
@@ -127,14 +136,15 @@ def _dump_group(group: TaskGroup) -> dict[str, Any]:
 def _dump_ask(ask: Ask) -> dict[str, Any]:
     return {
         "spec": to_plain(ask.spec),
-        **{name: getattr(ask, name) for name in ASK_STATE},
+        **dict(zip(ASK_STATE, _state_of_ask(ask), strict=True)),
         "node": ask.node.id if ask.node else None,
         "evict_cause": str(ask.evict_cause) if ask.evict_cause else None,
         "took_back": ask.took_back,
         "evicted_by": list(ask.evicted_by) if ask.evicted_by else None,
+        "evicted_for": _name(ask.evicted_for) if ask.evicted_for and ask.evicted_for.pending else None,
         "held_on": ask.held_on.id if ask.held_on else None,
         "reserved_on": ask.reserved_on.id if ask.reserved_on else None,
-        "victims": [_name(v) for v in ask.victims if v.evict_cause is not None],
+        "victims": [_name(v) for v in ask.victims if v.evict_cause is not None] if ask.victims else [],
         "replaces": _name(ask.replaces) if ask.replaces else None,
         "bound_for": ask.bound_for.id if ask.bound_for else None,
     }
@@ -160,7 +170,8 @@ def load_cluster(state: dict[str, Any]) -> Cluster:
     cluster.checksum, cluster.text = state["checksum"], state["text"]
     cluster.restore_seq(state["seq"])
     cluster.admission.load(state.get("admission"))
-    cluster.timers.restore([Timer(*t) for t in state["timers"]])
+    timers = [Timer(*t) for t in state["timers"]]
+    cluster.timers.restore(timers, state.get("timer_seq", 0))  # Versions before it was kept did not write it.
     for part in state["partitions"]:
         _load_partition(cluster, part)
     return cluster
@@ -204,6 +215,8 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     recount_priorities(root)
     partition.reshare()
     partition.wake_all()
+    # Versions before they were kept did not write them.
+    oversize.load(partition, state.get("resting", []), state.get("resting_in_leaves", []))
 
 
 def _gone(path: str) -> Queue:
@@ -287,16 +300,35 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
         ask.victims = tuple(asks[app, key] for app, key in row["victims"] if (app, key) in asks)
         ask.replaces = asks.get(tuple(row["replaces"])) if row["replaces"] else None
         ask.bound_for = nodes[row["bound_for"]] if row["bound_for"] else None
+        whom = row.get("evicted_for")
+        ask.evicted_for = asks[whom[0], whom[1]] if whom else None
         ask.app.swapping += ask.replaces is not None and not ask.spec.placeholder
         if ask.node is not None:
             partition.nodes.terrain.started(ask, ask.node)
             ask.app.count_allocated(ask)
         if ask.pending:
             _put_in_line(partition, ask)
+    for ask, row in named.items():
+        if "evicted_for" not in row:  # Versions before it was kept did not write it.
+            ask.evicted_for = _for_whom(ask, asks)
     partition.holds = {asks[app, key]: None for app, key in state["holds"]}
+    for ask in [asks[app, key] for app, key in state.get("promised", state["holds"])]:
+        assert ask.held_on is not None
+        promise(partition.nodes, ask, ask.held_on)
+    partition.nodes.suspects = dict.fromkeys(partition.nodes.nodes.values())
     idle.load(partition)
     for app in partition.applications.values():
         gangs.look_again(partition, app)
+
+
+def _for_whom(victim: Ask, asks: dict[tuple[str, str], Ask]) -> Ask | None:
+    """The ask that it was told to stop for by guarantee, by its name: the one that has the node."""
+    rule, name = victim.evicted_by or ("", "")
+    if rule != "guarantee" or victim.node is None:
+        return None
+    spelled = [(name, name), *((name[:at], name[at + 1 :]) for at, sign in enumerate(name) if sign == "/")]
+    found = (asks[each] for each in spelled if each in asks)
+    return next((ask for ask in found if ask.reserved_on is victim.node), None)
 
 
 def _put_in_line(partition: Partition, ask: Ask) -> None:

@@ -116,7 +116,7 @@ def collide(mine: str, theirs: str) -> bool:
 
 # -- filters in words ---------------------------------------------------------------------------------------------
 
-SELECTOR, TAINT, PORTS, AFFINITY, ANTI_AFFINITY, REPELLED, SPREAD = FILTERS = (
+SELECTOR, TAINT, PORTS, AFFINITY, ANTI_AFFINITY, REPELLED, SPREAD, PROMISED = FILTERS = (
     "selector",
     "taint",
     "ports",
@@ -124,8 +124,10 @@ SELECTOR, TAINT, PORTS, AFFINITY, ANTI_AFFINITY, REPELLED, SPREAD = FILTERS = (
     "anti-affinity",
     "repelled",
     "spread",
+    "promised",
 )
-"""What can keep an ask off a node, in this order; `repelled` by the anti-affinity of running work."""
+"""What can keep an ask off a node, in this order; `repelled` by the anti-affinity of running work, `promised` where one
+of these is kept for an ask that is to start."""
 _IN_WORDS = {
     SELECTOR: "without an attribute that it asks for",
     TAINT: "with a taint that it does not tolerate",
@@ -134,12 +136,34 @@ _IN_WORDS = {
     ANTI_AFFINITY: "with work that it must not be with",
     REPELLED: "with work that keeps it away",
     SPREAD: "with more than its share already",
+    PROMISED: "where it would be in the way of work that is to start",
 }
 
 
 def filters_in_words(excluded: Mapping[str, int]) -> str:
     """How many nodes each filter keeps an ask off, for people."""
     return ", ".join(f"{count} {_IN_WORDS.get(name, name)}" for name, count in excluded.items())
+
+
+# -- what terms look at -------------------------------------------------------------------------------------------
+
+
+def all_of(terms: tuple[AffinityTerm, ...]) -> Selector:
+    """The selector of work that matches every one of the terms."""
+    return terms[0].selector if len(terms) == 1 else tuple(dict.fromkeys(c for term in terms for c in term.selector))
+
+
+def drawn_by(where: Constraints) -> dict[Selector, None]:
+    """The work that these constraints want to be with, or are spread among."""
+    found: dict[Selector, None] = {}
+    if where.affinity:
+        found[all_of(where.affinity)] = None
+    return found | dict.fromkeys(term.selector for term in where.spread)
+
+
+def looked_at(where: Constraints) -> dict[Selector, None]:
+    """What has to be counted so that it is known where work with these constraints may run."""
+    return drawn_by(where) | dict.fromkeys(term.selector for term in where.anti_affinity)
 
 
 # -- what makes sense ---------------------------------------------------------------------------------------------

@@ -65,6 +65,11 @@ class View:
         if domain != NOWHERE and (self.among is None or self.among[node.row]):
             self.counts[domain] += change
 
+    def domain_of(self, node: Node) -> int:
+        """Where work on this node counts; `NOWHERE` if it does not."""
+        counts_here = self.among is None or self.among[node.row]
+        return int(self.topology.of_row[node.row]) if counts_here else NOWHERE
+
     def by_row(self) -> Counts:
         """For each row how much there is in its domain; 0 where the attribute is missing."""
         return self.counts[self.topology.of_row]

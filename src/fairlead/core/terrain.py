@@ -14,28 +14,34 @@ Nobody pays who does not use it: for plain asks the heap of nodes answers, which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairlead.core.constraints import ANYWHERE, HOSTNAME, AffinityTerm, Constraints, SpreadTerm, Toleration
+from fairlead.core.constraints import ANYWHERE, HOSTNAME, AffinityTerm, Constraints, SpreadTerm
+from fairlead.core.ground import Grounds
+from fairlead.core.promises import awaited_by, spared_rows, spoils, wake_the_kept_off
 from fairlead.core.suitability import (
     AFFINITY,
     ANTI_AFFINITY,
     PORTS,
+    PROMISED,
     REPELLED,
     SELECTOR,
     SPREAD,
     TAINT,
     Selector,
+    all_of,
     collide,
+    drawn_by,
     is_selected,
     is_tolerated,
+    looked_at,
     matches,
     port_of,
 )
-from fairlead.core.tallies import NOWHERE, Counts, SelectorIndex, Tally, Topology, View
+from fairlead.core.tallies import NOWHERE, Counts, SelectorIndex, Tally, View
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -45,39 +51,9 @@ if TYPE_CHECKING:
 
 UNUSED_KEPT = 64
 """Tallies that no waiting shape needs are kept up to this many: counting from the start costs more than keeping."""
-GROUNDS_KEPT = 512
-"""So many different sets of selectors and tolerations are remembered with the nodes that they allow."""
 
-GroundKey = tuple[Selector, tuple[Selector, ...], tuple[Toleration, ...]]
 RepellerKey = tuple[Selector, str]
 Test = Callable[["Ask"], bool]
-
-
-class Ground:
-    """The nodes that selectors and tolerations allow, which depends on nothing that runs."""
-
-    __slots__ = ("_spread", "named", "open", "version")
-
-    def __init__(self, where: Constraints, nodes: list[Node], version: int) -> None:
-        self.version = version
-        count = len(nodes)
-        self.named: Mask = np.fromiter((is_selected(where, n.labels) for n in nodes), dtype=np.bool_, count=count)
-        """Rows that the selectors name."""
-        tolerated = (not n.keeps_away or is_tolerated(n.spec.taints, where.tolerations) for n in nodes)
-        self.open: Mask = self.named & np.fromiter(tolerated, dtype=np.bool_, count=count)
-        self._spread: dict[tuple[str, ...], Mask] = {}
-
-    def spread_over(self, topologies: Iterable[Topology]) -> Mask:
-        """Rows that count for spread: named, and with all the keys."""
-        topologies = tuple(topologies)
-        keys = tuple(t.key for t in topologies)
-        found = self._spread.get(keys)
-        if found is None:
-            found = self.named.copy()
-            for topology in topologies:
-                found &= topology.of_row != NOWHERE
-            self._spread[keys] = found
-        return found
 
 
 class Terrain:
@@ -97,10 +73,11 @@ class Terrain:
         """How much running work has an anti-affinity term, by (selector, topology key)."""
         self.ports: dict[tuple[str, str], dict[str, Tally]] = {}
         """Running work by the host port that it uses, and the address."""
+        self.promised: dict[Ask, Node] = {}  # Asks that count on a node as if they ran there (`core.promises`).
+        self.drawn: dict[Ask, Node] = {}  # Those of them that want to be with certain work, or are spread among it.
         self._users: dict[Selector, int] = {}
         """Of each selector that is counted, how many shapes need it."""
-        self._topologies: dict[str, Topology] = {}
-        self._grounds: dict[GroundKey, Ground] = {}
+        self._grounds = Grounds(table.columns)
 
     # -- asks -----------------------------------------------------------------------------------------------------
 
@@ -125,13 +102,13 @@ class Terrain:
 
     def need(self, shape: Shape) -> None:
         """A shape is new: what it counts is kept for as long as it waits."""
-        for selector in _selectors(shape.where):
+        for selector in looked_at(shape.where):
             self._users[selector] = self._users.get(selector, 0) + 1
 
     def need_no_longer(self, shape: Shape) -> None:
         """A shape is gone."""
         self.unwatch(shape)
-        for selector in _selectors(shape.where):
+        for selector in looked_at(shape.where):
             left = self._users[selector] - 1
             if left:
                 self._users[selector] = left
@@ -153,14 +130,19 @@ class Terrain:
         self._count(ask, node, -1)
 
     def _count(self, ask: Ask, node: Node, change: int) -> None:
-        version, where = self._table.columns.version, ask.spec.where
+        if self.drawn:
+            wake_the_kept_off(self._table, ask.spec.labels)
         if self.counted:
             for _, tally in self.standing.matching(ask.spec.labels):
-                tally.add(node, change, version)
+                tally.add(node, change, self._table.columns.version)
                 self._wake(tally, drawn_only=change > 0)
                 self._table.gains += 1
-        if where is ANYWHERE:
-            return
+        if ask.spec.where is not ANYWHERE:
+            self.claimed(ask, node, change)
+
+    def claimed(self, ask: Ask, node: Node, change: int) -> None:
+        """Its ports and its anti-affinity count there from now on (1), or no longer (-1)."""
+        version, where = self._table.columns.version, ask.spec.where
         for term in dict.fromkeys(where.anti_affinity):
             self._repel(term, node, change)
         for key, address in dict.fromkeys(map(port_of, where.ports)):
@@ -182,14 +164,19 @@ class Terrain:
         if not tally.total:
             self.repellers.drop(key)
         if not tally.total or change > 0:
-            self.wary = any(True for _ in self.repellers.matching({}))
+            self.beware()
+
+    def beware(self) -> None:
+        """Work without labels is watched as well if somebody's terms are about it."""
+        of_drawn = any(matches(selector, {}) for ask in self.drawn for selector in drawn_by(ask.spec.where))
+        self.wary = of_drawn or any(True for _ in self.repellers.matching({}))
 
     # -- who waits for a change -----------------------------------------------------------------------------------
 
     def watch(self, shape: Shape) -> None:
         """`shape` fits nowhere: look at it again when running work that matters for it changes."""
         labels = dict(shape.labels)
-        watched = [self._standing_of(selector) for selector in _selectors(shape.where)]
+        watched = [self.standing_of(selector) for selector in looked_at(shape.where)]
         watched += (tally for _, tally in self.repellers.matching(labels))
         shape.watched = tuple(watched)
         for tally in watched:
@@ -208,7 +195,7 @@ class Terrain:
 
     def domains_changed(self) -> None:
         """A node came or went: what is spread over the others may be allowed more."""
-        for shape in [s for s in self._table.unfit if s.where.spread]:
+        for shape in [s for s in self._table.unfit if s.where.spread or self.drawn]:
             self._table.clear_unfit(shape)
 
     # -- one node -------------------------------------------------------------------------------------------------
@@ -227,7 +214,8 @@ class Terrain:
     ) -> str | None:
         """The first of `FILTERS` that keeps work with these constraints and labels off the node; None: it suits.
 
-        `gone` is running work that is taken to have ended: so preemption asks whether a node would do without it.
+        `gone` is running work that is taken to have ended: so preemption asks whether a node would do without it. Of
+        asks among them does not count what they are promised.
         """
         if where is not ANYWHERE and not is_selected(where, node.labels):
             return SELECTOR
@@ -238,7 +226,8 @@ class Terrain:
         if where.affinity and not self._is_drawn(where, labels, node, gone):
             return AFFINITY
         if where.anti_affinity and any(
-            self._present(self._standing_of(t.selector), t.topology_key, node, gone, _matching(t.selector))
+            self._present(self.standing_of(t.selector), t.topology_key, node, gone, _matching(t.selector))
+            or (self.promised and self._is_awaited_near(t, node, gone))
             for t in where.anti_affinity
         ):
             return ANTI_AFFINITY
@@ -248,22 +237,32 @@ class Terrain:
             return REPELLED
         if where.spread and not all(self._spreads(where, term, labels, node, gone) for term in where.spread):
             return SPREAD
-        return None
+        return PROMISED if self.drawn and spoils(self, labels, node, gone) else None
 
     def _present(self, tally: Tally, topology_key: str, node: Node, gone: Collection[Ask], counts: Test) -> int:
         """How much of a tally is in the node's domain, those gone left out."""
         if not tally.total:
             return 0
-        found = tally.view(self._topology(topology_key)).at(node)
+        found = tally.view(self._grounds.topology(topology_key)).at(node)
         if not found or not gone:
             return found
         here = node.labels.get(topology_key)
-        return found - sum(1 for a in gone if a.node and a.node.labels.get(topology_key) == here and counts(a))
+        return found - sum(1 for a in gone if (n := self._at(a)) and n.labels.get(topology_key) == here and counts(a))
+
+    def _is_awaited_near(self, term: AffinityTerm, node: Node, gone: Collection[Ask]) -> bool:
+        """Whether something that the term is about is promised to start in the node's domain."""
+        here = node.labels.get(term.topology_key)
+        there = (n.labels.get(term.topology_key) for n in awaited_by(self, term, gone))
+        return here is not None and any(domain == here for domain in there)
+
+    def _at(self, ask: Ask) -> Node | None:
+        """Where it counts: where it runs, or is promised to."""
+        return ask.node if ask.node is not None else self.promised.get(ask)
 
     def _port_taken(self, where: Constraints, node: Node, gone: Collection[Ask]) -> bool:
         for tally, address in self._colliding(where):
             used = tally.on_node.get(node, 0)
-            if used and used > sum(1 for a in gone if a.node is node and address in map(port_of, a.spec.where.ports)):
+            if used and used > sum(self._at(a) is node and address in map(port_of, a.spec.where.ports) for a in gone):
                 return True
         return False
 
@@ -275,28 +274,28 @@ class Terrain:
                     yield tally, (key, theirs)
 
     def _is_drawn(self, where: Constraints, labels: Mapping[str, str], node: Node, gone: Collection[Ask]) -> bool:
-        selector = _all_of(where.affinity)
-        tally, counts = self._standing_of(selector), _matching(selector)
+        selector = all_of(where.affinity)
+        tally, counts = self.standing_of(selector), _matching(selector)
         keys = [term.topology_key for term in where.affinity]
         if any(key not in node.labels for key in keys):
             return False
         if all(self._present(tally, key, node, gone, counts) for key in keys):
             return True
-        left = self._counted(tally, keys) - sum(
+        left = self.count_in(tally, keys) - sum(
             1 for a in gone for key in keys if a.node and key in a.node.labels and counts(a)
         )
         return not left and matches(selector, labels)
 
-    def _counted(self, tally: Tally, keys: list[str]) -> int:
+    def count_in(self, tally: Tally, keys: list[str]) -> int:
         """How often its work is in some domain of these keys."""
         if not tally.total:
             return 0
-        return sum(int(tally.view(self._topology(key)).counts.sum()) for key in keys)
+        return sum(int(tally.view(self._grounds.topology(key)).counts.sum()) for key in keys)
 
     def _spreads(
         self, where: Constraints, term: SpreadTerm, labels: Mapping[str, str], node: Node, gone: Collection[Ask]
     ) -> bool:
-        view = self._spread_view(where, term)
+        view = self.spread_view(where, term)
         domain = int(view.topology.of_row[node.row])
         if domain == NOWHERE:
             return False
@@ -309,14 +308,17 @@ class Terrain:
                 assert view.among is not None
                 if view.among[a.node.row]:
                     counts[view.topology.of_row[a.node.row]] -= 1
-        return int(counts[domain]) + matches(term.selector, labels) - self._fewest(view, counts, term) <= term.max_skew
+        coming = sum(domain == view.domain_of(n) for n in awaited_by(self, term, gone))
+        here = int(counts[domain]) + coming + matches(term.selector, labels)
+        return here - self.fewest(view, counts, term) <= term.max_skew
 
-    def _spread_view(self, where: Constraints, term: SpreadTerm) -> View:
-        topologies = [self._topology(t.topology_key) for t in where.spread]
-        among = self._ground(where).spread_over(topologies)
-        return self._standing_of(term.selector).view(self._topology(term.topology_key), among)
+    def spread_view(self, where: Constraints, term: SpreadTerm) -> View:
+        """What the term is about, by its domains, as far as nodes count for these constraints."""
+        topologies = [self._grounds.topology(t.topology_key) for t in where.spread]
+        among = self._grounds.of(where).spread_over(topologies)
+        return self.standing_of(term.selector).view(self._grounds.topology(term.topology_key), among)
 
-    def _fewest(self, view: View, counts: Counts, term: SpreadTerm) -> int:
+    def fewest(self, view: View, counts: Counts, term: SpreadTerm) -> int:
         """The least that any domain with nodes that count has."""
         if len(view.there) < term.min_domains or not len(view.there):
             return 0
@@ -333,33 +335,39 @@ class Terrain:
     def allowed(self, shape: Shape) -> Mask:
         """The rows that suit the shape: `misfit` for all nodes at once."""
         where, labels = shape.where, dict(shape.labels)
-        mask = self._ground(where).open.copy()
+        mask = self._grounds.of(where).open.copy()
         for tally, _ in self._colliding(where):
-            mask &= tally.view(self._topology(HOSTNAME)).by_row() == 0
+            mask &= tally.view(self._grounds.topology(HOSTNAME)).by_row() == 0
         if where.affinity:
             mask &= self._drawn_rows(where, labels)
         for term in where.anti_affinity:
-            tally = self._standing_of(term.selector)
+            tally = self.standing_of(term.selector)
             if tally.total:
-                mask &= tally.view(self._topology(term.topology_key)).by_row() == 0
+                mask &= tally.view(self._grounds.topology(term.topology_key)).by_row() == 0
+            for node in awaited_by(self, term):
+                domains = self._grounds.topology(term.topology_key).of_row
+                mask &= (domains != domains[node.row]) | (domains == NOWHERE)
         if self.repellers.tallies:
             for key, tally in self.repellers.matching(labels):
-                mask &= tally.view(self._topology(key[1])).by_row() == 0
+                mask &= tally.view(self._grounds.topology(key[1])).by_row() == 0
         for spread in where.spread:
-            view = self._spread_view(where, spread)
-            most = spread.max_skew + self._fewest(view, view.counts, spread) - matches(spread.selector, labels)
-            mask &= (view.topology.of_row != NOWHERE) & (view.by_row() <= most)
-        return mask
+            view = self.spread_view(where, spread)
+            most = spread.max_skew + self.fewest(view, view.counts, spread) - matches(spread.selector, labels)
+            counts = view.counts.copy() if self.promised else view.counts
+            for node in awaited_by(self, spread):
+                counts[view.domain_of(node)] += 1
+            mask &= (view.topology.of_row != NOWHERE) & (counts[view.topology.of_row] <= most)
+        return mask & spared_rows(self._table, labels) if self.drawn else mask
 
     def _drawn_rows(self, where: Constraints, labels: Mapping[str, str]) -> Mask:
-        selector = _all_of(where.affinity)
-        tally = self._standing_of(selector)
+        selector = all_of(where.affinity)
+        tally = self.standing_of(selector)
         keys = [term.topology_key for term in where.affinity]
-        topologies = [self._topology(key) for key in keys]
+        topologies = [self._grounds.topology(key) for key in keys]
         rows: Mask = np.ones(len(self._table.columns.rows), dtype=np.bool_)
         for topology in topologies:
             rows &= topology.of_row != NOWHERE
-        if not self._counted(tally, keys) and matches(selector, labels):
+        if not self.count_in(tally, keys) and matches(selector, labels):
             return rows
         for topology in topologies:
             rows &= tally.view(topology).by_row() > 0
@@ -367,7 +375,7 @@ class Terrain:
 
     # -- what is remembered ---------------------------------------------------------------------------------------
 
-    def _standing_of(self, selector: Selector) -> Tally:
+    def standing_of(self, selector: Selector) -> Tally:
         """Running work that matches a selector; counted once, kept up to date from then on."""
         found = self.counted.get(selector)
         if found is None:
@@ -378,48 +386,12 @@ class Terrain:
                     found.add(node, count, self._table.columns.version)
         return found
 
-    def _topology(self, key: str) -> Topology:
-        columns = self._table.columns
-        columns.sync()
-        found = self._topologies.get(key)
-        if found is None or found.version != columns.version:
-            if found is None and len(self._topologies) >= GROUNDS_KEPT:
-                self._topologies.clear()
-            found = self._topologies[key] = Topology(key, columns)
-        return found
 
-    def _ground(self, where: Constraints) -> Ground:
-        columns = self._table.columns
-        columns.sync()
-        key = (where.selector, where.node_terms, where.tolerations)
-        found = self._grounds.get(key)
-        if found is None or found.version != columns.version:
-            if found is None and len(self._grounds) >= GROUNDS_KEPT:
-                self._grounds.clear()
-            found = self._grounds[key] = Ground(where, columns.rows, columns.version)
-        return found
-
-
-# -- what terms look at -------------------------------------------------------------------------------------------
-
-
-def _all_of(terms: tuple[AffinityTerm, ...]) -> Selector:
-    """The selector of work that matches every one of the terms."""
-    return terms[0].selector if len(terms) == 1 else tuple(dict.fromkeys(c for term in terms for c in term.selector))
-
-
-def _selectors(where: Constraints) -> dict[Selector, None]:
-    """What has to be counted so that it is known where work with these constraints may run."""
-    found: dict[Selector, None] = {}
-    if where.affinity:
-        found[_all_of(where.affinity)] = None
-    found |= dict.fromkeys(term.selector for term in where.anti_affinity)
-    found |= dict.fromkeys(term.selector for term in where.spread)
-    return found
+# -- what is counted ----------------------------------------------------------------------------------------------
 
 
 def _matching(selector: Selector) -> Test:
-    return lambda ask: matches(selector, ask.spec.labels)
+    return lambda ask: ask.node is not None and matches(selector, ask.spec.labels)
 
 
 def _having(key: RepellerKey) -> Test:

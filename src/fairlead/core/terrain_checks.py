@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.constraints import ANYWHERE
-from fairlead.core.suitability import Selector, matches, port_of
+from fairlead.core.suitability import Selector, drawn_by, matches, port_of
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -22,7 +22,11 @@ def check_terrain(partition: Partition) -> None:
     """Assert that tallies, the memory of what fits nowhere, and the shapes of waiting asks agree with what is there."""
     terrain = partition.nodes.terrain
     running = [(ask, node) for node in partition.nodes.nodes.values() for ask in node.allocations]
-    _check_tallies(terrain, running)
+    _check_tallies(terrain, running, list(terrain.promised.items()))
+    for ask, node in terrain.promised.items():
+        assert ask.held_on is node, f"{ask} is promised {node}, and has its space on {ask.held_on}"
+    for ask in partition.holds:
+        assert ask in terrain.promised or not ask.victims, f"work stops for {ask}, and only room is kept for it"
     for shape in partition.nodes.unfit:
         assert partition.shapes.get(shape.key) is shape, f"shape {shape.key} fits nowhere and waits no more"
     for app in partition.applications.values():
@@ -38,19 +42,22 @@ def check_terrain(partition: Partition) -> None:
             assert suits == allowed[node.row], f"{node}: one way it suits {shape.where} {shape.labels}, one way not"
 
 
-def _check_tallies(terrain: Terrain, running: list[tuple[Ask, Node]]) -> None:
+def _check_tallies(terrain: Terrain, running: list[tuple[Ask, Node]], awaited: list[tuple[Ask, Node]]) -> None:
     for selector, tally in terrain.standing.tallies.items():
         _same(tally, [node for ask, node in running if matches(selector, ask.spec.labels)], selector)
     kept_away: dict[tuple[Selector, str], list[Node]] = {}
-    for ask, node in running:
+    for ask, node in running + awaited:
         for term in dict.fromkeys(ask.spec.where.anti_affinity):
             kept_away.setdefault((term.selector, term.topology_key), []).append(node)
     assert set(kept_away) == set(terrain.repellers.tallies), "terms of running work are not those that are counted"
     for key, tally in terrain.repellers.tallies.items():
         _same(tally, kept_away[key], key)
-    assert terrain.wary == any(matches(selector, {}) for selector, _ in kept_away), "wary for nothing, or not at all"
+    drawn = {ask: node for ask, node in awaited if drawn_by(ask.spec.where)}
+    assert terrain.drawn == drawn, f"{list(terrain.drawn)} are known to be drawn, {list(drawn)} are"
+    feared = [selector for selector, _ in kept_away] + [s for ask in drawn for s in drawn_by(ask.spec.where)]
+    assert terrain.wary == any(matches(selector, {}) for selector in feared), "wary for nothing, or not at all"
     ports: dict[object, list[Node]] = {}
-    for ask, node in running:
+    for ask, node in running + awaited:
         if ask.spec.where is not ANYWHERE:
             for port in dict.fromkeys(map(port_of, ask.spec.where.ports)):
                 ports.setdefault(port, []).append(node)

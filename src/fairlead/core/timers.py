@@ -26,12 +26,13 @@ class Timers:
 
     def __init__(self) -> None:
         self._heap: list[Timer] = []
-        self._seq = 0
+        self.last_seq = 0
+        """The number of the timer that was set last: it decides between two that are due at the same time."""
 
     def set(self, due_ms: int, partition: str, subject: str, epoch: int, kind: str = "application") -> None:
         """Something is due at `due_ms`."""
-        self._seq += 1
-        heappush(self._heap, Timer(due_ms, self._seq, partition, subject, epoch, kind))
+        self.last_seq += 1
+        heappush(self._heap, Timer(due_ms, self.last_seq, partition, subject, epoch, kind))
 
     def next_due_ms(self) -> int | None:
         """When the next timer is due."""
@@ -54,7 +55,7 @@ class Timers:
         """All timers in order."""
         return sorted(self._heap)
 
-    def restore(self, timers: list[Timer]) -> None:
+    def restore(self, timers: list[Timer], last_seq: int = 0) -> None:
         """Take over timers as they were (after a restart)."""
         self._heap = sorted(timers)
-        self._seq = max((t.seq for t in timers), default=0)
+        self.last_seq = max(last_seq, *(t.seq for t in timers), 0)

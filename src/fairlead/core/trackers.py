@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fairlead.core.demand import Demand
+from fairlead.core.gates import NOBODY, Yielding, awaited
 from fairlead.core.resources import Book, Items
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Ceiling:
         "max",
         "max_applications",
         "name",
+        "promised",
         "queue",
         "used",
         "waiting",
@@ -67,6 +69,8 @@ class Ceiling:
         self.used: Book = {}
         self.applications: dict[str, None] = {}
         """Applications that count against `max_applications`."""
+        self.promised: dict[Application, int] = {}
+        """Applications with asks for which space is held, and how many of those: their place is kept (`core.gates`)."""
         self.holders = 0
         """Allowances that refer to it; the trackers drop it at 0."""
         self.waiting: dict[Demand, None] = {}
@@ -85,10 +89,15 @@ class Ceiling:
                 return True
         return False
 
-    def is_closed_for(self, app: str) -> bool:
+    def is_closed_for(self, app: Application, yielding: Yielding = NOBODY) -> bool:
         """Whether one application more would be too many."""
         most = self.max_applications
-        return bool(most) and app not in self.applications and len(self.applications) >= most
+        return bool(most) and app.id not in self.applications and self.begun(app, yielding) >= most
+
+    def begun(self, but: Application | None = None, yielding: Yielding = NOBODY) -> int:
+        """How many applications count here; `but` one that is kept a place."""
+        count = len(self.applications)
+        return count + len(awaited(self.promised, self.applications, but, yielding)) if self.promised else count
 
     def gate(self, leaf: Queue) -> Demand:
         """Where applications of `leaf` are parked until this ceiling lets one more run."""
@@ -134,10 +143,10 @@ class Allowance:
                 return ceiling
         return None
 
-    def closed_by(self, app: str) -> Ceiling | None:
+    def closed_by(self, app: Application, yielding: Yielding = NOBODY) -> Ceiling | None:
         """The first ceiling under which as many applications run as may, not counting `app` itself."""
         for ceiling in self.ceilings:
-            if ceiling.is_closed_for(app):
+            if ceiling.is_closed_for(app, yielding):
                 return ceiling
         return None
 
@@ -299,7 +308,10 @@ def come_under_limits(partition: Partition, app: Application) -> None:
 def decide_groups(partition: Partition) -> None:
     """A scheduling run came to every waiting application: from now on each keeps the group that it counts for."""
     for app in list(partition.unseen):
-        decide_group(partition, app)
+        if app.pending_count:
+            decide_group(partition, app)
+        else:
+            del partition.unseen[app]  # It waits no longer, and nothing of it runs: there was nothing to come to.
 
 
 def decide_group(partition: Partition, app: Application) -> None:

@@ -1,4 +1,4 @@
-"""The check of who is woken when: nobody who may fit is forgotten, and what is known of narrow shapes is so.
+"""The check of who is woken when: nobody who may fit is forgotten; what is known of narrow and oversize shapes is so.
 
 Decides nothing and changes nothing; part of `core.checks`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.narrow import has_room
-from fairlead.core.queues import QueueState
+from fairlead.core.oversize import exceeds
 
 if TYPE_CHECKING:
     from fairlead.core.demand import Demand, Shape
@@ -25,7 +25,22 @@ def check_waking(partition: Partition) -> None:
         for node in nodes.nodes.values():
             known = node in room_on or nodes.terrain.wary or not has_room(shape, node)
             assert known, f"{shape.key} has room on {node} and is not looked for there"
+    for shape in partition.shapes.values():
+        assert not shape.resting or shape in nodes.oversize, f"{shape.key}: some rest and nobody would wake them"
+        for batch in shape.resting:
+            app = batch.asks[0].app
+            assert app.by_key.get(batch.key) is batch, f"{shape.key}: a batch of {app.id} rests, and is gone"
+    for shape in nodes.oversize:
+        assert shape in partition.shapes.values(), f"{shape.key} is oversize, and nobody waits with it"
+        for node in nodes.nodes.values():
+            fits = node.schedulable and node.fits_total(shape.items)
+            assert not fits, f"{shape.key} is held to fit on no node, and {node} could hold it"
     for queue in partition.root.walk():
+        for batch in queue.resting:
+            app = batch.asks[0].app
+            assert app.queue is queue, f"{queue.path}: a batch of {app.id} rests here, and is in {app.queue.path}"
+            assert app.by_key.get(batch.key) is batch, f"{queue.path}: a batch of {app.id} rests, and is gone"
+            assert exceeds(batch), f"{queue.path}: a batch of {app.id} rests, and no maximum is too small for it"
         dozing: dict[Shape, int] = {}
         for demand in (d for leaf in queue.walk() for d in leaf.demands.values()):
             if demand.shape is not None and demand in demand.shape.waiting:
@@ -51,6 +66,6 @@ def _is_in_line(partition: Partition, queue: Queue) -> bool:
     parent, dozing = queue.parent, partition.nodes.dozing
     if parent is None or not queue.asleep or queue.touched or not queue.has_pending:
         return True
-    if queue.state is QueueState.STOPPED or not dozing.concerns(queue):
+    if not dozing.concerns(queue):
         return True
     return any(entry is queue.entry for entry in parent.dozers)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fairlead.core.gates import begun
 from fairlead.core.idle import payer
 from fairlead.core.lifecycle import State
 from fairlead.core.specs import DEFAULT_PARTITION
@@ -199,13 +200,12 @@ def _levels(ask: Ask) -> Iterator[Level]:
         if queue in paid:
             yield from _amounts(queue.path, "", queue.max or {}, queue.allocated, ask)
         if queue.max_applications and app.state is State.ACCEPTED and app.id not in queue.allocating_accepted:
-            running = queue.running + len(queue.allocating_accepted)
-            yield Level(queue.path, "", "applications", 1, running, queue.max_applications)
+            yield Level(queue.path, "", "applications", 1, begun(queue, app), queue.max_applications)
     for ceiling in app.allowance.ceilings if app.allowance is not None else ():
         who = f"{ceiling.kind} {ceiling.name}"
         yield from _amounts(ceiling.queue, who, ceiling.max or {}, ceiling.used, ask)
         if ceiling.max_applications and app.state is State.ACCEPTED and app.id not in ceiling.applications:
-            yield Level(ceiling.queue, who, "applications", 1, len(ceiling.applications), ceiling.max_applications)
+            yield Level(ceiling.queue, who, "applications", 1, ceiling.begun(app), ceiling.max_applications)
 
 
 def _amounts(queue: str, who: str, most: Mapping[str, int], used: Mapping[str, int], ask: Ask) -> Iterator[Level]:

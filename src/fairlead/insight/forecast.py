@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from heapq import heappop, heappush
 from random import Random  # noqa: TID251 - drawn from a seed that the caller gives
@@ -87,6 +87,11 @@ class Forecast:
     assumptions: tuple[str, ...]
     seen_ms: tuple[int | None, ...] = ()
     """Of each future the time up to which it was played where it was broken off; None (or nothing): it was not."""
+
+    def first(self, draws: int) -> Forecast:
+        """The same with only the first so many of its futures."""
+        starts = {name: each[:draws] for name, each in self.starts.items()}
+        return replace(self, draws=min(draws, self.draws), starts=starts, seen_ms=self.seen_ms[:draws])
 
     def expected(self, name: Name, coverage: float = 0.8) -> Expected:
         """The interval of one ask, as these futures have it (`Scorecard.calibrated` widens it by experience).
@@ -348,6 +353,16 @@ class Shift:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Shifts:
+    """Whose expected start would be another."""
+
+    found: tuple[Shift, ...] = ()
+    """The largest first."""
+    unseen: int = 0
+    """Of so many that wait it is not known: the time was over before their starts were seen, with or without."""
+
+
 def shifts(
     scheduler: Scheduler,
     events: Sequence[Event],
@@ -357,21 +372,35 @@ def shifts(
     seed: int = 0,
     kind: KindOf = kind_of,
     fork: bool | None = None,
-) -> tuple[Shift, ...]:
+    spending: Callable[[], Share] | None = None,
+) -> Shifts:
     """Whose start these events would move, by the same futures with and without them; the largest moves first.
 
-    A run time belongs to its work: it is drawn from the work's own name, so that both futures share it.
+    A run time belongs to its work: it is drawn from the work's own name, so that both futures share it. `spending`: the
+    time that each of the two forecasts may take, from when it begins. Only futures that both have are compared.
     """
     names = waiting(scheduler)
-    pair = [
-        forecast(scheduler, runtimes, draws=draws, seed=seed, kind=kind, wanted=names, events=each, fork=fork)
-        for each in ((), events)
-    ]
-    found = []
+    pair = []
+    for each in ((), events):
+        share = spending() if spending is not None else None
+        told = forecast(
+            scheduler, runtimes, draws=draws, seed=seed, kind=kind, wanted=names, events=each, fork=fork, share=share
+        )
+        draws = told.draws
+        pair.append(told)
+    without, changed = (told.first(draws) for told in pair)
+    found, unseen = [], 0
     for name in names:
-        before, after = (told.expected(name).median_ms for told in pair)
-        if before != after:
-            found.append(Shift(name, before, after))
+        before, after = without.expected(name), changed.expected(name)
+        if _is_unseen(before) or _is_unseen(after):
+            unseen += 1
+        elif before.median_ms != after.median_ms:
+            found.append(Shift(name, before.median_ms, after.median_ms))
     far = scheduler.cluster.now_ms + 2 * HORIZON_MS
     found.sort(key=lambda shift: (-abs((shift.after_ms or far) - (shift.before_ms or far)), shift.name))
-    return tuple(found)
+    return Shifts(tuple(found), unseen)
+
+
+def _is_unseen(expected: Expected) -> bool:
+    """Whether the middle of its futures is beyond what was seen of them (not: beyond the horizon)."""
+    return expected.median_ms is None and expected.broken_off > 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairlead.core.gates import closed_queue
 from fairlead.core.lifecycle import State
 from fairlead.insight.records import Detail, amounts
 from fairlead.policy.limits import closing_ceiling, full_ceiling
@@ -40,7 +41,7 @@ def obstacle_of(ask: Ask) -> Obstacle | None:
     """What holds a waiting ask back above the nodes, or None."""
     app = ask.app
     if app.state is State.ACCEPTED:
-        if app.queue.gate_closed(app.id) is not None:
+        if closed_queue(app) is not None:
             return AT_MOST_IN_QUEUE
         if closing_ceiling(app) is not None:
             return AT_MOST_OF_USER

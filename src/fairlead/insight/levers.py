@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
+from fairlead.core.gates import begun
 from fairlead.core.idle import group_of, payer
 from fairlead.core.lifecycle import State
 from fairlead.core.queues import QueueState
@@ -95,13 +96,13 @@ def _ceiling_parts(partition: Partition, ceiling: Ceiling, ask: Ask) -> Iterator
 def _gates(partition: Partition, app: Application) -> Iterator[tuple[Part, int]]:
     for queue in app.queue.lineage:
         most = queue.max_applications
-        running = queue.running + len(queue.allocating_accepted)
+        running = begun(queue, app)
         if most and app.id not in queue.allocating_accepted and running + 1 > most:
             waiting = sum(len(below.applications) for below in queue.walk())
             yield Part(What.QUEUE_APPLICATIONS, queue.path, most, running + 1), running + 1 + waiting
     for ceiling in app.allowance.ceilings if app.allowance is not None else ():
-        if ceiling.is_closed_for(app.id):
-            value = len(ceiling.applications) + 1
+        if ceiling.is_closed_for(app):
+            value = ceiling.begun(app) + 1
             who = _entry(partition, ceiling)
             part = Part(What.LIMIT_APPLICATIONS, ceiling.queue, ceiling.max_applications, value, who=who)
             yield part, value + len(app.queue.applications)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
+from fairlead.core.promises import filter_on
+
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
     from fairlead.core.nodes import Node
@@ -121,7 +123,7 @@ def _closed(partition: Partition, node: Node, ask: Ask) -> str:
     if ask.required_node:
         # Such an ask goes to its node even when that is drained.
         return "" if node.id == ask.required_node else NOT_REQUIRED
-    filtered = partition.nodes.terrain.misfit(ask.spec.where, ask.spec.labels, node)
+    filtered = filter_on(partition.nodes, ask, node)
     if filtered is not None:
         return f"{RULED_OUT}{filtered}"
     if not node.schedulable:

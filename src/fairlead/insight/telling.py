@@ -41,6 +41,7 @@ def difference(diff: Difference, sees: Sees = everything) -> dict[str, Any]:
         ],
         "shares": [_share(share) for share in diff.shares],
         "expected": [shift.as_dict() for shift in diff.expected if sees(shift.name)][:NAMED],
+        "unseen": diff.unseen,
     }
 
 

@@ -39,6 +39,9 @@ from fairlead.insight.forecast import KindOf, Shift, kind_of, shifts
 from fairlead.insight.trial import Name, Outcome, on_copies, play
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fairlead.insight.forecast import Share as ForecastShare
     from fairlead.insight.runtimes import Runtimes
     from fairlead.scheduler import Scheduler
 
@@ -105,11 +108,13 @@ class Difference:
     """Queues that would use something else than without the change."""
     expected: tuple[Shift, ...] = ()
     """Starts that would come earlier or later, where a forecast was asked for."""
+    unseen: int = 0
+    """Of so many that wait the time for the forecast was over before it was known whether theirs would."""
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing would be otherwise now."""
-        return replace(self, expected=()) == Difference()
+        return replace(self, expected=(), unseen=0) == Difference()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +237,8 @@ def submitted(application: ApplicationSpec, asks: Sequence[AskSpec]) -> Supposit
     """Somebody submits this."""
     names = tuple((application.partition, ask.application, ask.key) for ask in asks)
     events: tuple[Event, ...] = (AddApplication(application), AddAsks(tuple(asks), application.partition))
-    return Supposition(events, names, f"{application.user} submits {application.id} to {application.queue}")
+    where = f" to {application.queue}" if application.queue else ""
+    return Supposition(events, names, f"{application.user} submits {application.id}{where}")
 
 
 def cancelled(names: Sequence[Name]) -> Supposition:
@@ -282,11 +288,16 @@ def suppose(
     runtimes: Runtimes | None = None,
     kind: KindOf = kind_of,
     fork: bool | None = None,
+    spending: Callable[[], ForecastShare] | None = None,
 ) -> Difference:
-    """`what_if` of a supposition; with `runtimes` also whose expected start it would move."""
+    """`what_if` of a supposition; with `runtimes` also whose expected start it would move.
+
+    `spending`: the time that each of the two forecasts may take (`forecast.shifts`).
+    """
     found = what_if(scheduler, supposition.events, subjects=supposition.subjects, fork=fork)
     if any(isinstance(reason, QuotaExceeded) for reason in found.refused):
         found = replace(found, admitted=admitting(scheduler, supposition.events, fork=fork))
     if runtimes is None:
         return found
-    return replace(found, expected=shifts(scheduler, supposition.events, runtimes, kind=kind, fork=fork))
+    moved = shifts(scheduler, supposition.events, runtimes, kind=kind, fork=fork, spending=spending)
+    return replace(found, expected=moved.found, unseen=moved.unseen)

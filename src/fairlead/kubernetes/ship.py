@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fairlead.config import ConfigurationError, load_text
+from fairlead.config.home import homeless
 from fairlead.core.decisions import ConfigurationRejected
 from fairlead.core.specs import ClusterSpec
 from fairlead.kubernetes import bodies, kinds
@@ -184,10 +185,10 @@ class Ship:
         if self.options.config_map:
             namespace, _, name = self.options.config_map.partition("/")
             found: ConfigMap = await client.get(kinds.CONFIG_MAPS, name, namespace)
-            return load_text(_text_of(found), source=f"configmap {self.options.config_map}")
+            return _queues_of(_text_of(found), f"configmap {self.options.config_map}")
         if self.options.queues is not None:
-            return load_text(self.options.queues.read_text(), source=str(self.options.queues))
-        return load_text(DEFAULT_QUEUES, source="the built-in queues")
+            return _queues_of(self.options.queues.read_text(), str(self.options.queues))
+        return _queues_of(DEFAULT_QUEUES, "the built-in queues")
 
     async def _watch_queues(self, client: Client, voyage: Voyage) -> None:
         if self.options.config_map:
@@ -211,7 +212,7 @@ class Ship:
     def _offer(self, voyage: Voyage, text: str, source: str) -> None:
         """Put a queue file in force; a wrong one changes nothing but what is said about it."""
         try:
-            spec = load_text(text, source=source)
+            spec = _queues_of(text, source)
         except ConfigurationError as e:
             self.queues_error = str(e)
             log.error("%s is not taken, the queues stay as they are: %s", source, e)
@@ -231,6 +232,14 @@ class Ship:
                 log.info("%s is in force", source)
 
         return act
+
+
+def _queues_of(text: str, source: str) -> ClusterSpec:
+    """The queue file of a text. Raises `ConfigurationError` also for one without the partition of the cluster."""
+    spec = load_text(text, source=source)
+    if missing := homeless(spec, source):
+        raise ConfigurationError(missing)
+    return spec
 
 
 def _text_of(found: ConfigMap) -> str:

@@ -28,10 +28,12 @@ from fairlead.kubernetes.objects import LabelSelector, Namespace, Node, PodDisru
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.translate.amounts import AmountError
 from fairlead.kubernetes.translate.constraints import ConstraintError, selects
+from fairlead.kubernetes.translate.identity import MIN_RUNTIME
 from fairlead.kubernetes.translate.nodes import NodeView, node_view
-from fairlead.kubernetes.translate.policies import budget_of, class_of
+from fairlead.kubernetes.translate.policies import budget_of, class_of, min_runtime_ms
 
 log = logging.getLogger("fairlead.kubernetes")
+NO_DURATION = "is no duration such as 90s or 10m and protects nobody; correct it"
 
 
 @dataclass(slots=True)
@@ -60,6 +62,9 @@ class Surroundings:
                 yield from self._node(thing)
             elif isinstance(thing, PriorityClass):
                 self.classes[thing.metadata.name] = thing
+                if min_runtime_ms(thing) is None:
+                    text = (thing.metadata.annotations or {})[MIN_RUNTIME][:60]
+                    log.warning("priority class %s: %s '%s' %s", thing.metadata.name, MIN_RUNTIME, text, NO_DURATION)
                 if not thing.metadata.name.startswith("system-"):
                     yield SetPriorityClass(class_of(thing))
             elif isinstance(thing, PodDisruptionBudget):

@@ -129,11 +129,13 @@ def visible(works: Works, rights: Rights, key: str) -> Work:
     return work
 
 
-def cancel(works: Works, turn: Turn, caller: Caller, key: str) -> None:
-    """Let a work end: at once while it waits, otherwise it is told to stop."""
+def cancel(works: Works, turn: Turn, caller: Caller, key: str, state: str | None = None) -> None:
+    """Let a work end: at once while it waits, otherwise it is told to stop. `state`: only while it is in this one."""
     work = visible(works, Rights(caller, turn.scheduler), key)
     if work.ended:
         raise Refusal("conflict", f"work {key} has ended already ({work.state}); there is nothing to cancel")
+    if state is not None and work.state != state:
+        raise Refusal("conflict", f"work {key} is {work.state} by now, not {state}; it was left alone", field="state")
     if work.cancelled_by:
         return
     waited = work.state is State.WAITING

@@ -2,8 +2,8 @@
 
 Decides one placement at a time: the queue by priority and fair share, in it the application, in it the ask, for it the
 node; the first that can be placed is. An ask in turn that cannot be placed may have room made for it (`preempt`), which
-ends the run. What meets an obstacle is left alone
-until that obstacle moves, which changes nothing about who is placed, only how often one looks.
+ends the run. What meets an obstacle is left alone until that obstacle moves, which changes nothing about who is placed,
+only how often one looks.
 """
 
 from __future__ import annotations

@@ -29,8 +29,16 @@ class RunOfMisses:
         self._missed: list[LineKey] = []
 
     def missed(self, partition: Partition, batch: Batch) -> None:
-        """There was no node for any ask of this batch. What is in the way above the nodes does not count."""
-        if batch.asks[0].required_node or is_held_back(partition, batch.demand, batch.asks[0]):
+        """There was no node for any ask of this batch. What is in the way above the nodes does not count.
+
+        It does as soon as only the nodes are in the way, whoever finds that out: the application is looked at then.
+        """
+        if batch.asks[0].required_node:
+            return
+        demand, shape = batch.demand, batch.demand.shape
+        assert shape is not None
+        if is_held_back(partition, demand, batch.asks[0]):
+            demand.uncounted = shape.wakes_at_once = True
             return
         seen = 0
         for ask in batch.asks:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from fairlead.core import oversize
 from fairlead.core.queues import RECOVERY_QUEUE, Queue, QueueState
 from fairlead.core.resources import INT64_MAX, INT64_MIN, Limits
 
@@ -109,6 +110,7 @@ def _limits_changed(partition: Partition, leaf: Queue) -> None:
             leaf.touch_app(app)
     leaf.loosened()
     leaf.open_gates()
+    oversize.raised(leaf, partition.now_ms)
     partition.books_version += 1
 
 

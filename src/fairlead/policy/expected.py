@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.idle import payer
 from fairlead.core.resources import Book, Items, add_to, fits_in, take_from
+from fairlead.core.suitability import AFFINITY, SELECTOR, TAINT, all_of, matches
 from fairlead.policy.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
@@ -49,6 +50,19 @@ def expected_start(partition: Partition, ask: Ask) -> Expected | None:
         if node is not None:
             return future.at(end_ms, node)
     return None
+
+
+def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Whether it cannot start on the node whatever ends: the node is not for it, or whom it wants to be with has gone.
+
+    To keep the node for it is in vain. (The first of a group that it belongs to itself needs nobody there.)
+    """
+    where, labels = ask.spec.where, ask.spec.labels
+    found = partition.nodes.terrain.misfit(where, labels, node)
+    if found == AFFINITY:
+        is_known = all(term.topology_key in node.labels for term in where.affinity)
+        return not is_known or not matches(all_of(where.affinity), labels)
+    return found in (SELECTOR, TAINT)
 
 
 def end_ms(ask: Ask, now_ms: int) -> int | None:

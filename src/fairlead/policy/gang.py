@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from fairlead.core import gangs
 from fairlead.core.events import Cause
-from fairlead.core.queues import QueueState
 from fairlead.core.resources import fits_in
 from fairlead.policy.ordering import queue_key
 
@@ -47,8 +46,6 @@ def _path_key(leaf: Queue) -> tuple[object, ...]:
 
 
 def _replace_in_leaf(partition: Partition, lines: Lines, leaf: Queue, waiting: dict[Application, None]) -> Ask | None:
-    if any(queue.state is QueueState.STOPPED for queue in leaf.lineage):
-        return None
     lines.applications(leaf)  # brings the places in line of all that changed up to date
     while waiting:
         app = min(waiting, key=_place_in_line)

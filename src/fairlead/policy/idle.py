@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.claims import short_of_promised_room
 from fairlead.core.idle import group_of, idle_key
-from fairlead.core.queues import QueueState
 from fairlead.core.resources import fits_in
 from fairlead.core.trackers import decide_group
 from fairlead.policy.limits import full_ceiling, may_run
@@ -55,9 +54,7 @@ def _head(line: IdleLine) -> IdleKey:
 
 
 def _is_closed(partition: Partition, leaf: Queue) -> bool:
-    """Whether a queue is stopped, or an ask of the resource group has a reservation, so that its idle work waits."""
-    if any(queue.state is QueueState.STOPPED for queue in leaf.lineage):
-        return True
+    """Whether an ask of the resource group has a reservation, so that its idle work waits."""
     return bool(partition.reserving.of) and partition.reserving.within(group_of(leaf)) is not None
 
 

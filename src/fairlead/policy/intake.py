@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core import claims, events, gangs, lives
+from fairlead.core import claims, events, gangs, lives, oversize
 from fairlead.core.applications import Application, Ask
 from fairlead.core.constraints import ANYWHERE
 from fairlead.core.decisions import (
@@ -58,6 +58,7 @@ def add_node(partition: Partition, event: events.AddNode) -> None:
     node = Node(spec, partition.next_seq())
     node.set_capacity(spec.capacity)
     partition.nodes.add(node)
+    oversize.widened(partition.nodes, node, partition.now_ms)
     partition.nodes_changed()
     partition.books_version += 1
     partition.out.append(NodeAccepted(spec.id, partition.name))
@@ -73,6 +74,7 @@ def update_node(partition: Partition, event: events.UpdateNode) -> None:
         partition.out.append(NodeRejected(event.id, Refused(bad), partition.name))
         return
     partition.nodes.resize(node, event.capacity)
+    oversize.widened(partition.nodes, node, partition.now_ms)
     partition.nodes_changed()
     partition.books_version += 1
 
@@ -98,6 +100,7 @@ def undrain_node(partition: Partition, event: events.UndrainNode) -> None:
     if node is not None and not node.schedulable:
         node.schedulable = True
         partition.disruption.capacity_changed()
+        oversize.widened(partition.nodes, node, partition.now_ms)
         partition.nodes.gained(node)
         partition.books_version += 1
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core.gates import NOBODY, Yielding, awaited, closed_queue
 from fairlead.core.lifecycle import State
-from fairlead.core.reasons import LimitApplications, LimitReached
+from fairlead.core.queues import Queue
+from fairlead.core.reasons import ApplicationsPromised, LimitApplications, LimitReached
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application
@@ -20,16 +22,16 @@ if TYPE_CHECKING:
     from fairlead.core.trackers import Ceiling
 
 
-def may_run(app: Application) -> bool:
+def may_run(app: Application, yielding: Yielding = NOBODY) -> bool:
     """Whether neither its queues nor its user nor its group hold it back; only accepted applications can be."""
     if app.state is not State.ACCEPTED:
         return True
-    return app.queue.gate_closed(app.id) is None and closing_ceiling(app) is None
+    return closed_queue(app, yielding) is None and closing_ceiling(app, yielding) is None
 
 
-def closing_ceiling(app: Application) -> Ceiling | None:
+def closing_ceiling(app: Application, yielding: Yielding = NOBODY) -> Ceiling | None:
     """The ceiling of its user or group under which as many applications run as may, or None."""
-    return app.allowance.closed_by(app.id) if app.allowance is not None else None
+    return app.allowance.closed_by(app, yielding) if app.allowance is not None else None
 
 
 def full_ceiling(app: Application, items: Items) -> Ceiling | None:
@@ -39,7 +41,7 @@ def full_ceiling(app: Application, items: Items) -> Ceiling | None:
 
 def closed_gate(app: Application) -> Demand | None:
     """The gate at which an accepted application has to wait, or None; what closes it will wake it."""
-    full = app.queue.gate_closed(app.id)
+    full = closed_queue(app)
     if full is not None:
         gate = app.queue.gate()
         gate.obstacle = full
@@ -55,13 +57,20 @@ def closed_gate(app: Application) -> Demand | None:
 
 
 def is_over_limit(demand: Demand) -> bool:
-    """Whether the user or group of this demand has no room for it; that room will wake it."""
+    """Whether the user or group of this demand has no room for it; that room will wake it.
+
+    Of what is in the way a limit counts first: while there is one nobody is stopped for this demand (`preempt`), and
+    when it moves somebody may be, though its queue is as full as before.
+    """
     if demand.allowance is None or demand.shape is None:
         return False
     full = demand.allowance.short_of_room(demand.shape.items)
     if full is None:
         return False
-    if demand.obstacle is None:
+    known = demand.obstacle
+    if known is None or isinstance(known, Queue):
+        if known is not None:
+            known.waiting.pop(demand, None)
         demand.obstacle = full
         full.waiting[demand] = None
     return True
@@ -77,7 +86,10 @@ def limit_reached(ceiling: Ceiling, items: Items) -> Reason:
     return LimitReached(ceiling.kind, ceiling.name, ceiling.queue, needed, short, most)
 
 
-def limit_applications(ceiling: Ceiling) -> Reason:
-    """Why an application waits until one fewer runs under a ceiling."""
-    running = len(ceiling.applications)
-    return LimitApplications(ceiling.kind, ceiling.name, ceiling.queue, running, ceiling.max_applications)
+def limit_applications(ceiling: Ceiling, app: Application) -> Reason:
+    """Why an application waits until one fewer runs under a ceiling, or is promised to."""
+    running, most = len(ceiling.applications), ceiling.max_applications
+    if running < most:
+        to = tuple(a.id for a in awaited(ceiling.promised, ceiling.applications, app))
+        return ApplicationsPromised(ceiling.kind, ceiling.name, ceiling.queue, running, most, to)
+    return LimitApplications(ceiling.kind, ceiling.name, ceiling.queue, running, most)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
-from fairlead.core.queues import QueueState
 from fairlead.policy.ordering import WAITS, application_key, queue_key
 from fairlead.policy.stoppable import Stoppable
 
@@ -51,7 +50,7 @@ class Lines:
         awake, pushes = queue.heap, self._pushes
         for child in queue.changed_children:
             child.touched = False
-            if child.state is QueueState.STOPPED or (child.asleep and not child.dozing):
+            if child.asleep and not child.dozing:
                 self._leave_alone(child)
                 continue
             key = queue_key(child)
@@ -203,6 +202,8 @@ def _close(demand: Demand) -> None:
         demand.wait_for_node()
         if demand.untimed:
             demand.touch_untimed()
+        if demand.uncounted and not demand.shape.blocked_by_root:
+            demand.touch_uncounted()
 
 
 def _let_out(app: Application, demand: Demand) -> None:

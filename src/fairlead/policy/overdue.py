@@ -26,22 +26,25 @@ def on_timer(partition: Partition, _: str) -> None:
     for victim in leaving.late(partition):
         assert victim.node is not None
         leaving.give_up(partition, victim, payer(victim))
-        rule, for_whom = victim.evicted_by or ("", "")
-        named = (victim.app.id, victim.key, victim.node.id)
-        partition.out.append(Overdue(*named, for_whom, partition.name))
-        if rule == "guarantee":
-            _let_try_again(partition, for_whom)
+        for_whom = victim.evicted_by[1] if victim.evicted_by is not None else ""
+        partition.out.append(Overdue(victim.app.id, victim.key, victim.node.id, for_whom, partition.name))
+        if victim.evicted_for is not None:
+            _let_try_again(partition, victim.evicted_for)
 
 
-def _let_try_again(partition: Partition, name: str) -> None:
-    """An ask that had work stopped by guarantee and keeps a node may have other work stopped."""
-    for node in partition.nodes.nodes.values():
-        for ask in list(node.reservations):
-            named = f"{ask.app.id}/{ask.key}" if ask.key != ask.app.id else ask.key
-            if named == name and ask.preempt_triggered and not _is_barred(partition, ask):
-                moves_on(partition, ask, node)
-                ask.app.may_preempt_again(ask)
-                ask.app.queue.touch_app(ask.app)
+def _let_try_again(partition: Partition, ask: Ask) -> None:
+    """An ask that had work stopped by guarantee may have other work stopped, if it keeps a node.
+
+    What else was stopped for the plan that it gives up is no concern of the next one.
+    """
+    node = ask.reserved_on
+    if node is not None and ask.preempt_triggered and not _is_barred(partition, ask):
+        moves_on(partition, ask, node)
+        for other in partition.disruption.leave_by:
+            if other.evicted_for is ask:
+                other.evicted_for = None
+        ask.app.may_preempt_again(ask)
+        ask.app.queue.touch_app(ask.app)
 
 
 def is_stuck(ask: Ask) -> bool:

@@ -3,8 +3,9 @@
 Decides when an ask may cause others to be stopped: at the earliest its queue's `preemption.delay` after it was made,
 then every 15 seconds until it succeeded once; the search itself is the rule's business (`guarantee`,
 `priority_preempt`). Attempts by guarantee belong to the walk of the queues: an ask in turn that cannot be placed tries
-before those behind it are placed. Invariant: every application that is parked and may try later has a timer for it, so
-that nobody has to look in vain; a search that found nothing is not repeated while the books stay as they are.
+before those behind it are placed. What no node, or no queue above it, could hold even when empty makes no attempt until
+one can. Invariant: every application that is parked and may try later has a timer for it, so that nobody has to look in
+vain; a search that found nothing is not repeated while the books stay as they are.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING
 
 from fairlead.core import claims
 from fairlead.core.events import Cause
+from fairlead.core.oversize import ATTEMPT_EVERY_MS, rest_if_too_large
 from fairlead.core.queues import Queue
 from fairlead.policy.guarantee import Plan, find_plan
 from fairlead.policy.overdue import is_stuck, may_move_on, moves_on
 from fairlead.policy.priority_preempt import preempt_by_priority
 from fairlead.policy.reclaim import reclaim_for
 from fairlead.policy.turns import waits_for_turn
+from fairlead.policy.victims import on_behalf_of
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application, Ask, Batch
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
 
 ATTEMPTS_MAX = 10
 """Searches in one visit to a leaf; who comes later has its turn in the next run."""
-RETRY_MS = 15_000
 NEVER_MS = 2**62
 LONG_BATCH = 100
 LONG_BATCH_EVERY_MS = 1_000
@@ -66,10 +68,13 @@ class Attempts:
             if waits_for_turn(partition, ask):
                 break
             ask.preempt_checked_ms = now
-            next_ms = min(next_ms, now + RETRY_MS)
+            next_ms = min(next_ms, now + ATTEMPT_EVERY_MS)
             if futile or _gets_room(partition, ask):
                 continue
             self.left -= 1
+            if rest_if_too_large(partition.nodes, batch):
+                futile = True
+                continue
             if partition.idle.running and reclaim_for(partition, ask):
                 return True
             plan = find_plan(partition, ask, nodes_tried=_has_headroom(partition, batch))
@@ -95,15 +100,19 @@ def due_ms(ask: Ask, delay_ms: int) -> int:
         return NEVER_MS
     due = ask.created_ms + delay_ms
     checked = ask.preempt_checked_ms
-    return due if checked is None else max(due, checked + RETRY_MS)
+    return due if checked is None else max(due, checked + ATTEMPT_EVERY_MS)
 
 
 def _can_help(partition: Partition, batch: Batch) -> bool:
-    """Whether preemption by guarantee is on, some guarantee is on the way to the root, and no limit is in the way."""
+    """Whether preemption by guarantee is on, some guarantee is on the way to the root, no limit is in the way, and
+    the work does not rest because no node, or no queue above it, could hold it.
+    """
     rules = partition.spec.preemption
     if rules.rule != "guarantee" or not rules.enabled:
         return False
     demand = batch.demand
+    if batch in batch.key[1].resting or batch in demand.leaf.resting:
+        return False
     if not any(queue.guaranteed for queue in demand.leaf.lineage):
         batch.attempt_ms = NEVER_MS
         return False
@@ -139,16 +148,12 @@ def carry_out(partition: Partition, plan: Plan) -> None:
             rule="guarantee",
             message=f"preempted by {ask.key} from application {ask.app.id} in {queue}",
         )
+        victim.evicted_for = ask
         partition.disruption.note(ask, victim, partition.now_ms)
     if ask.reserved_on is not node:
         claims.unreserve(partition, ask)
         claims.reserve(partition, ask, node)
     ask.preempt_triggered = True
-
-
-def on_behalf_of(ask: Ask) -> str:
-    """How an eviction names the ask that it makes room for."""
-    return f"{ask.app.id}/{ask.key}" if ask.key != ask.app.id else ask.key
 
 
 # -- when to look again -------------------------------------------------------------------------------------------
@@ -162,14 +167,15 @@ def is_due(partition: Partition, app: Application) -> bool:
 
 def wake_when_due(partition: Partition, app: Application) -> None:
     """Set the timer for the next attempt of an application that is about to be parked."""
-    due = min((b.attempt_ms for b in app.batches if _waits_for_time(partition, b)), default=NEVER_MS)
+    due = min((b.attempt_ms for b in app.batches if _waits_for_time(partition, app, b)), default=NEVER_MS)
     if due < NEVER_MS and (app.attempt_timer_ms is None or due < app.attempt_timer_ms):
         app.attempt_timer_ms = due
         partition.timers.set(due, partition.name, app.id, 0, TIMER)
 
 
-def _waits_for_time(partition: Partition, batch: Batch) -> bool:
-    if batch.attempt_ms >= NEVER_MS or waits_for_turn(partition, batch.asks[0]):
+def _waits_for_time(partition: Partition, app: Application, batch: Batch) -> bool:
+    """Whether the batch tries again at some time. One that waits for placeholders does not: nobody looks at it."""
+    if batch.attempt_ms >= NEVER_MS or app.stands_in(batch.task_group) or waits_for_turn(partition, batch.asks[0]):
         return False
     return _can_help(partition, batch)
 

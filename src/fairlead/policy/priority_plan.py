@@ -11,11 +11,16 @@ run time, 5. started earlier, 6. arrived earlier.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fairlead.core import claims
 from fairlead.core.budgets import violated
 from fairlead.core.idle import payer
+from fairlead.core.lifecycle import State
+from fairlead.core.promises import is_promised
+from fairlead.policy.limits import may_run
 from fairlead.policy.overdue import is_stuck
 from fairlead.policy.protection import is_spared, look_again, overdrawn, protected_ms, within
 from fairlead.policy.stoppable import leaves_for_others, rank_of
@@ -109,10 +114,12 @@ class Search:
         self.may_stop = ask.spec.allow_preempt_other
         self._keeps_hold = ask.held_on is not None and not is_stuck(ask)
         """It holds space that it will not give up unless somebody has to stop for it elsewhere."""
+        self._overdrawn = bool(weaker or partition.holds) and claims.is_overdrawn(partition)
         self._freed: dict[Queue | Ceiling, Book] = {}
         given_up = weaker if ask.held_on is None else [*weaker, ask]
         for nominee in given_up:
-            for place in partition.disruption.keeps(nominee):
+            sums = (partition.root,) if self._overdrawn and is_promised(partition.nodes, nominee) else ()
+            for place in (*partition.disruption.keeps(nominee), *sums):
                 book = self._freed.setdefault(place, {})
                 for name, amount in nominee.items:
                     book[name] = book.get(name, 0) + amount
@@ -122,11 +129,12 @@ class Search:
             assert nominee.held_on is not None
             self._weaker_on.setdefault(nominee.held_on, []).append(nominee)
         self._bounds = self._binding_bounds()
-        limited = bool(given_up) and ask.app.allowance is not None
-        self._is_common = not (self.has_history or budgets_left or self._bounds or limited)
-        self._far_matter = bool(self._bounds) or limited
-        """Whether nominations on other nodes may be in the way too, because of a queue or limit."""
+        limited = bool(given_up) and (ask.app.allowance is not None or ask.app.state is State.ACCEPTED)
         self.plain = ask.shape is not None and ask.shape.is_plain and not partition.nodes.terrain.wary
+        choosy = bool(partition.holds) and not self.plain
+        self._is_common = not (self.has_history or budgets_left or self._bounds or limited or choosy)
+        self._far_matter = bool(self._bounds) or limited or choosy
+        """Whether nominations on other nodes may be in the way too: because of a queue or limit, or to keep apart."""
 
     # -- limits and queues ----------------------------------------------------------------------------------------
 
@@ -164,8 +172,8 @@ class Search:
             most = self.partition.nodes.total if is_root else queue.max
             if most is None:
                 continue
-            promised = {} if is_root else kept.get(queue, {})
-            freed = {} if is_root else self._freed.get(queue, {})
+            promised = claims.promised(self.partition, queue) if is_root else kept.get(queue, {})
+            freed = self._freed.get(queue, {})
             left = {}
             for name, amount in self.ask.items:
                 if amount > 0 and (is_root or name in most):
@@ -248,7 +256,7 @@ class Search:
         chosen = self._choose(node, bounds, leaving)
         if chosen is None:
             return None
-        cleared = self._clear(bounds, self.weaker if self._far_matter else weaker)
+        cleared = self._clear(node, bounds, (*leaving, *chosen), self.weaker if self._far_matter else weaker)
         victims = tuple(sorted(chosen, key=lambda v: (*self._rank(v), -(v.allocated_ms or 0), -v.seq)))
         if not victims and (self._keeps_hold or not (cleared or (self.may_stop and leaving))):
             return None
@@ -337,17 +345,30 @@ class Search:
         return chosen
 
     def _suits(self, node: Node, gone: Collection[Ask]) -> bool:
-        return (self.plain and not node.keeps_away) or self.partition.nodes.suits(self.ask, node, gone)
+        """Whether the node suits it, room apart; nothing that is promised to weaker asks is in the way."""
+        if self.plain:
+            return not node.keeps_away or self.partition.nodes.suits(self.ask, node, gone)
+        return self.partition.nodes.suits(self.ask, node, (*gone, *self.weaker))
 
-    def _clear(self, bounds: list[Bound], weaker: list[Ask]) -> tuple[Ask, ...]:
+    def _clear(self, node: Node, bounds: list[Bound], gone: Collection[Ask], weaker: list[Ask]) -> tuple[Ask, ...]:
         """The nominated asks that have to go: all weaker ones, save those that fit beside it, the highest first."""
         cleared: list[Ask] = []
+        yielding = dict.fromkeys(weaker)
         for nominee in sorted(weaker, key=lambda a: (*(-v for v in self._rank(a)), a.seq)):
-            held = [bound for bound in bounds if bound.holds(nominee) and bound.place is not self.partition.root]
-            if all(bound.lets(nominee) for bound in held) and self._limits_let(nominee, cleared):
+            held = [bound for bound in bounds if bound.holds(nominee)]
+            if not self._overdrawn:
+                held = [bound for bound in held if bound.place is not self.partition.root]
+            del yielding[nominee]
+            if (
+                all(bound.lets(nominee) for bound in held)
+                and self._limits_let(nominee, cleared)
+                and may_run(self.ask.app, Counter(a.app for a in yielding))
+                and (self.plain or self.partition.nodes.suits(self.ask, node, (*gone, *yielding)))
+            ):
                 for bound in held:
                     bound.add(nominee, -1)
             else:
+                yielding[nominee] = None
                 cleared.append(nominee)
         return tuple(cleared)
 

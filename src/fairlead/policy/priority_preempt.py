@@ -10,6 +10,7 @@ cannot be helped cost little and keep nobody else from being looked at.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
@@ -25,6 +26,7 @@ from fairlead.policy.protection import spared_until
 from fairlead.policy.standing import EVERYBODY, NOBODY, Reach, outranks, standing_by_queue
 from fairlead.policy.stoppable import rank_of
 from fairlead.policy.turns import gathers_room, waits_for_turn
+from fairlead.policy.victims import on_behalf_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,7 +109,7 @@ class Turn:
         partition = self.partition
         if batch.task_group and app.stands_in(batch.task_group):
             return
-        if self._both_hopeless(app, batch.asks[0]) or not may_run(app):
+        if self._both_hopeless(app, batch.asks[0]) or not self._may_run(app, batch.key[0]):
             return
         if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:
             return
@@ -123,6 +125,13 @@ class Turn:
             if ask.spec.allow_preempt_other or partition.holds:
                 yield ask
 
+    def _may_run(self, app: Application, priority: int) -> bool:
+        """Whether the application may run, if need be in the place of one that is promised it for a weaker ask."""
+        if may_run(app) or not self.partition.holds:
+            return may_run(app)
+        group = (app.queue, priority)
+        return may_run(app, Counter(nominee.app for nominee in self._weaker_than(group)))
+
     def _both_hopeless(self, app: Application, ask: Ask) -> bool:
         """Whether no ask of the batch is worth a look, be it one that may stop others or one that may not."""
         common = _common(app, ask)
@@ -132,10 +141,7 @@ class Turn:
         """The plan with the least harm for the ask; without one, its equals are not looked at in this turn."""
         self._count_budgets()
         group = (ask.app.queue, ask.priority)
-        reach = self._reach.get(group)
-        if reach is None:
-            reach = self._reach[group] = Reach(*group)
-        weaker = self._weaker_than(group, reach)
+        reach, weaker = self._reach_of(group), self._weaker_than(group)
         search = Search(self.partition, ask, reach, weaker, self.budgets_left, self._ranks)
         equals = class_of(ask)
         plan = search.best(self.table, self._known.setdefault(equals, {}))
@@ -143,12 +149,19 @@ class Turn:
             self._hopeless[equals] = None
         return plan if plan is None or plan.ask is ask else replace(plan, ask=ask)
 
-    def _weaker_than(self, group: Group, reach: Reach) -> list[Ask]:
+    def _reach_of(self, group: Group) -> Reach:
+        found = self._reach.get(group)
+        if found is None:
+            found = self._reach[group] = Reach(*group)
+        return found
+
+    def _weaker_than(self, group: Group) -> list[Ask]:
         """The nominated asks that stand below an ask; those that an administrator has room kept for are not touched.
 
         Nominations only come in the course of a turn (the first that goes ends it), so only new ones are looked at.
         """
         holds, reserving = self.partition.holds, self.partition.reserving
+        reach = self._reach_of(group)
         known, weaker = self._weaker.get(group, (0, []))
         new = islice(holds, known, None)
         weaker += [a for a in new if reserving.get(a) is None and not a.took_back and outranks(reach.seen, a)]
@@ -174,7 +187,7 @@ class Turn:
             partition.evict(
                 victim,
                 Cause.PREEMPTED_BY_SCHEDULER,
-                on_behalf_of=f"{ask.app.id}/{ask.key}" if ask.key != ask.app.id else ask.key,
+                on_behalf_of=on_behalf_of(ask),
                 rule=RULE,
                 message=f"makes room on {plan.node.id} for {ask.key} (priority {ask.priority} over {victim.priority})",
                 violates=plan.violates.get(victim, ()),

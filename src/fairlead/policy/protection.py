@@ -1,9 +1,9 @@
 """Protection: running work that outranked others may not stop now, though they stand above it.
 
-Decides who is spared because it has not run for long (`preemption.min.runtime` of
-its queue, `minRuntime` of its class), because its queue has lost enough
-within the hour (`preemption.evictions.max`), or because it was stopped for the same ask before and nothing new has come
-since. Never chooses among the rest. Invariant: whoever is spared for a time is looked at again when that time is over.
+Decides who is spared because it has not run for long (`preemption.min.runtime` of its queue, `minRuntime` of its
+class), because its queue has lost enough within the hour (`preemption.evictions.max`), or because it was stopped for
+the same ask before and nothing new has come since. Never chooses among the rest. Invariant: whoever is spared for a
+time is looked at again when that time is over.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from fairlead.policy.protection import spare
 from fairlead.policy.standing import search_root
 from fairlead.policy.stoppable import leaves_for_others
 from fairlead.policy.turns import waits_for_turn
+from fairlead.policy.victims import on_behalf_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -322,7 +323,7 @@ def reclaim_for(partition: Partition, ask: Ask) -> bool:
 def carry_out(partition: Partition, plan: Plan) -> None:
     """Tell the victims to stop, and hold the space that they leave for the ask."""
     ask, node = plan.ask, plan.node
-    name = f"{ask.app.id}/{ask.key}" if ask.key != ask.app.id else ask.key
+    name = on_behalf_of(ask)
     group = group_of(ask.app.queue)
     if ask.held_on is not None and is_stuck(ask):
         moves_on(partition, ask, ask.held_on)

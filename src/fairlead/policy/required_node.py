@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.events import Cause
 from fairlead.core.resources import add_to, fits_in
-from fairlead.policy.preempt import on_behalf_of
-from fairlead.policy.victims import reluctance
+from fairlead.policy.victims import on_behalf_of, reluctance
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask

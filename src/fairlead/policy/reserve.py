@@ -14,6 +14,7 @@ from fairlead.core import claims
 from fairlead.core.claims import RESERVATION_MS
 from fairlead.core.lifecycle import State
 from fairlead.core.resources import fits_in
+from fairlead.policy.expected import never_suits
 from fairlead.policy.headroom import is_held_back
 from fairlead.policy.limits import closed_gate
 from fairlead.policy.ordering import walk_key
@@ -264,6 +265,9 @@ def _place_one_of(partition: Partition, app: Application, asks: list[Ask]) -> As
             ask.attempted = True
             partition.place(ask, node)
             return ask
+        if ask.reserved_on is not None and never_suits(partition, ask, ask.reserved_on):
+            claims.unreserve(partition, ask)
+            continue
         _wait_until_it_suits(partition, ask, demand)
     return None
 

@@ -10,6 +10,7 @@ that changed since the last search are written anew; their old rows are crossed 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from fairlead.policy.standing import Rank, Reach
 
 Numbers = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
 Group = tuple["Queue", int]
 """A leaf and a priority."""
 Level = tuple[tuple[int, ...], list["Node"]]
@@ -69,6 +71,7 @@ class Stoppable:
         "_open",
         "_room",
         "_row",
+        "_sorted",
         "_spans",
         "_used",
         "groups",
@@ -94,6 +97,7 @@ class Stoppable:
         self._entry_row = np.empty(64, dtype=np.int64)
         self._entry_group = np.empty(64, dtype=np.int64)
         self._amounts: dict[str, Numbers] = {}
+        self._sorted: Sorted | None = None
 
     # -- keeping up -----------------------------------------------------------------------------------------------
 
@@ -101,6 +105,8 @@ class Stoppable:
         """Take over what changed since the last search."""
         nodes = partition.nodes
         changed = nodes.since_search
+        if changed:
+            self._sorted = None
         known = self._row
         if len(known) != len(nodes.nodes) or any(n not in known for n in changed) or self._used > self._much():
             self._forget()
@@ -203,16 +209,8 @@ class Stoppable:
             shortage += np.maximum(need.missing, 0.0) / max(need.scale, 1.0)
         open_still = self._open.copy()
         yield (), self._met(open_still, left, slack, shortage)
-        places, levels = self._levels(reach, ranks)
-        level_of = np.full(len(self.groups) + 1, -1, dtype=np.int64)
-        for number, members in enumerate(levels):
-            level_of[members] = number
-        entry_level = level_of[self._entry_group[: self._used]]
-        order = np.argsort(entry_level, kind="stable")
-        bounds = np.searchsorted(entry_level[order], np.arange(len(levels) + 1))
         helps = [self._helps(need) for need in needs]
-        for number in range(len(levels)):
-            entries = order[bounds[number] : bounds[number + 1]]
+        for place, entries in self._levels(reach, ranks):
             rows = self._entry_row[entries]
             for need, rest, helping in zip(needs, left, helps, strict=True):
                 column = self._amounts.get(need.name)
@@ -222,7 +220,7 @@ class Stoppable:
                 if helping is not None:
                     given = np.where(helping[self._entry_group[entries]], given, 0.0)
                 np.subtract.at(rest, rows, given)
-            yield places[number], self._met(open_still, left, slack, shortage)
+            yield place, self._met(open_still, left, slack, shortage)
 
     def _met(
         self, open_still: npt.NDArray[np.bool_], left: list[Numbers], slack: list[float], shortage: Numbers
@@ -234,27 +232,11 @@ class Stoppable:
         rows = np.flatnonzero(met)
         return [self._nodes[i] for i in rows[np.argsort(shortage[rows], kind="stable")]]
 
-    def _levels(self, reach: Reach, ranks: dict[Group, Rank]) -> tuple[list[Rank], list[list[int]]]:
-        """Every rank of which something may be stopped, in order, and the groups of each."""
-        allowed = []
-        below: dict[Queue, int] = {}
-        for i, (group, count) in enumerate(zip(self.groups, self._counts, strict=True)):
-            if count:
-                leaf, priority = group
-                limit = below.get(leaf)
-                if limit is None:
-                    limit = below[leaf] = reach.below(leaf)
-                if priority < limit:
-                    allowed.append((rank_of(ranks, group), i))
-        allowed.sort()
-        places: list[Rank] = []
-        levels: list[list[int]] = []
-        for place, i in allowed:
-            if not places or place != places[-1]:
-                places.append(place)
-                levels.append([])
-            levels[-1].append(i)
-        return places, levels
+    def _levels(self, reach: Reach, ranks: dict[Group, Rank]) -> Iterator[tuple[Rank, Rows]]:
+        """Every rank of which something may be stopped, in order, each with its rows of the table."""
+        if self._sorted is None or self._sorted.ranks is not ranks:
+            self._sorted = Sorted(self.groups, self._counts, self._entry_group[: self._used], ranks)
+        return self._sorted.within(reach)
 
     def _helps(self, need: Need) -> npt.NDArray[np.bool_] | None:
         """For each group whether its work counts for the need; None: all of it does."""
@@ -265,6 +247,56 @@ class Stoppable:
             below = [need.within in leaf.lineage for leaf, _ in self.groups]
             known = self._helping[need.within] = np.array([*below, False], dtype=np.bool_)
         return known
+
+
+class Sorted:
+    """The rows by the rank of their groups: the same for all who look in one turn before the table changes."""
+
+    __slots__ = (
+        "_group_of_row",
+        "_groups",
+        "_is_allowed",
+        "_leaf_of",
+        "_leaves",
+        "_level_of_row",
+        "_places",
+        "_priorities",
+        "_rows",
+        "ranks",
+    )
+
+    def __init__(self, groups: list[Group], counts: list[int], entry_group: Rows, ranks: dict[Group, Rank]) -> None:
+        self.ranks = ranks
+        there = [i for i, count in enumerate(counts) if count]
+        places = [rank_of(ranks, groups[i]) for i in there]
+        self._places = sorted(dict.fromkeys(places))
+        number = {place: i for i, place in enumerate(self._places)}
+        level_of = np.full(len(groups) + 1, -1, dtype=np.int64)
+        level_of[there] = [number[place] for place in places]
+        level = level_of[entry_group]
+        order = np.argsort(level, kind="stable")
+        self._rows = order[np.searchsorted(level[order], 0) :]
+        self._level_of_row = level[self._rows]
+        self._group_of_row = entry_group[self._rows]
+        leaves: dict[Queue, int] = {}
+        self._leaf_of = np.array([leaves.setdefault(groups[i][0], len(leaves)) for i in there], dtype=np.int64)
+        self._priorities = np.array([groups[i][1] for i in there], dtype=np.int64)
+        self._leaves = list(leaves)
+        self._groups = np.array(there, dtype=np.int64)
+        self._is_allowed = np.zeros(len(groups), dtype=np.bool_)
+
+    def within(self, reach: Reach) -> Iterator[tuple[Rank, Rows]]:
+        """By rank, in order, the rows of what may be stopped."""
+        limits = np.array([reach.below(leaf) for leaf in self._leaves], dtype=np.int64)
+        allowed = self._priorities < limits[self._leaf_of]
+        if not allowed.any():
+            return
+        self._is_allowed[self._groups] = allowed
+        chosen = self._is_allowed[self._group_of_row]
+        rows, levels = self._rows[chosen], self._level_of_row[chosen]
+        starts = np.flatnonzero(np.diff(levels, prepend=-1))
+        for start, end in pairwise([*starts, len(rows)]):
+            yield self._places[levels[start]], rows[start:end]
 
 
 def rank_of(ranks: dict[Group, Rank], group: Group) -> Rank:

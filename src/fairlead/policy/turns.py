@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fairlead.core import claims, reserving
 from fairlead.core.decisions import AskRejected
 from fairlead.core.reasons import Refused
-from fairlead.policy.expected import expected_start
+from fairlead.policy.expected import expected_start, never_suits
 from fairlead.policy.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
@@ -145,19 +145,26 @@ def gathers_room(partition: Partition, ask: Ask) -> bool:
 
 
 def _gather_room(partition: Partition, ask: Ask) -> None:
-    if ask.reserved_on is not None or (ask.held_on is not None and not gathers_room(partition, ask)):
+    if ask.held_on is not None and not gathers_room(partition, ask):
         return
-    wanted = _is_worth_it(partition, ask)
+    kept = ask.reserved_on or ask.held_on
+    wanted = _is_worth_it(partition, ask) and not (kept is not None and never_suits(partition, ask, kept))
+    if ask.reserved_on is not None:
+        if wanted and _could_take(ask.reserved_on, ask):
+            # A node that is set aside keeps no room under the maxima above, which others would fill for ever.
+            leaving = tuple(a for a in partition.disruption.leave_by if a.evicted_for is ask)
+            claims.hold(partition, ask, ask.reserved_on, leaving, gathers=not leaving)
+        return
     if ask.held_on is not None:
         if not wanted or not _could_take(ask.held_on, ask):
             claims.unhold(partition, ask)
         elif (elsewhere := _room_elsewhere(partition, ask)) is not None:
-            claims.hold(partition, ask, elsewhere, ())
+            claims.hold(partition, ask, elsewhere, (), gathers=True)
         return
     if wanted:
         node = _node_for(partition, ask)
         if node is not None:
-            claims.hold(partition, ask, node, ())
+            claims.hold(partition, ask, node, (), gathers=True)
 
 
 def _room_elsewhere(partition: Partition, ask: Ask) -> Node | None:
@@ -186,7 +193,11 @@ def _is_worth_it(partition: Partition, ask: Ask) -> bool:
     app = ask.app
     if app.queue.raw_priority > ask.priority or not may_run(app) or waits_for_turn(partition, ask):
         return False
-    if full_ceiling(app, ask.items) is not None or app.queue.short_of_room(ask.items) is app.queue:
+    if full_ceiling(app, ask.items) is not None:
+        return False
+    # What passed it by `backfill: easy` ends in time: for that it does not give up the room that gathers.
+    is_passed = ask.held_on is not None and app.queue.properties.easy_backfill
+    if app.queue.short_of_room(ask.items) is app.queue and not is_passed:
         return False
     return app.backoff_until_ms is None or app.backoff_until_ms <= partition.now_ms
 

@@ -14,8 +14,8 @@ from fairlead.core.events import Cause, Leaving, Nominated
 from fairlead.core.idle import payer
 from fairlead.core.leaving import begin
 from fairlead.core.resources import fits_in
-from fairlead.policy.preempt import on_behalf_of
 from fairlead.policy.priority_preempt import RULE, plan_on
+from fairlead.policy.victims import on_behalf_of
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask

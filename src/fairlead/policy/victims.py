@@ -136,3 +136,8 @@ def _may_go(running: Ask, names: set[str], most: int | None) -> bool:
         and not running.required_node
         and any(name in names for name, _ in running.items)
     )
+
+
+def on_behalf_of(ask: Ask) -> str:
+    """How an eviction names the ask that it makes room for."""
+    return f"{ask.app.id}/{ask.key}" if ask.key != ask.app.id else ask.key

@@ -10,8 +10,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from fairlead.core import claims, reasons
+from fairlead.core.gates import awaited, closed_queue
 from fairlead.core.idle import group_of, payer
 from fairlead.core.lifecycle import State
+from fairlead.core.promises import filter_on
 from fairlead.core.resources import fits_in
 from fairlead.policy.limits import closing_ceiling, full_ceiling, limit_applications, limit_reached
 
@@ -45,11 +47,15 @@ def _may_not_run(ask: Ask) -> Reason | None:
     app = ask.app
     if app.state is not State.ACCEPTED:
         return None
-    closed = app.queue.gate_closed(app.id)
+    closed = closed_queue(app)
     if closed is not None:
-        return reasons.ApplicationsAtMax(closed.path, closed.running, closed.max_applications)
+        most, count = closed.max_applications, closed.running + len(closed.allocating_accepted)
+        if count < most:
+            to = awaited(closed.promised, closed.allocating_accepted, app)
+            return reasons.ApplicationsPromised("queue", "", closed.path, count, most, tuple(a.id for a in to))
+        return reasons.ApplicationsAtMax(closed.path, closed.running, most)
     ceiling = closing_ceiling(app)
-    return limit_applications(ceiling) if ceiling is not None else None
+    return limit_applications(ceiling, app) if ceiling is not None else None
 
 
 def _too_big(partition: Partition, ask: Ask) -> Reason | None:
@@ -141,7 +147,7 @@ def _no_node(partition: Partition, ask: Ask) -> Reason | None:
         candidates = [n for n in partition.nodes.every() if n.is_open]
     kept_off = Counter(_misfits(partition, ask, candidates))
     if kept_off:
-        candidates = [n for n in candidates if partition.nodes.suits(ask, n)]
+        candidates = [n for n in candidates if filter_on(partition.nodes, ask, n) is None]
         if not candidates:
             set_aside = _set_aside(partition, ask) if ask.reserved_on is None else None
             return set_aside or reasons.NoNodeSuits(dict(ask.items), dict(kept_off), len(partition.nodes.nodes))
@@ -166,9 +172,8 @@ def _no_node(partition: Partition, ask: Ask) -> Reason | None:
 
 def _misfits(partition: Partition, ask: Ask, nodes: Iterable[Node]) -> Iterator[str]:
     """For each of the nodes that do not suit the ask, room apart, the first filter that keeps it off."""
-    terrain, spec = partition.nodes.terrain, ask.spec
     for node in nodes:
-        filtered = terrain.misfit(spec.where, spec.labels, node)
+        filtered = filter_on(partition.nodes, ask, node)
         if filtered is not None:
             yield filtered
 

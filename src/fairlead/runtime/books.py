@@ -21,6 +21,7 @@ from fairlead.journal import codec
 from fairlead.journal.format import EVENT, NOTE, SCHEDULE
 from fairlead.runtime.configurations import Configurations
 from fairlead.scheduler import Scheduler
+from fairlead.sim.collector import collector_off
 
 
 class RecoveryError(Exception):
@@ -120,13 +121,14 @@ class Books:
 
     def dump(self) -> bytes:
         """Everything, as the bytes of a snapshot: canonical JSON whose `scheduler` is what `Scheduler.dump` gave."""
-        state = {
-            "scheduler": self.scheduler.dump(),
-            "place": self.place.dump(),
-            "configurations": self.configurations.dump(),
-            "at_ms": self.last_ms,
-        }
-        return json.dumps(state, sort_keys=True, separators=(",", ":"), check_circular=False).encode("ascii")
+        with collector_off():
+            state = {
+                "scheduler": self.scheduler.dump(),
+                "place": self.place.dump(),
+                "configurations": self.configurations.dump(),
+                "at_ms": self.last_ms,
+            }
+            return json.dumps(state, sort_keys=True, separators=(",", ":"), check_circular=False).encode("ascii")
 
     def load(self, snapshot: bytes | None) -> None:
         """Become what a snapshot describes; None: empty books."""

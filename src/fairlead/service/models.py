@@ -103,6 +103,12 @@ class Nothing(Strict):
     """An empty object."""
 
 
+class Cancellation(Strict):
+    """What is meant to end."""
+
+    state: Literal["waiting", "running", "stopping"] | None = Field(None, description="Only while it is in this state.")
+
+
 class WorkChange(Strict):
     """A new priority for a work that waits, or another queue for one that waits or runs."""
 
@@ -340,6 +346,12 @@ class ConfigAnswer(ConfigVersion):
     """A queue file with its text."""
 
     text: str
+
+
+class ConfigApplied(ConfigAnswer):
+    """What is in force after a change."""
+
+    changed: bool = Field(description="False: it was in force already, and no new version was made.")
 
 
 class ConfigHistory(BaseModel):

@@ -31,7 +31,7 @@ from fairlead.runtime import Refusal
 from fairlead.service import models, views
 from fairlead.service.desk import CallerOf, DeskOf, plain
 from fairlead.service.errors import documented
-from fairlead.service.forecaster import SPEND_S, ask_forecast, kinds, learned
+from fairlead.service.forecaster import SPEND_S, ask_forecast, kinds, learned, spending
 from fairlead.service.queue_texts import usable
 from fairlead.service.suppositions import Otherwise, Score, Seconds, Supposed, When
 from fairlead.service.works import spec_of
@@ -164,6 +164,7 @@ async def what_if(body: Supposed, desk: DeskOf, caller: CallerOf) -> Response:
                 runtimes=learned(works) if body.forecast else None,
                 kind=kinds(works),
                 fork=True,
+                spending=lambda: spending(body.seconds / 2),
             )
             return telling.difference(found, sees)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead.config import ConfigurationError, Problem, check_text, load_text
+from fairlead.config.home import homeless
 from fairlead.config.unsupported import not_yet
-from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
+from fairlead.core.specs import ClusterSpec
 
 
 def usable(text: str, source: str = "<text>") -> ClusterSpec:
@@ -22,9 +23,8 @@ def usable(text: str, source: str = "<text>") -> ClusterSpec:
     spec = load_text(text, source)
     if missing := not_yet(spec, source, knows_groups=True):
         raise ConfigurationError(missing)
-    if all(partition.name != DEFAULT_PARTITION for partition in spec.partitions):
-        message = f"this machine belongs to the partition {DEFAULT_PARTITION}, and the file has none of that name"
-        raise ConfigurationError([Problem(source=source, line=1, column=1, path="partitions", message=message)])
+    if missing := homeless(spec, source):
+        raise ConfigurationError(missing)
     return spec
 
 

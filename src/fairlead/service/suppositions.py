@@ -11,7 +11,7 @@ from fastapi import Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from fairlead.service.fields import Line, Priority, clean_text
-from fairlead.service.forecaster import SPEND_MAX_S
+from fairlead.service.forecaster import SPEND_MAX_S, SPEND_S
 from fairlead.service.models import Strict, WorkDraft
 
 Seconds = Annotated[
@@ -64,6 +64,9 @@ class Supposed(Strict):
     )
     add_nodes: MoreNodes | None = Field(None, description="More nodes join (administrators).")
     forecast: bool = Field(False, description="Also say whose expected start would move; takes longer.")
+    seconds: Annotated[float, Field(gt=0, le=SPEND_MAX_S, allow_inf_nan=False)] = Field(
+        SPEND_S, description="With `forecast`: play futures for so long; of what is not seen by then nothing is said."
+    )
 
     @model_validator(mode="after")
     def names_one(self) -> Self:  # noqa: N804 - a model that is there, no class
@@ -96,6 +99,10 @@ class Otherwise(BaseModel):
     waits: list[dict[str, Any]] = Field(description="What the change is about, where it would wait, and why.")
     shares: list[dict[str, Any]] = Field(description="Queues that would use something else.")
     expected: list[dict[str, Any]] = Field(description="Starts that would be expected at another time.")
+    unseen: int = Field(
+        description="With `forecast`: of so many that wait it is not known whether their start would move, for lack of "
+        "time."
+    )
 
 
 class Score(BaseModel):

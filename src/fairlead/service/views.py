@@ -14,6 +14,7 @@ from fairlead.core.idle import use_by_queue
 from fairlead.core.reasons import AttemptHeldBack
 from fairlead.core.resources import pruned
 from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.insight.clauses import duration
 from fairlead.insight.verdict import why_stopped
 from fairlead.local.whereabouts import fields_of
 from fairlead.local.work import Attempt, State, Work
@@ -131,7 +132,8 @@ def work_reason(work: Work, scheduler: Scheduler) -> Plain | None:
         return {"code": work.refusal_code or "refused", "sentence": work.error, "text": work.error}
     if work.state is State.TIMED_OUT:
         limit = work.spec.time_limit_ms
-        return {"code": "timed-out", "sentence": f"stopped after its time limit of {limit} ms", "time_limit_ms": limit}
+        sentence = f"stopped after its time limit of {duration(limit or 0)}"
+        return {"code": "timed-out", "sentence": sentence, "time_limit_ms": limit}
     if work.state is State.LOST:
         return {"code": "lost", "sentence": work.note or "it is gone, and how it ended could not be observed"}
     if work.error:

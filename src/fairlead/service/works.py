@@ -197,10 +197,10 @@ def _of_the_machine(desk: Desk, key: str, attempt: int, running: bool) -> dict[s
 
 
 @router.post("/works/{key}/cancel", response_model=models.WorkRow, responses=documented(404, 409))
-async def cancel(key: str, desk: DeskOf, caller: CallerOf, body: models.Nothing | None = None) -> Response:
+async def cancel(key: str, desk: DeskOf, caller: CallerOf, body: models.Cancellation | None = None) -> Response:
     """Let a work end: at once while it waits; otherwise it is told to stop, and killed after its grace."""
-    del body
-    await desk.do(lambda turn: requests.cancel(desk.workplace.works, turn, caller, key))
+    state = body.state if body is not None else None
+    await desk.do(lambda turn: requests.cancel(desk.workplace.works, turn, caller, key, state))
     return plain(await desk.read(lambda scheduler, works: _row_of(works, scheduler, key)))
 
 

@@ -25,7 +25,7 @@ from fairlead.core.specs import (
     QueueSpec,
 )
 from fairlead.scheduler import Scheduler
-from fairlead.sim.scenario import collector_off
+from fairlead.sim.collector import collector_off
 
 SIZES = tuple(Resources({"vcore": v, "memory": m}) for v in (500, 1000, 2000) for m in (1000, 2000, 4000))
 ONE = Resources({"vcore": 1000, "memory": 10})

@@ -158,7 +158,10 @@ def _shares(outcomes: Sequence[Outcome]) -> str:
     named = [(path, fills[path]) for path in shown]
     if len(every) > len(shown):
         named.append(("all others", "#adb5bd"))
-    about = "The part of the cluster that each queue had, by the resource of which it had most."
+    about = (
+        "The part of the cluster that each queue had, by the resource of which it had most. Where queues have most of "
+        "different resources the sum may be above 100 %."
+    )
     return _section("Shares by queue", about, "".join(body) + _legend(named))
 
 

@@ -10,7 +10,6 @@ the collector runs again before the next step.
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.additions import ConfirmStep, KeyStep, config_goes_beyond
 from fairlead.sim.aftermath import Unblock, aftermath
+from fairlead.sim.collector import collector_off
 from fairlead.sim.keys import event_of, key_of
 from fairlead.sim.mistakes import sentence
 from fairlead.sim.outcome import final_state
@@ -228,18 +228,6 @@ def read_config(text: str, at_start: bool = False) -> ClusterSpec:
     if missing := not_yet(spec):
         raise ConfigurationRefused("; ".join(str(p) for p in missing))
     return spec
-
-
-@contextmanager
-def collector_off() -> Iterator[None]:
-    """The cycle collector is off inside and as before outside."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def run_file(path: str, out: TextIO, err: TextIO | None = None, unblock: Unblock | None = None) -> int:

@@ -169,4 +169,7 @@ def test_without_a_token_a_401_says_where_to_get_one(
     """Over TCP, where a token is needed."""
     refused = refuse(401, "a token is needed.")
     failure = module._refusal(401, json.dumps(refused.body).encode(), address_of_url("http://h"))
-    assert "fairlead token create" in failure.message
+    assert failure.message == "a token is needed. Set FAIRLEAD_TOKEN to a token made with `fairlead token create`."
+    refused = refuse(401, "make a token and set FAIRLEAD_TOKEN")
+    failure = module._refusal(401, json.dumps(refused.body).encode(), address_of_url("http://h"))
+    assert failure.message == "make a token and set FAIRLEAD_TOKEN"

@@ -47,6 +47,53 @@ def test_apply_sends_the_text(service: Any, run: Callable[..., Any], tmp_path: P
     assert service.sent("PUT", "/config") == [{"text": "# ü\npartitions: []\n"}]
 
 
+def test_to_apply_what_is_in_force_already_changes_nothing(
+    service: Any, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    """It says so, with the version, instead of calling it applied."""
+    service.on("PUT", "/config", version(3, in_force=True, changed=False))
+    file = tmp_path / "q.yaml"
+    file.write_text("partitions: []\n")
+    result = run("config", "apply", str(file))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.endswith(f"fairlead: nothing changed: version 3 is in force, and {file} says the same\n")
+    service.on("PUT", "/config", version(4, in_force=True, changed=True))
+    assert run("config", "apply", str(file)).stderr.endswith(f"fairlead: {file} is applied as version 4\n")
+
+
+def test_a_file_for_no_machine_is_warned_of(run: Callable[..., Any], tmp_path: Path) -> None:
+    """It is good for other uses, so it can be used; a service of a machine would refuse it."""
+    file = tmp_path / "q.yaml"
+    file.write_text("partitions:\n  - name: gpu\n    queues: [{name: root}]\n")
+    result = run("config", "check", str(file))
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"{file}:2:11: partitions[0].name: warning: no partition is named default, ")
+    assert "rename one to default, or add it" in result.stdout
+    assert "with 1 warning" in result.stderr
+
+
+def test_apply_and_diff_tell_what_has_no_effect(service: Any, run: Callable[..., Any], tmp_path: Path) -> None:
+    """A maximum of 0 is none: whoever wanted to stop a queue has to hear it. What is in force again says nothing."""
+    service.on("PUT", "/config", {"checksum": "x"})
+    service.on("POST", "/config/diff", nothing())
+    file = tmp_path / "q.yaml"
+    queue = "{name: a, resources: {max: {vcore: 0}}}"
+    file.write_text(f"partitions: [{{name: default, queues: [{{name: root, queues: [{queue}]}}]}}]\n")
+    for command in ("apply", "diff"):
+        result = run("config", command, str(file))
+        assert result.exit_code == 0
+        assert f"{file}:1:" in result.stderr
+        assert "warning: all values are 0" in result.stderr
+
+
+@pytest.mark.parametrize("text", ["", "\n  \n"])
+def test_an_empty_file_cannot_be_used(run: Callable[..., Any], text: str) -> None:
+    """As for a service: a truncated file is not the built-in one."""
+    result = run("config", "check", "-", stdin=text)
+    assert result.exit_code == 1
+    assert "the text is empty" in result.stdout
+
+
 def test_a_refused_configuration_lists_all_errors_with_the_file(
     service: Any, run: Callable[..., Any], refuse: Callable[..., Any], tmp_path: Path
 ) -> None:

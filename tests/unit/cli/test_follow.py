@@ -146,3 +146,37 @@ def test_waiting_goes_on_while_the_service_restarts(
     result = run("submit", "--wait", "--json", "--", "true")
     assert result.exit_code == 0
     assert result.stderr.count("Trying for") == 1
+
+
+def test_output_of_work_that_waits_says_why_there_is_none(logged: Any, run: Callable[..., Any]) -> None:
+    """On standard error, so that a file of output stays clean."""
+    logged.works["1"].update(state="waiting", reason={"code": "queue-full", "sentence": "the queue is full"})
+    logged.contents.update(stdout=b"", stderr=b"")
+    result = run("logs", "1")
+    assert (result.stdout, result.stderr, result.exit_code) == ("", "fairlead: 1 waits: the queue is full\n", 0)
+
+
+def test_wait_leaves_with_the_status_of_the_worst(
+    service: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for each, and prints none of the output."""
+    looks = [0]
+
+    def ends_at_the_third_look(_request: Any) -> Any:
+        looks[0] += 1
+        return service.works["1"] | {"state": "running" if looks[0] < 3 else "succeeded"}
+
+    service.add("1", "running", started_at_ms=1, exit_code=0)
+    service.add("2", "failed", started_at_ms=1, ended_at_ms=2, exit_code=7)
+    service.on("GET", "/works/1", ends_at_the_third_look)
+    monkeypatch.setattr(follow, "_POLL_S", (0.01, 0.01))
+    result = run("wait", "1", "2")
+    assert (result.exit_code, result.stdout, looks[0]) == (7, "", 3)
+    assert result.stderr == "fairlead: 2 failed: exit status 7\n"
+    assert [row["key"] for row in json.loads(run("wait", "2", "1", "--json").stdout)] == ["2", "1"]
+
+
+def test_wait_refuses_an_unknown_key_at_once(service: Any, run: Callable[..., Any]) -> None:
+    """Before it waits for those that are named earlier."""
+    service.add("1", "running", started_at_ms=1)
+    assert run("wait", "1", "9").exit_code == 4

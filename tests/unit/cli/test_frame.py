@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.cli.frame import frame
+from fairlead.cli.frame import WAITING, frame
 from fairlead.cli.watch import View
 
 
@@ -90,7 +90,7 @@ def test_queues_with_work_are_kept_before_those_without() -> None:
     shown = view(2, 1)
     empty = [{"path": f"root.{name}", "waiting": 0, "running_apps": 0, "max": {}, "allocated": {}} for name in "abcdef"]
     shown.queues[0]["children"] = [*empty, *shown.queues[0]["children"]]
-    lines = frame(shown, 100, 20)
+    lines = frame(shown, 100, 17)
     first = next(i for i, line in enumerate(lines) if line.startswith("QUEUE"))
     told = [line.split()[0] for line in lines[first + 1 : lines.index("", first)]]
     assert told[0] == "root"
@@ -108,3 +108,27 @@ def test_names_cannot_break_the_frame() -> None:
     """Control characters are shown."""
     shown = View(60_000, [work("1", "running", name="a\x1b[2J\nb")], [], [], [])
     assert any(r"a\x1b[2J\nb" in line for line in frame(shown, 100, 20))
+
+
+def test_who_waits_with_the_highest_priority_is_shown_first() -> None:
+    """He is next; where there is no room the others are counted."""
+    waiting = [work(str(i), "waiting", priority=i % 7, submitted_at_ms=i, **WAITS) for i in range(1, 40)]
+    lines = frame(View(60_000, waiting, [], [], []), 100, 12)
+    assert [line.split()[0] for line in lines if "job-" in line][:3] == ["6", "13", "20"]
+
+
+def test_a_small_terminal_has_all_use_in_one_line() -> None:
+    """And the newest lines of what happened, so that there is room for the work."""
+    shown = view(1, 20)
+    small, large = (frame(shown, 80, height, recent=["old", "newer", "newest"], footer=["q"]) for height in (23, 49))
+    assert small[1].startswith("cpu #.... 1 of 4  memory ..... 0 of 8Gi")
+    assert [line.split()[0] for line in large[1:3]] == ["cpu", "memory"]
+    assert ("old" in small, "newer" in small, "newest" in small, "old" in large) == (False, True, True, True)
+    assert len(small) == 23
+
+
+def test_one_part_has_all_the_room() -> None:
+    """As a key asks for."""
+    lines = frame(view(3, 15), 80, 23, recent=["x"], only=WAITING)
+    assert sum("job-1" in line for line in lines) == 15
+    assert not any(line.startswith(("RUNS", "QUEUE", "LATEST")) for line in lines)

@@ -135,3 +135,14 @@ def test_clients_import_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ, check=True)
     assert done.stdout.splitlines() == ["3", "[]"]
+
+
+def test_a_reader_that_has_gone_is_no_failure() -> None:
+    """`fairlead ls | head` in a script with `pipefail`: the output is written while nobody listens any more."""
+    command = [sys.executable, "-u", "-m", "fairlead.cli.main", "config", "default"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        told = process.stderr.read()
+    assert (process.returncode, told) == (0, b"")

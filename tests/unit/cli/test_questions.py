@@ -20,6 +20,7 @@ SAME: dict[str, Any] = {
     "waits": [],
     "shares": [],
     "expected": [],
+    "unseen": 0,
 }
 
 
@@ -53,6 +54,23 @@ def test_changes_are_of_one_work(run: Callable[..., Any], service: Any) -> None:
     result = run("why", "--changes")
     assert result.exit_code == 2
     assert "needs the key" in result.stderr
+
+
+def test_whatif_says_of_how_many_it_had_no_time_to_see_the_start(service: Any, run: Callable[..., Any]) -> None:
+    """Neither that nothing would move nor that something would."""
+    service.on("POST", "/whatif", SAME | {"empty": True, "unseen": 3})
+    lines = run("whatif", "cancel", "17", "--forecast", "--spend", "2s").stdout.splitlines()
+    assert service.requests[-1].body == {"cancel": ["17"], "forecast": True, "seconds": 2.0}
+    assert lines[0] == "If 17 is cancelled:"
+    assert lines[1].startswith("  for 3 that wait it is not known whether the start would move:")
+    assert len(lines) == 2
+
+
+def test_only_a_forecast_has_time_to_spend(service: Any, run: Callable[..., Any]) -> None:
+    """Without one the answer is about now."""
+    result = run("whatif", "cancel", "17", "--spend", "2s")
+    assert (result.exit_code, service.requests) == (2, [])
+    assert "--spend goes with --forecast" in result.stderr
 
 
 def test_whatif_prints_a_line_for_each_kind_of_change(service: Any, run: Callable[..., Any]) -> None:

@@ -186,3 +186,15 @@ def test_an_option_of_the_work_is_named_as_the_option(
     """Not as a place in the request."""
     service.on("POST", "/works", refuse(422, "is too long", field="works[0].name"))
     assert run("submit", "--", "true").stderr == "fairlead: submit: name: is too long\n"
+
+
+def test_what_cannot_start_as_things_are_is_said_at_once(service: Any, run: Callable[..., Any]) -> None:
+    """On standard error; it waits all the same, since a node may come. Work that waits for other work says nothing."""
+    hopeless = {"code": "too-big-for-every-node", "sentence": "needs gpu 3 on one node; the only node has gpu 2"}
+    full = {"code": "queue-full", "sentence": "the queue is full"}
+    rows = [service.add(str(i), reason=reason) for i, reason in enumerate((full, hopeless, None, hopeless), 1)]
+    service.on("POST", "/works", {"works": rows})
+    result = run("submit", "--gpu", "3", "--", "true")
+    assert (result.exit_code, result.stdout) == (0, "1\n2\n3\n4\n")
+    assert result.stderr == f"fairlead: 2 cannot start as things are: {hopeless['sentence']}; likewise 1 more\n"
+    assert run("submit", "--quiet", "--", "true").stderr == ""

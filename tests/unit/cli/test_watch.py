@@ -153,3 +153,23 @@ def test_top_without_a_terminal_prints_a_line_a_change(
     assert result.exit_code == 130
     [line] = result.stdout.splitlines()
     assert line.endswith("1 job in root.batch (0): running on here with cpu 1")
+
+
+def test_top_needs_a_service_that_is_there(run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one that goes away later is waited for."""
+    monkeypatch.setenv("FAIRLEAD_SOCKET", "/nowhere/s.sock")
+    monkeypatch.setattr(top, "looks", lambda *_: pytest.fail("it went on"))
+    assert run("top").exit_code == 3
+
+
+def test_a_view_that_is_old_says_since_when(
+    watched: Any, client: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Until the service is back."""
+    view = Watcher(client).look()[0]
+    monkeypatch.setattr(top, "looks", lambda *_: iter([(view, []), (None, ["gone"]), (None, []), (view, ["back"])]))
+    titles: list[str] = []
+    monkeypatch.setattr(top, "frame", lambda *_, title, **__: titles.append(title) or [])
+    top.live(Watcher(client), 1.0, "here", ["q leaves"])
+    capsys.readouterr()
+    assert ["no answer since" in title for title in titles] == [False, True, True, False]

@@ -176,6 +176,13 @@ def test_cancel_takes_several_keys_and_goes_on_after_one_that_fails(
     assert result.stderr == "fairlead: 3 has ended already\n"
 
 
+def test_cancel_by_filter_says_that_there_is_none(filled: Any, run: Callable[..., Any]) -> None:
+    """Rather than nothing at all."""
+    result = run("cancel", "--name", "nobody")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "nothing was cancelled" in result.stderr
+
+
 def test_cancel_by_filter_asks_for_the_live_ones(filled: Any, run: Callable[..., Any]) -> None:
     """Ended work is left alone."""
     filled.on("POST", "/works/*", lambda r: {"key": r.path.split("/")[4], "state": "stopping"})
@@ -183,6 +190,16 @@ def test_cancel_by_filter_asks_for_the_live_ones(filled: Any, run: Callable[...,
         {"key": "1", "state": "stopping"},
         {"key": "2", "state": "stopping"},
     ]
+
+
+def test_cancel_by_filter_leaves_alone_what_it_no_longer_means(
+    filled: Any, run: Callable[..., Any], refuse: Callable[..., Any]
+) -> None:
+    """Work that waited when it was selected and runs when its turn comes is not stopped; that is no failure."""
+    filled.on("POST", "/works/2/cancel", refuse(409, "work 2 is running by now"))
+    result = run("cancel", "--state", "waiting")
+    assert (result.exit_code, result.output) == (0, "")
+    assert filled.sent("POST", "/works/2/cancel") == [{"state": "waiting"}]
 
 
 @pytest.mark.parametrize("args", [(), ("1", "--queue", "root.a"), ("--state", "failed")])

@@ -207,6 +207,23 @@ def test_a_maximum_of_zero_only_is_warned_about() -> None:
     assert "counts as not set" in problem.message
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"), [("cpu", "vcore"), ("vcores", "vcore"), ("mem", "memory"), ("Memory", "memory")]
+)
+def test_what_others_call_cores_and_memory_is_warned_about(name: str, meant: str) -> None:
+    """Such a maximum, guarantee or limit would bound nothing. Other names are anybody's."""
+    limits = f"limits: [{{limit: x, users: [ann], maxresources: {{{name}: 2}}}}]"
+    amounts = f"resources: {{max: {{{name}: 2, vcore: 2}}, guaranteed: {{{name}: 1}}}}"
+    found = check_text(f"partitions: [{{queues: [{{name: a, {amounts}, {limits}}}]}}]")
+    assert {problem.severity for problem in found} == {"warning"}
+    at = "partitions[0].queues[0]"
+    assert {problem.path for problem in found} == {
+        f"{at}.{place}.{name}" for place in ("resources.max", "resources.guaranteed", "limits[0].maxresources")
+    }
+    assert all(problem.message.endswith(f"did you mean {meant}?") for problem in found)
+    assert check_text("partitions: [{queues: [{name: a, resources: {max: {nvidia.com/gpu: 2, memory: 1Gi}}}]}]") == []
+
+
 def test_the_rule_of_preemption_is_one_of_two() -> None:
     """A near miss gets a suggestion."""
     assert refused("partitions: [{queues: [], preemption: {rule: guaranty}}]")[0].endswith("did you mean guarantee?")
@@ -234,3 +251,21 @@ partitions:
     assert refused(text) == [
         "the children of root.a are guaranteed memory 4Gi together, more than its own 3Gi; raise it or lower theirs"
     ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "at"),
+    [
+        ("{name: fixed}", ""),
+        ("{name: fixed, create: true}", ""),
+        ("{name: user, parent: {name: fixed}}", ".parent"),
+        ("{name: fixed, value: a, parent: {name: fixed, value: ''}}", ".parent"),
+        ("{name: fixed, parent: {name: fixed, value: root.a}}", ""),
+    ],
+)
+def test_a_fixed_rule_without_a_value_is_told_once(rule: str, at: str) -> None:
+    """Not as a queue "root." that is missing, which nobody wrote."""
+    queues = "[{name: root, queues: [{name: a}]}]"
+    [problem] = check_text(f"partitions: [{{name: default, placementrules: [{rule}], queues: {queues}}}]")
+    assert problem.message == "a fixed rule needs a queue name as value"
+    assert problem.path == f"partitions[0].placementrules[0]{at}.value"

@@ -108,6 +108,48 @@ def test_a_loaded_scheduler_goes_on_as_the_original() -> None:
     s.check()
 
 
+def test_a_run_that_comes_to_nothing_decides_nothing() -> None:
+    """Work is withdrawn before any run: for which limits its application counts is as open as before, read back or not.
+
+    Limits that are added then hold for what comes next.
+    """
+    s = _one_queue(PreemptionSpec(enabled=False))
+    s.handle(AddApplication(ApplicationSpec(id="late", queue="root.a", user="ann")), 2)
+    s.handle(AddAsks((AskSpec(application="late", key="one", resources=Resources({"vcore": 1})),)), 2)
+    s.handle(Release("late", "one"), 2)
+    again = Scheduler.load(json.loads(json.dumps(s.dump())))
+    for each in (s, again):
+        each.schedule(3)
+    assert s.dump() == again.dump()
+    assert s.cluster.partitions["default"].applications["late"].limit_group is None
+
+
+def test_a_bound_on_waiting_is_looked_at_where_something_has_waited() -> None:
+    """And in no other queue, after a node has come: read back or not."""
+    waits = {"wait.max": "10s"}
+    queues = (QueueSpec(name="a", properties=waits), QueueSpec(name="b", properties=waits), QueueSpec(name="c"))
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues)
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
+    s.handle(AddApplication(ApplicationSpec(id="w", queue="root.b")), 0)
+    s.handle(AddAsks((AskSpec(application="w", key="w", resources=Resources({"vcore": 9})),)), 0)
+    again = Scheduler.load(json.loads(json.dumps(s.dump())))
+    for each in (s, again):
+        each.handle(AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 1}))), 1)
+        assert each.dump()["partitions"][0]["reserving"]["overdue"] == ["root.b"]
+    assert s.dump() == again.dump()
+
+
+def test_timers_are_numbered_on_after_a_restart() -> None:
+    """Also where the newest of them have fired."""
+    s = _busy()
+    s.cluster.timers.set(50, "default", "app0", 0, "none")
+    assert s.cluster.timers.pop_due(50) is not None
+    again = Scheduler.load(json.loads(json.dumps(s.dump())))
+    for each in (s, again):
+        each.cluster.timers.set(60, "default", "app0", 0, "none")
+    assert s.cluster.timers.pending() == again.cluster.timers.pending()
+
+
 def test_a_state_of_another_version_is_refused() -> None:
     """With both versions in the message."""
     with pytest.raises(ValueError, match="version 99"):

@@ -100,7 +100,8 @@ def test_whose_start_an_event_moves() -> None:
     """The end of what runs brings everybody forward."""
     s = lab(None, None, None)
     moved = shifts(s, (Release("w0", "w0"),), known(10 * MINUTE), draws=3)
-    assert {(m.name[2], m.before_ms, m.after_ms) for m in moved} == {
+    assert moved.unseen == 0
+    assert {(m.name[2], m.before_ms, m.after_ms) for m in moved.found} == {
         ("w1", 10 * MINUTE, 0),
         ("w2", 20 * MINUTE, 10 * MINUTE),
     }
@@ -170,6 +171,32 @@ def test_what_is_said_of_broken_futures_holds_in_whole_ones() -> None:
                 assert says == is_
             unknown += says.median_ms is None
     assert unknown > 10
+
+
+def test_what_is_not_seen_in_time_is_not_said_to_move() -> None:
+    """With less and less time: whatever is said to move does so as far with all the time there is."""
+    s, runtimes = lab(*[None] * 8), known(10 * MINUTE)
+    end = (Release("w0", "w0"),)
+    whole = shifts(s, end, runtimes, draws=3)
+    assert len(whole.found) == 7
+    seen = []
+    for count in range(20):
+        told = shifts(s, end, runtimes, draws=3, spending=lambda count=count: looks(count))  # type: ignore[misc]
+        assert set(told.found) <= set(whole.found)
+        assert len(told.found) + told.unseen == 7
+        seen.append(len(told.found))
+    assert seen[0] == 0
+    assert seen[-1] == 7
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 4
+
+
+def test_only_futures_that_were_played_both_ways_are_compared() -> None:
+    """The second forecast has time for one future: the middle of five without the change says nothing about it."""
+    s, runtimes = lab(*[None] * 4), Runtimes()
+    times = iter([looks(99), looks(99, futures=1)])
+    told = shifts(s, (), runtimes, draws=5, spending=lambda: next(times))
+    assert (told.found, told.unseen) == ((), 0), "nothing happens, so nothing moves"
 
 
 # -- run times ----------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from fairlead.core.specs import (
 from fairlead.insight.explain import Effort, explain
 from fairlead.insight.telling import difference
 from fairlead.insight.trial import settle
+from fairlead.insight.unblock import ways
 from fairlead.insight.whatif import submitted, suppose
 
 APP = (Requirement("app", "In", ("x",)),)
@@ -145,6 +146,22 @@ def test_a_node_that_it_would_not_have_to_run_on() -> None:
     there.submit("first", "root.a", tags={TAG_REQUIRED_NODE: "node-1"}, originator=True)
     there.submit("late", "root.a", tags={TAG_REQUIRED_NODE: "node-1"})
     assert there.changes("late")["any-node"] == "runs if it might run on other nodes than node-1"
+
+
+@pytest.mark.parametrize("free", [1, 0])
+def test_a_task_group_that_it_would_be_no_member_of(free: int) -> None:
+    """Its gang is not whole: beside it there is room for this one alone, or there is none."""
+    there = lab({GPU: 2})
+    there.submit("busy", "root.a", amounts={GPU: 2 - free})
+    gang = ApplicationSpec(id="gang", queue="root.a", placeholder_ask=Resources({GPU: 2}), gang_style="Hard")
+    there.scheduler.handle(AddApplication(gang), 0)
+    placeholder = AskSpec(application="gang", key="p0", resources=Resources({GPU: 2}), task_group="g", placeholder=True)
+    late = replace(placeholder, key="late", resources=Resources({GPU: 1}), placeholder=False)
+    there.scheduler.handle(AddAsks((placeholder, late)), 0)
+    there.scheduler.schedule(0)
+    name = ("default", "gang", "late")
+    said = {change.dimension: change.sentence() for change in ways(there.scheduler, name, fork=False).changes}
+    assert said.get("no-gang") == ("runs if it were no member of task group g" if free else None)
 
 
 # -- whom it has to let pass --------------------------------------------------------------------------------------

@@ -306,6 +306,56 @@ def test_classes_are_known() -> None:
     assert cluster.acts() == []
 
 
+@pytest.mark.parametrize("named", ["", "plain"])
+def test_a_priority_of_0_that_the_api_server_resolved_stays(named: str) -> None:
+    """Of a pod that is older than the global default, or whose class has the value 0."""
+    cluster = Cluster()
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "plain", "uid": "p"}, "value": 0})
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "usual", "uid": "c"}, "value": 100, "globalDefault": True})
+    cluster.node("n1", "3")
+    cluster.pod("old", "3", priority=0, spec={"priorityClassName": named or None})
+    cluster.pod("one", "3", priority=1)
+    assert binds(cluster.acts()) == {"one": "n1"}, "1 is more than 0"
+    cluster.pod("unresolved", "3", spec={"priority": None})
+    apps = cluster.pilot.scheduler.cluster.partitions["default"].applications.values()
+    asks = {ask.spec.tags["kubernetes.io/meta/podName"]: ask.priority for app in apps for ask in app.asks.values()}
+    assert asks == {"old": 0, "one": 1, "unresolved": 100}, "nothing resolved is what the default is for"
+
+
+def test_a_class_protects_young_pods() -> None:
+    """`fairlead.io/min-runtime` on a priority class: its pods are nobody's victims before they have run for so long."""
+    cluster = Cluster()
+    notes = {"fairlead.io/min-runtime": "10m"}
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "setup", "uid": "c", "annotations": notes}, "value": 5})
+    known = cluster.pilot.scheduler.cluster.admission.classes.get("setup")
+    assert known is not None
+    assert known.min_runtime_ms == 600_000
+    cluster.node("n1")
+    cluster.pod("young", "3", priority=5, spec={"priorityClassName": "setup"})
+    cluster.bind_all(cluster.acts())
+    cluster.pod("high", "3", priority=9)
+    assert cluster.acts() == []
+    cluster.now = 599_999
+    assert cluster.acts() == []
+    cluster.now = 600_000
+    assert [act.pod.name for act in cluster.acts() if isinstance(act, EvictPod)] == ["young"]
+
+
+@pytest.mark.parametrize("text", ["10", "", "soon", "-5m", "0s"])
+def test_a_time_that_a_class_cannot_mean_protects_nobody(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    """It is said, and the class counts without it."""
+    cluster = Cluster()
+    notes = {"fairlead.io/min-runtime": text}
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "setup", "uid": "c", "annotations": notes}, "value": 5})
+    (said,) = caplog.messages
+    assert said.startswith(f"priority class setup: fairlead.io/min-runtime '{text}' is no duration")
+    cluster.node("n1")
+    cluster.pod("young", "3", priority=5, spec={"priorityClassName": "setup"})
+    cluster.bind_all(cluster.acts())
+    cluster.pod("high", "3", priority=9)
+    assert any(isinstance(act, EvictPod) for act in cluster.acts())
+
+
 def test_after_a_restart_nobody_is_evicted_again_for_the_same_preemptor() -> None:
     """The victim is leaving and the node nominated: a fresh scheduler holds the room, and waits for it."""
     cluster = Cluster()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import pytest
+
 from fairlead.core.decisions import Allocated
-from fairlead.core.events import AddApplication, AddAsks, AddNode
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
 from fairlead.core.reasons import BackedOff
 from fairlead.core.resources import Limits, Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
@@ -86,3 +91,94 @@ def test_asks_that_the_queue_holds_back_are_no_misses() -> None:
     s = cluster(after=1, most=4)
     ask(s, 5, 1)
     assert placed(s, 0) == ["k1"]
+
+
+# -- who was laid aside while something above the nodes was in the way --------------------------------------------
+
+
+def two_leaves(first_max: int = 0, second_max: int = 0, width: int = 1) -> Scheduler:
+    """Two nodes of 4 cores with 3 in use on each; in both leaves applications rest after one miss, all ask for 3."""
+
+    def leaf(name: str, most: int) -> QueueSpec:
+        properties = {"application.unschedasks.backoff": "1", "application.sort.policy": "fifo"}
+        return QueueSpec(name=name, properties=properties, max=Limits({"vcore": most}) if most else None)
+
+    running = QueueSpec(name="running")
+    queues = (leaf("first", first_max), leaf("second", second_max), running)
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues)
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
+    s.handle(AddApplication(ApplicationSpec(id="busy", queue="root.running")), 0)
+    for node in ("n0", "n1"):
+        s.handle(AddNode(NodeSpec(id=node, capacity=Resources({"vcore": 4}))), 0)
+        for size in (1, 2):
+            spec = AskSpec(application="busy", key=f"{node}-{size}", resources=Resources({"vcore": size}), node=node)
+            s.handle(AddAsks((spec,)), 0)
+    for app in [f"{name}{i}" for name in ("first", "second") for i in range(width)]:
+        s.handle(AddApplication(ApplicationSpec(id=app, queue=f"root.{app[:-1]}")), 0)
+        both = [AskSpec(application=app, key=f"{app}-{i}", resources=Resources({"vcore": 3})) for i in range(2)]
+        s.handle(AddAsks(tuple(both)), 0)
+    return s
+
+
+def state_of(s: Scheduler) -> dict[str, Any]:
+    state: dict[str, Any] = s.dump()
+    return state
+
+
+def goes_on(s: Scheduler, *events: Event) -> Scheduler:
+    """Let the events happen; one that was read back from the dump finds nothing to do afterwards, nor to note."""
+    for event in events:
+        s.handle(event, 10)
+    s.schedule(10)
+    s.check()
+    state = state_of(s)
+    again = Scheduler.load(json.loads(json.dumps(state)))
+    assert again.schedule(10) == []
+    assert state_of(again) == state
+    return s
+
+
+def resting(s: Scheduler) -> list[str]:
+    """The applications that rest."""
+    apps = s.cluster.partitions["default"].applications.values()
+    return [app.id for app in apps if app.backoff_until_ms is not None]
+
+
+@pytest.mark.parametrize("width", [1, 6])
+def test_what_the_sum_of_all_nodes_held_back_counts_when_it_no_longer_does(width: int) -> None:
+    """The cluster has room again, but no single node: the first to look finds that out, and all of them rest."""
+    s = two_leaves(width=width)
+    s.schedule(1)
+    assert resting(s) == []
+    goes_on(s, Release("busy", "n0-1", Cause.FINISHED))
+    assert resting(s) == [f"{name}{i}" for name in ("first", "second") for i in range(width)]
+
+
+def test_what_its_queue_held_back_counts_when_it_no_longer_does() -> None:
+    """Its queue has room again, and there is no node, as others know already."""
+    s = two_leaves(second_max=4, width=2)
+    own = AskSpec(application="second0", key="own", resources=Resources({"vcore": 2}), node="n0")
+    s.handle(Release("busy", "n0-2", Cause.FINISHED), 1)
+    s.handle(AddAsks((own,)), 1)
+    s.handle(Release("busy", "n1-1", Cause.FINISHED), 1)
+    s.schedule(1)
+    assert resting(s) == ["first0", "first1"]
+    goes_on(s, Release("second0", "own", Cause.FINISHED), AddAsks((_one_more(),)))
+    assert resting(s) == ["first0", "first1", "second0", "second1"]
+
+
+def _one_more() -> AskSpec:
+    """Work that takes what was just freed."""
+    return AskSpec(application="busy", key="more", resources=Resources({"vcore": 2}), node="n0")
+
+
+def test_a_running_one_that_is_reported_may_be_what_stands_behind_the_last_miss() -> None:
+    """Nobody stood behind the misses before."""
+    s = cluster(after=1)
+    ask(s, 5)
+    s.schedule(0)
+    s.handle(AddNode(NodeSpec(id="n2", capacity=Resources({"vcore": 4}))), 0)
+    goes_on(s)
+    assert resting(s) == []
+    goes_on(s, AddAsks((AskSpec(application="a", key="run", resources=Resources({"vcore": 1}), node="n2"),)))
+    assert resting(s) == ["a"]

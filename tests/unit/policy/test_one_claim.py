@@ -92,7 +92,10 @@ def guaranteed(wait_max: str) -> tuple[QueueSpec, ...]:
 
 
 def test_room_that_gathers_for_an_ask_counts_when_others_are_stopped_for_it() -> None:
-    """`guarantee._free_for`, and one claim in `claims.reserve`: 2 of the 4 cores are there, so one work is enough."""
+    """`guarantee._free_for`, and one claim in `claims.reserve`: 2 of the 4 cores are there, so one work is enough.
+
+    The node that is set aside for it then becomes room that is held, because it has a turn (`turns._gather_room`).
+    """
     p = Place("guarantee", guaranteed("1s"), 4)
     p.submit("one", 2, "root.b")
     p.submit("two", 2, "root.b")
@@ -103,8 +106,9 @@ def test_room_that_gathers_for_an_ask_counts_when_others_are_stopped_for_it() ->
     assert started(p.run(1_002)) == []
     assert p.ask("big").held_on is not None
     assert stopped(p.run(6_000)) == ["two"]
-    assert p.ask("big").reserved_on is not None
-    assert p.ask("big").held_on is None
+    assert p.ask("big").reserved_on is None
+    assert p.ask("big").held_on is not None
+    assert [victim.key for victim in p.ask("big").victims] == ["two"]
     p.end("two", 6_001, Cause.PREEMPTED_BY_SCHEDULER)
     assert started(p.run(6_001)) == ["big@n0"]
 

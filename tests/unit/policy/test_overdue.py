@@ -9,9 +9,10 @@ import pytest
 from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.decisions import Overdue
-from fairlead.core.events import Cause, Leaving, Nominated, Release
+from fairlead.core.events import AddApplication, AddAsks, Cause, Leaving, Nominated, Release
 from fairlead.core.leaving import GRACE_MS, MARGIN_MS
-from fairlead.core.specs import QueueSpec, RetrySpec
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, QueueSpec, RetrySpec
 from fairlead.scheduler import Scheduler
 
 BOUND_MS = GRACE_MS + MARGIN_MS
@@ -197,6 +198,50 @@ def test_by_guarantee_too() -> None:
     second = stopped(c)[1]
     c.gone(second)
     assert [name.partition("@")[0] for name in c.run()[0]] == ["mine"]
+
+
+@pytest.mark.parametrize("restarted", [False, True, "by an earlier version"])
+def test_only_the_ask_that_it_was_stopped_for_tries_again(restarted: bool | str) -> None:
+    """Two asks are spelled alike, `x/y/z`: one of application `x`, one of `x/y`. Each keeps what it had stopped.
+
+    Snapshots of earlier versions say for whom with the name alone; then it is the ask that has the node.
+    """
+    mine = QueueSpec(name="a", guaranteed=cores(8), properties={"preemption.delay": "1s"})
+    c = PriorityCluster(mine, QueueSpec(name="b"), nodes={f"n{i}": 4 for i in range(1, 5)}, rule="guarantee")
+    for i in range(1, 5):
+        c.fill(f"v{i}", 4, 0, "root.b", grace_ms=0 if i == 2 else 1_000_000)
+    for app, key in (("x", "y/z"), ("x/y", "z")):
+        c.handle(AddApplication(ApplicationSpec(id=app, queue="root.a")))
+        c.handle(AddAsks((AskSpec(application=app, key=key, resources=Resources({"vcore": 4000})),)))
+        wait(c, 1_500)
+    assert [(e.key, e.on_behalf_of) for e in c.evictions()] == [("v1", "x/y/z"), ("v2", "x/y/z")]
+    if restarted:
+        state = c.s.dump()
+        for app in state["partitions"][0]["applications"] if isinstance(restarted, str) else ():
+            for row in app["asks"]:
+                del row["evicted_for"]
+        c.s = Scheduler.load(state)
+    wait(c, MARGIN_MS + 40_000)
+    assert overdue(c) == [("v2", "n2", "x/y/z")]
+    assert len(stopped(c)) == 3, "the one that had v2 stopped tries again, and the other does not"
+
+
+def test_what_was_stopped_for_a_plan_that_is_given_up_is_not_waited_for() -> None:
+    """`first` did not leave, so `mine` has `third` stopped; that `second` does not leave either is no news to it."""
+    mine = QueueSpec(name="a", guaranteed=cores(4), properties={"preemption.delay": "1s"})
+    c = PriorityCluster(mine, QueueSpec(name="b"), nodes={"n1": 4, "n2": 4, "n3": 4}, rule="guarantee")
+    c.fill("third", 4, 0, "root.b", allow_preempt_self=False, grace_ms=1_000_000)
+    c.fill("fourth", 4, 0, "root.b", allow_preempt_self=False, grace_ms=1_000_000)
+    c.fill("first", 2, 0, "root.b", grace_ms=0)
+    c.fill("second", 2, 0, "root.b", grace_ms=100_000)
+    c.submit("mine", 4, 0, "root.a")
+    wait(c, 2_000)
+    assert sorted(stopped(c)) == ["first", "second"]
+    wait(c, MARGIN_MS + 20_000)
+    assert len(stopped(c)) == 3
+    wait(c, 200_000)
+    assert [key for key, _, _ in overdue(c)] == ["first", "second"]
+    assert len(stopped(c)) == 3, "it waits for what it had stopped last"
 
 
 def test_idle_work_that_does_not_leave_is_followed_by_other_idle_work() -> None:

@@ -37,7 +37,8 @@ def put(served: Any, text: str, who: str = "", **more: Any) -> Any:
 
 @pytest.fixture
 def base(served: Any) -> Iterator[dict[str, Any]]:
-    found: dict[str, Any] = put(served, BASE).json
+    put(served, BASE)
+    found: dict[str, Any] = served.call("GET", CONFIG).json
     yield found
     for row in served.call("GET", "/api/v1/works?state=running&state=waiting").json["works"]:
         served.call("POST", f"/api/v1/works/{row['key']}/cancel", {})
@@ -149,6 +150,26 @@ def test_a_change_on_another_base_is_refused(served: Any, base: dict[str, Any]) 
     assert (answer.status, answer.error["field"]) == (409, "base")
     late = served.call("POST", f"{CONFIG}/rollback", {"base": base["checksum"]})
     assert late.status == 409
+
+
+def test_what_is_in_force_already_makes_no_new_version(served: Any, base: dict[str, Any]) -> None:
+    """Applied once more, or put back: the answer says that nothing changed."""
+    same = put(served, BASE).json
+    assert (same["changed"], same["version"]) == (False, base["version"])
+    other = put(served, BASE + "# two\n").json
+    assert (other["changed"], other["version"]) == (True, base["version"] + 1)
+    back = served.call("POST", f"{CONFIG}/rollback", {"version": other["version"]}).json
+    assert (back["changed"], back["version"]) == (False, other["version"])
+    assert len(served.call("GET", f"{CONFIG}/history").json["versions"]) == other["version"]
+
+
+def test_a_file_without_the_partition_of_the_machine_is_refused(served: Any, base: dict[str, Any]) -> None:
+    """With the place of the name that should be another."""
+    answer = put(served, "partitions:\n  - name: gpu\n    queues: [{name: root}]\n")
+    assert answer.status == 422
+    [detail] = answer.error["details"]
+    assert (detail["line"], detail["column"], detail["path"]) == (2, 11, "partitions[0].name")
+    assert served.call("GET", CONFIG).json == base
 
 
 def test_every_version_can_be_read_and_put_back(served: Any, base: dict[str, Any]) -> None:

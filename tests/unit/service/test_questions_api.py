@@ -73,11 +73,26 @@ def test_whatif_of_a_cancellation_starts_who_waits_and_changes_nothing(served: A
     assert (served.show(runs)["state"], served.show(waits)["state"]) == ("running", "waiting")
 
 
+def test_whatif_with_a_forecast_ends_with_its_time(served: Any, full: Any) -> None:
+    """In a millionth of a second nothing is seen, and nothing is made up; with the usual time the start moves."""
+    runs, waits = full
+    supposed = {"cancel": [runs], "forecast": True}
+    short = served.call("POST", "/api/v1/whatif", supposed | {"seconds": 0.000001}).json
+    assert (short["expected"], short["unseen"]) == ([], 1)
+    usual = served.call("POST", "/api/v1/whatif", supposed).json
+    assert ([shift["key"] for shift in usual["expected"]], usual["unseen"]) == ([waits], 0)
+    for nonsense in (0, 61, "soon"):
+        assert served.call("POST", "/api/v1/whatif", supposed | {"seconds": nonsense}).status == 422, nonsense
+
+
 def test_whatif_of_a_submission_says_where_it_starts_or_why_it_waits(served: Any, full: Any) -> None:
     """In a queue with room it starts, in a full one it does not."""
     del full
     draft = {"command": ["true"], "queue": "root.batch", "resources": {"vcore": 1000}}
-    assert served.call("POST", "/api/v1/whatif", {"submit": draft}).json["starts"]["count"] == 1
+    answer = served.call("POST", "/api/v1/whatif", {"submit": draft}, "alice").json
+    assert (answer["starts"]["count"], answer["supposed"]) == (1, "alice submits new to root.batch")
+    nowhere = {name: value for name, value in draft.items() if name != "queue"}
+    assert served.call("POST", "/api/v1/whatif", {"submit": nowhere}, "alice").json["supposed"] == "alice submits new"
     answer = served.call("POST", "/api/v1/whatif", {"submit": draft | {"queue": "root.small"}}).json
     assert answer["starts"]["count"] == 0
     assert [each["reason"]["code"] for each in answer["waits"]] == ["queue-full"]

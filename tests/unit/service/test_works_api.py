@@ -197,7 +197,10 @@ def test_running_work_is_cancelled_with_its_grace(served: Any) -> None:
     served.wait(key, "running")
     while not served.call("GET", f"/api/v1/works/{key}/logs").body:
         pass
-    assert served.call("POST", f"/api/v1/works/{key}/cancel", {}).json["state"] == "stopping"
+    meant_another = served.call("POST", f"/api/v1/works/{key}/cancel", {"state": "waiting"})
+    assert (meant_another.status, meant_another.error["field"]) == (409, "state")
+    assert served.call("GET", f"/api/v1/works/{key}").json["state"] == "running"
+    assert served.call("POST", f"/api/v1/works/{key}/cancel", {"state": "running"}).json["state"] == "stopping"
     shown = served.wait(key)
     assert (shown["state"], shown["signal"]) == ("cancelled", 9)
     assert shown["reason"]["code"] == "cancelled"
@@ -207,6 +210,7 @@ def test_a_time_limit_ends_work(served: Any) -> None:
     """And is what it is called afterwards."""
     shown = served.wait(served.submit("/bin/sleep", "30", time_limit_ms=200, grace_ms=100))
     assert (shown["state"], shown["reason"]["time_limit_ms"]) == ("timed_out", 200)
+    assert shown["reason"]["sentence"] == "stopped after its time limit of 200 ms"
 
 
 def test_what_cannot_be_started_has_failed_with_a_sentence(served: Any) -> None:

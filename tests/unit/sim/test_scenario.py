@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.sim.scenario import collector_off, run_file, run_scenario
+from fairlead.sim.collector import collector_off
+from fairlead.sim.scenario import run_file, run_scenario
 from fairlead.sim.steps import ScenarioError
 
 CONFIG = """

@@ -32,6 +32,8 @@ ORIGINATOR = f"{DOMAIN}originator"
 PARENT_QUEUE = f"{DOMAIN}parentqueue"
 IDLE = "fairlead.io/idle"
 """Addition: `true` marks idle work."""
+MIN_RUNTIME = "fairlead.io/min-runtime"
+"""Addition, on a priority class: how long its pods run before they may be stopped for others."""
 NOBODY = "nobody"
 
 APP_ID_OLD_LABELS = ("applicationId", "spark-app-selector")

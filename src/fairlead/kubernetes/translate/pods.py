@@ -24,6 +24,7 @@ from fairlead.kubernetes.objects import Pod, PriorityClass
 from fairlead.kubernetes.translate import identity, namespaces
 from fairlead.kubernetes.translate.amounts import pod_needs
 from fairlead.kubernetes.translate.constraints import NAMESPACE, NamespacesOf, pod_constraints
+from fairlead.kubernetes.translate.policies import min_runtime_ms
 
 GRACE_S = 30
 """What a pod that names no grace has, in seconds."""
@@ -113,6 +114,7 @@ def ask_of(pod: Pod, context: PodContext) -> AskSpec:
         key=meta.uid or "",
         resources=pod_needs(spec),
         priority=spec.priority or 0,
+        priority_resolved=spec.priority is not None,
         tags=tags,
         node=spec.node_name or "",
         task_group=group,
@@ -124,6 +126,7 @@ def ask_of(pod: Pod, context: PodContext) -> AskSpec:
         time_limit_ms=spec.active_deadline_seconds * 1000 if spec.active_deadline_seconds else None,
         labels=pod_labels(pod),
         where=pod_constraints(pod, context.namespaces_of),
+        min_runtime_ms=(min_runtime_ms(named) or 0) if named is not None else 0,
         idle=identity.is_idle(pod),
     )
 

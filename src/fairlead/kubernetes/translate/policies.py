@@ -7,9 +7,11 @@ what pods do not say (whether their class lets them be preempted), and budgets f
 from __future__ import annotations
 
 from fairlead.core.constraints import IN, Requirement
+from fairlead.core.properties import parse_duration_ms
 from fairlead.core.specs import BudgetSpec, PriorityClassSpec
 from fairlead.kubernetes.objects import PodDisruptionBudget, PriorityClass
 from fairlead.kubernetes.translate.constraints import NAMESPACE, NOTHING, label_conditions
+from fairlead.kubernetes.translate.identity import MIN_RUNTIME
 
 
 def class_of(given: PriorityClass) -> PriorityClassSpec:
@@ -20,7 +22,14 @@ def class_of(given: PriorityClass) -> PriorityClassSpec:
         global_default=bool(given.global_default),
         preemption_policy=given.preemption_policy or "PreemptLowerPriority",
         description=given.description or "",
+        min_runtime_ms=min_runtime_ms(given) or 0,
     )
+
+
+def min_runtime_ms(given: PriorityClass) -> int | None:
+    """How long pods of this class run before they may be stopped for others; None: its annotation is no duration."""
+    text = (given.metadata.annotations or {}).get(MIN_RUNTIME)
+    return parse_duration_ms(text) if text is not None else 0
 
 
 def budget_of(given: PodDisruptionBudget) -> BudgetSpec | None:

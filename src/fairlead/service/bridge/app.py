@@ -103,8 +103,8 @@ async def not_here(what: str) -> Response:
 @last.get("/works/{namespace}/{name}/logs", include_in_schema=False)
 async def no_logs(namespace: str, name: str) -> Response:
     """What a pod wrote."""
-    del namespace
-    raise Refusal("not-found", f"a cluster keeps what its pods write: `kubectl logs {name}` shows it")
+    where = "" if namespace == "default" else f" -n {namespace}"
+    raise Refusal("not-found", f"a cluster keeps what its pods write: `kubectl logs {name}{where}` shows it")
 
 
 async def scrape(desk: ShipDesk) -> bytes:

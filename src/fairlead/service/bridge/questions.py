@@ -32,7 +32,7 @@ from fairlead.service.bridge import futures, pods
 from fairlead.service.bridge.desk import ReaderOf, ShipDesk, ShipDeskOf
 from fairlead.service.errors import documented
 from fairlead.service.fields import Line, Priority
-from fairlead.service.forecaster import SPEND_S
+from fairlead.service.forecaster import SPEND_S, spending
 from fairlead.service.models import Strict, WorkDraft
 from fairlead.service.queue_texts import usable
 from fairlead.service.suppositions import Otherwise, Score, Seconds, Supposed, When
@@ -100,18 +100,26 @@ async def what_if(body: SupposedOfPods, desk: ShipDeskOf, reader: ReaderOf) -> R
     del reader
     spec = await run_in_threadpool(_file, body.config) if body.config is not None else None
     supposed = _supposition(body, desk, spec)
-    shown = await desk.apart(_answering(desk, supposed, forecast=body.forecast))
+    shown = await desk.apart(_answering(desk, supposed, body))
     return desk.answer({"supposed": supposed.sentence} | shown)
 
 
-def _answering(desk: ShipDesk, supposed: Supposition, *, forecast: bool) -> Callable[[], dict[str, Any]]:
+def _answering(desk: ShipDesk, supposed: Supposition, body: SupposedOfPods) -> Callable[[], dict[str, Any]]:
     scheduler, voyage, learned = desk.scheduler, desk.voyage, desk.logbook.runtimes
 
     def question() -> dict[str, Any]:
         found = suppose(scheduler, supposed, fork=True)
-        if forecast:
-            future = futures.Future(voyage.pilot, learned)
-            found = replace(found, expected=shifts(scheduler, supposed.events, future, kind=future.kind_of, fork=True))
+        if body.forecast:
+            future, time_of_one = futures.Future(voyage.pilot, learned), body.seconds / 2
+            moved = shifts(
+                scheduler,
+                supposed.events,
+                future,
+                kind=future.kind_of,
+                fork=True,
+                spending=lambda: spending(time_of_one),
+            )
+            found = replace(found, expected=moved.found, unseen=moved.unseen)
         return telling.difference(found)
 
     return question

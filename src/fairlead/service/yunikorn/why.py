@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairlead.core.gates import closed_queue
 from fairlead.core.lifecycle import State
 from fairlead.core.reasons import NextInLine, Reason
 from fairlead.policy.limits import closing_ceiling
@@ -39,7 +40,7 @@ class Why:
             return why_waiting(self._partition, ask)
         held: object = None
         if app.state is State.ACCEPTED:
-            held = app.queue.gate_closed(app.id) or closing_ceiling(app)
+            held = closed_queue(app) or closing_ceiling(app)
         key = (app.queue.path, ask.items, ask.required_node, id(app.allowance), id(held) if held is not None else 0)
         found = self._found.get(key)
         if found is None:

@@ -173,6 +173,10 @@ async def test_what_would_change_a_cluster_is_kubectls_business(words: tuple[str
 
 
 async def test_what_a_pod_wrote_is_with_the_cluster() -> None:
-    """And the sentence says how to see it."""
+    """And the sentence says how to see it: of a pod that runs, of one that is long gone, and of another namespace."""
     async with sailing() as bridge:
         assert "`kubectl logs first` shows it" in await bridge.cli("logs", "pod/first", status=4)
+        assert "`kubectl logs web -n shop` shows it" in await bridge.cli("logs", "pod/shop/web", status=4)
+        bridge.pod("first", "3")
+        await bridge.until(lambda: bridge.node_of("first"), "a place")
+        assert "`kubectl logs first` shows it" in await bridge.cli("logs", "-f", "pod/first", status=4)

@@ -1,0 +1,68 @@
+"""Gates: how many applications run in a queue, or for a user or group, and whether one more may (`maxapplications`).
+
+Decides who counts: who runs, who is accepted only and has placeholders, and who is kept a place because work was told
+to stop for one of its asks. Never parks anybody. Invariant: an application counts once, and is never in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from fairlead.core.lifecycle import State
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
+    from fairlead.core.applications import Application
+    from fairlead.core.queues import Queue
+    from fairlead.core.trackers import Ceiling
+
+
+Yielding = Mapping["Application", int]
+"""How many of the asks of each application would give up what is promised to them."""
+NOBODY: Yielding = MappingProxyType({})
+
+
+def closed_queue(app: Application, yielding: Yielding = NOBODY) -> Queue | None:
+    """The first queue from the root down that runs as many applications as it may beside this one, or None."""
+    for queue in reversed(app.queue.lineage):
+        most = queue.max_applications
+        if most and app.id not in queue.allocating_accepted and begun(queue, app, yielding) >= most:
+            return queue
+    return None
+
+
+def begun(queue: Queue, but: Application | None = None, yielding: Yielding = NOBODY) -> int:
+    """How many applications count in a queue; `but` one that is kept a place there."""
+    count = queue.running + len(queue.allocating_accepted)
+    return count + len(awaited(queue.promised, queue.allocating_accepted, but, yielding)) if queue.promised else count
+
+
+def awaited(
+    promised: Mapping[Application, int],
+    counted: Container[str],
+    but: Application | None = None,
+    yielding: Yielding = NOBODY,
+) -> list[Application]:
+    """Those that are kept a place and do not count already, `but` one."""
+    waiting = (a for a in promised if a is not but and a.state is State.ACCEPTED and a.id not in counted)
+    return [a for a in waiting if promised[a] > yielding.get(a, 0)]
+
+
+def keep_place(app: Application, places: Iterable[Queue | Ceiling]) -> None:
+    """Work was told to stop for an ask of `app`: it is kept a place everywhere on its way."""
+    for place in places:
+        place.promised[app] = place.promised.get(app, 0) + 1
+
+
+def give_place_back(app: Application, places: Iterable[Queue | Ceiling]) -> None:
+    """For one of its asks no place is kept any longer: who waits for it is woken."""
+    for place in places:
+        left = place.promised[app] - 1
+        if left:
+            place.promised[app] = left
+        else:
+            del place.promised[app]
+            place.open_gates()

@@ -1,0 +1,116 @@
+"""The price of a placement: what is stopped for an ask is enough for it, and nothing of it could have stayed.
+
+Worked out from the books right after a run that did nothing but stop work; later the room may have other uses. Decides
+nothing else about evictions: who may be stopped at all is for other laws.
+
+Enough: with all gone that was told to go, the ask fits on the node where its claim is and under every maximum above.
+Needed: had any single one of the victims stayed, it would not. That is not asked where a filter (a port, a distance to
+other work) may be the reason, nor of work that is stopped by YuniKorn's rule: that takes the first in order of
+preference after which the ask fits, and gives none of them back (recorded in conformance: `preemption_tree-100`).
+
+What happens later in the same run is none of the plan's business. Room that begins to gather behind the ask, for one
+that waited too long (`wait.max`), is not in its way: who was promised room first is placed first, and the other goes on
+gathering. And where an ask that requires the very node takes it over, the claim is elsewhere by now, where nothing was
+stopped (YuniKorn's rule, see `promises`).
+"""
+
+from __future__ import annotations
+
+from fairlead.core.applications import Ask
+from fairlead.core.decisions import Allocated, Decision, Evict, Unreserved
+from fairlead.core.events import Cause
+from fairlead.core.idle import payer
+from fairlead.core.nodes import Node
+from fairlead.core.partition import Partition
+from fairlead.core.queues import Queue
+from fairlead.core.resources import Items
+
+RULES = ("priority", "guarantee", "reclaim")
+
+
+def is_paid(partition: Partition, decisions: list[Decision]) -> int:
+    """Watch both laws for what these decisions stop; returns how many victims were found to be needed."""
+    orders = [d for d in decisions if isinstance(d, Evict) and d.rule in RULES]
+    if not orders or any(isinstance(d, Allocated) for d in decisions):
+        return 0
+    alone = len({order.on_behalf_of for order in orders}) == 1 and not any(isinstance(d, Unreserved) for d in decisions)
+    needed = 0
+    for order in orders:
+        app, _, key = order.on_behalf_of.rpartition("/")
+        ask = partition.applications[app or key].asks[key]
+        node = ask.held_on or ask.reserved_on
+        if node is None or _is_driven_off(partition, ask, decisions[decisions.index(order) :]):
+            continue  # Somebody else was given its room in the same run.
+        victim = partition.applications[order.application].asks[order.key]
+        assert _fits(partition, ask, node, None), f"{order}: {ask} does not fit on {node} even so"
+        if alone and ask.held_on is not None and not (_is_choosy(ask) or _is_choosy(victim)):
+            assert not _fits(partition, ask, node, victim), f"{order}: {ask} would fit on {node} without that"
+            needed += 1
+    return needed
+
+
+def _is_driven_off(partition: Partition, ask: Ask, later: list[Decision]) -> bool:
+    """Whether a node that was set aside for it has gone to one that requires that node, and it has another by now."""
+    lost = {d.node for d in later if isinstance(d, Unreserved) and (d.application, d.key) == (ask.app.id, ask.key)}
+    nodes = [partition.nodes.nodes[name] for name in lost if ask.reserved_on is not partition.nodes.nodes[name]]
+    return ask.reserved_on is not None and any(a.required_node == n.id for n in nodes for a in n.reservations)
+
+
+def _gathers_behind(partition: Partition, ask: Ask) -> list[Ask]:
+    """Those for whom room began to gather, with nothing being stopped, after room was held for the ask."""
+    holders = list(partition.holds)
+    behind = holders[holders.index(ask) + 1 :] if ask in partition.holds else []
+    turns = partition.reserving
+    return [a for a in behind if not a.victims and (turn := turns.get(a)) is not None and turn.by_itself]
+
+
+def _fits(partition: Partition, ask: Ask, node: Node, staying: Ask | None) -> bool:
+    """Whether the ask fits there and in its queues once all is gone that was told to go, but for one that stays.
+
+    Where room is held for it the promises to others count too. Idle work is reclaimed as if nothing else would leave.
+    """
+    room = dict(node.free)
+    for holder in (ask, *_gathers_behind(partition, ask)):
+        _add(room, node.held.get(holder, ()))
+    for gone in node.allocations:
+        if gone is not staying and _leaves(gone) and (staying is None or gone.spec.idle or not staying.spec.idle):
+            _add(room, gone.items)
+    if any(amount > room.get(name, 0) for name, amount in ask.items if amount > 0):
+        return False
+    return all(_has_room(partition, queue, ask, staying) for queue in ask.app.queue.lineage)
+
+
+def _has_room(partition: Partition, queue: Queue, ask: Ask, staying: Ask | None) -> bool:
+    if queue.max is None:
+        return True
+    used = dict(queue.allocated)
+    for app in partition.applications.values():
+        for other in app.asks.values():
+            if other.node is not None and other is not staying and _leaves(other) and queue in payer(other).lineage:
+                _add(used, other.items, -1)
+    if staying is not None and (queue.parent is not None or _is_overdrawn(partition)):
+        behind = _gathers_behind(partition, ask)
+        for other in partition.holds:
+            if other is not ask and other not in behind and queue in other.app.queue.lineage:
+                _add(used, other.items)
+    return all(used.get(n, 0) + v <= queue.max[n] for n, v in ask.items if n in queue.max and v > 0)
+
+
+def _is_overdrawn(partition: Partition) -> bool:
+    """Whether more runs on some node than it has: then the nodes one by one say too much, and their sum counts too."""
+    nodes = partition.nodes.nodes.values()
+    return any(amount > node.total.get(name, 0) for node in nodes for name, amount in node.allocated.items())
+
+
+def _leaves(ask: Ask) -> bool:
+    return ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER and not ask.overdue and ask.replaces is None
+
+
+def _is_choosy(ask: Ask) -> bool:
+    where = ask.spec.where
+    return bool(where.ports or where.affinity or where.anti_affinity or where.spread)
+
+
+def _add(book: dict[str, int], items: Items, sign: int = 1) -> None:
+    for name, amount in items:
+        book[name] = book.get(name, 0) + sign * amount

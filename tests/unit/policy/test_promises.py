@@ -1,0 +1,158 @@
+"""What an ask for which work was told to stop keeps beside room: its ports, its distance to others, its place to run.
+
+The rules themselves are scenarios: `tests/scenarios/data/promises.jsonl`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from priority_clusters import PriorityCluster, labelled
+
+from fairlead.core.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement, SpreadTerm
+from fairlead.core.events import Configure, Release, UpdateNode
+from fairlead.core.reasons import ApplicationsPromised, NoNodeHasRoom, NoNodeSuits
+from fairlead.core.resources import Resources
+from fairlead.core.specs import QueueSpec
+from fairlead.insight.unblock import unblock
+from fairlead.scheduler import Scheduler
+
+PORT = Constraints(ports=("TCP/0.0.0.0/80",))
+NEAR_X = AffinityTerm(labelled("x"), HOSTNAME)
+X = {"app": "x"}
+
+
+@pytest.mark.timeout(60)
+def test_what_is_taken_from_a_weaker_ask_it_does_not_take_back() -> None:
+    """A node uses more than it has, so the sum is what both need: nobody else has to stop for the stronger one, and yet
+    what leaves for the weaker one is promised to it."""
+    low = QueueSpec(name="c", properties={"priority.offset": "-2"})
+    c = PriorityCluster(QueueSpec(name="a"), low, nodes={"n0": 7})
+    c.fill("w0", 7, 9)
+    c.node("n1", 6)
+    c.fill("w1", 4, 9)
+    c.submit("n1only", 2, 0, queue="root.c")
+    assert c.run()[0] == ["n1only@n1"]
+    c.node("n2", 2)
+    c.fill("victim", 2, queue="root.c")
+    c.finished("n1only")
+    c.handle(UpdateNode("n0", Resources({"vcore": 5_000})))
+    c.submit("weaker", 2, 6, queue="root.c")
+    assert c.run() == ([], ["victim"])
+    assert c.nominated() == {"weaker": "n2"}
+    c.submit("stronger", 2, 6)
+    assert c.run() == ([], [])
+    assert c.nominated() == {"stronger": "n1"}
+    c.gone("victim")
+    assert c.run() == (["stronger@n1"], [])
+
+
+def stopped_for(where: Constraints, of_a: int = 0, **more: object) -> PriorityCluster:
+    """`low` leaves n1 for `high`; beside them are 2 cores on n1, and 4 on n2; `of_a` applications may run in `a`."""
+    c = PriorityCluster(QueueSpec(name="a", max_applications=of_a), QueueSpec(name="b"), nodes={"n1": 8})
+    c.fill("low", 6, queue="root.b")
+    c.submit("high", 8, 5, where=where, **more)
+    assert c.run() == ([], ["low"])
+    c.node("n2", 4)
+    return c
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "labels"),
+    [
+        (Constraints(anti_affinity=(NEAR_X,)), Constraints(), X),
+        (Constraints(affinity=(NEAR_X,)), Constraints(), X),
+        (
+            Constraints(spread=(SpreadTerm(labelled("x"), HOSTNAME),)),
+            Constraints(spread=(SpreadTerm(labelled("x"), HOSTNAME),)),
+            X,
+        ),
+    ],
+    ids=["apart", "first", "spread"],
+)
+def test_a_restart_keeps_what_is_promised(mine: Constraints, theirs: Constraints, labels: dict[str, str]) -> None:
+    """Who was kept off before is kept off after it, and both go on alike."""
+    c = stopped_for(replace(mine, ports=PORT.ports), of_a=1, labels=X)
+    c.submit("place", 1)
+    c.submit("other", 1, queue="root.b", where=theirs, labels=labels)
+    c.submit("port", 1, queue="root.b", where=replace(PORT, selector=(Requirement(HOSTNAME, "In", ("n1",)),)))
+    written = json.dumps(c.s.dump())
+    again = Scheduler.load(json.loads(written))
+    again.check()
+    assert json.dumps(again.dump()) == written
+    for now_ms in (10, 20):
+        assert again.schedule(now_ms) == c.s.schedule(now_ms)
+        assert again.why("place", "place") == c.s.why("place", "place")
+        event = Release("low", "low") if now_ms == 10 else Release("high", "high")
+        assert again.handle(event, now_ms) == c.s.handle(event, now_ms)
+        again.check()
+    assert json.dumps(again.dump()) == json.dumps(c.s.dump())
+
+
+@pytest.mark.parametrize("spread", [True, False])
+def test_plain_work_is_kept_off_too(spread: bool) -> None:
+    """What `high` must not be with, or is spread among, is all that lacks a label: that is true of plain work."""
+    lacking = (Requirement("tame", "DoesNotExist"),)
+    apart = Constraints(anti_affinity=(AffinityTerm(lacking, HOSTNAME),))
+    among = Constraints(spread=(SpreadTerm(lacking, HOSTNAME, max_skew=1),))
+    c = PriorityCluster(nodes={"n1": 8})
+    c.fill("low", 6, queue="root.b")
+    c.submit("high", 8, 5, where=among if spread else apart, labels={"tame": "no"})
+    c.node("n2", 1)
+    assert c.run() == ([], ["low"])
+    c.submit("plain", 2, queue="root.b")
+    assert c.run() == ([], [])
+    reason = c.s.why("plain", "plain")
+    assert isinstance(reason, NoNodeHasRoom)
+    assert reason.excluded == {"promised": 1}
+    c.handle(Release("high", "high"))
+    assert c.run() == (["plain@n1"], [])
+
+
+def test_room_that_gathers_is_mere_room() -> None:
+    """`late` waited for too long, and room gathers for it on the only node: the port there is not its own for that."""
+    c = PriorityCluster(QueueSpec(name="a", properties={"wait.max": "10s"}), nodes={"n1": 4})
+    c.fill("early", 1, where=PORT, time_limit_ms=60_000)
+    c.submit("late", 1, where=PORT)
+    assert c.run() == ([], [])
+    assert c.run(11_000) == ([], [])
+    assert c.nominated() == {"late": "n1"}
+    c.finished("early")
+    assert c.run() == (["late@n1"], [])
+
+
+def test_a_place_under_a_new_queue_file() -> None:
+    """A higher number lets the next one run at once; a place is kept under the new number as well."""
+    c = stopped_for(Constraints(), of_a=1)
+    c.submit("one", 1)
+    c.submit("two", 1)
+    assert c.run() == ([], [])
+    assert c.s.why("one", "one") == ApplicationsPromised("queue", "", "root.a", 0, 1, ("high",))
+    assert {change["sentence"] for change in unblock(c.s, "one", "one")} >= {
+        "runs if its priority were 6 (now 0; 5 is not enough)",
+        "runs if root.a might run 2 applications (now 1)",
+        "runs if high were gone",
+    }
+    part = c.spec.partitions[0]
+    queues = (QueueSpec(name="a", max_applications=2), QueueSpec(name="b"))
+    c.handle(Configure(replace(c.spec, partitions=(replace(part, root=replace(part.root, queues=queues)),))))
+    assert c.run() == (["one@n2"], [])
+    assert c.s.why("two", "two") == ApplicationsPromised("queue", "", "root.a", 1, 2, ("high",))
+    c.gone("low")
+    assert c.run() == (["high@n1"], [])
+
+
+def test_why_it_is_kept_off() -> None:
+    """A port that is promised is another reason than one that is in use."""
+    c = stopped_for(PORT)
+    c.submit("other", 1, queue="root.b", where=replace(PORT, selector=(Requirement(HOSTNAME, "In", ("n1",)),)))
+    reason = c.s.why("other", "other")
+    assert isinstance(reason, NoNodeSuits)
+    assert reason.excluded == {"promised": 1, "selector": 1}
+    c.gone("low")
+    assert c.run() == (["high@n1"], [])
+    reason = c.s.why("other", "other")
+    assert isinstance(reason, NoNodeSuits)
+    assert reason.excluded == {"ports": 1, "selector": 1}
