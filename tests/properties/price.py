@@ -6,7 +6,8 @@ nothing else about evictions: who may be stopped at all is for other laws.
 Enough: with all gone that was told to go, the ask fits on the node where its claim is and under every maximum above.
 Needed: had any single one of the victims stayed, it would not. That is not asked where a filter (a port, a distance to
 other work) may be the reason, nor of work that is stopped by YuniKorn's rule: that takes the first in order of
-preference after which the ask fits, and gives none of them back (recorded in conformance: `preemption_tree-100`).
+preference after which the ask fits, and gives none of them back (recorded in conformance: `preemption_tree-100`). It is
+asked there of idle work, which YuniKorn does not know.
 
 What happens later in the same run is none of the plan's business. Room that begins to gather behind the ask, for one
 that waited too long (`wait.max`), is not in its way: who was promised room first is placed first, and the other goes on
@@ -34,17 +35,18 @@ def is_paid(partition: Partition, decisions: list[Decision]) -> int:
     if not orders or any(isinstance(d, Allocated) for d in decisions):
         return 0
     alone = len({order.on_behalf_of for order in orders}) == 1 and not any(isinstance(d, Unreserved) for d in decisions)
+    plan = [partition.applications[order.application].asks[order.key] for order in orders]
     needed = 0
-    for order in orders:
+    for order, victim in zip(orders, plan, strict=True):
         app, _, key = order.on_behalf_of.rpartition("/")
         ask = partition.applications[app or key].asks[key]
         node = ask.held_on or ask.reserved_on
         if node is None or _is_driven_off(partition, ask, decisions[decisions.index(order) :]):
             continue  # Somebody else was given its room in the same run.
-        victim = partition.applications[order.application].asks[order.key]
         assert _fits(partition, ask, node, None), f"{order}: {ask} does not fit on {node} even so"
-        if alone and ask.held_on is not None and not (_is_choosy(ask) or _is_choosy(victim)):
-            assert not _fits(partition, ask, node, victim), f"{order}: {ask} would fit on {node} without that"
+        if alone and (ask.held_on is not None or victim.spec.idle) and not (_is_choosy(ask) or _is_choosy(victim)):
+            counted = None if ask.held_on is not None else plan
+            assert not _fits(partition, ask, node, victim, counted), f"{order}: {ask} would fit on {node} without that"
             needed += 1
     return needed
 
@@ -64,16 +66,18 @@ def _gathers_behind(partition: Partition, ask: Ask) -> list[Ask]:
     return [a for a in behind if not a.victims and (turn := turns.get(a)) is not None and turn.by_itself]
 
 
-def _fits(partition: Partition, ask: Ask, node: Node, staying: Ask | None) -> bool:
+def _fits(partition: Partition, ask: Ask, node: Node, staying: Ask | None, plan: list[Ask] | None = None) -> bool:
     """Whether the ask fits there and in its queues once all is gone that was told to go, but for one that stays.
 
     Where room is held for it the promises to others count too. Idle work is reclaimed as if nothing else would leave.
+    With a `plan`, of the node's work only that counts as gone: a node that is set aside is not empty before its time.
     """
     room = dict(node.free)
     for holder in (ask, *_gathers_behind(partition, ask)):
         _add(room, node.held.get(holder, ()))
     for gone in node.allocations:
-        if gone is not staying and _leaves(gone) and (staying is None or gone.spec.idle or not staying.spec.idle):
+        counts = gone in plan if plan is not None else staying is None or gone.spec.idle or not staying.spec.idle
+        if gone is not staying and _leaves(gone) and counts:
             _add(room, gone.items)
     if any(amount > room.get(name, 0) for name, amount in ask.items if amount > 0):
         return False

@@ -42,6 +42,26 @@ def test_one_victim_too_many_is_seen() -> None:
         is_paid(part, [*c.evictions(), *part.out])
 
 
+@pytest.mark.parametrize("idle", [True, False])
+def test_idle_work_that_a_guarantee_stops_for_nothing_is_seen(idle: bool) -> None:
+    """Of the rest nobody asks that: YuniKorn's rule gives nothing back."""
+    guaranteed = QueueSpec(name="a", guaranteed=cores(3), properties={"preemption.delay": "1s"})
+    c = PriorityCluster(guaranteed, QueueSpec(name="b"), nodes={"n1": 4}, rule="guarantee")
+    part = c.s.cluster.partitions["default"]
+    c.submit("other", 1, queue="root.b", node="n1", idle=idle)
+    c.submit("low", 3, queue="root.b", node="n1")
+    c.submit("high", 3, queue="root.a")
+    assert c.run(1_000)[1] == ["low"]
+    assert is_paid(part, c.evictions()) == 0
+    reason = Cause.PREEMPTED_BY_SCHEDULER
+    part.evict(found(part, "other"), reason, on_behalf_of="high", rule="guarantee", message="")
+    if not idle:
+        assert is_paid(part, [*c.evictions(), *part.out]) == 0
+        return
+    with pytest.raises(AssertionError, match=r"would fit on .* without that"):
+        is_paid(part, [*c.evictions(), *part.out])
+
+
 def test_one_victim_too_few_is_seen() -> None:
     """One of both goes on."""
     c, part = stopped(4, "late", "low")

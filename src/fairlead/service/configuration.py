@@ -141,7 +141,7 @@ def _usable(text: str) -> ClusterSpec:
         raise Refusal("invalid", message, field="text", details=details) from error
 
 
-@router.put("", response_model=models.ConfigApplied, responses=documented(409, 413))
+@router.put("", response_model=proposals.ConfigApplied, responses=documented(409, 413))
 async def apply(body: proposals.ConfigReplacement, desk: DeskOf, caller: CallerOf) -> Response:
     """Put a queue file in force, as one step (administrators)."""
     caller.require_admin("change the queues")
@@ -154,7 +154,7 @@ async def apply(body: proposals.ConfigReplacement, desk: DeskOf, caller: CallerO
     return await _applied(desk, await desk.do(act))
 
 
-@router.post("/rollback", response_model=models.ConfigApplied, responses=documented(404, 409))
+@router.post("/rollback", response_model=proposals.ConfigApplied, responses=documented(404, 409))
 async def rollback(body: proposals.ConfigRollback, desk: DeskOf, caller: CallerOf) -> Response:
     """Put an earlier version in force again (administrators). It becomes a new version; nothing of history is lost."""
     caller.require_admin("change the queues")

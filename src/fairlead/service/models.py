@@ -348,12 +348,6 @@ class ConfigAnswer(ConfigVersion):
     text: str
 
 
-class ConfigApplied(ConfigAnswer):
-    """What is in force after a change."""
-
-    changed: bool = Field(description="False: it was in force already, and no new version was made.")
-
-
 class ConfigHistory(BaseModel):
     """All versions that are kept, the newest first."""
 

@@ -1,4 +1,4 @@
-"""The bodies of requests that change the queue file, and of the answer that says what a change would do.
+"""The bodies of requests that change the queue file, and of the answers that say what a change would do, or did.
 
 Decides which values they may have; everything else is refused with its place. Never looks into a queue file.
 """
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from fairlead.service.fields import clean_text
-from fairlead.service.models import ConfigText, Reason, Strict
+from fairlead.service.models import ConfigAnswer, ConfigText, Reason, Strict
 
 Base = Annotated[str, Field(max_length=64)] | None
 _BASE = Field(None, description="The checksum that must be in force, such as `base` of a difference; else 409.")
@@ -43,6 +43,12 @@ class ConfigRollback(Strict):
         None, description="Absent: the one before the one in force."
     )
     base: Base = _BASE
+
+
+class ConfigApplied(ConfigAnswer):
+    """What is in force after a change."""
+
+    changed: bool = Field(description="False: it was in force already, and no new version was made.")
 
 
 class ConfigDifference(BaseModel):

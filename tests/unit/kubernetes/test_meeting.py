@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fairlead.config import ConfigurationError
 from fairlead.kubernetes import ship as ship_module
 from fairlead.kubernetes.access import Access, AccessError
 from fairlead.kubernetes.client import Answer, Client, Request, Unreachable
@@ -78,3 +80,12 @@ async def test_why_there_is_no_answer_is_said_in_a_few_words() -> None:
     with pytest.raises(Unreachable, match="the token cannot be read: gone"):
         await connection.send(Request("GET", "/version", {}), 5)
     await connection.close()
+
+
+async def test_a_queue_file_without_the_partition_of_the_cluster_ends_the_start(tmp_path: Path) -> None:
+    """With the place of the name; nothing would ever be scheduled."""
+    file = tmp_path / "q.yaml"
+    file.write_text("partitions:\n  - name: gpu\n    queues: [{name: root}]\n")
+    aboard = Ship(Access("https://away"), ShipOptions(queues=file))
+    with pytest.raises(ConfigurationError, match=r"q.yaml:2:11: partitions.0..name: no partition is named default, "):
+        await aboard._first_queues(Client(Server()))
