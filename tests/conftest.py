@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 STEPS = 20_000
 STEPS_PER_EXAMPLE = 50
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background by a shell: what the tests start would inherit it, and Ctrl-C would end none of that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: the machine that runs the tests is shared, and slowness is the matter of the benchmarks.
 _BASE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
