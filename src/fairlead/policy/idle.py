@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.claims import short_of_promised_room
+from fairlead.core.claims import short_of_promised_limit, short_of_promised_room
 from fairlead.core.idle import group_of, idle_key
 from fairlead.core.resources import fits_in
 from fairlead.core.trackers import decide_group
@@ -36,7 +36,7 @@ def place_idle(partition: Partition) -> Ask | None:
         if closed[line.leaf] or not _has_room_above(partition, line):
             continue
         node = _node_for(partition, line.shape)
-        ask = _first(line) if node is not None else None
+        ask = _first(partition, line) if node is not None else None
         if node is not None and ask is not None and (best is None or idle_key(ask) < best[0]):
             best = (idle_key(ask), ask, node)
     if best is None:
@@ -66,18 +66,25 @@ def _has_room_above(partition: Partition, line: IdleLine) -> bool:
     return not partition.holds or short_of_promised_room(partition, group, items) is None
 
 
-def _first(line: IdleLine) -> Ask | None:
+def _first(partition: Partition, line: IdleLine) -> Ask | None:
     """The first ask of the line whose application may run, and whose user has room."""
     full: dict[Allowance, None] = {}
     for ask in line.asks:
         app = ask.app
         if app.allowance is not None and app.allowance in full:
             continue
-        if app.allowance is not None and full_ceiling(app, ask.items) is not None:
+        if app.allowance is not None and _is_over_limit(partition, ask):
             full[app.allowance] = None
         elif may_run(app):
             return ask
     return None
+
+
+def _is_over_limit(partition: Partition, ask: Ask) -> bool:
+    """Whether its user or group has no room for it, beside what they will need for whom work was stopped."""
+    if full_ceiling(ask.app, ask.items) is not None:
+        return True
+    return bool(partition.holds) and short_of_promised_limit(partition, ask) is not None
 
 
 def _node_for(partition: Partition, shape: Shape) -> Node | None:

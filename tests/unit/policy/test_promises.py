@@ -14,8 +14,8 @@ from priority_clusters import PriorityCluster, labelled
 from fairlead.core.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement, SpreadTerm
 from fairlead.core.events import Configure, Release, UpdateNode
 from fairlead.core.reasons import ApplicationsPromised, NoNodeHasRoom, NoNodeSuits
-from fairlead.core.resources import Resources
-from fairlead.core.specs import QueueSpec
+from fairlead.core.resources import Limits, Resources
+from fairlead.core.specs import LimitSpec, QueueSpec
 from fairlead.insight.unblock import unblock
 from fairlead.scheduler import Scheduler
 
@@ -156,3 +156,19 @@ def test_why_it_is_kept_off() -> None:
     reason = c.s.why("other", "other")
     assert isinstance(reason, NoNodeSuits)
     assert reason.excluded == {"ports": 1, "selector": 1}
+
+
+def test_idle_work_leaves_its_user_the_room_that_is_promised() -> None:
+    """Under a user's limit what he needs for whom work was stopped is promised: his idle work waits for it too."""
+    ann = LimitSpec(users=("nobody",), max_resources=Limits({"vcore": 3_000}))
+    c = PriorityCluster(QueueSpec(name="a", limits=(ann,)), QueueSpec(name="b"), nodes={"n1": 4})
+    c.fill("low", 4, queue="root.b")
+    c.submit("high", 3, 5)
+    assert c.run() == ([], ["low"])
+    c.node("n2", 1)
+    c.submit("spare", 1, idle=True)
+    assert c.run() == ([], []), "with it high could not start"
+    c.gone("low")
+    assert c.run() == (["high@n1"], [])
+    c.finished("high")
+    assert c.run()[0] == ["spare@n1"]
