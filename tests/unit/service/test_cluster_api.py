@@ -95,7 +95,8 @@ def test_a_queue_file_is_put_in_force_by_administrators(served: Any) -> None:
     assert refused.status == 422
     assert refused.error["details"]
     other = "partitions: [{name: gpu, queues: [{name: root, submitacl: '*'}]}]"
-    assert "partition default" in served.call("PUT", "/api/v1/config", {"text": other}).error["message"]
+    assert "no partition is named default" in served.call("PUT", "/api/v1/config", {"text": other}).error["message"]
+    assert applied.pop("changed") is True
     assert served.call("GET", "/api/v1/config").json == applied
     again = served.call("PUT", "/api/v1/config", {"text": before["text"]}).json
     assert (again["text"], again["version"]) == (before["text"], applied["version"] + 1)
