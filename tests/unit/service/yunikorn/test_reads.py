@@ -240,7 +240,7 @@ def test_the_configuration_as_yaml_and_as_json(served: Any) -> None:
         (b"partitions: [{name: default, queues: [{name: root}]}]", ""),
         (b"", "line 1: the text is empty"),
         (b"partitions: [{name: default, queues: [{name: root, max: 3}]}]", "line 1: partitions[0].queues[0]"),
-        (b"partitions: [{name: other, queues: [{name: root}]}]", "line 1: partitions[0].name: no partition is named default"),
+        (b"partitions: [{name: other, queues: [{name: root}]}]", "line 1: partitions[0].name: no partition is named"),
         (b"\xff", "no valid UTF-8"),
     ],
 )
