@@ -308,7 +308,7 @@ def imported_modules(path: Path) -> Iterator[str]:
 
 
 def test_processes_stand_alone() -> None:
-    """What handles processes knows the core's words, the standard library and psutil, and nothing of who decides."""
+    """What handles processes knows the core's words, the standard library, and nothing of who decides."""
     above = {f"fairlead.local.{file.removesuffix('.py')}" for file in BOOK_OF_WORKS}
     wrong = [
         f"{name(path)}: {module}"
@@ -317,8 +317,7 @@ def test_processes_stand_alone() -> None:
         for module in imported_modules(path)
         if module in above
         or not (
-            module.startswith(("fairlead.core", "fairlead.local"))
-            or module.split(".")[0] in sys.stdlib_module_names | {"psutil"}
+            module.startswith(("fairlead.core", "fairlead.local")) or module.split(".")[0] in sys.stdlib_module_names
         )
     ]
     assert not wrong

@@ -25,7 +25,8 @@ from fairlead.cli.failures import FAILED, Failure
 
 OK, NOTE, BAD = "ok", "note", "bad"
 _MARKS = {OK: "green", NOTE: "yellow", BAD: "red"}
-_SERVICE_PACKAGES = ("fastapi", "uvicorn", "httptools", "uvloop", "prometheus-client", "psutil")
+SERVICE_PACKAGES = ("fastapi", "starlette", "pydantic", "uvicorn", "httptools", "uvloop", "prometheus-client")
+"""What the extra `service` asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def _versions() -> Iterator[Finding]:
 
 def _packages() -> Iterator[Finding]:
     missing = []
-    for name in _SERVICE_PACKAGES:
+    for name in SERVICE_PACKAGES:
         try:
             metadata.version(name)
         except metadata.PackageNotFoundError:

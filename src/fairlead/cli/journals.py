@@ -210,7 +210,7 @@ def _decoded(content: bytes) -> Any:
 
 def _short(value: Any) -> str:
     """`Tag name=value …` for a tagged object, without what is empty."""
-    from fairlead.journal.vocabulary import TAG
+    from fairlead.journal.codec import TAG
 
     if not isinstance(value, dict):
         return render.NONE if value is None else str(value)

@@ -50,7 +50,7 @@ COMMANDS = {
     "sim": ("simulator", "Try queue files on workloads, in virtual time."),
     "bench": (
         "simulations",
-        "Measure the scheduler: allocations per second, and how long answers to questions take (`--only questions`).",
+        "Measure the scheduler: allocations per second, how long answers to questions take, what the journal costs.",
     ),
     "doctor": ("doctor", "Say what this machine can enforce, and more."),
 }

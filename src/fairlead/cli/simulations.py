@@ -80,9 +80,12 @@ def bench(
     rounds: Annotated[int, typer.Option("--rounds", "-r", metavar="N", min=1, help="Rounds of each case.")] = 3,
     json: JsonOption = False,
 ) -> Status:
-    """Measure the scheduler: allocations per second, and how long answers to questions take (`--only questions`)."""
-    from fairlead.cli import question_bench
+    """Measure the scheduler: allocations per second, how long answers to questions take, what the journal costs.
+
+    With --only questions or --only journal just that.
+    """
+    from fairlead.cli import journal_bench, question_bench
     from fairlead.sim.bench import run
 
-    others = {question_bench.NAME: question_bench.rows}
+    others = {question_bench.NAME: question_bench.rows, journal_bench.NAME: journal_bench.rows}
     return run(sys.stdout, sys.stderr, only=only or (), rounds=rounds, as_json=json, others=others)

@@ -82,9 +82,7 @@ KeepOption = Annotated[
 ReportOption = Annotated[
     str, typer.Option("--report", metavar="FILE", help="Write a report with plots, as one HTML file.")
 ]
-ImagesOption = Annotated[
-    str, typer.Option("--images", metavar="DIR", help="Write the plots as PNG files (needs matplotlib).")
-]
+ImagesOption = Annotated[str, typer.Option("--images", metavar="DIR", help="Write the plots as SVG files.")]
 DecisionsOption = Annotated[
     str, typer.Option("--decisions", metavar="FILE", help="Write every decision to this file, a line each.")
 ]

@@ -14,8 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 
-FORMAT = 1
-"""The version this code writes. Older ones are migrated when a writer opens them, newer ones are refused."""
+FORMAT = 2
+"""The version this code writes. Older ones are read, and migrated when a writer opens them; newer ones are refused.
+
+1: Fairlead 0.1. Every field is written, and what is not ASCII is escaped.
+2: what is empty is left out, in UTF-8 (`codec`). Whoever reads this reads 1 as well.
+"""
 
 APPLICATION_ID = 0x46_41_49_52
 """Marks an SQLite file as a journal of ours."""
@@ -161,8 +165,11 @@ def connect(place: str, *, uri: bool = False) -> sqlite3.Connection:
 
 Migration = Callable[[sqlite3.Connection], None]
 
-MIGRATIONS: Mapping[int, Migration] = {}
-"""By the version they start from; each brings a file one version further, inside a transaction."""
+MIGRATIONS: Mapping[int, Migration] = {1: lambda _: None}
+"""By the version they start from; each brings a file one version further, inside a transaction.
+
+From 1 to 2 nothing is written anew: the number alone keeps Fairlead 0.1 from records that it could not read.
+"""
 
 
 @contextmanager

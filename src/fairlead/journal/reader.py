@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.journal.format import (
-    FORMAT,
     JournalDamaged,
     JournalError,
     Record,
@@ -151,12 +150,7 @@ class Reader:
         except sqlite3.Error as e:
             raise JournalError(f"cannot open {self.path}: {e}") from e
         try:
-            version = require_known(self.connection, self.path)
-            if version < FORMAT:
-                raise JournalError(
-                    f"{self.path} has the older journal format {version}; start `fairlead up` on it once to bring it "
-                    f"to format {FORMAT}"
-                )
+            require_known(self.connection, self.path)
         except sqlite3.DatabaseError as e:
             self.close()
             raise unreadable(self.path, e) from e
@@ -190,19 +184,12 @@ class Reader:
         to_seq: int | None = None,
         *,
         kinds: Collection[str] | None = None,
-        since_ms: int | None = None,
-        until_ms: int | None = None,
     ) -> Iterator[Record]:
-        """The records from `from_seq` to `to_seq`, and from the time `since_ms` to `until_ms`, all inclusive, in order.
+        """The records from `from_seq` to `to_seq`, both inclusive, in order.
 
         `kinds` picks some of them. Ends at what was durable when the last page was read, so a live journal can be
         followed by calling again from the next seq. Raises `JournalDamaged` at a record that does not hold.
         """
-        if since_ms is not None:
-            from_seq = max(from_seq, self.seq_at(since_ms - 1) + 1)
-        if until_ms is not None:
-            end = self.seq_at(until_ms)
-            to_seq = end if to_seq is None else min(to_seq, end)
         try:
             yield from checked(self.connection, from_seq, 2**62 if to_seq is None else to_seq, kinds)
         except sqlite3.DatabaseError as e:

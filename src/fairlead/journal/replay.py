@@ -18,10 +18,11 @@ from fairlead.journal.codec import (
     CodecError,
     decode_decisions,
     decode_event,
+    decode_limit,
     decode_plain,
     encode,
-    encode_all,
     encode_plain,
+    same_decisions,
 )
 from fairlead.journal.format import EVENT, SCHEDULE, JournalError, Record, Snapshot
 from fairlead.journal.reader import Reader
@@ -127,20 +128,10 @@ def apply(record: Record, scheduler: Replayable) -> Sequence[Decision] | None:
         if record.kind == EVENT:
             return scheduler.handle(decode_event(record.payload), record.at_ms)
         if record.kind == SCHEDULE:
-            return scheduler.schedule(record.at_ms, _limit(record.payload))
+            return scheduler.schedule(record.at_ms, decode_limit(record.payload))
     except CodecError as e:
         raise JournalError(f"record {record.seq} cannot be read: {e}") from e
     return None
-
-
-def _limit(payload: bytes) -> int | None:
-    asked = decode_plain(payload)
-    if not isinstance(asked, dict) or set(asked) - {"limit"}:
-        raise CodecError(f'expected {{"limit": n}}, got {payload[:80]!r}')
-    limit = asked.get("limit")
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
-        raise CodecError(f"the limit is {limit!r}; an integer or null is needed")
-    return limit
 
 
 def replay(
@@ -202,26 +193,18 @@ def _step(record: Record, scheduler: Replayable, result: ReplayResult) -> Differ
     if not record.outcome:
         result.uncompared += 1
         return None
-    if encode_all(decided) == record.outcome:
-        return None
-    return _difference(record, decided)
-
-
-def _difference(record: Record, decided: Sequence[Decision]) -> Difference | None:
-    """The difference, unless the recorded decisions are the same values in the spelling of an older version."""
     try:
+        if same_decisions(record.outcome, decided):
+            return None
         expected = _lines(decode_decisions(record.outcome))
     except CodecError as e:
         raise JournalError(f"the outcome of record {record.seq} cannot be read: {e}") from e
-    got = _lines(decided)
-    if expected == got:
-        return None
-    payload = record.payload.decode("ascii", "backslashreplace")
-    return Difference(record.seq, record.at_ms, record.kind, payload, expected, got)
+    payload = record.payload.decode("utf-8", "backslashreplace")
+    return Difference(record.seq, record.at_ms, record.kind, payload, expected, _lines(decided))
 
 
 def _lines(decisions: Iterable[object]) -> tuple[str, ...]:
-    return tuple(encode(d).decode("ascii") for d in decisions)
+    return tuple(encode(d).decode() for d in decisions)
 
 
 def _compare_state(
@@ -271,7 +254,7 @@ def _leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
         for number, part in enumerate(value):
             yield from _leaves(part, f"{path}[{number}]")
     else:
-        yield path, encode_plain(value).decode("ascii")
+        yield path, encode_plain(value).decode()
 
 
 @dataclass(frozen=True, slots=True)

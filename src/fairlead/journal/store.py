@@ -322,10 +322,10 @@ class Journal:
         Raises `JournalError` if no snapshot would be left to start from, that is for more than the oldest kept one
         covers.
         """
-        oldest = self._oldest_snapshot()
+        oldest = oldest_snapshot(self._connection)
         first = beginning(self._connection)[0]
-        if oldest is None or before_seq > oldest + 1:
-            covers = f"the oldest snapshot covers up to {oldest}" if oldest is not None else "no snapshot holds"
+        if oldest is None or before_seq > oldest.seq + 1:
+            covers = f"the oldest snapshot covers up to {oldest.seq}" if oldest else "no snapshot holds"
             raise JournalError(
                 f"cannot forget the records before {before_seq}: {covers}, and without it they are needed"
             )
@@ -338,11 +338,6 @@ class Journal:
                 set_meta(self._connection, "begins", end)
                 set_meta(self._connection, "chain_before", row[0])
         return max(0, before_seq - first)
-
-    def _oldest_snapshot(self) -> int | None:
-        """After which record the oldest snapshot that holds was made."""
-        oldest = oldest_snapshot(self._connection)
-        return oldest.seq if oldest else None
 
 
 def cut_off(path: str | Path, from_seq: int) -> int:

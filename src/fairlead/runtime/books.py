@@ -7,12 +7,9 @@ gives other decisions than were recorded stops the recovery, because those decis
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-
-import msgspec
 
 from fairlead.core.decisions import Configured, Decision
 from fairlead.core.events import Configure, Event
@@ -128,11 +125,11 @@ class Books:
                 "configurations": self.configurations.dump(),
                 "at_ms": self.last_ms,
             }
-            return json.dumps(state, sort_keys=True, separators=(",", ":"), check_circular=False).encode("ascii")
+            return codec.encode_plain(state)
 
     def load(self, snapshot: bytes | None) -> None:
         """Become what a snapshot describes; None: empty books."""
-        state = msgspec.json.decode(snapshot) if snapshot else None
+        state = codec.decode_plain(snapshot) if snapshot else None
         self.scheduler = Scheduler.load(state["scheduler"]) if state else Scheduler()
         self.place.load(state["place"] if state else None)
         self.configurations = self._history(state or {})
@@ -149,20 +146,30 @@ class Books:
         return history
 
     def replay(self, seq: int, at_ms: int, kind: str, payload: bytes, outcome: bytes) -> None:
-        """Enter one record of the journal again. Raises `RecoveryError` if it gives other decisions than then."""
-        if kind == NOTE:
-            self.note(codec.decode(payload, object), at_ms)
-            return
-        if kind == SCHEDULE:
-            decisions = self.schedule(codec.decode_plain(payload).get("limit"), at_ms)
-        else:
-            decisions = self.handle(codec.decode_event(payload), at_ms)
-        again = codec.encode_all(decisions)
-        if again != outcome:
+        """Enter one record of the journal again.
+
+        Raises `RecoveryError` if it cannot be read, or gives other decisions than then.
+        """
+        try:
+            same = self._same(at_ms, kind, payload, outcome)
+        except codec.CodecError as e:
+            raise RecoveryError(
+                f"journal record {seq} cannot be read: {e}; start the version of fairlead that wrote it, or put it and "
+                f"all after it aside with `fairlead journal cut --from {seq}`"
+            ) from e
+        if not same:
             raise RecoveryError(
                 f"journal record {seq} gives other decisions now than it gave when it was written; start the version "
                 f"of fairlead that wrote it once more and stop it in an orderly way, or see `fairlead journal replay`"
             )
+
+    def _same(self, at_ms: int, kind: str, payload: bytes, outcome: bytes) -> bool:
+        if kind == NOTE:
+            self.note(codec.decode(payload, object), at_ms)
+            return True
+        if kind == SCHEDULE:
+            return codec.same_decisions(outcome, self.schedule(codec.decode_limit(payload), at_ms))
+        return codec.same_decisions(outcome, self.handle(codec.decode_event(payload), at_ms))
 
 
 class JournalWriter(Protocol):
@@ -188,14 +195,17 @@ class Turn:
 
     def event(self, event: Event) -> list[Decision]:
         """Tell the scheduler; what it decided."""
+        # Before the books change: what cannot be written must not be in them either.
+        payload = codec.encode(event)
         decisions = self.books.handle(event, self.now_ms)
-        self._enter(EVENT, event, codec.encode(event), decisions)
+        self._enter(EVENT, event, payload, decisions)
         return decisions
 
     def note(self, record: Any) -> None:
         """Enter a record of the place's own (or of the service)."""
+        payload = codec.encode(record)
         self.books.note(record, self.now_ms)
-        self._enter(NOTE, record, codec.encode(record), ())
+        self._enter(NOTE, record, payload, ())
 
     def schedule(self, limit: int) -> list[Decision]:
         """Let the scheduler place up to `limit` asks. A run that places nothing is an entry too: timers may act."""

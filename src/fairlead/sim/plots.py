@@ -97,6 +97,24 @@ def part_text(value: float) -> str:
     return f"{value * 100:g}%"
 
 
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A plot: the elements inside of its SVG, and how high it is; all are equally wide."""
+
+    label: str
+    height: int
+    elements: str
+    hover: str = ""
+
+    def html(self) -> str:
+        """For the report."""
+        data = f" data-hover='{escape(self.hover, quote=True)}'" if self.hover else ""
+        return (
+            f'<div class="plot"><svg viewBox="0 0 {WIDTH} {self.height}"'
+            f' role="img" aria-label="{escape(self.label, quote=True)}"{data}>{self.elements}</svg></div>'
+        )
+
+
 class Frame:
     """A drawing area with its axes."""
 
@@ -134,22 +152,18 @@ class Frame:
         """Where a value is."""
         return self.height - BOTTOM - (self.height - TOP - BOTTOM) * min(value / self.top, 1.0)
 
-    def svg(self, label: str, hover: str = "") -> str:
+    def drawn(self, label: str, hover: str = "") -> Drawing:
         """The whole drawing; `hover` is what a moving pointer reads, as JSON."""
-        data = f" data-hover='{escape(hover, quote=True)}'" if hover else ""
         bottom = self.height - BOTTOM
         axis = f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{bottom}" y2="{bottom}"/>'
-        return (
-            f'<div class="plot"><svg viewBox="0 0 {WIDTH} {self.height}"'
-            f' role="img" aria-label="{escape(label, quote=True)}"{data}>' + "".join(self.parts) + axis + "</svg></div>"
-        )
+        return Drawing(label, self.height, "".join(self.parts) + axis, hover)
 
 
 def _path(frame: Frame, points: Points) -> str:
     return "M" + "L".join(f"{number(frame.x(x))},{number(frame.y(y))}" for x, y in points)
 
 
-def lines_over_time(label: str, lines: Sequence[Line], form: Form, kind: str, top: float | None = None) -> str:
+def lines_over_time(label: str, lines: Sequence[Line], form: Form, kind: str, top: float | None = None) -> Drawing:
     """Lines over time since the first job. `kind` (`part`, `count`) is how a pointer's values are written."""
     right = max((line.points[-1][0] for line in lines if line.points), default=1.0)
     highest = max((y for line in lines for _, y in line.points), default=1.0)
@@ -158,7 +172,7 @@ def lines_over_time(label: str, lines: Sequence[Line], form: Form, kind: str, to
     for line in lines:
         dash = ' stroke-dasharray="5 4"' if line.dashed else ""
         frame.parts.append(f'<path class="line" d="{_path(frame, line.points)}" stroke="{line.colour}"{dash}/>')
-    return frame.svg(label, _hover(lines, right, kind))
+    return frame.drawn(label, _hover(lines, right, kind))
 
 
 def _hover(lines: Sequence[Line], right: float, kind: str) -> str:
@@ -169,7 +183,7 @@ def _hover(lines: Sequence[Line], right: float, kind: str) -> str:
     return json.dumps({"right": right, "left": LEFT, "width": WIDTH - LEFT - RIGHT, "kind": kind, "lines": shown})
 
 
-def distribution(label: str, lines: Sequence[Line]) -> str:
+def distribution(label: str, lines: Sequence[Line]) -> Drawing:
     """The part of tasks that had started within a time; the time axis is logarithmic from one second."""
     longest = max((x for line in lines for x, _ in line.points), default=1.0)
     decades = max(math.log10(max(longest, 10.0)), 1.0)
@@ -181,7 +195,7 @@ def distribution(label: str, lines: Sequence[Line]) -> str:
         if line.points:
             steps = _steps([(math.log10(max(x, 1.0)), y) for x, y in line.points], decades)
             frame.parts.append(f'<path class="line" d="{_path(frame, steps)}" stroke="{line.colour}"/>')
-    return frame.svg(label)
+    return frame.drawn(label)
 
 
 _LOG_TICKS = (
@@ -206,7 +220,7 @@ def _steps(points: Points, right: float) -> list[tuple[float, float]]:
 
 def stacked(
     label: str, at_s: Sequence[float], layers: Sequence[tuple[str, Sequence[float], str]], lasts_s: float
-) -> str:
+) -> Drawing:
     """Shares on top of each other over time; the first layer is at the bottom. The axis ends at `lasts_s`."""
     total = [sum(layer[1][i] for layer in layers) for i in range(len(at_s))]
     frame = Frame(lasts_s, max([1.0, *total]), part_text)
@@ -220,7 +234,7 @@ def stacked(
         )
         below = above
     hover = [Line(name, list(zip(at_s, values, strict=True)), colour) for name, values, colour in reversed(layers)]
-    return frame.svg(label, _hover(hover, frame.right, "part"))
+    return frame.drawn(label, _hover(hover, frame.right, "part"))
 
 
 LANE, GAP = 7, 6
@@ -229,7 +243,7 @@ LANES_MAX = 12
 
 def gantt(
     label: str, nodes: Sequence[str], bars: Sequence[Sequence[object]], lasts_s: float, fills: Sequence[str]
-) -> str:
+) -> Drawing:
     """Runs on nodes: a row for each node, a lane in it for each run at the same time, coloured by queue.
 
     `bars` are (number of the node, number of the queue, task, begin, end, how it ended), by begin.
@@ -261,7 +275,7 @@ def gantt(
         )
     for node, lane, bar in placed:
         frame.parts.append(_bar(frame, tops[node] + lane * LANE, bar, fills))
-    return frame.svg(label)
+    return frame.drawn(label)
 
 
 def _bar(frame: Frame, y: int, bar: Sequence[object], fills: Sequence[str]) -> str:

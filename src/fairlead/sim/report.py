@@ -6,32 +6,51 @@ Invariant: the page refers to nothing outside itself; the same outcomes give the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
-from typing import Any
 
-from fairlead.sim.fills import largest_queues, queue_fills
 from fairlead.sim.page import CSS, SCRIPT
-from fairlead.sim.plots import (
-    COLOURS,
-    FILLS,
-    Line,
-    count_text,
-    distribution,
-    gantt,
-    lines_over_time,
-    part_text,
-    stacked,
+from fairlead.sim.plots import Line, lines_over_time, part_text
+from fairlead.sim.sheets import (
+    Panel,
+    Sheet,
+    colour,
+    course,
+    longest,
+    nodes,
+    outcome_names,
+    shares,
+    tasks,
+    utilisation,
+    waits,
 )
 from fairlead.sim.verdicts import BREAKDOWNS, Outcome, Row, breakdown, in_words, rows, span
+
+PLOTS: tuple[tuple[str, str, Callable[[Sequence[Outcome]], Sheet]], ...] = (
+    (
+        "Waiting times",
+        "Which part of the tasks had started within a time after they were submitted. Higher is better.",
+        waits,
+    ),
+    ("Tasks over time", "How many tasks waited and ran at once.", tasks),
+    ("Utilisation", "The part of what the nodes offered that was in use.", utilisation),
+    (
+        "Shares by queue",
+        "The part of the cluster that each queue had, by the resource of which it had most. Where queues have most of "
+        "different resources the sum may be above 100 %.",
+        shares,
+    ),
+)
+NODES = ("Nodes", "What ran where on the first nodes, coloured by queue; a red end was evicted, lost or failed.")
 
 
 def html_report(outcomes: Sequence[Outcome]) -> str:
     """The whole page."""
     names = ", ".join(o["name"] for o in outcomes)
     parts = [_head(outcomes, names), _words(outcomes), _figures(outcomes)]
-    parts += [_waits(outcomes), _queue_length(outcomes), _use(outcomes), _shares(outcomes), _guarantees(outcomes)]
-    parts += [*_breakdowns(outcomes), _gantts(outcomes), _notes(outcomes)]
+    parts += [_section(title, about, sheet(outcomes).html()) for title, about, sheet in PLOTS]
+    parts += [_guarantees(outcomes), *_breakdowns(outcomes)]
+    parts += [_section(*NODES, nodes(outcomes).html()), _notes(outcomes)]
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(names)}</title>'
@@ -76,8 +95,7 @@ def _figures(outcomes: Sequence[Outcome]) -> str:
 
 def _table(found: Sequence[Row], outcomes: Sequence[Outcome], grouped: bool = False) -> str:
     heads = "".join(
-        f'<th><i style="background:{COLOURS[i % len(COLOURS)]}"></i>{escape(o["name"])}</th>'
-        for i, o in enumerate(outcomes)
+        f'<th><i style="background:{colour(i)}"></i>{escape(o["name"])}</th>' for i, o in enumerate(outcomes)
     )
     body, group = [], None
     for row in found:
@@ -93,96 +111,24 @@ def _table(found: Sequence[Row], outcomes: Sequence[Outcome], grouped: bool = Fa
     )
 
 
-def _legend(named: Sequence[tuple[str, str]]) -> str:
-    items = "".join(f'<li><i style="background:{colour}"></i>{escape(name)}</li>' for name, colour in named)
-    return f'<ul class="legend">{items}</ul>'
-
-
-def _outcome_legend(outcomes: Sequence[Outcome]) -> str:
-    return _legend([(o["name"], COLOURS[i % len(COLOURS)]) for i, o in enumerate(outcomes)])
-
-
-def _course(outcomes: Sequence[Outcome], get: Any) -> list[Line]:
-    lines = []
-    for i, outcome in enumerate(outcomes):
-        values = get(outcome["courses"])
-        if values is not None:
-            points = list(zip(outcome["courses"]["at_s"], values, strict=True))
-            lines.append(Line(outcome["name"], points, COLOURS[i % len(COLOURS)]))
-    return lines
-
-
-def _waits(outcomes: Sequence[Outcome]) -> str:
-    lines = [Line(o["name"], o["wait_curve"], COLOURS[i % len(COLOURS)]) for i, o in enumerate(outcomes)]
-    about = "Which part of the tasks had started within a time after they were submitted. Higher is better."
-    return _section("Waiting times", about, distribution("waiting times", lines) + _outcome_legend(outcomes))
-
-
-def _queue_length(outcomes: Sequence[Outcome]) -> str:
-    plot = lines_over_time("tasks waiting", _course(outcomes, lambda c: c["waiting"]), count_text, "count")
-    more = lines_over_time("tasks running", _course(outcomes, lambda c: c["running"]), count_text, "count")
-    body = f"<h3>waiting</h3>{plot}<h3>running</h3>{more}{_outcome_legend(outcomes)}"
-    return _section("Tasks over time", "How many tasks waited and ran at once.", body)
-
-
-def _use(outcomes: Sequence[Outcome]) -> str:
-    names = sorted({name for o in outcomes for name in o["courses"]["use"]})
-    body = "".join(
-        f"<h3>{escape(name)}</h3>"
-        + lines_over_time(name, _course(outcomes, lambda c, n=name: c["use"].get(n)), part_text, "part", 1.0)
-        for name in names
-    )
-    return _section(
-        "Utilisation", "The part of what the nodes offered that was in use.", body + _outcome_legend(outcomes)
-    )
-
-
-def _longest(outcomes: Sequence[Outcome]) -> float:
-    """How long the longest simulation lasted, in seconds: plots that stand above each other have one time axis."""
-    return max(float(o["figures"]["end_s"] - o["figures"]["begin_s"]) for o in outcomes)
-
-
-def _shares(outcomes: Sequence[Outcome]) -> str:
-    every = sorted({path for o in outcomes for path in o["courses"]["shares"]})
-    shown, fills = largest_queues(outcomes), queue_fills(outcomes)
-    body = []
-    for outcome in outcomes:
-        shares = outcome["courses"]["shares"]
-        at_s = outcome["courses"]["at_s"]
-        layers = [(path, shares[path], fills[path]) for path in shown if path in shares]
-        rest = [values for path, values in shares.items() if path not in shown]
-        if rest:
-            layers.append(("all others", [sum(column) for column in zip(*rest, strict=True)], "#adb5bd"))
-        drawn = stacked("share by queue", at_s, layers, _longest(outcomes))
-        body.append(f"<h3>{escape(outcome['name'])}</h3>{drawn}")
-    named = [(path, fills[path]) for path in shown]
-    if len(every) > len(shown):
-        named.append(("all others", "#adb5bd"))
-    about = (
-        "The part of the cluster that each queue had, by the resource of which it had most. Where queues have most of "
-        "different resources the sum may be above 100 %."
-    )
-    return _section("Shares by queue", about, "".join(body) + _legend(named))
-
-
 def _guarantees(outcomes: Sequence[Outcome]) -> str:
     """The share of each guaranteed queue beside its guarantee, where there is one."""
-    lasts = _longest(outcomes)
-    body = []
+    lasts = longest(outcomes)
+    panels = []
     for path in sorted({path for o in outcomes for path in o["courses"]["shares"]}):
-        lines = _course(outcomes, lambda c, p=path: c["shares"].get(p))
+        lines = course(outcomes, lambda c, p=path: c["shares"].get(p))  # type: ignore[misc]
         bounds = []
         for i, outcome in enumerate(outcomes):
             part = outcome["figures"]["fairness"]["queues"].get(path, {}).get("guaranteed")
             if part is not None:
                 level = [(0.0, part), (lasts, part)]
-                bounds.append(Line(f"guaranteed by {outcome['name']}", level, COLOURS[i % len(COLOURS)], dashed=True))
+                bounds.append(Line(f"guaranteed by {outcome['name']}", level, colour(i), dashed=True))
         if bounds:
-            body.append(f"<h3>{escape(path)}</h3>{lines_over_time(path, [*lines, *bounds], part_text, 'part')}")
-    if not body:
+            panels.append(Panel(lines_over_time(path, [*lines, *bounds], part_text, "part"), path))
+    if not panels:
         return ""
     about = "What guaranteed queues had (lines) beside their guarantee (dashed)."
-    return _section("Share against guarantee", about, "".join(body) + _outcome_legend(outcomes))
+    return _section("Share against guarantee", about, Sheet(panels, outcome_names(outcomes)).html())
 
 
 def _breakdowns(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -195,20 +141,6 @@ def _breakdowns(outcomes: Sequence[Outcome]) -> Iterator[str]:
         both = f'<div class="pair{wide}"><div><h3>mean</h3>{_table(found, outcomes)}</div>'
         both += f"<div><h3>p95</h3>{_table(tails, outcomes)}</div></div>"
         yield _section(f"Waiting times by {by}", "", both)
-
-
-def _gantts(outcomes: Sequence[Outcome]) -> str:
-    body: list[str] = []
-    fills, there = queue_fills(outcomes), set[str]()
-    for outcome in outcomes:
-        plan = outcome["gantt"]
-        there.update(plan["queues"])
-        drawn = gantt("nodes", plan["nodes"], plan["bars"], _longest(outcomes), [fills[q] for q in plan["queues"]])
-        left = f'<p class="about">{plan["left_out"]:,} shorter runs are not shown.</p>' if plan["left_out"] else ""
-        body.append(f"<h3>{escape(outcome['name'])}</h3>{drawn}{left}")
-    about = "What ran where on the first nodes, coloured by queue; a red end was evicted, lost or failed."
-    named = [(path, fill) for path, fill in fills.items() if path in there][: len(FILLS)]
-    return _section("Nodes", about, "".join(body) + _legend(named))
 
 
 def _notes(outcomes: Sequence[Outcome]) -> str:

@@ -20,9 +20,9 @@ from rich.table import Table
 
 from fairlead.core.quantities import format_quantity
 from fairlead.sim.fleet import TrialFailed, run_alone, run_trials
-from fairlead.sim.images import ImagesImpossible, write_images
 from fairlead.sim.mistakes import sentence
 from fairlead.sim.report import html_report
+from fairlead.sim.sheets import write_images
 from fairlead.sim.trials import Trial
 from fairlead.sim.verdicts import BREAKDOWNS, Row, breakdown, in_words, rows, span, write_csv
 
@@ -40,11 +40,11 @@ class Files:
     report: str = ""
     """The HTML report."""
     images: str = ""
-    """A folder for pictures."""
+    """A folder for the plots."""
     csv: str = ""
 
     def write(self, outcomes: list[dict[str, Any]]) -> None:
-        """Write what is wanted. Raises OSError or `ImagesImpossible`."""
+        """Write what is wanted. Raises OSError."""
         if self.report:
             Path(self.report).write_text(html_report(outcomes), encoding="utf-8")
         if self.images:
@@ -67,7 +67,7 @@ def run(
 ) -> int:
     """Simulate one queue file and print its report.
 
-    `decisions` is a file for every decision, `report` one for the HTML report, `images` a folder for pictures;
+    `decisions` is a file for every decision, `report` one for the HTML report, `images` a folder for plots;
     `progress` shows a bar on `err` (None: when it is a terminal). Returns 0, 130 after Ctrl-C (the report shows what
     there is), or 2 after a sentence on `err`.
     """
@@ -78,7 +78,7 @@ def run(
             tick = stack.enter_context(progress_bars(err, [trial], progress))
             outcome = run_alone(trial, lines, tick)
         Files(report=report, images=images).write([outcome])
-    except (OSError, ValueError, ImagesImpossible) as e:
+    except (OSError, ValueError) as e:
         print(f"cannot simulate: {sentence(e)}", file=err)
         return 2
     print(_json(_plain(outcome)) if as_json else run_text(outcome), file=out)
@@ -104,7 +104,7 @@ def compare(
             print("interrupted before anything was simulated", file=err)
             return INTERRUPTED
         (files or Files()).write(outcomes)
-    except (OSError, ValueError, TrialFailed, ImagesImpossible) as e:
+    except (OSError, ValueError, TrialFailed) as e:
         print(f"cannot simulate: {sentence(e)}", file=err)
         return 2
     missing = [t.name for t in trials[len(outcomes) :]]

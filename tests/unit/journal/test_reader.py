@@ -35,14 +35,11 @@ def test_a_range_of_seqs(path: Path) -> None:
     assert seqs(path, 6) == []
 
 
-def test_a_range_of_times(path: Path) -> None:
-    """Both ends are included; records are at 10, 20, ... ms."""
+def test_the_last_record_up_to_a_time(path: Path) -> None:
+    """Records are at 10, 20, ... ms; before the first there is none."""
     filled(path, 5)
-    assert seqs(path, since_ms=20, until_ms=40) == [2, 3, 4]
-    assert seqs(path, since_ms=21, until_ms=39) == [3]
-    assert seqs(path, since_ms=51) == []
-    assert seqs(path, until_ms=9) == []
-    assert seqs(path, 3, until_ms=1000) == [3, 4, 5]
+    with Journal.read(path) as reader:
+        assert [reader.seq_at(at_ms) for at_ms in (9, 10, 39, 40, 1000)] == [0, 1, 3, 4, 5]
 
 
 def test_kinds_can_be_picked(path: Path) -> None:

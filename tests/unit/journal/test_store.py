@@ -250,7 +250,7 @@ def test_a_format_of_the_future_is_refused(path: Path) -> None:
     with raw(path) as c:
         c.execute("UPDATE meta SET value = 99 WHERE name = 'format'")
     for open_it in (Journal, Journal.read):
-        with pytest.raises(JournalError, match=r"has journal format 99; .* knows up to 1: upgrade Fairlead"):
+        with pytest.raises(JournalError, match=r"has journal format 99; .* knows up to 2: upgrade Fairlead"):
             open_it(path)
 
 
@@ -258,14 +258,15 @@ def test_an_older_format_is_migrated_step_by_step(path: Path) -> None:
     """Each step brings the file one version further and is recorded with it."""
     filled(path)
     steps = {
-        1: lambda c: c.execute("ALTER TABLE records ADD COLUMN who TEXT"),
-        2: lambda c: c.execute("UPDATE records SET who = 'x'"),
+        fmt.FORMAT: lambda c: c.execute("ALTER TABLE records ADD COLUMN who TEXT"),
+        fmt.FORMAT + 1: lambda c: c.execute("UPDATE records SET who = 'x'"),
     }
+    newest = fmt.FORMAT + 2
     with raw(path) as c:
-        assert fmt.migrate(c, path, steps, newest=3) == 2
-        assert fmt.meta(c, "format") == 3
+        assert fmt.migrate(c, path, steps, newest) == 2
+        assert fmt.meta(c, "format") == newest
         assert c.execute("SELECT DISTINCT who FROM records").fetchall() == [("x",)]
-        assert fmt.migrate(c, path, steps, newest=3) == 0
+        assert fmt.migrate(c, path, steps, newest) == 0
 
 
 def test_a_migration_that_fails_leaves_the_old_format(path: Path) -> None:
@@ -278,11 +279,11 @@ def test_a_migration_that_fails_leaves_the_old_format(path: Path) -> None:
 
     with raw(path) as c:
         with pytest.raises(sqlite3.OperationalError):
-            fmt.migrate(c, path, {1: fails}, newest=2)
-        assert fmt.meta(c, "format") == 1
+            fmt.migrate(c, path, {fmt.FORMAT: fails}, newest=fmt.FORMAT + 1)
+        assert fmt.meta(c, "format") == fmt.FORMAT
         assert c.execute("SELECT count(*) FROM records").fetchone() == (10,)
-        with pytest.raises(JournalError, match="no way from it to 2"):
-            fmt.migrate(c, path, {}, newest=2)
+        with pytest.raises(JournalError, match=f"no way from it to {fmt.FORMAT + 1}"):
+            fmt.migrate(c, path, {}, newest=fmt.FORMAT + 1)
 
 
 def test_a_state_directory_that_is_not_there(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from journals import filled, flip, raw
 
 from fairlead.journal import verify as verifying
-from fairlead.journal.format import JournalError
+from fairlead.journal.format import FORMAT, JournalError
 from fairlead.journal.replay import verify
 from fairlead.journal.store import Journal
 
@@ -34,7 +34,7 @@ def test_a_good_journal_is_good(path: Path) -> None:
     result = verify(path)
     assert result.ok
     assert result.problems == ()
-    assert (result.snapshots, result.recovery_from, result.format) == ((6, 3), 6, 1)
+    assert (result.snapshots, result.recovery_from, result.format) == ((6, 3), 6, FORMAT)
     assert result.sizes is not None
     assert (result.sizes.records, result.sizes.last_seq) == (9, 9)
     assert (result.sqlite_version, result.journal_mode) == (sqlite3.sqlite_version, "wal")

@@ -13,6 +13,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from testbed.control_plane import free_ports
 from testbed.fake_server import FakeServer
 from typer.testing import CliRunner
@@ -137,9 +138,17 @@ async def test_probes_and_figures() -> None:
         assert (await site.post("/mutate", b"{}"))[0] == 400
         assert (await site.post("/mutate", b" " * (BODY_MAX + 1)))[0] == 413
         _, figures = await site.get("/metrics")
-    assert 'fairlead_webhook_reviews_total{path="/mutate",outcome="changed"} 1' in figures
-    assert 'fairlead_webhook_reviews_total{path="/mutate",outcome="unreadable"} 1' in figures
-    assert "fairlead_webhook_certificate_expiry_seconds 1" in figures
+        ends = site.webhook.keyring.chain
+    found = {f.name: (f.type, f.samples) for f in text_string_to_metric_families(figures)}
+    kind, reviews = found["fairlead_webhook_reviews"]
+    assert kind == "counter"
+    assert {s.labels["outcome"]: (s.name, s.labels["path"], s.value) for s in reviews} == {
+        "changed": ("fairlead_webhook_reviews_total", "/mutate", 1),
+        "unreadable": ("fairlead_webhook_reviews_total", "/mutate", 1),
+    }
+    kind, (expiry,) = found["fairlead_webhook_certificate_expiry_seconds"]
+    assert ends is not None
+    assert (kind, expiry.value) == ("gauge", ends.server.parsed.not_valid_after_utc.timestamp())
 
 
 async def test_nobody_asks_a_webhook_that_is_not_registered() -> None:

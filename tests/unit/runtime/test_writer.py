@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ from fairlead.runtime import (
     Turn,
     Unavailable,
 )
+from fairlead.scheduler import Scheduler
 
 WAIT_S = 10.0
 
@@ -407,6 +409,31 @@ def test_decisions_that_differ_from_the_recorded_ones_stop_the_start(path: Path)
         Runtime(path, Notebook())
     with Journal(path):
         pass
+
+
+def test_a_record_that_cannot_be_read_stops_recovery_with_its_seq(path: Path) -> None:
+    """One of a newer version, say: the sentence names the record, what is wrong with it, and what to do."""
+    with Journal(path) as journal:
+        seq = journal.append(0, "note", b'{"$":"FromTheFuture"}')
+    with pytest.raises(RecoveryError, match=f"record {seq} cannot be read: unknown type 'FromTheFuture'.*--from {seq}"):
+        Runtime(path, Notebook())
+    with Journal(path):
+        pass
+
+
+def test_decisions_in_the_spelling_of_an_older_version_are_the_same(path: Path) -> None:
+    """Format 1 wrote the fields in another order; what counts is what they say."""
+    event = AddAsks((AskSpec(application="nope", key="k", resources=Resources({"vcore": 1})),))
+    decided = Scheduler().handle(event, 0)
+    older = json.dumps(json.loads(codec.encode_all(decided)), sort_keys=True, separators=(",", ":")).encode()
+    assert older != codec.encode_all(decided)
+    with Journal(path) as journal:
+        journal.append(0, "event", codec.encode(event), older)
+    runtime = Runtime(path, Notebook())
+    try:
+        assert runtime.recovered.records == 1
+    finally:
+        runtime.journal.close()
 
 
 def test_a_snapshot_is_taken_after_many_records(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from fairlead.sim.fills import LAYERS_MAX, largest_queues, queue_fills
-from fairlead.sim.report import _gantts, _shares
+from fairlead.sim.sheets import nodes, shares
 
 
 def outcome(name: str, *queues: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -28,10 +28,10 @@ def test_a_queue_has_one_colour_in_all_plots() -> None:
     second = outcome("b", "root.batch", "root.web", seen=("root.batch", "root.web"))
     fills = queue_fills([first, second])
     assert len(set(fills.values())) == 2
-    for page in (_shares([first, second]), _gantts([first, second])):
+    for page in (shares([first, second]).html(), nodes([first, second]).html()):
         legend = re.findall(r'<i style="background:(#\w+)"></i>([\w.]+)', page)
         assert {path: colour for colour, path in legend} == fills
-    drawn = [re.findall(r'<rect[^>]*fill="(#\w+)"', _gantts([one])) for one in (first, second)]
+    drawn = [re.findall(r'<rect[^>]*fill="(#\w+)"', nodes([one]).html()) for one in (first, second)]
     bars = [[colour for colour in one if colour in fills.values()] for one in drawn]
     assert bars == [[fills["root.web"], fills["root.batch"]], [fills["root.batch"], fills["root.web"]]]
 

@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -185,27 +186,33 @@ def test_the_csv_file_has_a_column_for_each_queue_file(place: Path) -> None:
     assert ["waiting time by queue", "root.b mean", "109.0", "99.0"] in rows
 
 
-def test_pictures_are_written(place: Path) -> None:
-    """As PNG files."""
-    pytest.importorskip("matplotlib")
+def test_plots_are_written_as_files(place: Path) -> None:
+    """Each stands alone: well formed, with its looks, its legend and nothing from elsewhere."""
     folder = place / "pictures"
-    assert ran(trial(place), images=str(folder))[0] == 0
-    assert sorted(p.name for p in folder.iterdir()) == [
-        "nodes.png",
-        "shares.png",
-        "tasks.png",
-        "utilisation.png",
-        "waits.png",
-    ]
-    assert (folder / "waits.png").read_bytes().startswith(b"\x89PNG")
+    odd = Trial(name="a<b>&c", queues=str(place / "one.yaml"), source=trial(place).source)
+    assert ran(odd, trial(place, "two"), files=Files(images=str(folder)))[0] == 0
+    files = {path.stem: path.read_text() for path in folder.iterdir() if path.suffix == ".svg"}
+    assert sorted(files) == ["nodes", "shares", "tasks", "utilisation", "waits"]
+    svg = "{http://www.w3.org/2000/svg}"
+    for name, text in files.items():
+        root = ElementTree.fromstring(text)
+        assert root.tag == f"{svg}svg"
+        said = [each.text for each in root.iter(f"{svg}text")]
+        assert {"root.a", "root.b"} <= set(said) if name in ("shares", "nodes") else {"a<b>&c", "two"} <= set(said)
+        assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+        height = float(root.attrib["height"])
+        assert all(float(each.attrib.get("y", 0)) < height for each in root.iter(f"{svg}text"))
+    lines = [p for p in ElementTree.fromstring(files["tasks"]).iter(f"{svg}path") if p.get("class") == "line"]
+    assert len(lines) == 4, "waiting and running, of each of both"
+    assert ElementTree.fromstring(files["waits"]).find(f".//{svg}g[@aria-label='waiting times']") is not None
 
 
-def test_pictures_without_matplotlib_are_a_sentence(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That says how to get it."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    status, _, err = ran(trial(place), images=str(place / "pictures"))
+def test_the_folder_for_plots_cannot_be_written(place: Path) -> None:
+    """A sentence names it."""
+    (place / "file").write_text("")
+    status, _, err = ran(trial(place), images=str(place / "file"))
     assert status == 2
-    assert "install fairlead[sim]" in err
+    assert "file" in err
 
 
 def interrupted(calls: str) -> dict[str, Any]:

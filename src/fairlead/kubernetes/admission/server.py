@@ -10,10 +10,14 @@ import asyncio
 import logging
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from aiohttp import web
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
 
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.access import Access
@@ -192,23 +196,28 @@ class WebhookServer:
         return web.Response(status=503, text=f"not ready: {missing}\n")
 
     async def _figures(self, _request: web.Request) -> web.Response:
-        chain = self.keyring.chain
-        lines = [
-            "# HELP fairlead_webhook_reviews_total Reviews answered.",
-            "# TYPE fairlead_webhook_reviews_total counter",
-            *(
-                f'fairlead_webhook_reviews_total{{path="{path}",outcome="{outcome}"}} {count}'
-                for (path, outcome), count in sorted(self.answered.items())
-            ),
-        ]
-        if chain is not None:
-            ends = chain.server.parsed.not_valid_after_utc.timestamp()
-            lines += [
-                "# HELP fairlead_webhook_certificate_expiry_seconds When the certificate ends, in seconds since 1970.",
-                "# TYPE fairlead_webhook_certificate_expiry_seconds gauge",
-                f"fairlead_webhook_certificate_expiry_seconds {ends:.0f}",
-            ]
-        return web.Response(text="\n".join(lines) + "\n", content_type="text/plain")
+        registry = CollectorRegistry()
+        registry.register(_Figures(self.answered, self.keyring))
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+class _Figures(Collector):
+    """What one scrape shows."""
+
+    def __init__(self, answered: Counter[tuple[str, str]], keyring: Keyring) -> None:
+        self._answered, self._keyring = answered, keyring
+
+    def collect(self) -> Iterator[Metric]:
+        reviews = CounterMetricFamily("fairlead_webhook_reviews", "Reviews answered.", labels=("path", "outcome"))
+        for labels, count in sorted(self._answered.items()):
+            reviews.add_metric(labels, count)
+        yield reviews
+        if self._keyring.chain is not None:
+            yield GaugeMetricFamily(
+                "fairlead_webhook_certificate_expiry_seconds",
+                "When the certificate ends, in seconds since 1970.",
+                value=self._keyring.chain.server.parsed.not_valid_after_utc.timestamp(),
+            )
 
 
 async def serve(access: Access, options: WebhookOptions) -> None:

@@ -2,6 +2,9 @@
 
 Decides names, labels and types as YuniKorn's page of metrics has them. Never counts anything itself. Invariant: one
 scrape is one moment of the books; a queue that is in several partitions is shown once, with the sums.
+
+The text is written here and not by prometheus-client: that ends the name of each counter with `_total` in the line of
+its type, and the counters of a queue (`yunikorn_root_queue_container`) have other names.
 """
 
 from __future__ import annotations
