@@ -43,10 +43,19 @@ class Admission:
     def enter(self, ask: Ask) -> None:
         """`ask` is in the books from now on."""
         self.quotas.enter(ask)
+        if self.budgets.counted:
+            self.budgets.enter(ask)
 
     def leave(self, ask: Ask) -> None:
         """`ask` is in the books no longer."""
         self.quotas.leave(ask)
+        if self.budgets.counted:
+            self.budgets.leave(ask)
+
+    def changed(self, ask: Ask) -> None:
+        """`ask` started, or was told to stop."""
+        if self.budgets.counted:
+            self.budgets.changed(ask)
 
     def resized(self, ask: Ask, old: Items, new: Items) -> None:
         """`ask` changes its size."""

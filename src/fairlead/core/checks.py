@@ -34,6 +34,8 @@ def check_partition(partition: Partition) -> None:
     for node in partition.nodes.nodes.values():
         add_to(total, tuple(node.total.items()))
     _same(partition.nodes.total, total, "sum of the nodes", partition.name)
+    foreign = {key: node for node in partition.nodes.nodes.values() for key in node.foreign}
+    assert partition.nodes.foreign_on == foreign, "foreign work is not looked for where it runs"
     check_idle(partition)
     check_reserving(partition)
     if partition.nodes.nodes:
@@ -46,6 +48,7 @@ def check_partition(partition: Partition) -> None:
     check_gangs(partition)
     check_reservations(partition)
     check_terrain(partition)
+    partition.admission.budgets.check(partition)
     check_waking(partition)
     shapes = [a.shape for app in partition.applications.values() for a in app.asks.values() if a.pending]
     for shape in partition.shapes.values():

@@ -46,6 +46,10 @@ class Columns:
         """A node joined or left, or says something else about itself: put the rows together anew."""
         self._valid = False
 
+    def behind(self) -> int:
+        """How many rows the next `sync` has to write, at most."""
+        return len(self.stale) if self._valid else len(self._nodes)
+
     def sync(self) -> None:
         """Bring the rows up to date."""
         if not self._valid:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import claims, lives
+from fairlead.core import claims, lives, shaping
 from fairlead.core.applications import Application, Ask
 from fairlead.core.decisions import Allocated, Released
 from fairlead.core.events import Cause
@@ -164,6 +164,7 @@ def give_up(partition: Partition, ask: Ask) -> None:
     _part(partition, ask)
     del ask.app.asks[ask.key]
     partition.admission.leave(ask)
+    shaping.part(partition, ask.spec.where)
 
 
 def _part(partition: Partition, ask: Ask) -> None:

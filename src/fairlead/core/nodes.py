@@ -1,16 +1,14 @@
 """Nodes: what each has, what is used and held there, and which one comes first for an ask.
 
 Decides the order of nodes (emptiest or fullest first, then the id) and whether an amount fits on one. Never decides for
-whom; whom a node suits is the matter of `core.terrain`. Two ways to the same answer: a heap by score that answers at
-once while its top has room, and columns of numbers searched all at once when it has not. Invariant: `available = total
-- allocated - occupied`; `free` is what of that is not held for a preemptor.
+whom; whom a node suits is the matter of `core.terrain`, and how the order is kept that of `core.node_order`. Invariant:
+`available = total - allocated - occupied`; `free` is what of that is not held for a preemptor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
 from fairlead.core.columns import Columns
@@ -18,6 +16,7 @@ from fairlead.core.constraints import HOSTNAME, Taint
 from fairlead.core.demand import Shape
 from fairlead.core.dozing import Dozing, let_reserve
 from fairlead.core.narrow import Narrow
+from fairlead.core.node_order import NodeOrder
 from fairlead.core.resources import Book, Items, Resources, add_to, fits_in, take_from
 from fairlead.core.specs import AskSpec, NodeSortSpec, NodeSpec
 from fairlead.core.suitability import keeps_away
@@ -25,11 +24,6 @@ from fairlead.core.terrain import Terrain
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
-
-TOPS_TRIED = 4
-"""How many of the best nodes are tried one by one before all are searched at once."""
-FEW_NODES = 12
-"""Up to this many nodes the heap is simply walked to its end."""
 
 
 class Node:
@@ -41,7 +35,6 @@ class Node:
         "attributes",
         "available",
         "changed",
-        "entry",
         "foreign",
         "foreign_notes",
         "free",
@@ -54,10 +47,10 @@ class Node:
         "row",
         "row_stale",
         "schedulable",
-        "score",
         "score_terms",
         "seq",
         "spec",
+        "stamp",
         "total",
         "weight_sum",
     )
@@ -87,11 +80,11 @@ class Node:
         """For each of them what was reported, and when."""
         self.reservations: dict[Ask, int] = {}
         """Asks for which it is set aside, and since when."""
-        self.score = 0.0
         self.score_terms: tuple[tuple[str, int, float], ...] = ()
         self.weight_sum = 0.0
         # Kept orders (NodeTable).
-        self.entry: object | None = None
+        self.stamp = 0
+        """Its entry in the orders that counts (`core.node_order`); 0: it stands in none."""
         self.changed = False
         self.row = -1
         self.row_stale = False
@@ -225,6 +218,8 @@ class NodeTable:
         self.total: Book = {}
         self.in_use: Book = {}
         """What the root queue uses: the very book of the root, not a copy (set by the partition)."""
+        self.foreign_on: dict[str, Node] = {}
+        """Where each work of another scheduler runs."""
         self.unfit: dict[Shape, None] = {}
         """Shapes that had room nowhere when last looked."""
         self.oversize: dict[Shape, None] = {}  # Shapes that no node could hold even when empty (`core.oversize`).
@@ -235,10 +230,9 @@ class NodeTable:
         """Nodes that changed since preemption by priority last looked at all of them."""
         self.gains = 0
         """How often some node gained room."""
-        self._heap: list[tuple[float, str, int, Node]] = []
         self._changed: list[Node] = []
-        self._pushes = 0
         self.columns = Columns(self.nodes, self.score)
+        self._order = NodeOrder(self.nodes, self.columns)
         self.terrain = Terrain(self)
         self.dozing = Dozing()
         self.narrow = Narrow()
@@ -251,6 +245,7 @@ class NodeTable:
         self.columns.forget()
         node.weigh(self.sort)
         add_to(self.total, tuple(node.total.items()))
+        self.foreign_on |= dict.fromkeys(node.foreign, node)
         self.terrain.domains_changed()
         self.gained(node)
 
@@ -260,9 +255,11 @@ class NodeTable:
         self.since_search.pop(node, None)
         self.suspects.pop(node, None)
         self.narrow.removed(node)
-        node.entry = None
+        node.stamp = 0
         self.columns.forget()
         take_from(self.total, tuple(node.total.items()))
+        for key in node.foreign:
+            del self.foreign_on[key]
         self.terrain.domains_changed()
 
     def resize(self, node: Node, capacity: Resources) -> None:
@@ -281,6 +278,23 @@ class NodeTable:
         for shape in list(self.unfit):
             self.clear_unfit(shape)
         self.gained(node)
+
+    def set_foreign(self, node: Node, spec: AskSpec, now_ms: int) -> None:
+        """Work of another scheduler runs here now, and no longer where it was."""
+        if self.foreign_on.get(spec.key) is not node:
+            self.end_foreign(spec.key)
+        self.foreign_on[spec.key] = node
+        node.set_foreign(spec.key, spec.resources.items)
+        node.foreign_notes[spec.key] = (spec, now_ms)
+        self.gained(node)
+
+    def end_foreign(self, key: str) -> bool:
+        """That work has ended; whether it was known."""
+        node = self.foreign_on.pop(key, None)
+        if node is not None:
+            node.set_foreign(key, None)
+            self.gained(node)
+        return node is not None
 
     def resort(self, sort: NodeSortSpec) -> None:
         """Order nodes by another policy or other weights from now on."""
@@ -391,59 +405,11 @@ class NodeTable:
 
     def first_fit(self, items: Items) -> Node | None:
         """The first open node in order (score, then id) that keeps nobody away and has room for `items`."""
-        heap = self._refreshed()
-        aside: list[tuple[float, str, int, Node]] = []
-        found: Node | None = None
-        limit = len(self.nodes) if len(self.nodes) <= FEW_NODES else TOPS_TRIED
-        while heap:
-            entry = heap[0]
-            node = entry[3]
-            if node.entry is not entry:
-                heappop(heap)
-                continue
-            free = node.free
-            for name, amount in items:
-                if amount > free.get(name, 0):
-                    break
-            else:
-                found = node
-                break
-            aside.append(heappop(heap))
-            if len(aside) >= limit:
-                found = self._scan(items)
-                break
-        for entry in aside:
-            heappush(heap, entry)
-        return found
+        if self._changed:
+            self._order.enter(self._changed, self.sort.policy == "fair")
+            self._changed.clear()
+        return self._order.first_fit(items)
 
     def every(self) -> list[Node]:
         """Every node by (score, id), open or not."""
         return sorted(self.nodes.values(), key=lambda n: (self.score(n), n.id))
-
-    def _refreshed(self) -> list[tuple[float, str, int, Node]]:
-        heap = self._heap
-        if self._changed:
-            for node in self._changed:
-                node.changed = False
-                is_common = node.schedulable and not node.reservations and not node.keeps_away
-                if is_common and self.nodes.get(node.id) is node:
-                    self._pushes += 1
-                    node.score = self.score(node)
-                    entry = node.entry = (node.score, node.id, self._pushes, node)
-                    if heap and heap[0][3] is node:
-                        heapreplace(heap, entry)
-                    else:
-                        heappush(heap, entry)
-                else:
-                    node.entry = None
-            self._changed.clear()
-            if len(heap) > 4 * len(self.nodes) + 64:
-                heap[:] = [e for e in heap if e[3].entry is e]
-                heapify(heap)
-        return heap
-
-    def _scan(self, items: Items) -> Node | None:
-        """First fit over all columns at once; the same answer as walking the heap to its end."""
-        columns = self.columns
-        columns.sync()
-        return columns.first(columns.has_room(columns.common, items))

@@ -49,21 +49,16 @@ class Partition:
     """Completed and failed applications by `id-<seconds of their end>`, oldest first."""
     rejected: dict[str, Application] = field(default_factory=dict)
     shapes: dict[ShapeKey, Shape] = field(default_factory=dict)
-    draining: bool = False
-    """It is being removed: nothing new is taken in."""
+    draining: bool = False  # It is being removed: nothing new is taken in.
     clean_due_ms: int = 0
     """When empty queues that leave are removed next; in the past: nothing to remove."""
     reservations: int = 0
     holds: dict[Ask, None] = field(default_factory=dict)
     """Asks for which space is held while their victims leave, in the order of their preemptions."""
-    disruption: Disruption = field(default_factory=Disruption)
-    """What is remembered of work that was stopped for other work."""
-    retries: Retries = field(default_factory=Retries)
-    """Attempts that enter when their back-off is over."""
-    idle: IdleWork = field(default_factory=IdleWork)
-    """Asks that run on what others leave over."""
-    reserving: Reserving = field(default_factory=Reserving)
-    """Asks whose turn is kept, so that others of their queue wait."""
+    disruption: Disruption = field(default_factory=Disruption)  # What is remembered of work stopped for other work.
+    retries: Retries = field(default_factory=Retries)  # Attempts that enter when their back-off is over.
+    idle: IdleWork = field(default_factory=IdleWork)  # Asks that run on what others leave over.
+    reserving: Reserving = field(default_factory=Reserving)  # Asks whose turn is kept: others of their queue wait.
     swappable: dict[Queue, dict[Application, None]] = field(default_factory=dict)
     """By leaf, applications with placeholders in which some ask may replace one, as far as known."""
     homeless: dict[Application, None] = field(default_factory=dict)
@@ -72,21 +67,18 @@ class Partition:
     """The count of gains (`NodeTable.gains`) up to which that was so."""
     allocation_count: int = 0
     released_count: int = 0
-    books_version: int = 0
-    """Grows with every change of what runs or is held."""
+    books_version: int = 0  # Grows with every change of what runs or is held.
     preempt_tried: tuple[int, int] | None = None
     """The state of things (`change_stamp`) in which preemption last found nothing."""
     shares_stale: bool = False
     """Nodes came, went or changed since shares were measured: one look at the tree serves all of them."""
     admission: Admission = field(default_factory=Admission)
     """Priority classes and quotas by class; the cluster gives all its partitions the same."""
-    ask_version: int = 0
-    """Grows with every ask that starts to wait or changes its priority."""
+    ask_version: int = 0  # Grows with every ask that starts to wait or changes its priority.
     keeps_history: bool = True
     """Ended applications, and what each consumed, are kept for a while; a simulation has its own record."""
 
-    trackers: Trackers | None = field(init=False)
-    """The limits of users and groups; None when there are none."""
+    trackers: Trackers | None = field(init=False)  # The limits of users and groups; None when there are none.
     unseen: dict[Application, None] = field(default_factory=dict)
     """Applications that wait and that no scheduling run has come to yet: their group is not decided for good."""
 
@@ -135,6 +127,8 @@ class Partition:
         shape = shaping.shape_of(self, ask)
         shape.pending += 1
         ask.shape = shape
+        if ask.spec.labels:
+            self.nodes.terrain.label_keys.waits(ask)
         self.ask_version += 1
         group = line_group(ask)
         if ask.batch is not None:
@@ -168,6 +162,8 @@ class Partition:
         shape = ask.shape
         assert shape is not None
         shaping.leave_shape(self, shape)
+        if ask.spec.labels:
+            self.nodes.terrain.label_keys.waits_no_longer(ask)
         if not app.batches or app.batches[0].key[0] != app.priority or app.batches[0].key[3]:
             self._priority_may_have_changed(app)
         app.queue.touch_app(app)
@@ -207,6 +203,7 @@ class Partition:
         claims.unreserve(self, ask)
         del ask.app.asks[ask.key]
         self.admission.leave(ask)
+        shaping.part(self, ask.spec.where)
         if ask.spec.placeholder:
             gangs.placeholder_withdrawn(ask)
 
@@ -229,8 +226,8 @@ class Partition:
     def restore(self, ask: Ask, node: Node) -> None:
         """An allocation that exists already is taken into the books, over any limit if need be."""
         app = ask.app
-        shaping.meet(self, ask.spec.where)
         if ask.key not in app.asks:
+            shaping.meet(self, ask.spec.where)
             self.disruption.news += ask.spec.attempt == 1
             self.admission.enter(ask)
             if ask.spec.placeholder:
@@ -256,6 +253,7 @@ class Partition:
         ask.node = node
         ask.allocated_ms = self.now_ms
         node.take(ask)
+        self.admission.changed(ask)
         if ask.spec.idle:
             self.idle.settle(ask, node)
         terrain = self.nodes.terrain
@@ -314,6 +312,7 @@ class Partition:
         self.nodes.gained(node)
         del app.asks[ask.key]
         self.admission.leave(ask)
+        shaping.part(self, ask.spec.where)
         if ask.spec.placeholder and not replaced:
             gangs.placeholder_ended(self, ask)
 
@@ -378,6 +377,7 @@ class Partition:
         """Tell the outside to stop an allocation; it stays in the books until that is confirmed."""
         assert ask.node is not None
         ask.evict_cause, ask.evicted_by = cause, (rule, on_behalf_of)
+        self.admission.changed(ask)
         if ask.spec.placeholder:
             gangs.placeholder_told_to_go(ask)
         if cause is Cause.PREEMPTED_BY_SCHEDULER:

@@ -104,10 +104,12 @@ class Coming:
 class Retries:
     """The attempts of one partition that wait for their time, by application and key, in the order of their making."""
 
-    __slots__ = ("_of",)
+    __slots__ = ("_of", "version")
 
     def __init__(self) -> None:
         self._of: dict[str, dict[str, Coming]] = {}
+        self.version = 0
+        """Grows with every attempt that is added or taken out."""
 
     def __bool__(self) -> bool:
         return bool(self._of)
@@ -117,6 +119,7 @@ class Retries:
 
     def add(self, application: str, spec: AskSpec, due_ms: int) -> None:
         """This attempt is to come."""
+        self.version += 1
         self._of.setdefault(application, {})[spec.key] = Coming(spec, due_ms)
 
     def has(self, application: str) -> bool:
@@ -137,6 +140,7 @@ class Retries:
 
     def take(self, application: str, key: str) -> Coming | None:
         """The attempt of this key, which is not to come any more (it enters now, or was withdrawn)."""
+        self.version += 1
         own = self._of.get(application)
         found = own.pop(key, None) if own is not None else None
         if own is not None and not own:
@@ -152,7 +156,7 @@ class Retries:
 
     def drop(self, application: str) -> None:
         """The application has ended, or is ended: nothing more of it is to come."""
-        self._of.pop(application, None)
+        self.version += self._of.pop(application, None) is not None
 
     def dump(self) -> list[Any]:
         """All of it as plain values."""

@@ -51,16 +51,15 @@ def leave_shape(partition: Partition, shape: Shape) -> None:
 
 def meet(partition: Partition, where: Constraints) -> None:
     """An ask with these constraints is there from now on: the labels that its terms look at count."""
-    if where is ANYWHERE:
-        return
-    new = partition.nodes.terrain.learn(where)
-    if not new:
-        return
-    for app in partition.applications.values():
-        if app.pending_count:
-            for ask in app.waiting_asks():
-                if any(key in ask.spec.labels for key in new):
-                    _regroup(partition, ask)
+    if where is not ANYWHERE:
+        for ask in partition.nodes.terrain.label_keys.look(where):
+            _regroup(partition, ask)
+
+
+def part(partition: Partition, where: Constraints) -> None:
+    """An ask with these constraints is gone: labels that nobody else looks at need not count any longer."""
+    if where is not ANYWHERE:
+        partition.nodes.terrain.label_keys.look_no_longer(where)
 
 
 def _regroup(partition: Partition, ask: Ask) -> None:

@@ -204,7 +204,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     for row in state["rejected"]:
         app = _load_application(row, queues.get(row["queue"]) or _gone(row["queue"]))
         partition.rejected[app.id] = app
-    partition.nodes.terrain.label_keys = dict.fromkeys(state["label_keys"])
+    partition.nodes.terrain.label_keys.load(state["label_keys"], asks.values())
     _link(partition, state, asks)
     for name in PARTITION_STATE:
         setattr(partition, name, state[name])
@@ -336,6 +336,7 @@ def _put_in_line(partition: Partition, ask: Ask) -> None:
     shape = shape_of(partition, ask)
     shape.pending += 1
     ask.shape = shape
+    partition.nodes.terrain.label_keys.waits(ask)
     app.count_pending(ask)
     group = line_group(ask)
     if app.limit_group is None:

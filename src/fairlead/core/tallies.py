@@ -7,21 +7,21 @@ version equals the sum over the nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.core.constraints import IN
-from fairlead.core.suitability import Selector, matches
+from fairlead.core.selector_index import SelectorIndex
+from fairlead.core.suitability import Selector
 
 if TYPE_CHECKING:
     from fairlead.core.columns import Columns, Mask
     from fairlead.core.demand import Shape
     from fairlead.core.nodes import Node
 
-K = TypeVar("K")
+K = TypeVar("K", bound=Hashable)
 Counts = npt.NDArray[np.int64]
 NOWHERE = 0
 """The domain of nodes that lack the attribute."""
@@ -119,55 +119,28 @@ class Tally:
         return found
 
 
-class SelectorIndex(Generic[K]):
+class TallyIndex(Generic[K]):
     """Tallies by selector, with a quick way to those that match given labels."""
 
-    __slots__ = ("_by_label", "_general", "tallies")
+    __slots__ = ("_selectors", "tallies")
 
     def __init__(self) -> None:
         self.tallies: dict[K, Tally] = {}
         """By what tells them apart: the selector, or selector and topology key."""
-        self._by_label: dict[tuple[str, str], dict[K, None]] = {}
-        self._general: dict[K, None] = {}
-        """Those that no single label leads to."""
+        self._selectors: SelectorIndex[K] = SelectorIndex()
 
     def add(self, key: K, selector: Selector) -> Tally:
         """A new tally."""
         tally = self.tallies[key] = Tally(selector)
-        for place in self._places(selector):
-            place[key] = None
+        self._selectors.add(key, selector)
         return tally
 
     def drop(self, key: K) -> None:
         """A tally that nobody needs any longer."""
-        tally = self.tallies.pop(key)
-        for place in self._places(tally.selector):
-            place.pop(key, None)
-        for label in _labels_of(tally.selector):
-            if not self._by_label[label]:
-                del self._by_label[label]
+        del self.tallies[key]
+        self._selectors.drop(key)
 
     def matching(self, labels: Mapping[str, str]) -> Iterator[tuple[K, Tally]]:
         """Those whose selector matches, with their keys, in no order that reaches a decision."""
-        if self._by_label:
-            for label in labels.items():
-                for key in self._by_label.get(label, ()):
-                    tally = self.tallies[key]
-                    if matches(tally.selector, labels):
-                        yield key, tally
-        for key in self._general:
-            tally = self.tallies[key]
-            if matches(tally.selector, labels):
-                yield key, tally
-
-    def _places(self, selector: Selector) -> list[dict[K, None]]:
-        labels = _labels_of(selector)
-        return [self._by_label.setdefault(label, {}) for label in labels] if labels else [self._general]
-
-
-def _labels_of(selector: Selector) -> list[tuple[str, str]]:
-    """Labels of which work needs one to match; nothing when no single one leads to the selector."""
-    for condition in selector:
-        if condition.operator == IN:
-            return [(condition.key, value) for value in dict.fromkeys(condition.values)]
-    return []
+        for key in self._selectors.matching(labels):
+            yield key, self.tallies[key]

@@ -21,6 +21,7 @@ import numpy as np
 
 from fairlead.core.constraints import ANYWHERE, HOSTNAME, AffinityTerm, Constraints, SpreadTerm
 from fairlead.core.ground import Grounds
+from fairlead.core.label_keys import LabelKeys
 from fairlead.core.promises import awaited_by, spared_rows, spoils, wake_the_kept_off
 from fairlead.core.suitability import (
     AFFINITY,
@@ -41,7 +42,7 @@ from fairlead.core.suitability import (
     matches,
     port_of,
 )
-from fairlead.core.tallies import NOWHERE, Counts, SelectorIndex, Tally, View
+from fairlead.core.tallies import NOWHERE, Counts, Tally, TallyIndex, View
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
@@ -63,13 +64,13 @@ class Terrain:
         self._table = table
         self.wary = False
         """Some running work keeps away even work without labels: nobody is plain."""
-        self.label_keys: dict[str, None] = {}
-        """Labels of work that some term has ever looked at: asks that differ in others alone are equal."""
-        self.standing: SelectorIndex[Selector] = SelectorIndex()
+        self.label_keys = LabelKeys()
+        """Labels of work that some term looks at: asks that differ in others alone are equal."""
+        self.standing: TallyIndex[Selector] = TallyIndex()
         """How much running work matches a selector."""
         self.counted = self.standing.tallies
         """While this is empty, nobody wants to know what starts and ends without constraints of its own."""
-        self.repellers: SelectorIndex[RepellerKey] = SelectorIndex()
+        self.repellers: TallyIndex[RepellerKey] = TallyIndex()
         """How much running work has an anti-affinity term, by (selector, topology key)."""
         self.ports: dict[tuple[str, str], dict[str, Tally]] = {}
         """Running work by the host port that it uses, and the address."""
@@ -80,17 +81,6 @@ class Terrain:
         self._grounds = Grounds(table.columns)
 
     # -- asks -----------------------------------------------------------------------------------------------------
-
-    def learn(self, where: Constraints) -> list[str]:
-        """Labels that count from now on because terms of `where` look at them; those that did not before."""
-        new = []
-        terms: tuple[AffinityTerm | SpreadTerm, ...] = (*where.affinity, *where.anti_affinity, *where.spread)
-        for term in terms:
-            for condition in term.selector:
-                if condition.key not in self.label_keys:
-                    self.label_keys[condition.key] = None
-                    new.append(condition.key)
-        return new
 
     def shape_key(self, ask: Ask) -> ShapeKey:
         """What the shape of an ask with constraints or labels depends on."""

@@ -33,6 +33,7 @@ def check_terrain(partition: Partition) -> None:
         for ask in app.asks.values():
             if ask.pending:
                 assert ask.shape is partition.shapes.get(terrain.shape_key(ask)), f"{ask} waits with a foreign shape"
+    terrain.label_keys.check(ask for app in partition.applications.values() for ask in app.asks.values())
     for shape in partition.shapes.values():
         if shape.is_plain and not terrain.wary:
             continue

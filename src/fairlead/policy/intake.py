@@ -281,13 +281,7 @@ def _foreign(partition: Partition, spec: AskSpec) -> None:
         )
         partition.out.append(AskRejected("", spec.key, Refused(text), partition.name))
         return
-    for other in partition.nodes.nodes.values():
-        if spec.key in other.foreign and other is not node:
-            other.set_foreign(spec.key, None)
-            partition.nodes.gained(other)
-    node.set_foreign(spec.key, spec.resources.items)
-    node.foreign_notes[spec.key] = (spec, partition.now_ms)
-    partition.nodes.gained(node)
+    partition.nodes.set_foreign(node, spec, partition.now_ms)
     partition.books_version += 1
 
 
@@ -338,11 +332,8 @@ def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:
 
 
 def _release_foreign(partition: Partition, key: str) -> None:
-    for node in partition.nodes.nodes.values():
-        if key in node.foreign:
-            node.set_foreign(key, None)
-            partition.nodes.gained(node)
-            partition.books_version += 1
+    if partition.nodes.end_foreign(key):
+        partition.books_version += 1
 
 
 def set_priority(partition: Partition, event: events.SetPriority) -> None:

@@ -29,6 +29,7 @@ def leaving(partition: Partition, event: Leaving) -> None:
     if ask is None or ask.node is None or ask.evict_cause is not None:
         return
     ask.evict_cause = event.cause
+    partition.admission.changed(ask)
     if ask.spec.placeholder:
         gangs.placeholder_told_to_go(ask)
     if event.cause is Cause.PREEMPTED_BY_SCHEDULER:

@@ -1,0 +1,105 @@
+"""Work of another scheduler: it takes room on one node, and a report of it looks at no other."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from fairlead.core.decisions import AskRejected
+from fairlead.core.events import AddAsks, AddNode, Release, RemoveNode
+from fairlead.core.nodes import Node
+from fairlead.core.resources import Resources
+from fairlead.core.specs import TAG_FOREIGN, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.scheduler import Scheduler
+
+
+def cluster(nodes: int) -> Scheduler:
+    """So many nodes of 8 cores."""
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=QueueSpec(name="root", parent=True)),)))
+    for i in range(nodes):
+        s.handle(AddNode(NodeSpec(id=f"n{i}", capacity=Resources({"vcore": 8}))), 0)
+    return s
+
+
+def foreign(key: str, node: str, cores: int = 1) -> AddAsks:
+    """The report of such work."""
+    spec = AskSpec(
+        application="", key=key, node=node, resources=Resources({"vcore": cores}), tags={TAG_FOREIGN: "default"}
+    )
+    return AddAsks((spec,))
+
+
+def nodes_of(s: Scheduler) -> dict[str, Node]:
+    """The nodes of the only partition."""
+    return s.cluster.partitions["default"].nodes.nodes
+
+
+def used(s: Scheduler) -> dict[str, int]:
+    """Cores that others use, by node, where there are any."""
+    return {n.id: n.occupied["vcore"] for n in nodes_of(s).values() if n.occupied.get("vcore")}
+
+
+def test_it_is_where_it_was_last_reported() -> None:
+    """It may grow and move, and its end frees the node that it was on; a second end is passed over."""
+    s = cluster(3)
+    for event, expected in (
+        (foreign("f", "n1", 2), {"n1": 2}),
+        (foreign("f", "n1", 3), {"n1": 3}),
+        (foreign("g", "n1", 1), {"n1": 4}),
+        (foreign("f", "n2", 1), {"n1": 1, "n2": 1}),
+        (Release("", "f"), {"n1": 1}),
+        (Release("", "f"), {"n1": 1}),
+    ):
+        s.handle(event, 0)
+        s.check()
+        assert used(s) == expected
+
+
+def test_it_goes_with_its_node() -> None:
+    """A node that comes back under the same id has nothing of it, and its end is passed over."""
+    s = cluster(2)
+    s.handle(foreign("f", "n1"), 0)
+    s.handle(RemoveNode("n1"), 0)
+    s.check()
+    s.handle(AddNode(NodeSpec(id="n1", capacity=Resources({"vcore": 8}))), 0)
+    assert s.handle(Release("", "f"), 0) == []
+    s.check()
+    assert used(s) == {}
+    (refused,) = s.handle(foreign("f", "gone"), 0)
+    assert isinstance(refused, AskRejected)
+
+
+def test_reports_in_any_order_are_what_the_last_ones_say() -> None:
+    """Against a plain record by key, also after a restart."""
+    rng = random.Random(7)
+    s, last = cluster(5), dict[str, tuple[str, int]]()
+    for i in range(300):
+        key, node, cores = f"f{rng.randrange(12)}", f"n{rng.randrange(5)}", rng.randint(1, 3)
+        if rng.random() < 0.6:
+            s.handle(foreign(key, node, cores), i)
+            last[key] = (node, cores)
+        else:
+            s.handle(Release("", key), i)
+            last.pop(key, None)
+        if i % 50 == 25:
+            s = Scheduler.load(s.dump())
+        s.check()
+        expected: dict[str, int] = {}
+        for where, amount in last.values():
+            expected[where] = expected.get(where, 0) + amount
+        assert used(s) == expected
+
+
+def test_a_report_does_not_look_at_all_nodes() -> None:
+    """With a hundred times the nodes a report costs about as much."""
+
+    def seconds(s: Scheduler) -> float:
+        best = float("inf")
+        for turn in range(5):
+            began = time.process_time()
+            for i in range(200):
+                s.handle(foreign(f"f{i}", f"n{(i + turn) % 30}"), 0)
+            best = min(best, time.process_time() - began)
+        return best
+
+    assert seconds(cluster(3000)) < 5 * seconds(cluster(30))
