@@ -10,6 +10,9 @@ LOCK := requirements-dev.lock
 # Written last, with the folder that the environment was made for: no file, or another folder, means "not ready".
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
+# A second environment, with the wheel whose core, policy and scheduler are compiled (docs/compiled.md).
+COMPILED := build/compiled
+COMPILED_READY := $(COMPILED)/.ready
 PYTEST_ARGS ?=
 
 # The tests start the command and the service some 500 times: compiled once, not each time, wherever the shell that
@@ -22,6 +25,9 @@ MAKEFLAGS += --no-print-directory
 
 ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 $(READY): not-ready
+endif
+ifneq ($(shell cat $(COMPILED_READY) 2>/dev/null),$(CURDIR))
+$(COMPILED_READY): not-ready
 endif
 
 .PHONY: help
@@ -48,6 +54,22 @@ test-kubernetes: $(READY)  ## Test on a real Kubernetes API server with fake nod
 .PHONY: bench-kubernetes
 bench-kubernetes: $(READY)  ## Measure it there, beside kube-scheduler (BENCH_ARGS="--large" for 5,000 nodes)
 	PYTHONPATH=tests:src $(BIN)/python tests/kubernetes/bench.py $(BENCH_ARGS)
+
+.PHONY: compiled
+compiled: $(COMPILED_READY)  ## Compile core, policy and scheduler; build/compiled/bin/fairlead is then the command
+
+$(COMPILED_READY): $(READY) $(shell find src -name '*.py') scripts/compiled_wheel.py scripts/make-compiled
+	@scripts/make-compiled $(VENV) $(COMPILED) $(COMPILED_READY)
+
+.PHONY: test-compiled
+test-compiled: $(COMPILED_READY)  ## Compile, run the tests of what decides on that, and compare it with the plain one, byte by byte
+	$(COMPILED)/bin/python -m pytest -o pythonpath=tests -n $(JOBS) --dist worksteal -m "not slow and not plain" \
+		tests/unit/core tests/unit/policy tests/unit/insight tests/unit/library tests/unit/sim tests/scenarios $(PYTEST_ARGS)
+	FAIRLEAD_TEST_COMPILED=required $(PYTEST) tests/compiled -n $(JOBS) --dist worksteal --timeout 600 $(PYTEST_ARGS)
+
+.PHONY: bench-compiled
+bench-compiled: $(COMPILED_READY)  ## Measure the compiled one, to be compared with `make bench`
+	@$(COMPILED)/bin/fairlead bench
 
 .PHONY: lint
 lint: $(READY)  ## Check style and formatting

@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 from testbed.unix_socket import ask, wait_until_served
 
+from fairlead.version import version_and_build
+
 pytestmark = pytest.mark.real
 
 FAIRLEAD = [sys.executable, "-m", "fairlead.cli.main"]
@@ -276,6 +278,7 @@ def test_doctor_finds_the_service(bench: Bench) -> None:
     """And says what is enforced here."""
     findings = {f["what"]: f for f in bench.json("doctor")}
     assert findings["service"]["level"] == "ok"
+    assert findings["fairlead"]["sentence"].startswith(f"{version_and_build()}, at ")
     assert "memory limit" in findings
 
 

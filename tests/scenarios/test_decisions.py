@@ -39,6 +39,7 @@ def test_it_differs_as_decided(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("scenario", DECIDED, ids=lambda s: s.name)
+@pytest.mark.plain
 def test_the_noted_decisions_are_the_only_cause(scenario: Scenario) -> None:
     """With the noted rules as recorded nothing differs, and without any one of them something does."""
     rules = scenario.note.split(" + ")
@@ -50,6 +51,7 @@ def test_the_noted_decisions_are_the_only_cause(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("scenario", AMONG_OTHERS, ids=lambda s: s.name)
+@pytest.mark.plain
 def test_the_number_of_victims_is_the_only_cause(scenario: Scenario) -> None:
     """Each accepted deviation comes from taking as few victims as the ask needs."""
     with literal("guarantee: how many victims"):

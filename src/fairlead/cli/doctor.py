@@ -22,6 +22,7 @@ from fairlead.cli.address import default_state_dir
 from fairlead.cli.app import JsonOption, Status, client_command
 from fairlead.cli.client import Client
 from fairlead.cli.failures import FAILED, Failure
+from fairlead.version import version_and_build
 
 OK, NOTE, BAD = "ok", "note", "bad"
 _MARKS = {OK: "green", NOTE: "yellow", BAD: "red"}
@@ -71,11 +72,7 @@ def doctor(client: Client, json: JsonOption = False) -> Status:
 
 
 def _versions() -> Iterator[Finding]:
-    try:
-        version = metadata.version("fairlead")
-    except metadata.PackageNotFoundError:
-        version = "not installed as a package"
-    yield Finding("fairlead", OK, f"{version}, at {Path(__file__).parent.parent}")
+    yield Finding("fairlead", OK, f"{version_and_build()}, at {Path(__file__).parent.parent}")
     yield Finding("python", OK, f"{platform.python_version()}, {sys.executable}, {platform.platform(terse=True)}")
 
 

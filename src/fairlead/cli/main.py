@@ -90,9 +90,9 @@ def _nothing() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib import metadata
+        from fairlead.version import version_and_build
 
-        print(f"fairlead {metadata.version('fairlead')}")
+        print(f"fairlead {version_and_build()}")
         raise typer.Exit
 
 

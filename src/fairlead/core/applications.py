@@ -256,7 +256,7 @@ class Application:
         """When it is woken next because one of its asks may cause others to be preempted."""
         # Kept orders (see policy.line): the entry in the leaf's heap, or the stamp it is parked under.
         self.order_key: tuple[object, ...] = ()
-        self.entry: object | None = None
+        self.entry: int | None = None
         self.park_stamp = 0
         self.touched = False
         self.let_out_by: list[Demand] = []

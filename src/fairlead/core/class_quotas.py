@@ -190,7 +190,7 @@ class ClassQuotas:
         quota = self._of[spec.name] = Quota(spec)
         self._index()
         for ask in asks:
-            if quota in self.over(ask.app.queue.path, ask.spec.priority_class):
+            if any(over is quota for over in self.over(ask.app.queue.path, ask.spec.priority_class)):
                 quota.works += 1
                 add_to(quota.used, ask.items)
         return "added" if known is None else "changed"

@@ -126,7 +126,7 @@ class Queue:
         self.dozers, self.dozed_at = list[tuple[object, ...]](), -1
         self.changed_children: list[Queue] = []
         self.changed_apps: list[Application] = []
-        self.entry: object | None = None
+        self.entry: int | None = None
         self.touched = False
         self.asleep = True
         """Nothing below can be placed, as far as is known: nobody looks."""

@@ -68,4 +68,4 @@ def _is_in_line(partition: Partition, queue: Queue) -> bool:
         return True
     if not dozing.concerns(queue):
         return True
-    return any(entry is queue.entry for entry in parent.dozers)
+    return any(entry[-2] == queue.entry for entry in parent.dozers)

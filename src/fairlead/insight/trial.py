@@ -16,6 +16,7 @@ from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.insight.apart import CAN_FORK, all_answers, answered_apart, ask_apart
 from fairlead.insight.copying import copied
 from fairlead.scheduler import Scheduler
+from fairlead.version import build
 
 T = TypeVar("T")
 Name = tuple[str, str, str]
@@ -138,7 +139,7 @@ def on_a_copy(scheduler: Scheduler, question: Callable[[Scheduler], T], *, fork:
     """
     if _by_fork(scheduler, fork):
         return answered_apart(lambda: question(scheduler))
-    return question(copied(scheduler))
+    return question(_copy(scheduler))
 
 
 def on_copies(
@@ -146,8 +147,15 @@ def on_copies(
 ) -> list[T]:
     """As `on_a_copy`, each question on a copy of its own; by processes they are answered side by side."""
     if not _by_fork(scheduler, fork):
-        return [question(copied(scheduler)) for question in questions]
+        return [question(_copy(scheduler)) for question in questions]
     return all_answers([ask_apart(lambda question=question: question(scheduler)) for question in questions])  # type: ignore[misc]
+
+
+def _copy(scheduler: Scheduler) -> Scheduler:
+    """One that shares nothing with it. A compiled object cannot be made without its `__init__`, as a copy has to be:
+    compiled, the state is written down and read back, which takes longer and comes to the same.
+    """
+    return copied(scheduler) if build() == "plain" else Scheduler.load(scheduler.dump())
 
 
 def _by_fork(scheduler: Scheduler, wanted: bool | None) -> bool:

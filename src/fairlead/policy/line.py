@@ -1,8 +1,8 @@
 """The lines: which child of a queue, and which application of a leaf, is looked at next.
 
 Decides nothing new: it keeps the orders of `ordering` in heaps, and changes them only where something changed. An
-entry of a heap counts while it is the one its queue or application points to; left-overs are skipped. Invariant: the
-head of a line is what sorting everything afresh would put first among those worth looking at.
+entry of a heap counts while its stamp is the one its queue or application remembers; left-overs are skipped.
+Invariant: the head of a line is what sorting everything afresh would put first among those worth looking at.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Lines:
         while heap:
             entry = heap[0]
             child: Queue = entry[-1]  # type: ignore[assignment]
-            if child.entry is entry:
+            if child.entry == entry[-2]:
                 return child
             heappop(heap)
         return None
@@ -58,7 +58,8 @@ class Lines:
                 self._leave_alone(child)
                 continue
             pushes += 1
-            entry = child.entry = (*key, pushes, child)
+            child.entry = pushes
+            entry = (*key, pushes, child)
             heap = queue.dozers if child.asleep else awake
             if heap and heap[0][-1] is child:
                 heapreplace(heap, entry)
@@ -68,7 +69,7 @@ class Lines:
         queue.changed_children.clear()
         if len(awake) + len(queue.dozers) > 4 * len(queue.children) + 32:
             for heap in (awake, queue.dozers):
-                heap[:] = [e for e in heap if e[-1].entry is e]  # type: ignore[attr-defined]
+                heap[:] = [e for e in heap if e[-1].entry == e[-2]]  # type: ignore[attr-defined]
                 heapify(heap)
 
     def rouse_next(self, queue: Queue, dozing: Dozing) -> None:
@@ -79,9 +80,9 @@ class Lines:
         while heap:
             entry = heap[0]
             child: Queue = entry[-1]  # type: ignore[assignment]
-            if child.entry is not entry or not child.asleep:
+            if child.entry != entry[-2] or not child.asleep:
                 heappop(heap)
-            elif first is not None and first.entry < entry:  # type: ignore[operator]
+            elif first is not None and queue.heap[0] < entry:
                 break
             elif dozing.concerns(child):
                 child.asleep = False
@@ -130,7 +131,8 @@ class Lines:
                 continue
             key = app.order_key = application_key(app)
             pushes += 1
-            entry = app.entry = (key, pushes, app)
+            app.entry = pushes
+            entry = (key, pushes, app)
             if heap and heap[0][2] is app:
                 heapreplace(heap, entry)
             else:
@@ -138,7 +140,7 @@ class Lines:
         self._pushes = pushes
         leaf.changed_apps.clear()
         if len(heap) > 4 * len(leaf.applications) + 32:
-            heap[:] = [e for e in heap if e[-1].entry is e]  # type: ignore[attr-defined]
+            heap[:] = [e for e in heap if e[-1].entry == e[-2]]  # type: ignore[attr-defined]
             heapify(heap)
         return heap
 
@@ -149,7 +151,7 @@ class Lines:
             while heap:
                 entry = heap[0]
                 app: Application = entry[2]  # type: ignore[assignment]
-                if app.entry is entry:
+                if app.entry == entry[1]:
                     return app
                 heappop(heap)
             if not leaf.open_demands:

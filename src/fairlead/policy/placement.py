@@ -67,8 +67,8 @@ def place_application(partition: Partition, spec: ApplicationSpec) -> Queue | Re
     if queue is None:
         try:
             queue = create_recovery_queue(partition) if path == RECOVERY_QUEUE else create_path(partition, path)
-        except CannotCreate as error:
-            return Refused(f"failed to create rule based queue {path} for application {spec.id}\n{error}")
+        except CannotCreate as why:  # a name of its own: compiled, a name has one type
+            return Refused(f"failed to create rule based queue {path} for application {spec.id}\n{why}")
     if not queue.is_leaf:
         return Refused(f"failed to find queue {path} for application {spec.id}")
     apply_namespace_tags(partition, queue, tags)

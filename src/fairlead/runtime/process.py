@@ -1,4 +1,4 @@
-"""What every long-lived process of ours does alike: where its log goes, which event loop it has, which version it is.
+"""What every long-lived process of ours does alike: where its log goes, which event loop it has.
 
 Decides nothing about what the process is for.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.metadata
 import logging
 from collections.abc import Callable
 
@@ -30,11 +29,3 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
         return uvloop.new_event_loop
     return asyncio.new_event_loop
-
-
-def version() -> str:
-    """The version that is installed; `0+source` for a source tree that is not."""
-    try:
-        return importlib.metadata.version("fairlead")
-    except importlib.metadata.PackageNotFoundError:
-        return "0+source"

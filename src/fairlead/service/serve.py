@@ -34,7 +34,7 @@ from fairlead.local.waits import WaitNotes
 from fairlead.local.workplace import Workplace
 from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
 from fairlead.runtime.configuring import configure
-from fairlead.runtime.process import log_to_stderr, loop_factory, version
+from fairlead.runtime.process import log_to_stderr, loop_factory
 from fairlead.service import listen
 from fairlead.service.app import make_app
 from fairlead.service.configfile import ConfigFile
@@ -49,6 +49,7 @@ from fairlead.service.streams import Hub
 from fairlead.service.tokens import Tokens, TokensError
 from fairlead.service.yunikorn import history
 from fairlead.service.yunikorn.chronicle import Chronicle
+from fairlead.version import version
 
 log = logging.getLogger("fairlead.service")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 import statistics
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -18,6 +19,7 @@ from typing import Any, TextIO
 import msgspec
 
 from fairlead.sim.bench_cases import CASES, Case
+from fairlead.version import build, version_and_build
 
 Others = Callable[[int], Iterable[tuple[dict[str, Any], str]]]
 
@@ -31,9 +33,10 @@ def run(
     as_json: bool = False,
     others: Mapping[str, Others] = MappingProxyType({}),
 ) -> int:
-    """Run the benchmarks (or `only` those) and print a line for each. Returns 0, or 2 after a sentence on `err`.
+    """Run the benchmarks (or `only` those), and print the build and a line for each.
 
-    `others` are benchmarks from elsewhere, by name: each takes the rounds and gives rows with their lines.
+    Returns 0, or 2 after a sentence on `err`. `others` are benchmarks from elsewhere, by name: each takes the rounds
+    and gives rows with their lines.
     """
     out, err = out or sys.stdout, err or sys.stderr
     known = [*(c.name for c in CASES), *others]
@@ -46,17 +49,19 @@ def run(
         print(f"cannot run the benchmarks: {problem}", file=err)
         return 2
     rows = []
+    if not as_json:
+        print(f"fairlead {version_and_build()}, Python {platform.python_version()}", file=out, flush=True)
     for case in CASES:
         if only and case.name not in only:
             continue
         row = measure(case, rounds)
-        rows.append(row)
+        rows.append({"build": build()} | row)
         if not as_json:
             print(row_text(row), file=out, flush=True)
     for name, other in others.items():
         if not only or name in only:
             for row, line in other(rounds):
-                rows.append(row)
+                rows.append({"build": build()} | row)
                 if not as_json:
                     print(line, file=out, flush=True)
     if as_json:

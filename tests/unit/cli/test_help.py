@@ -14,6 +14,7 @@ import pytest
 from typer.main import get_command
 
 from fairlead.cli.main import COMMANDS, app
+from fairlead.version import build
 
 
 def every_command() -> Iterator[tuple[str, Any]]:
@@ -106,9 +107,9 @@ def test_wrong_usage_is_one_sentence(run: Callable[..., Any], args: list[str], s
 
 
 def test_the_version_is_printed(run: Callable[..., Any]) -> None:
-    """That of the package."""
+    """That of the package, and which build it is."""
     result = run("--version")
-    assert (result.exit_code, result.stdout) == (0, f"fairlead {metadata.version('fairlead')}\n")
+    assert (result.exit_code, result.stdout) == (0, f"fairlead {metadata.version('fairlead')} ({build()})\n")
 
 
 def test_a_missing_package_of_the_service_is_named(tmp_path: Path) -> None:

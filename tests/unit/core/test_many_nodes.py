@@ -13,6 +13,7 @@ from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec,
 from fairlead.scheduler import Scheduler
 
 
+@pytest.mark.plain
 def test_the_tree_is_gone_over_once_for_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each node changes what shares are measured against; they are measured when they are next compared."""
     queues = tuple(QueueSpec(name=f"q{i}") for i in range(50))

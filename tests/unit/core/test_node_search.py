@@ -119,6 +119,7 @@ def test_the_search_answers_as_a_walk_over_all_nodes(seed: int, nodes: int, poli
             world.start(found, items)
 
 
+@pytest.mark.plain
 def test_full_nodes_are_not_looked_at_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fullest first, every search begins at full nodes; after a few of them no further one goes over all nodes."""
     world = World(random.Random(1), 0, "binpacking")

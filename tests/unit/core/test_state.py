@@ -36,6 +36,7 @@ from fairlead.scheduler import Scheduler
         (Node, state.NODE_BOOKS, state.NODE_OTHER),
     ],
 )
+@pytest.mark.plain
 def test_every_attribute_is_state_or_named_as_made_again(
     cls: Any, written: tuple[str, ...], other: frozenset[str]
 ) -> None:

@@ -108,6 +108,7 @@ def test_a_leaf_that_dozes_comes_before_one_that_is_awake(full: Scheduler) -> No
     assert started(full, 0) == ["w0"]
 
 
+@pytest.mark.plain
 def test_who_is_awake_and_comes_first_wakes_nobody(full: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     """`rouse_next` stops at the first child that is awake: those behind it sleep on."""
     submit(full, "urgent", "first", priority=9)
@@ -156,6 +157,7 @@ def test_who_was_let_out_and_has_something_new_is_looked_at() -> None:
     assert started(s, 0) == ["small"]
 
 
+@pytest.mark.plain
 def test_only_the_node_that_gained_is_searched(full: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shape that fitted nowhere is looked for on the node that gained, not on all."""
     narrow = Calls(monkeypatch, Narrow, "first")
@@ -255,6 +257,7 @@ def decided(number: int, steps: int) -> str:
 
 
 @pytest.mark.parametrize("number", range(4))
+@pytest.mark.plain
 def test_who_is_woken_in_turn_is_placed_as_if_all_were_woken(
     number: int, monkeypatch: pytest.MonkeyPatch, fewer_steps: int
 ) -> None:

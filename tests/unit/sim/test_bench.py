@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import platform
 
 import pytest
 
@@ -12,6 +13,7 @@ from fairlead.core.specs import QueueSpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.bench import measure, row_text, run
 from fairlead.sim.bench_cases import CASES, ONE, Case, add_nodes, add_work, cluster, idle_cycles, place_all, restart
+from fairlead.version import build, version_and_build
 
 
 def small() -> Scheduler:
@@ -61,6 +63,14 @@ def test_one_benchmark_runs_alone() -> None:
     (row,) = json.loads(out.getvalue())
     assert (row["name"], row["unit"], row["count"]) == ("restart", "ask", 20_000)
     assert row["rate"] > 0
+    assert row["build"] == build()
+
+
+def test_the_lines_open_with_the_build() -> None:
+    """Figures without it say nothing."""
+    out = io.StringIO()
+    assert run(out, only=["nothing"], rounds=1, others={"nothing": lambda rounds: []}) == 0
+    assert out.getvalue() == f"fairlead {version_and_build()}, Python {platform.python_version()}\n"
 
 
 def test_an_unknown_benchmark_is_refused() -> None:

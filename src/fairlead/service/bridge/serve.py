@@ -25,12 +25,13 @@ from fairlead.kubernetes.access import Access, AccessError, find_access
 from fairlead.kubernetes.client import ApiError, Client, NotFound, Unreachable
 from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.ship import LeaseLost, Ship, ShipOptions, Stranger
-from fairlead.runtime.process import log_to_stderr, loop_factory, version
+from fairlead.runtime.process import log_to_stderr, loop_factory
 from fairlead.service import listen
 from fairlead.service.bridge.app import make_ship_app
 from fairlead.service.bridge.desk import ShipDesk
 from fairlead.service.bridge.gate import ApiJudge, ShipGate
 from fairlead.service.yunikorn import history
+from fairlead.version import version
 
 log = logging.getLogger("fairlead.kubernetes")
 
