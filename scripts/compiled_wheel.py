@@ -32,6 +32,7 @@ LEFT_PLAIN = (
     "fairlead/core/constraints.py",
     "fairlead/core/decisions.py",
     "fairlead/core/events.py",
+    "fairlead/core/gang_reasons.py",
     "fairlead/core/preemption_reasons.py",
     "fairlead/core/properties.py",
     "fairlead/core/reason.py",

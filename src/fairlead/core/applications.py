@@ -167,6 +167,7 @@ class Application:
         "allowance",
         "asks",
         "attempt_timer_ms",
+        "awaited_by",
         "backoff_until_ms",
         "batches",
         "by_key",
@@ -174,6 +175,7 @@ class Application:
         "consumed",
         "entry",
         "finished_ms",
+        "gives_way_to",
         "groups",
         "id",
         "let_out_by",
@@ -197,6 +199,7 @@ class Application:
         "state",
         "state_log",
         "submitted_ms",
+        "submitted_seq",
         "swapping",
         "timer_epoch",
         "touched",
@@ -210,6 +213,7 @@ class Application:
         self.queue = queue
         self.seq = seq
         self.submitted_ms = now_ms
+        self.submitted_seq = seq  # Arrival tells moments of one millisecond apart; 0: its age is what a tag says.
         self.state = State.NEW
         self.state_log: list[tuple[int, State]] = []
         self.start_ms: int | None = None
@@ -222,21 +226,18 @@ class Application:
         self.by_key: dict[BatchKey, Batch] = {}
         self.pending: Book = {}
         self.pending_count = 0
-        self.allocated: Book = {}
-        """Real allocations only."""
+        self.allocated: Book = {}  # Real allocations only.
         self.placeholders: Book = {}
-        self.allocations = 0
-        """How many allocations it has, placeholders included."""
+        self.allocations = 0  # Placeholders included.
         self.placeholder_count = 0
-        self.groups: dict[str, TaskGroup] = {}
-        """Task groups with placeholders, by name."""
-        self.swapping = 0
-        """Asks that are under way to a placeholder's place."""
+        self.groups: dict[str, TaskGroup] = {}  # Task groups with placeholders, by name.
+        self.swapping = 0  # Asks that are under way to a placeholder's place.
         self.placeholder_timeout_ms = 0
         self.placeholder_due_ms: int | None = None
         """When its placeholders have waited long enough; None while it has none."""
-        self.closing = False
-        """It completes as soon as its last placeholder is gone."""
+        self.closing = False  # It completes as soon as its last placeholder is gone.
+        self.gives_way_to: Application | None = None  # The gang that this one gave its placeholders back for.
+        self.awaited_by: list[Application] = []  # The gangs that wait until this one is whole or gone.
         self.reserve_due_ms: int | None = None
         """When to look at it again because an ask may reserve a node by then; None: no such timer is set."""
         self.priority = NO_PRIORITY
@@ -252,8 +253,7 @@ class Application:
         """The limits of its user and group (`core.trackers`); None: no limit holds for it."""
         self.consumed: Consumption | None = None
         """What it has had so far; None until its first allocation ends."""
-        self.attempt_timer_ms: int | None = None
-        """When it is woken next because one of its asks may cause others to be preempted."""
+        self.attempt_timer_ms: int | None = None  # When it is woken next because an ask of it may preempt.
         # Kept orders (see policy.line): the entry in the leaf's heap, or the stamp it is parked under.
         self.order_key: tuple[object, ...] = ()
         self.entry: int | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.applications import NO_PRIORITY, line_group
 from fairlead.core.idle import group_of, idle_key
 from fairlead.core.leaving import counts_as_gone
-from fairlead.core.lifecycle import LIVE
+from fairlead.core.lifecycle import LIVE, State
 from fairlead.core.resources import Book, Items, add_to, pruned, take_from
 from fairlead.core.terrain_checks import check_terrain
 from fairlead.core.waking_checks import check_waking
@@ -132,6 +132,15 @@ def check_gangs(partition: Partition) -> None:
         named = [a for group in app.groups.values() for a in group.standing]
         assert set(named) == standing, f"{app.id}: {named} stand in its groups"
         assert len(named) == len(standing), f"{app.id}: some placeholder stands in two groups"
+        for younger in app.awaited_by:
+            assert younger.gives_way_to is app, f"{younger.id} is listed with {app.id} and does not wait for it"
+            assert partition.applications.get(younger.id) is younger, f"{younger.id} waits for {app.id} and is gone"
+        older = app.gives_way_to
+        if older is not None:
+            assert older.awaited_by.count(app) == 1, f"{app.id} waits for {older.id}, which would not wake it"
+            assert app.state is older.state is State.ACCEPTED, f"{app.id} waits for {older.id}, and one is no gang now"
+            assert not standing, f"{app.id} gave way to {older.id} and holds {named}"
+            assert app.allocations or app.id not in app.queue.allocating_accepted, f"{app.id} holds a place in vain"
         assert app.placeholder_due_ms is None or app.placeholder_count, f"{app.id} waits for placeholders it has not"
 
 

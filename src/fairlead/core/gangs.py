@@ -52,6 +52,8 @@ def placeholder_withdrawn(ask: Ask) -> None:
     app = ask.app
     group = app.task_group(ask.spec.task_group)
     group.timed_out += 1
+    if app.awaited_by and not any(other.pending and other.spec.placeholder for other in app.asks.values()):
+        part_ways(app)
     if not group.stands_in and app.pending_count:
         app.queue.touch_app(app)
 
@@ -92,6 +94,31 @@ def look_again(partition: Partition, app: Application) -> None:
     """Something changed on which replacements of this application depend."""
     if app.placeholder_count and app.pending_count and any(batch.task_group for batch in app.batches):
         partition.swappable.setdefault(app.queue, {})[app] = None
+
+
+# -- gangs that hold each other -----------------------------------------------------------------------------------
+
+
+def give_way(younger: Application, older: Application) -> None:
+    """`younger` holds no placeholders, and gets none, until `older` is whole or gone (`policy.gang_deadlock`).
+
+    Those that wait for `younger` wait for `older` from now on.
+    """
+    for app in (*younger.awaited_by, younger):
+        app.gives_way_to = older
+        older.awaited_by.append(app)
+    younger.awaited_by = []
+
+
+def part_ways(app: Application) -> None:
+    """The application is whole or gone, or no gang any more: nobody waits for it, and it waits for nobody."""
+    for younger in app.awaited_by:
+        younger.gives_way_to = None
+        younger.queue.touch_app(younger)
+    app.awaited_by = []
+    older, app.gives_way_to = app.gives_way_to, None
+    if older is not None:
+        older.awaited_by.remove(app)
 
 
 # -- the swap -----------------------------------------------------------------------------------------------------

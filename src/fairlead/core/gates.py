@@ -1,7 +1,8 @@
 """Gates: how many applications run in a queue, or for a user or group, and whether one more may (`maxapplications`).
 
 Decides who counts: who runs, who is accepted only and has placeholders, and who is kept a place because work was told
-to stop for one of its asks. Never parks anybody. Invariant: an application counts once, and is never in its own way.
+to stop for one of its asks. What runs nothing and only waits to be tried again, or is idle, does not (`core.lives`).
+Never parks anybody. Invariant: an application counts once, and is never in its own way.
 """
 
 from __future__ import annotations

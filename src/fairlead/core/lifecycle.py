@@ -2,7 +2,8 @@
 
 Decides which state follows from which event, and nothing else: no timers, no counters, no books. Invariant: a pair that
 is not in the table is an error and changes nothing. `Starting` is the older step between the first and the second
-allocation; only applications that ask for it pass through it.
+allocation; only applications that ask for it pass through it. `requeueApplication` is an addition to YuniKorn's steps:
+what runs nothing and only waits to be tried again, or is idle, is accepted once more.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Step(StrEnum):
     FAIL = "failApplication"
     REJECT = "rejectApplication"
     RESUME = "resumeApplication"
+    REQUEUE = "requeueApplication"
     EXPIRE = "expireApplication"
 
 
@@ -58,6 +60,8 @@ TRANSITIONS: dict[tuple[State, Step], State] = {
     (State.NEW, Step.REJECT): State.REJECTED,
     (State.NEW, Step.RESUME): State.RESUMING,
     (State.ACCEPTED, Step.RESUME): State.RESUMING,
+    (State.STARTING, Step.REQUEUE): State.ACCEPTED,
+    (State.RUNNING, Step.REQUEUE): State.ACCEPTED,
     (State.COMPLETED, Step.EXPIRE): State.EXPIRED,
     (State.FAILED, Step.EXPIRE): State.EXPIRED,
     (State.REJECTED, Step.EXPIRE): State.EXPIRED,

@@ -15,7 +15,7 @@ from fairlead.core.lifecycle import ENDED, LIVE, State, Step
 from fairlead.core.specs import TAG_STATE_AWARE_DISABLE
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application
+    from fairlead.core.applications import Application, Ask
     from fairlead.core.partition import Partition
 
 COMPLETING_MS = 30_000
@@ -34,6 +34,14 @@ def admit(partition: Partition, app: Application) -> None:
         partition.trackers.join(app)
 
 
+def grow_as_old_as(app: Application, ask: Ask) -> None:
+    """An application is as old as the oldest ask or allocation that it ever had; its place in line follows."""
+    if ask.created_ms < app.submitted_ms:
+        app.submitted_ms, app.submitted_seq = ask.created_ms, 0
+        if app.pending_count:
+            app.queue.touch_app(app)
+
+
 def advance(partition: Partition, app: Application, step: Step, cause: str = "") -> None:
     """Take one step of an application's life, with what it means for counters and timers."""
     before = app.advance(step, partition.now_ms)
@@ -47,6 +55,8 @@ def advance(partition: Partition, app: Application, step: Step, cause: str = "")
         queue.count_running(1)
     if after in LIVE:
         _leave_accepted(app)
+    if app.awaited_by or app.gives_way_to is not None:
+        gangs.part_ways(app)
     if after is State.COMPLETING:
         app.untrack_if_empty()
         partition.timers.set(partition.now_ms + COMPLETING_MS, partition.name, app.id, app.timer_epoch)
@@ -100,6 +110,7 @@ def forget(partition: Partition, app: Application) -> None:
     del app.queue.applications[app.id]
     partition.clean_if_leaving(app.queue)
     _leave_accepted(app)
+    gangs.part_ways(app)
     partition.unseen.pop(app, None)
     partition.retries.drop(app.id)
     if partition.trackers is not None:
@@ -132,12 +143,34 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
             advance(partition, app, after)
             return
     if app.pending_count or app.swapping or (partition.retries and partition.retries.has(app.id)):
+        _give_place_back(partition, app)
         return
     idle = not app.allocations or (real_gone and app.allocations == app.placeholder_count)
     if idle and app.state in (State.ACCEPTED, State.STARTING, State.RUNNING):
         advance(partition, app, Step.COMPLETE)
         # Where placeholders are left it does not wait: with the last of them it is over.
         app.closing = bool(app.allocations)
+
+
+def _give_place_back(partition: Partition, app: Application) -> None:
+    """Nothing of the application runs: unless it has ordinary work to offer, it waits for a place as if it had not run.
+
+    What is tried again may be held back for an hour, and idle work may wait for ever; others run in that place
+    meanwhile. (Idle work is in no batch, an attempt in its back-off in none yet.) So does a gang that gave way.
+    """
+    if app.allocations or app.swapping:
+        return
+    gave_way = app.gives_way_to is not None
+    if not gave_way and not (app.state in LIVE and all(batch.key[3] for batch in app.batches)):
+        return
+    app.tracked = False
+    if app.allowance is not None:
+        app.allowance.strike_off(app.id)
+    if gave_way:
+        _leave_accepted(app)
+        app.queue.open_gates()
+    else:
+        advance(partition, app, Step.REQUEUE)
 
 
 def _awaited(app: Application) -> Step | None:

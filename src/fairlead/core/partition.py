@@ -111,8 +111,7 @@ class Partition:
         self.disruption.news += spec.attempt == 1
         app.asks[ask.key] = ask
         self.admission.enter(ask)
-        if ask.created_ms < app.submitted_ms:
-            app.submitted_ms = ask.created_ms
+        lives.grow_as_old_as(app, ask)
         if spec.placeholder:
             gangs.placeholder_asked(ask)
         self.enqueue(ask)
@@ -233,6 +232,7 @@ class Partition:
             if ask.spec.placeholder:
                 gangs.placeholder_asked(ask)
         app.asks[ask.key] = ask
+        lives.grow_as_old_as(app, ask)
         if ask.pending:
             claims.unhold(self, ask)
             claims.unreserve(self, ask)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from fairlead.core.gang_reasons import GangsHoldEachOther as GangsHoldEachOther
 from fairlead.core.preemption_reasons import ApplicationsPromised as ApplicationsPromised
 from fairlead.core.preemption_reasons import LimitPromised as LimitPromised
 from fairlead.core.preemption_reasons import NeverPreempts as NeverPreempts

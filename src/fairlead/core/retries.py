@@ -18,6 +18,8 @@ from fairlead.core.specs import TAG_CREATION_TIME, AskSpec
 
 BACKOFF_MAX_MS = 3_600_000
 """No attempt is held back for longer, however many failed before it."""
+GAVE_WAY = "gang-deadlock"
+"""The rule by which placeholders are told to go so that another gang gets through: they come back."""
 BROKEN_OFF = frozenset({Cause.INTERRUPTED, Cause.PREEMPTED_BY_SCHEDULER})
 """Ends that say nothing against the work: it was stopped from outside."""
 
@@ -79,6 +81,11 @@ def next_spec(spec: AskSpec, priority: int) -> AskSpec:
         node="",
         task_group="",
     )
+
+
+def next_placeholder(spec: AskSpec, priority: int) -> AskSpec:
+    """What a placeholder asks for that was given back so that another gang gets through: all as before, its age too."""
+    return replace(next_spec(spec, priority), task_group=spec.task_group, tags=spec.tags)
 
 
 @dataclass(slots=True)

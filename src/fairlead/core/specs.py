@@ -236,8 +236,8 @@ class AskSpec:
 
     @property
     def retried(self) -> bool:
-        """Whether it goes ahead as a retry. Idle work that was stopped comes back without that if it has no retry."""
-        return self.attempt > 1 and (self.retry is not None or not self.idle)
+        """Whether it goes ahead as a retry. Idle work that was stopped, and placeholders, come back without."""
+        return self.attempt > 1 and (self.retry is not None or not (self.idle or self.placeholder))
 
     def __post_init__(self) -> None:
         # One object stands for "anywhere", however it was read: that is asked for often.

@@ -117,6 +117,7 @@ def _dump_application(app: Application) -> dict[str, Any]:
         **dict(zip(APP_STATE, _state_of_application(app), strict=True)),
         "asks": [_dump_ask(a) for a in app.asks.values()],
         "groups": [_dump_group(g) for g in app.groups.values()],
+        "awaited_by": [younger.id for younger in app.awaited_by],
         "consumed": app.consumed.as_plain() if app.consumed is not None else None,
     }
 
@@ -206,6 +207,9 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
         partition.rejected[app.id] = app
     partition.nodes.terrain.label_keys.load(state["label_keys"], asks.values())
     _link(partition, state, asks)
+    for row in state["applications"]:
+        for younger in row.get("awaited_by", []):  # Versions before it was kept did not write it.
+            gangs.give_way(partition.applications[younger], partition.applications[row["spec"]["id"]])
     for name in PARTITION_STATE:
         setattr(partition, name, state[name])
     partition.preempt_tried = tuple(state["preempt_tried"]) if state["preempt_tried"] else None
@@ -257,7 +261,8 @@ def _load_application(row: dict[str, Any], queue: Queue) -> Application:
     app.state_log = [(at, State(state)) for at, state in row["state_log"]]
     app.rejected = from_plain(row["rejected"])
     for name in APP_STATE:
-        setattr(app, name, row[name])
+        if name in row:  # Versions before something was kept did not write it.
+            setattr(app, name, row[name])
     app.consumed = Consumption.of_plain(row["consumed"]) if row["consumed"] is not None else None
     for ask_row in row["asks"]:
         ask = Ask(app, from_plain(ask_row["spec"]), ask_row["seq"], ask_row["created_ms"])

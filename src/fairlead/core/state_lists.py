@@ -45,6 +45,7 @@ ASK_OTHER = frozenset(
 APP_STATE = (
     "seq",
     "submitted_ms",
+    "submitted_seq",
     "start_ms",
     "finished_ms",
     "message",
@@ -86,6 +87,8 @@ APP_OTHER = frozenset(
         "park_stamp",
         "let_out_by",
         "touched",
+        "awaited_by",
+        "gives_way_to",
     }
 )
 GROUP_STATE = ("name", "count", "replaced", "timed_out")

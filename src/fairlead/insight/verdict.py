@@ -116,6 +116,7 @@ RULES = {
     "quota": "rule quota: its queue has to give back what it has above its maximum",
     "taint": "rule taint: the node has a taint that it does not tolerate",
     "placeholder": "rule placeholder: it kept room for others of its gang",
+    "gang-deadlock": "rule gang-deadlock: its gang gives way to one that it held back, and comes back",
 }
 """Why the rules of the scheduler stop work, by the names that `Evict` gives them."""
 

@@ -31,6 +31,8 @@ class Declared:
     user_info: str
     standing: dict[str, None] = field(default_factory=dict)
     """Placeholders that have a node."""
+    given_back: dict[str, None] = field(default_factory=dict)
+    """Placeholders that are stopped so that another gang gets through: each is made again when it is gone."""
     begun: bool = False
     """All of them had one: members enter from now on."""
     given_up: bool = False
@@ -98,6 +100,20 @@ class Gangs:
         found = self.declared.get(pod.application)
         if found is not None:
             found.standing.pop(pod.name.uid, None)
+
+    def gives_back(self, placeholder: KnownPod) -> None:
+        """A placeholder is stopped so that another gang gets through."""
+        found = self.declared.get(placeholder.application)
+        if found is not None:
+            found.given_back[placeholder.name.uid] = None
+
+    def lacks(self, pod: KnownPod) -> bool:
+        """A pod is forgotten: whether it was a placeholder that was given back, so that its gang lacks one."""
+        found = self.declared.get(pod.application)
+        if found is None or pod.name.uid not in found.given_back:
+            return False
+        del found.given_back[pod.name.uid]
+        return True
 
     def give_up(self, application: str) -> None:
         """The gang waits for its placeholders no longer: members enter as plain work."""

@@ -22,6 +22,7 @@ from fairlead.core.decisions import (
     Unreserved,
 )
 from fairlead.core.events import Cause, Event, Release
+from fairlead.core.retries import GAVE_WAY
 from fairlead.kubernetes.acts import DeletePod, EvictPod, Nominate, Record
 from fairlead.kubernetes.roster import Books
 
@@ -48,7 +49,8 @@ class Orders:
             elif isinstance(decision, Released):
                 yield from self._released(decision)
             elif isinstance(decision, Retried):
-                # Idle work goes back to its queue. Here the pod is gone: whoever made it makes another one.
+                # Idle work goes back to its queue, and so do placeholders that were given back. Here the pod is gone:
+                # whoever made it makes another one.
                 yield Release(decision.application, decision.new_key, Cause.STOPPED_BY_RM, decision.partition)
             elif isinstance(decision, Reserved | Unreserved):
                 self._nominated(decision)
@@ -80,6 +82,8 @@ class Orders:
             # The cluster's own controller does that, and knows for how long a taint is put up with.
             return
         if known.spec.placeholder:
+            if decision.rule == GAVE_WAY:
+                self._picture.gangs.gives_back(known)
             self._picture.acts.append(DeletePod(known.name))
             return
         if self._picture.provision.waits(known):

@@ -322,6 +322,8 @@ class Picture:
         self.storage.leave(known.claims, known.name.uid)
         self.roster.forget(known)
         self.gangs.gone(known)
+        if self.gangs.lacks(known):
+            self.complete_gang(known.application, known.name.name)
         if not known.foreign and known.application not in self.roster.by_application:
             # Its name may be used anew by somebody who does better.
             self.refused.pop(known.application, None)
@@ -361,13 +363,14 @@ class Picture:
             elif told and not known.nominated:
                 self.acts.append(Nominate(known.name, ""))
 
-    def complete_gang(self, application: str) -> None:
-        """Create the placeholders that a gang lacks."""
+    def complete_gang(self, application: str, only: str = "") -> None:
+        """Create the placeholders that a gang lacks, or of these `only` the one of this name."""
         declared = self.gangs.declared.get(application)
         if not self.live or declared is None or declared.begun:
             return
         for placeholder in declared.placeholders():
-            if self.roster.named(placeholder.namespace, placeholder.name) is None:
+            wanted = only in ("", placeholder.name)
+            if wanted and self.roster.named(placeholder.namespace, placeholder.name) is None:
                 self.acts.append(placeholder)
 
     def drop_placeholders(self, gang: Declared | None) -> None:

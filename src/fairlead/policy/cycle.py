@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fairlead.policy.allocate import RESERVED, allocate_one
 from fairlead.policy.backfill import backfill_one
 from fairlead.policy.gang import replace_one
+from fairlead.policy.gang_deadlock import resolve_one
 from fairlead.policy.idle import place_idle
 from fairlead.policy.nominate import place_nominated
 from fairlead.policy.preempt import preempt_one
@@ -60,5 +61,7 @@ def run_once(partition: Partition, lines: Lines) -> Run:
         return Run.MOVED
     if partition.idle.lines and place_idle(partition) is not None:
         return Run.PLACED
+    if partition.root.allocating_accepted and resolve_one(partition):
+        return Run.MOVED
     # Turns that were given or taken, and room that was gathered or let go, may let somebody start in the next run.
     return Run.MOVED if kept and partition.books_version != before else Run.EMPTY

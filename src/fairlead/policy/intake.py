@@ -303,7 +303,7 @@ def release(partition: Partition, event: events.Release) -> None:
         partition.retries.drop(app.id)
     real_gone = any(a.node is not None and not a.spec.placeholder for a in ended)
     again = False
-    if event.key and real_gone:
+    if event.key and ended and ended[0].node is not None:
         again = retry.try_again(partition, ended[0], event.cause, event.exit_code) is not None
     for ask in ended:
         _release_one(partition, ask, event.cause)

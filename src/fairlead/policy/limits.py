@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 
 
 def may_run(app: Application, yielding: Yielding = NOBODY) -> bool:
-    """Whether neither its queues nor its user nor its group hold it back; only accepted applications can be."""
+    """Whether neither its queues nor its user nor its group hold it back, and it gave no way to another gang.
+
+    Only accepted applications can be held back.
+    """
     if app.state is not State.ACCEPTED:
         return True
+    if app.gives_way_to is not None:
+        return False
     return closed_queue(app, yielding) is None and closing_ceiling(app, yielding) is None
 
 
@@ -41,7 +46,8 @@ def full_ceiling(app: Application, items: Items) -> Ceiling | None:
 
 def closed_gate(app: Application) -> Demand | None:
     """The gate at which an accepted application has to wait, or None; what closes it will wake it."""
-    full = closed_queue(app)
+    # What a gang waits for that gave way is over with a change in that other one's life, which wakes it.
+    full = app.gives_way_to.queue if app.gives_way_to is not None else closed_queue(app)
     if full is not None:
         gate = app.queue.gate()
         gate.obstacle = full

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 NOTHING_DUE: Mapping[str, int] = {}
+NOT_AHEAD = 0
+"""Greater than what a key with a retried ask begins with, whatever its priority (`Ask.line_key`)."""
 WAITS = 2
 """Where in the key of a queue it says how much waits: 0 when nothing does."""
 
@@ -82,6 +84,9 @@ def application_key(app: Application) -> tuple[object, ...]:
     do not, whatever their priorities and shares. Then
     `fifo`: 1. higher priority, 2. submitted earlier; `fair`: 1. higher priority, 2. smaller usage shares. Without
     `application.sort.priority` the two change places. Then 3. submitted earlier, 4. arrived earlier.
+
+    Submitted is when the application came, or when the oldest ask or allocation of it was created, if a tag says that
+    this was before. Such times may be equal (they have whole seconds); two that came were never submitted at once.
     """
     queue = app.queue
     properties = queue.properties
@@ -93,8 +98,9 @@ def application_key(app: Application) -> tuple[object, ...]:
         if properties.priority_sorting:
             return (-app.priority, shares, submitted)
         return (shares, -app.priority, submitted)
-    # Submission never ties once the arrival completes it, so that without priority sorting nothing comes after it.
-    return (-app.priority, submitted) if properties.priority_sorting else (submitted,)
+    if properties.priority_sorting:
+        return (-app.priority, submitted)
+    return (NOT_AHEAD, app.submitted_ms, app.submitted_seq, -app.priority, app.seq)
 
 
 def _retried_key(app: Application) -> tuple[object, ...]:
@@ -107,4 +113,4 @@ def _retried_key(app: Application) -> tuple[object, ...]:
     properties = app.queue.properties
     if properties.sort_policy == "fair":
         return (first, (), submitted) if properties.priority_sorting else ((), first, submitted)
-    return (first, submitted) if properties.priority_sorting else ((first, *submitted),)
+    return (first, submitted) if properties.priority_sorting else (first, *submitted)

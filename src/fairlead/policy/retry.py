@@ -1,9 +1,10 @@
 """Retry: work that was broken off or failed is tried again, as an ask of the same application.
 
 Decides when a further attempt enters: at once, or after its back-off. Idle work that was stopped goes back to its queue
-in the same way. Which ends are followed by a further attempt is said in `core.retries`; that it goes ahead of others is
-the order's business. Never starts or stops anything. Invariant: one end makes at most one further attempt, and the
-attempts of one piece of work are linked by `first_key`.
+in the same way, and so do placeholders that were given back so that another gang gets through. Which ends are followed
+by a further attempt is said in `core.retries`; that it goes ahead of others is the order's business. Never starts or
+stops anything. Invariant: one end makes at most one further attempt, and the attempts of one piece of work are linked
+by `first_key`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from fairlead.core import lives
 from fairlead.core.decisions import AskRejected, Retried
 from fairlead.core.lifecycle import State, Step
 from fairlead.core.reasons import Refused
-from fairlead.core.retries import backoff_ms, next_spec, why_final
+from fairlead.core.retries import BROKEN_OFF, GAVE_WAY, backoff_ms, next_placeholder, next_spec, why_final
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application, Ask
@@ -39,15 +40,25 @@ def try_again(partition: Partition, ask: Ask, cause: Cause, exit_code: int | Non
 
     It is held in `partition.retries` until `enter_due`; call that when the end is in the books.
     """
-    if (ask.spec.retry is None and not ask.spec.idle) or final(ask, cause, exit_code):
+    if ask.spec.placeholder:
+        if not _gave_way(ask, cause):
+            return None
+        spec, due_ms = next_placeholder(ask.spec, ask.priority), partition.now_ms
+    elif (ask.spec.retry is None and not ask.spec.idle) or final(ask, cause, exit_code):
         return None
-    spec = next_spec(ask.spec, ask.priority)
-    due_ms = partition.now_ms + backoff_ms(ask.spec)
+    else:
+        spec, due_ms = next_spec(ask.spec, ask.priority), partition.now_ms + backoff_ms(ask.spec)
     partition.retries.add(ask.app.id, spec, due_ms)
     if due_ms > partition.now_ms:
         partition.timers.set(due_ms, partition.name, ask.app.id, 0, TIMER)
     partition.out.append(Retried(ask.app.id, ask.key, spec.key, spec.attempt, due_ms, partition.name))
     return spec
+
+
+def _gave_way(ask: Ask, cause: Cause) -> bool:
+    """Whether it is a placeholder that its gang gave back for another one's sake; its gang still waits to be whole."""
+    told_to = ask.evicted_by is not None and ask.evicted_by[0] == GAVE_WAY
+    return told_to and cause in BROKEN_OFF and ask.app.state is State.ACCEPTED
 
 
 def enter_due(partition: Partition, app: Application) -> None:

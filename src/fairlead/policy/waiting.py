@@ -14,13 +14,13 @@ from fairlead.core.gates import awaited, closed_queue
 from fairlead.core.idle import group_of, payer
 from fairlead.core.lifecycle import State
 from fairlead.core.promises import filter_on
-from fairlead.core.resources import fits_in
+from fairlead.core.resources import Book, add_to, fits_in
 from fairlead.policy.limits import closing_ceiling, full_ceiling, limit_applications, limit_reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fairlead.core.applications import Ask
+    from fairlead.core.applications import Application, Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
@@ -37,9 +37,30 @@ def why_waiting(partition: Partition, ask: Ask) -> Reason:
         if leaving:
             late = tuple(v.key for v in ask.victims if v.overdue)
             return reasons.WaitingForVictims(ask.held_on.id, leaving, late)
-    found = _behind_placeholders(ask) or _may_not_run(ask) or _too_big(partition, ask)
+    found = _gangs_hold_each_other(ask) or _behind_placeholders(ask) or _may_not_run(ask) or _too_big(partition, ask)
     found = found or _waits_for_turn(partition, ask) or _above_nodes(partition, ask)
     return found or _no_node(partition, ask) or reasons.NextInLine(ask.app.queue.path)
+
+
+def _gangs_hold_each_other(ask: Ask) -> Reason | None:
+    """Its gang gave way to another one; or another one gives way to it, and has not left yet."""
+    app, other = ask.app, ask.app.gives_way_to
+    gives_way = other is not None
+    if other is None:
+        other = next((younger for younger in app.awaited_by if younger.allocations), None)
+    if other is None:
+        return None
+    holds, other_holds = ({n: v for n, v in a.placeholders.items() if v} for a in (app, other))
+    return reasons.GangsHoldEachOther(other.id, holds, _lacking(app), other_holds, _lacking(other), gives_way)
+
+
+def _lacking(app: Application) -> Book:
+    """What the placeholders of an application still need."""
+    book: Book = {}
+    for ask in app.asks.values():
+        if ask.pending and ask.spec.placeholder:
+            add_to(book, ask.items)
+    return book
 
 
 def _may_not_run(ask: Ask) -> Reason | None:

@@ -145,8 +145,9 @@ class Engine:
         return sum(map(len, books)) + self.scheduler.timers
 
     def why(self, waits: Id) -> Reason | None:
-        """Why a task still waits."""
-        return self.scheduler.why(*waits)
+        """Why a task still waits; where its gang is not whole yet, why a placeholder of that does."""
+        gang = self._gangs.get(waits[0])
+        return self.scheduler.why(*waits) or (gang.why(self.scheduler) if gang is not None else None)
 
     def _next_ms(self) -> int | None:
         """The next moment at which anything happens; None when no work is left, or what waits can never start."""
@@ -373,8 +374,13 @@ class Engine:
             self._stop(attempt, order.cause)
 
     def _placeholder_stopped(self, gang: Gang, order: Evict) -> None:
-        """Its time was over: the gang goes on as single asks. It was preempted: another one takes its place."""
-        if order.cause is Cause.TIMEOUT:
+        """Given back for another gang, it waits again by itself; its time was over: the gang goes on as single asks; it
+        was preempted: another one takes its place.
+        """
+        again = self._retries.pop((order.application, order.key), None)
+        if again is not None:
+            gang.comes_back(order.key, again.new_key)
+        elif order.cause is Cause.TIMEOUT:
             if gang.application in self._queue_of:
                 self._open(gang)
         else:

@@ -7,10 +7,15 @@ each task, of the task's size; tasks of one size are one task group.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fairlead.core.resources import NOTHING
 from fairlead.core.specs import ApplicationSpec, AskSpec
 from fairlead.sim.jobs import Job
+
+if TYPE_CHECKING:
+    from fairlead.core.reason import Reason
+    from fairlead.scheduler import Scheduler
 
 
 def placeholders(job: Job) -> ApplicationSpec:
@@ -50,3 +55,12 @@ class Gang:
         fresh = replace(old, key=f"{key}~")
         self._made[fresh.key] = self._awaited[fresh.key] = fresh
         return fresh
+
+    def comes_back(self, key: str, again: str) -> None:
+        """This placeholder was given back, and waits under another key."""
+        self._made[again] = self._awaited[again] = replace(self._made.pop(key), key=again)
+
+    def why(self, scheduler: Scheduler) -> Reason | None:
+        """Why it is not whole: the reason of the first placeholder that waits."""
+        found = (scheduler.why(self.application, key) for key in self._awaited)
+        return next((reason for reason in found if reason is not None), None)

@@ -210,6 +210,7 @@ def test_a_rejected_application_is_tried_again_with_another_queue_file() -> None
     assert binds(cluster.acts()) == {"p": "n1"}
 
 
+TWO = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: old}, {name: young}]}]}]"
 GANG = '[{"name": "w", "minMember": 2, "minResource": {"cpu": "2"}}]'
 
 
@@ -254,6 +255,43 @@ def test_placeholders_that_wait_go_when_their_gang_is_given_up() -> None:
     cluster.now = 10_000_000
     gone = [*cluster.acts(), *cluster.acts()]
     assert sorted(a.pod.name for a in gone if isinstance(a, DeletePod)) == sorted(a.name for a in made)
+
+
+def test_of_two_gangs_that_hold_each_other_the_younger_makes_its_placeholders_again() -> None:
+    """Its placeholder pods are deleted; the older one starts; those that were deleted come again, and wait."""
+    cluster = Cluster()
+    cluster.pilot.configure(load_text(TWO), 0)
+    cluster.node("n1", "4")
+
+    def pod(job: str, name: str, **more: Any) -> None:
+        notes = {identity.TASK_GROUP_NAME: "w", identity.TASK_GROUPS: GANG.replace("2,", "3,").replace('"2"', '"1"')}
+        labels = {"applicationId": job, "queue": f"root.{job}"}
+        cluster.pod(name, "1", labels=labels, annotations={**notes, **more})
+
+    for job in ("old", "young"):
+        pod(job, f"{job}-m0")
+        cluster.now += 1
+    made = [a for a in cluster.acts() if isinstance(a, CreatePlaceholder)]
+    assert len(made) == 6
+    for placeholder in made:
+        pod(placeholder.application, placeholder.name, **{identity.PLACEHOLDER: "true"})
+    acts = cluster.acts()
+    deleted = [a.pod.name for a in acts if isinstance(a, DeletePod)]
+    assert len(deleted) == 2
+    assert all("young" in name for name in deleted)
+    cluster.bind_all(acts)
+    again = []
+    for name in deleted:
+        cluster.gone(name)
+        again += [a for a in cluster.acts() if isinstance(a, CreatePlaceholder)]
+    assert sorted(a.name for a in again) == sorted(deleted)
+    applications = cluster.pilot.scheduler.cluster.partitions["default"].applications
+    assert str(applications["old"].state) == "Running"
+    for placeholder in again:
+        pod(placeholder.application, placeholder.name, **{identity.PLACEHOLDER: "true"})
+    cluster.acts()
+    assert applications["young"].placeholder_count == 1
+    assert applications["young"].pending_count == 2
 
 
 @pytest.mark.parametrize("seed", range(30))

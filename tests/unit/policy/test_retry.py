@@ -133,12 +133,13 @@ def test_the_back_off_doubles_and_ends_at_an_hour() -> None:
 
 
 def test_an_application_does_not_complete_while_an_attempt_is_to_come() -> None:
-    """Nothing waits and nothing runs, and yet it is not over."""
+    """Nothing waits and nothing runs, and yet it is not over. It is accepted again: it holds no place meanwhile."""
     s = cluster()
     ask(s, retry=RetrySpec(limit=1, backoff_ms=10 * 60_000))
-    end(s, "k", Cause.INTERRUPTED, 0)
+    changed = [d for d in end(s, "k", Cause.INTERRUPTED, 0) if isinstance(d, ApplicationChanged)]
+    assert [(d.state, d.cause) for d in changed] == [("Accepted", "requeueApplication")]
     assert not [d for d in s.schedule(5 * 60_000) if isinstance(d, ApplicationChanged)]
-    assert state(s) == "Running"
+    assert state(s) == "Accepted"
 
 
 def test_why_says_when_the_next_attempt_enters() -> None:

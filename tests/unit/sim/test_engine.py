@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from fairlead.config import load_text
 from fairlead.core.decisions import Allocated
 from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
+from fairlead.core.reasons import ClusterFull
 from fairlead.core.resources import Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
 from fairlead.scheduler import Scheduler
@@ -20,6 +22,7 @@ from fairlead.sim.engine import Engine, Refused
 from fairlead.sim.faults import BACK, LOST, Fault
 from fairlead.sim.jobs import Job, OutOfOrder, Task
 from fairlead.sim.lines import decision_line
+from fairlead.sim.workloads.swf import header_nodes, read_log, swf
 
 QUEUES = """
 partitions:
@@ -340,3 +343,44 @@ def test_who_rests_longer_than_others_look_again_still_starts() -> None:
     engine = simulated(job("wide", cores=2), patient, queues=GUARANTEED)
     assert sorted(run[0] for run in runs(engine.columns)) == ["gang/gang-0", "gang/gang-1"]
     assert set(engine.waiting) == {("wide", "wide")}
+
+
+TWO_QUEUES = """
+partitions:
+  - name: default
+    queues: [{name: root, submitacl: "*", queues: [{name: queue-1}, {name: queue-2}]}]
+"""
+
+
+def wide_jobs(tmp_path: Path, *jobs: tuple[int, int, int]) -> Engine:
+    """A log of a machine of four processors: each job with its submission, processors and queue; a minute each."""
+    head = "; Version: 2.2\n; MaxNodes: 4\n; MaxProcs: 4\n"
+    rows = [
+        f"{i} {at_s} -1 60 {procs} -1 -1 {procs} -1 -1 1 7 -1 -1 {queue} -1 -1 -1"
+        for i, (at_s, procs, queue) in enumerate(jobs, 1)
+    ]
+    log = tmp_path / "log.swf"
+    log.write_text(head + "\n".join(rows) + "\n")
+    workload = swf(read_log(str(log)))
+    return simulated(*workload.jobs, nodes=header_nodes(read_log(str(log))), queues=TWO_QUEUES)
+
+
+def test_wide_jobs_of_two_queues_do_not_wait_for_each_other_for_ever(tmp_path: Path) -> None:
+    """Two of three processors on four, one in each queue: one after the other, and not 366 days later."""
+    engine = wide_jobs(tmp_path, (0, 3, 1), (0, 3, 2))
+    assert set(fates(engine.columns).values()) == {Fate.COMPLETED}
+    assert engine.now_ms == 120_000
+
+
+def test_a_log_of_wide_jobs_in_two_queues_comes_through(tmp_path: Path) -> None:
+    """Sixty jobs, three at a time, each of which the machine can hold: in the worst case one after the other."""
+    jobs = [(30 * (i // 3), 2 + i % 3, 1 + i % 2) for i in range(60)]
+    engine = wide_jobs(tmp_path, *jobs)
+    assert set(fates(engine.columns).values()) == {Fate.COMPLETED}
+    assert engine.now_ms <= 60 * 60_000
+
+
+def test_a_task_whose_gang_is_not_whole_waits_for_what_its_placeholders_wait_for() -> None:
+    """Its own ask is not there yet."""
+    engine = simulated(job("a", count=3, gang=True), nodes=[node(cores=2)], until_ms=60_000)
+    assert isinstance(engine.why(("a", "a-0")), ClusterFull)

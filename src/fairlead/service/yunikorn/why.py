@@ -36,6 +36,8 @@ class Why:
         app = ask.app
         if ask.held_on is not None or ask.reserved_on is not None or app.backoff_until_ms is not None:
             return why_waiting(self._partition, ask)
+        if app.gives_way_to is not None or app.awaited_by:
+            return why_waiting(self._partition, ask)
         if not ask.spec.placeholder and app.stands_in(ask.spec.task_group):
             return why_waiting(self._partition, ask)
         held: object = None
