@@ -51,6 +51,10 @@ test-kubernetes: $(READY)  ## Test on a real Kubernetes API server with fake nod
 	PYTHONPATH=tests $(BIN)/python -m testbed.binaries
 	$(PYTEST) tests/kubernetes -n $(JOBS) --dist worksteal -m kubernetes --timeout 900 $(PYTEST_ARGS)
 
+.PHONY: breaks
+breaks: $(READY)  ## Break the scheduler on purpose, one way at a time, and see that some test finds it (BREAKS="'NAME'")
+	$(BIN)/python tests/properties/breaks.py $(BREAKS)
+
 .PHONY: bench-kubernetes
 bench-kubernetes: $(READY)  ## Measure it there, beside kube-scheduler (BENCH_ARGS="--large" for 5,000 nodes)
 	PYTHONPATH=tests:src $(BIN)/python tests/kubernetes/bench.py $(BENCH_ARGS)

@@ -197,7 +197,7 @@ class Promises:
             for a in app.asks.values()
             if a.node is not None and (app.id, a.key) not in newcomers
         ]
-        return not (_is_drawn(ask, labels_of(node), running) and _is_spread(ask, node, list(nodes.values()), running))
+        return not (is_drawn(ask, labels_of(node), running) and is_spread(ask, node, list(nodes.values()), running))
 
     def _excuse_queue_of(self, switched: ReservationSwitched) -> None:
         holder = self.known(switched.application, switched.key)
@@ -251,7 +251,7 @@ def _domain(node: Node, term: AffinityTerm) -> str | None:
     return labels_of(node).get(term.topology_key)
 
 
-def _is_drawn(ask: Ask, here: Labels, running: Running) -> bool:
+def is_drawn(ask: Ask, here: Labels, running: Running) -> bool:
     """With work that matches all terms; the first of a group that matches itself may go where the keys are."""
     terms = ask.spec.where.affinity
     keys = [term.topology_key for term in terms]
@@ -264,13 +264,13 @@ def _is_drawn(ask: Ask, here: Labels, running: Running) -> bool:
     return wanted and not any(key in there for there in near for key in keys)
 
 
-def _is_spread(ask: Ask, node: Node, nodes: list[Node], running: Running) -> bool:
+def is_spread(ask: Ask, node: Node, nodes: list[Node], running: Running) -> bool:
     """No domain gets ahead of the emptiest by more than the skew; nodes count that are named and have all keys."""
     where, here = ask.spec.where, labels_of(node)
     keys = [term.topology_key for term in where.spread]
     if any(key not in here for key in keys):
         return False
-    counting = [there for there in map(labels_of, nodes) if _is_named(where, there) and all(k in there for k in keys)]
+    counting = [there for there in map(labels_of, nodes) if is_named(where, there) and all(k in there for k in keys)]
     for term in where.spread:
         count = {there[term.topology_key]: 0 for there in counting}
         for labels, there in running:
@@ -283,7 +283,7 @@ def _is_spread(ask: Ask, node: Node, nodes: list[Node], running: Running) -> boo
     return True
 
 
-def _is_named(where: Constraints, here: Labels) -> bool:
+def is_named(where: Constraints, here: Labels) -> bool:
     return meets(here, where.selector) and (not where.node_terms or any(meets(here, t) for t in where.node_terms))
 
 

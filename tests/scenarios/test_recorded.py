@@ -20,6 +20,33 @@ DATA = Path(__file__).parent / "data"
 DECISIONS = DATA / "decisions.toml"
 DEVIATIONS = read_decisions(str(DECISIONS)) if DECISIONS.exists() else {}
 MOST_DEVIATIONS = 0.02
+NOT_YET = frozenset(
+    {
+        "rank-nominee-outranked-as-its-space-gets-free",
+        "rank-low-waits-behind-a-plan",
+        "rank-low-of-another-queue-waits-behind-a-plan",
+        "rank-low-ask-does-not-ride-on-its-application",
+        "rank-promise-to-a-weaker-ask-under-a-maximum",
+        "rank-retried-only-among-its-equals",
+        "rank-retried-waits-on-while-the-stronger-runs",
+        "rank-room-taken-back-goes-to-the-stronger",
+        "rank-idle-work-gives-way-at-the-turn-of-the-ask",
+        "rank-gathered-room-goes-to-the-stronger",
+        "rank-a-gate-opens",
+        "rank-a-gate-opens-and-more-comes",
+        "rank-a-placeholder-is-withdrawn",
+        "rank-a-placeholder-is-withdrawn-and-more-comes",
+        "rank-a-limit-does-not-keep-preemption-away",
+        "rank-a-plan-at-the-turn-of-the-stronger",
+        "rank-a-plan-at-the-turn-of-the-stronger-and-more-comes",
+        "rank-race-of-three",
+        "rank-race-of-three-low-first",
+        "rank-race-of-twenty",
+        "rank-race-of-three-while-the-victim-leaves",
+        "rank-race-with-room-beside",
+    }
+)
+"""Scenarios that say what should come out and does not yet; one that does has to leave this list."""
 
 
 def scenarios_of(folder: Path) -> list[Scenario]:
@@ -32,10 +59,14 @@ def scenarios_of(folder: Path) -> list[Scenario]:
 
 
 RECORDED = scenarios_of(DATA)
+TO_BEHAVE = [
+    pytest.param(s, id=s.name, marks=pytest.mark.xfail(s.name in NOT_YET, reason="not yet", strict=True))
+    for s in RECORDED
+]
 ACCEPTED = [s for s in RECORDED if s.expect and "rejected" not in s.expect]
 
 
-@pytest.mark.parametrize("scenario", RECORDED, ids=lambda s: s.name)
+@pytest.mark.parametrize("scenario", TO_BEHAVE)
 def test_it_behaves_as_recorded(scenario: Scenario) -> None:
     """No difference at the scenario's level, unless a written decision says why."""
     verdict = check(scenario)
@@ -104,6 +135,7 @@ def test_there_is_something_to_check() -> None:
         "queues": 22,
         "quota_preemption": 9,
         "reconfigure": 9,
+        "rank": 25,
         "regressions": 9,
         "required_node": 6,
         "required_node_preemption": 4,
@@ -115,5 +147,5 @@ def test_there_is_something_to_check() -> None:
         "user_limits": 10,
     }
     assert len({s.name for s in RECORDED}) == len(RECORDED)
-    assert set(DEVIATIONS) <= {s.name for s in RECORDED}
+    assert set(DEVIATIONS) | NOT_YET <= {s.name for s in RECORDED}
     assert len(DEVIATIONS) <= MOST_DEVIATIONS * len(RECORDED)

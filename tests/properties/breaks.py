@@ -1,0 +1,173 @@
+"""Deliberate breaks: one change at a time makes the scheduler wrong, and some check has to see it.
+
+Decides nothing about the scheduler: it copies the checkout into a temporary folder, applies one break of `breaks.toml`
+there, and runs the checks against the copy, the quick ones first, until one fails. A break that no check finds shows
+what the tests do not look at. Never touches the checkout itself. A check that fails without any break is told and left
+out, since it would find everything.
+
+`python tests/properties/breaks.py [NAME ...]` prints a table: the break, what found it, and after how many seconds.
+Status 0: all were found. 1: one was not, or a check fails without a break. 2: the list does not fit the code.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = Path(__file__).with_name("breaks.toml")
+COPIED = ("src", "tests", "docs", "pyproject.toml")
+AT_MOST_S = 1_800
+"""A check that takes longer was put into an endless loop."""
+
+
+class Break(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One change that makes the scheduler wrong."""
+
+    name: str
+    file: str
+    """From the top of the checkout."""
+    old: str
+    """Exactly as it stands there, and only once."""
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Tests that may find a break: what pytest is called with."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+
+CHECKS = (
+    Check("scenarios", ("tests/scenarios/test_recorded.py",)),
+    Check("unit tests", ("tests/unit/core", "tests/unit/policy")),
+    Check("rank courses", ("tests/properties/test_rank_laws.py", "--steps", "6000")),
+    Check("policy courses", ("tests/properties/test_policies.py", "--steps", "4000")),
+)
+
+
+class DoesNotFit(Exception):
+    """The list of breaks and the code do not fit together; says which break and why."""
+
+
+def read_breaks(path: Path = LIST) -> list[Break]:
+    """The breaks of a list; raises `DoesNotFit` when it is none, or one name stands there twice."""
+    try:
+        found = msgspec.toml.decode(path.read_bytes(), type=dict[str, list[Break]]).get("break", [])
+    except msgspec.DecodeError as e:
+        raise DoesNotFit(f"{path.name}: {e}") from None
+    names = [each.name for each in found]
+    if doubled := [name for name in names if names.count(name) > 1]:
+        raise DoesNotFit(f"{path.name}: {doubled[0]!r} stands there twice")
+    return found
+
+
+def broken_text(each: Break, root: Path = ROOT) -> str:
+    """The text of its file with the break in it; raises `DoesNotFit` unless the old text is there, and only once."""
+    path = root / each.file
+    text = path.read_text() if path.is_file() else None
+    if text is None:
+        raise DoesNotFit(f"{each.name}: there is no file {each.file}")
+    count = text.count(each.old) if each.old else 0
+    if count != 1:
+        raise DoesNotFit(f"{each.name}: {each.file} has the old text {count} times, not once; mend the list")
+    if each.old == each.new:
+        raise DoesNotFit(f"{each.name}: the new text is the old one")
+    return text.replace(each.old, each.new)
+
+
+def copy_checkout(folder: Path, root: Path = ROOT) -> None:
+    """What the checks need, and nothing that was compiled or remembered."""
+    for name in COPIED:
+        source = root / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+        else:
+            shutil.copy2(source, folder / name)
+
+
+def fails(check: Check, folder: Path) -> bool:
+    """Whether a check fails (or does not end) on the copy in this folder."""
+    paths = os.pathsep.join([str(folder / "src"), str(folder / "tests")])
+    # Compiled files are told apart by time and size: within a second a break may leave both as they were.
+    environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *check.arguments]
+    began = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        return began.wait(AT_MOST_S) != 0
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        if began.poll() is None:
+            os.killpg(began.pid, signal.SIGKILL)
+            began.wait()
+
+
+def run(breaks: list[Break], checks: tuple[Check, ...] = CHECKS, root: Path = ROOT) -> int:
+    """Apply each break and print what found it; returns the status. Raises `DoesNotFit` before anything is run."""
+    texts = [broken_text(each, root) for each in breaks]
+    with tempfile.TemporaryDirectory(prefix="breaks-") as place:
+        folder = Path(place)
+        copy_checkout(folder, root)
+        _be_sure_of_the_copy(folder)
+        usable = tuple(check for check in checks if not fails(check, folder))
+        for check in checks:
+            if check not in usable:
+                print(f"{check.name}: fails without any break, so it is left out")
+        print(f"{'break':<60} {'found by':<16} seconds")
+        missed = 0
+        for each, text in zip(breaks, texts, strict=True):
+            began = time.monotonic()
+            whole = (folder / each.file).read_text()
+            (folder / each.file).write_text(text)
+            finder = next((check.name for check in usable if fails(check, folder)), "")
+            (folder / each.file).write_text(whole)
+            missed += not finder
+            print(f"{each.name:<60} {finder or 'NOTHING':<16} {time.monotonic() - began:.0f}", flush=True)
+    print(f"{len(breaks) - missed} of {len(breaks)} breaks were found")
+    return 1 if missed or len(usable) < len(checks) else 0
+
+
+def _be_sure_of_the_copy(folder: Path) -> None:
+    """The copy is what a check imports, not what is installed."""
+    paths = os.pathsep.join([str(folder / "src"), str(folder / "tests")])
+    command = [sys.executable, "-c", "import fairlead; print(fairlead.__file__)"]
+    said = subprocess.run(
+        command, cwd=folder, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    if not Path(said).resolve().is_relative_to(folder.resolve()):
+        raise DoesNotFit(f"the checks would import {said}, not the copy")
+
+
+def main(names: list[str]) -> int:
+    """The breaks of these names, or all."""
+    try:
+        known = read_breaks()
+        if unknown := [name for name in names if name not in {each.name for each in known}]:
+            raise DoesNotFit(f"there is no break named {unknown[0]!r} in {LIST.name}")
+        return run([each for each in known if not names or each.name in names])
+    except DoesNotFit as e:
+        print(f"cannot break anything: {e}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,364 @@
+"""Random courses that watch the laws of rank: who is started, who is stopped for whom, and who waits meanwhile.
+
+Each law is worked out from events, decisions and the plainest facts of the books; nothing is taken from the policy, so
+that they hold for any way to the same decisions.
+
+* `started-and-stopped` (L1): nothing is started and stopped for another at one time, with no event in between.
+* `stopped-for-one-that-waited` (L2): the same at a later time, as long as nothing new came: no event was handled, and
+  no time has passed at which the scheduler asked to be woken.
+* `looking-again` (L3): when a call decides nothing more, a scheduler that is read back from what this one would write
+  down decides nothing either, nor does it once it was told to forget what it remembers (if it can be), nor once
+  something waits that can never run.
+* `weaker-went-first` (L4): when an ask is placed on a node, no waiting ask that comes before it would have fitted.
+* `below-guarantee` (G1, rule `both`): nobody pushes a queue that it is not in below its guarantee.
+* `books`: every invariant that the scheduler itself asserts.
+* `rest`: a call, and a course in which nothing new comes, come to an end.
+* `portions`: one placement at a time decides the same as one call.
+
+Where a law has exceptions, they stand with the code that grants them. A course goes on after a law was broken, and
+keeps what it saw first of each law. `python tests/properties/rank_courses.py RULE FROM TO` prints one line for each
+counterexample of courses FROM to TO - 1, and a count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from properties.policies import EVERYTHING, OTHERS, Happenings, world
+from properties.rank_fit import (
+    Kept,
+    Name,
+    View,
+    comes_before,
+    counted_in,
+    goes_round,
+    known,
+    may_start,
+    named,
+    waiting,
+    waits_for_turn,
+)
+
+from fairlead.config import check_text
+from fairlead.core.applications import Ask
+from fairlead.core.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
+from fairlead.core.events import AddApplication, AddAsks, Event, Release
+from fairlead.core.partition import Partition
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec
+from fairlead.scheduler import Scheduler
+
+STEPS_OF_ONE = 60
+ROUNDS_MAX = 100
+"""So many calls at one time have to be enough."""
+SETTLING_MAX = 300
+MIXTURES = (EVERYTHING, *OTHERS)
+CLEARS = frozenset({"quota", "taint", "placeholder"})
+"""Rules that clear what may not stay where it is; all others make room for another ask."""
+FOR_GUARANTEES = frozenset({"priority", "guarantee", "both", "reclaim"})
+"""Rules by which no queue may fall below its guarantee: what has one node to run on is no matter of guarantees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A law was broken: which, in which step, and how."""
+
+    law: str
+    step: int
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """In which epoch and when an allocation was started, and which asks waited then with only room in their way."""
+
+    epoch: int
+    at_ms: int
+    at_hand: set[Name]
+
+
+class RankCourse(Happenings):
+    """One course under one rule of preemption."""
+
+    def __init__(self, rule: str, number: int) -> None:
+        super().__init__(number)
+        self.rule, self.number = rule, number
+        self.mixture = replace(MIXTURES[number % len(MIXTURES)], rule=rule)
+        spec = world(self.chance, self.mixture)
+        self.scheduler, self.twin = Scheduler(spec, 0), Scheduler(spec, 0)
+        self.kept = Kept()
+        self.broken: dict[str, Broken] = {}
+        """What was seen first of each law."""
+        self.counts: Counter[str] = Counter()
+        self.steps = 0
+        self.epoch = 0
+        """Goes up when something new comes."""
+        self.started: dict[Name, Start] = {}
+        for _ in range(self.chance.randint(1, 4)):
+            self.handle(self.fresh_node())
+
+    @property
+    def part(self) -> Partition:
+        return self.scheduler.cluster.partitions["default"]
+
+    def take(self) -> RankCourse:
+        """All of the course: its steps, and the time after them. What the scheduler raises names course and step."""
+        try:
+            for _ in range(STEPS_OF_ONE):
+                self.step()
+            self.settle()
+        except AssertionError as e:
+            self.breaks("books", str(e))
+        except Exception as e:
+            e.add_note(f"in {self.rule} course {self.number}, step {self.steps}")
+            raise
+        return self
+
+    # -- what is done -----------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        self.steps += 1
+        self.now_ms += self.chance.choice([0, 0, 500, 1_000, 5_000, 20_000])
+        for event in self.events(self.part):
+            self.handle(event)
+        if self.chance.random() < 0.75:
+            self.schedule()
+        if self.chance.random() < 0.2:
+            self.now_ms += self.chance.choice([1, 100, 900])
+            self.schedule()
+
+    def handle(self, event: Event) -> None:
+        self.epoch += 1
+        decisions = self.scheduler.handle(event, self.now_ms)
+        self.twin.handle(event, self.now_ms)
+        self.kept.take(decisions)
+        self.note(decisions)
+        for decision in decisions:
+            if isinstance(decision, Allocated):
+                self.started.pop((decision.application, decision.key), None)
+
+    def schedule(self) -> None:
+        wake_ms = self.scheduler.next_wakeup_ms()
+        if wake_ms is not None and wake_ms <= self.now_ms:
+            self.epoch += 1
+        for _ in range(ROUNDS_MAX):
+            decisions = self.scheduler.schedule(self.now_ms)
+            portions: list[Decision] = []
+            while portion := self.portion():
+                portions += portion
+            if portions != decisions:
+                self.breaks("portions", f"{_difference(portions, decisions)}")
+            self.note(decisions)
+            if not decisions:
+                self.looking_again_changes_nothing()
+                return
+        self.breaks("rest", f"{ROUNDS_MAX} calls at one time are not enough")
+
+    def portion(self) -> list[Decision]:
+        """What the twin decides until it placed one ask."""
+        part = self.twin.cluster.partitions["default"]
+        candidates = [a for a in waiting(part) if may_start(part, a, self.kept, self.now_ms)]
+        reserved = {n.id: list(n.reservations) for n in part.nodes.nodes.values()}
+        decisions = self.twin.schedule(self.now_ms, 1)
+        then, meanwhile = self.kept.copy(), self.kept.copy()
+        then.take(takewhile(lambda d: not isinstance(d, Allocated), decisions))
+        meanwhile.take(d for d in decisions if isinstance(d, Reserved) or (isinstance(d, ReservationSwitched) and d.on))
+        self.kept.take(decisions)
+        self.nothing_started_is_stopped(part, decisions, candidates)
+        if self.rule == "both":
+            self.no_queue_falls_below_its_guarantee(part, decisions)
+        for decision in decisions:
+            if isinstance(decision, Allocated):
+                ask = known(part, (decision.application, decision.key))
+                assert ask is not None, f"{decision}: it is not there"
+                aside = reserved.get(decision.node, [])
+                if ask not in aside and not self.had_its_own_room(decision, meanwhile):
+                    rivals = [a for a in candidates if all(holder is a for holder in aside)]
+                    self.nothing_before_it_would_fit(View(part, self.rule, ask, then), rivals, meanwhile)
+        return decisions
+
+    def had_its_own_room(self, decision: Allocated, meanwhile: Kept) -> bool:
+        """Whether room was kept for it that others leave alone whatever their rank.
+
+        Where an administrator had its turn kept, that is so. By guarantee asks for which a node is set aside go before
+        all others, on whatever node they start.
+        """
+        name = (decision.application, decision.key)
+        if self.rule == "guarantee":
+            return name in meanwhile.node
+        return meanwhile.node.get(name) == decision.node and meanwhile.turn.get(name, False)
+
+    def settle(self) -> None:
+        """Nothing new comes, all that is told to stop does, and the clock goes on: it has to come to rest."""
+        for _ in range(SETTLING_MAX):
+            for order in self.orders[:]:
+                self.orders.remove(order)
+                self.handle(Release(order.application, order.key, order.cause))
+            before = self.counts.total()
+            self.schedule()
+            self.now_ms += 1_000
+            for event in self.ends_by_limit([a for app in self.part.applications.values() for a in app.asks.values()]):
+                self.handle(event)
+            if self.counts.total() == before and not self.orders:
+                self.scheduler.check()
+                return
+        self.breaks("rest", f"after {SETTLING_MAX} rounds it still decides: {self.orders[:3]}")
+
+    def note(self, decisions: list[Decision]) -> None:
+        for decision in decisions:
+            self.counts[type(decision).__name__] += 1
+            if isinstance(decision, Evict):
+                self.orders.append(decision)
+        self.orders = [o for o in self.orders if (a := known(self.part, (o.application, o.key))) and a.evict_cause]
+
+    def breaks(self, law: str, how: str) -> None:
+        self.broken.setdefault(law, Broken(law, self.steps, how))
+
+    # -- the laws ---------------------------------------------------------------------------------------------------
+
+    def nothing_started_is_stopped(self, part: Partition, decisions: list[Decision], candidates: list[Ask]) -> None:
+        """L1 and L2, from the order of the decisions; `candidates` waited before them, with only room in their way.
+
+        It is no fault where the preemptor could not have been helped before the start: something else was in its way
+        then, or it wants to be where certain other work is, or is spread among it, and that has started meanwhile. Nor
+        where YuniKorn's rules say so: what may run on one node only stops work of its own rank there, and by guarantee
+        a queue whose turn is later in the walk, which goes by shares, takes what it is guaranteed from those before it.
+        """
+        at_hand = {(a.app.id, a.key) for a in candidates if not (a.spec.where.affinity or a.spec.where.spread)}
+        for decision in decisions:
+            if isinstance(decision, Allocated):
+                self.started[decision.application, decision.key] = Start(self.epoch, self.now_ms, at_hand)
+            elif isinstance(decision, Evict) and decision.on_behalf_of and decision.rule not in CLEARS:
+                start = self.started.get((decision.application, decision.key))
+                preemptor, victim = (
+                    named(part, decision.on_behalf_of),
+                    known(part, (decision.application, decision.key)),
+                )
+                if start is None or start.epoch != self.epoch or preemptor is None or victim is None:
+                    continue
+                if (preemptor.app.id, preemptor.key) not in start.at_hand or decision.rule == "guarantee" == self.rule:
+                    continue
+                if decision.rule == "required-node" and not comes_before(self.rule, preemptor, victim, victim):
+                    continue
+                law = "started-and-stopped" if start.at_ms == self.now_ms else "stopped-for-one-that-waited"
+                self.breaks(law, f"{_told(decision)}, started at {start.at_ms}")
+
+    def looking_again_changes_nothing(self) -> None:
+        """L3, watched on a scheduler that was read back; what it remembers of failures may have been written down too.
+
+        So work is added that no node could ever hold, of the lowest priority: it changes nothing, but has others
+        looked at again.
+        """
+        fresh = Scheduler.load(self.scheduler.dump())
+        if found := fresh.schedule(self.now_ms):
+            self.breaks("looking-again", f"once it was read back: {_told(found[0])}")
+        if (forget := getattr(fresh, "forget", None)) is not None:
+            forget()
+            if found := fresh.schedule(self.now_ms):
+                self.breaks("looking-again", f"once it forgot: {_told(found[0])}")
+        fresh.handle(AddApplication(ApplicationSpec(id="vast", queue="root.c", user="nobody")), self.now_ms)
+        vast = AskSpec(application="vast", key="vast", resources=Resources({"vcore": 10**6}), priority=-1_000)
+        fresh.handle(AddAsks((vast,)), self.now_ms)
+        if found := fresh.schedule(self.now_ms):
+            self.breaks("looking-again", f"once something vast waited: {_told(found[0])}")
+
+    def nothing_before_it_would_fit(self, view: View, candidates: list[Ask], meanwhile: Kept) -> None:
+        """L4: `candidates` waited before the call with nothing but room in their way, which may have changed in it.
+
+        `view` is of the moment before the placement; `meanwhile` has what was kept at any time of the call.
+        """
+        part, placed = view.part, view.less
+        node = placed.node
+        if node is None:
+            return
+        for ask in candidates:
+            if ask is placed or not ask.pending or not comes_before(self.rule, ask, placed, placed):
+                continue
+            if waits_for_turn(part, ask, meanwhile, placed) or not may_start(part, ask, self.kept, self.now_ms):
+                continue
+            if view.fits(ask, node) and not goes_round(self.rule, ask, placed, waiting(part)):
+                self.breaks("weaker-went-first", f"{placed} was placed on {node.id}, where {ask} would fit")
+
+    def no_queue_falls_below_its_guarantee(self, part: Partition, decisions: list[Decision]) -> None:
+        """G1: what was told to stop counts as gone, what was placed in the same call comes after it."""
+        later = {(d.application, d.key) for d in decisions if isinstance(d, Evict | Allocated)}
+        left = {q: dict[str, int]() for q in part.root.walk() if q.guaranteed}
+        for app in part.applications.values():
+            for ask in app.asks.values():
+                is_placed = (app.id, ask.key) in later and ask.evict_cause is None
+                is_leaving = (app.id, ask.key) not in later and ask.evict_cause is not None
+                if ask.node is not None and not ask.spec.idle and not is_placed and not is_leaving:
+                    for queue in app.queue.lineage:
+                        if queue in left:
+                            for name, amount in ask.items:
+                                left[queue][name] = left[queue].get(name, 0) + amount
+        for order in decisions:
+            victim = known(part, (order.application, order.key)) if isinstance(order, Evict) else None
+            if victim is None or not isinstance(order, Evict):
+                continue
+            if victim.spec.idle:
+                continue  # It counts for no guarantee.
+            preemptor = named(part, order.on_behalf_of) if order.rule in FOR_GUARANTEES else None
+            for queue in counted_in(victim):
+                for name, amount in victim.items if queue in left else ():
+                    left[queue][name] -= amount
+                    least = (queue.guaranteed or {}).get(name, 0)
+                    if preemptor and queue not in preemptor.app.queue.lineage and left[queue][name] < least:
+                        how = f"{_told(order)}: {queue.path} keeps {left[queue][name]} of {name}, guaranteed {least}"
+                        self.breaks("below-guarantee", how)
+
+
+def rules_of_configuration() -> tuple[str, ...]:
+    """The rules of preemption that a queue file may name."""
+    text = "partitions: [{{name: default, preemption: {{rule: {}}}, queues: [{{name: root}}]}}]"
+    return tuple(rule for rule in ("priority", "guarantee", "both") if not check_text(text.format(rule)))
+
+
+def _told(decision: Decision) -> str:
+    if isinstance(decision, Evict):
+        name = f"{decision.application}/{decision.key}"
+        return f"{name} is stopped on {decision.node} for {decision.on_behalf_of} by {decision.rule}"
+    return str(decision)
+
+
+def _difference(portions: list[Decision], decisions: list[Decision]) -> str:
+    for one, other in zip(portions, decisions, strict=False):
+        if one != other:
+            return f"{one} and not {other}"
+    return f"{len(portions)} decisions and not {len(decisions)}"
+
+
+def main(rule: str, first: int, last: int) -> int:
+    """Take courses `first` to `last` - 1 and print what they broke; returns how many broke a law."""
+    laws: Counter[str] = Counter()
+    failed = 0
+    for number in range(first, last):
+        course = RankCourse(rule, number)
+        try:
+            course.take()
+        except Exception as e:
+            course.breaks("crash", f"{type(e).__name__}: {e}")
+        for broken in course.broken.values():
+            print(f"{rule} course {number}, step {broken.step}: {broken.law}: {broken.how}", flush=True)
+            laws[broken.law] += 1
+        failed += bool(course.broken)
+    of_laws = "".join(f", {law} {count}" for law, count in sorted(laws.items()))
+    print(f"{failed} of {last - first} courses under {rule} broke a law{of_laws}")
+    return failed
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description="Watch the laws of rank in random courses, by number.")
+    arguments.add_argument("rule", choices=rules_of_configuration(), help="the rule of preemption")
+    arguments.add_argument("first", type=int, help="the number of the first course")
+    arguments.add_argument("last", type=int, help="the number after that of the last")
+    given = arguments.parse_args()
+    sys.exit(main(given.rule, given.first, given.last) > 0)

@@ -1,0 +1,365 @@
+"""Rank and room in the plainest words: which waiting ask comes before another, and whether it fits on a node.
+
+Worked out from specs, books and decisions alone; nothing is taken from the policy. Decides what can be said for sure:
+where the rules leave two readings (what counts as within a guarantee while work is leaving), neither ask comes first.
+Never changes anything. Invariant: `comes_before` is strict, no ask comes before itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from properties.promises import is_drawn, is_named, is_spread, keep_apart, labels_of
+from properties.standing import standings
+from reference.constrained import meets, puts_up_with
+
+from fairlead.core.applications import Application, Ask
+from fairlead.core.decisions import Allocated, Decision, ReservationSwitched, Reserved, Unreserved
+from fairlead.core.lifecycle import State
+from fairlead.core.nodes import Node
+from fairlead.core.partition import Partition
+from fairlead.core.queues import Queue
+
+Name = tuple[str, str]
+Amounts = Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Kept:
+    """What is kept for which ask, as the decisions told: space on a node, and turns in queues."""
+
+    node: dict[Name, str] = field(default_factory=dict)
+    turn: dict[Name, bool] = field(default_factory=dict)
+    """Asks whose turn is kept, and whether an administrator ordered it."""
+
+    def copy(self) -> Kept:
+        """The same, to go on from without changing this."""
+        return Kept(dict(self.node), dict(self.turn))
+
+    def take(self, decisions: Iterable[Decision]) -> None:
+        """Go on from these decisions."""
+        for decision in decisions:
+            if isinstance(decision, Reserved):
+                self.node[decision.application, decision.key] = decision.node
+            elif isinstance(decision, Unreserved | Allocated):
+                self.node.pop((decision.application, decision.key), None)
+            elif isinstance(decision, ReservationSwitched):
+                self.turn.pop((decision.application, decision.key), None)
+                if decision.on:
+                    self.turn[decision.application, decision.key] = bool(decision.who)
+
+    def holders(self, part: Partition) -> list[tuple[Ask, str]]:
+        """Waiting asks for which space is kept, and the node."""
+        return [(ask, node) for name, node in self.node.items() if (ask := known(part, name)) and ask.pending]
+
+
+def known(part: Partition, name: Name) -> Ask | None:
+    """The ask of this name, if it is there."""
+    app = part.applications.get(name[0])
+    return app.asks.get(name[1]) if app is not None else None
+
+
+def named(part: Partition, name: str) -> Ask | None:
+    """The ask that a decision calls `application/key`, or by the key alone where both are equal."""
+    app, _, key = name.rpartition("/")
+    return known(part, (app or key, key))
+
+
+def waiting(part: Partition) -> list[Ask]:
+    """Every ask that waits."""
+    return [ask for app in part.applications.values() for ask in app.asks.values() if ask.pending]
+
+
+# -- which comes before which ---------------------------------------------------------------------------------------
+
+
+def comes_before(rule: str, ask: Ask, other: Ask, less: Ask | None = None) -> bool:
+    """Whether `ask` has its turn before `other`, for sure; `less` is an allocation that is taken as not there yet.
+
+    Idle work comes after all other, and among itself by its own priority, retried work first (documented with batch
+    work). By guarantee the order of the walk is told only inside one leaf.
+    """
+    if ask.spec.idle or other.spec.idle:
+        if ask.spec.idle and other.spec.idle:
+            return ask.priority > other.priority and not other.spec.retried
+        return other.spec.idle
+    if rule == "guarantee":
+        return _walks_before(ask, other)
+    mine, theirs = standings(ask, other)
+    if rule == "both":
+        surely, possibly = _within_guarantee(ask, other, less)
+        other_surely, other_possibly = _within_guarantee(other, ask, less)
+        if surely and not other_possibly:
+            return True
+        if surely != possibly or other_surely != other_possibly or surely != other_surely:
+            return False
+    return mine > theirs
+
+
+def goes_round(rule: str, ask: Ask, other: Ask, among: list[Ask]) -> bool:
+    """Whether `other` comes before `ask` too, by way of others: then no order can honour each single pair.
+
+    With `both` that can be so: whether an ask is within a guarantee is asked below the queue where two meet, and three
+    asks meet in two queues.
+    """
+    reached, left = [other], [a for a in among if a is not other]
+    for at in reached:
+        if at is ask:
+            return True
+        following = [a for a in left if comes_before(rule, at, a, other)]
+        reached += following
+        left = [a for a in left if a not in following]
+    return False
+
+
+def _walks_before(ask: Ask, other: Ask) -> bool:
+    """Inside an application: retried, priority, age. Among those of a leaf: higher priority, unless shares go first."""
+    if ask.app is other.app:
+        return _line(ask) < _line(other)
+    if ask.app.queue is not other.app.queue or not ask.app.queue.properties.priority_sorting:
+        return False
+    return _first(ask.app) < _first(other.app, but_for=other)
+
+
+def _line(ask: Ask) -> tuple[bool, int, int, int]:
+    return (not ask.spec.retried, -ask.priority, ask.created_ms, ask.seq)
+
+
+def _first(app: Application, but_for: Ask | None = None) -> tuple[bool, int]:
+    """Where an application stands: its first waiting ask is retried or not, and its highest priority."""
+    own = [a for a in app.asks.values() if (a.pending or a is but_for) and not a.spec.idle]
+    return (not any(a.spec.retried for a in own), -max(a.priority for a in own))
+
+
+def _within_guarantee(ask: Ask, other: Ask, less: Ask | None) -> tuple[bool, bool]:
+    """Whether `ask` is within the guarantee of its queue against `other`: surely, and possibly.
+
+    Every queue with a guarantee from its leaf up to just below the queue where the two meet has room for it, and there
+    is one. In between lie idle work, which is in some books and counts for no guarantee, and work that is leaving.
+    """
+    own = [q for q in ask.app.queue.lineage if q not in other.app.queue.lineage and q.guaranteed]
+    if not own:
+        return False, False
+    surely = possibly = True
+    for queue in own:
+        used, leaving = dict(queue.allocated), _leaving(queue)
+        if less is not None and queue in counted_in(less):
+            _add(used, less.items, -1)
+        for name, amount in ask.items:
+            most = (queue.guaranteed or {}).get(name)
+            if most is None:
+                continue
+            surely &= used.get(name, 0) + amount + _promised(queue, ask).get(name, 0) <= most
+            possibly &= used.get(name, 0) + amount - leaving.get(name, 0) <= most
+    return surely, possibly
+
+
+def counted_in(ask: Ask) -> tuple[Queue, ...]:
+    """The queues in whose books an allocation is: from its leaf up, idle work from its resource group up."""
+    lineage = ask.app.queue.lineage
+    if not ask.spec.idle:
+        return lineage
+    groups = (at for at, queue in enumerate(lineage) if at and queue.properties.resource_group)
+    return lineage[next(groups, -1) :]
+
+
+def _leaving(queue: Queue) -> dict[str, int]:
+    """What idle work below a queue has, and what has been told to stop."""
+    found: dict[str, int] = {}
+    for leaf in queue.walk():
+        for app in leaf.applications.values():
+            for ask in app.asks.values():
+                if ask.node is not None and (ask.spec.idle or ask.evict_cause is not None):
+                    _add(found, ask.items)
+    return found
+
+
+def _promised(queue: Queue, but: Ask) -> dict[str, int]:
+    """What asks below a queue will need for which space is kept."""
+    found: dict[str, int] = {}
+    for leaf in queue.walk():
+        for app in leaf.applications.values():
+            for ask in app.asks.values():
+                if ask is not but and ask.pending and (ask.held_on is not None or ask.reserved_on is not None):
+                    _add(found, ask.items)
+    return found
+
+
+def _add(book: dict[str, int], items: Iterable[tuple[str, int]], times: int = 1) -> None:
+    for name, amount in items:
+        book[name] = book.get(name, 0) + times * amount
+
+
+# -- what is in the way before any node is looked at -----------------------------------------------------------------
+
+
+def may_start(part: Partition, ask: Ask, kept: Kept, now_ms: int) -> bool:
+    """Whether nothing but room is in the way of a waiting ask: no gate, no placeholders, no back-off, no kept turn."""
+    app = ask.app
+    if app.state not in (State.ACCEPTED, State.STARTING, State.RUNNING, State.COMPLETING):
+        return False
+    if app.backoff_until_ms is not None and app.backoff_until_ms > now_ms:
+        return False
+    group = "" if ask.spec.placeholder else ask.spec.task_group
+    if group and any(a.spec.placeholder and a.spec.task_group == group for a in app.asks.values()):
+        return False
+    return not (waits_for_turn(part, ask, kept) or (app.state is State.ACCEPTED and _is_gated(part, app, kept)))
+
+
+def waits_for_turn(part: Partition, ask: Ask, kept: Kept, placed: Ask | None = None) -> bool:
+    """Whether the kept turn of another ask holds this one back, by one of the orders that a queue may have.
+
+    `placed` is one that waited until just now.
+    """
+    for name, ordered in kept.turn.items():
+        holder = known(part, name)
+        if holder is None or holder is ask or not (holder.pending or holder is placed):
+            continue
+        if ask.spec.idle:
+            return True
+        if holder.app.queue is ask.app.queue and (
+            ask.priority < holder.priority
+            or (not ordered and (_line(ask) > _line(holder) or _line(ask)[1:] > _line(holder)[1:]))
+        ):
+            return True
+    return False
+
+
+def _is_gated(part: Partition, app: Application, kept: Kept) -> bool:
+    """Whether as many applications run as may, counting those that are kept a place, in a queue or for its user."""
+    promised = {ask.app.id for ask, _ in kept.holders(part) if ask.app.state is State.ACCEPTED} - {app.id}
+    for queue in app.queue.lineage:
+        below = {a.id for leaf in queue.walk() for a in leaf.applications.values()}
+        begun = {*queue.allocating_accepted, *(promised & below)} - {app.id}
+        if queue.max_applications and queue.running + len(begun) >= queue.max_applications:
+            return True
+    for ceiling in app.allowance.ceilings if app.allowance is not None else ():
+        begun = {*ceiling.applications, *promised} - {app.id}
+        if ceiling.max_applications and len(begun) >= ceiling.max_applications:
+            return True
+    return False
+
+
+# -- room -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The books as they were just before an allocation, and what was kept then."""
+
+    part: Partition
+    rule: str
+    less: Ask
+    """The allocation that is taken as not there yet."""
+    kept: Kept
+
+    def binding(self, ask: Ask) -> list[tuple[Ask, str]]:
+        """Others for which space is kept that this ask has to leave alone: those of its own rank or higher.
+
+        So are those whose turn an administrator had kept, and with reservations (by guarantee) all of them.
+        """
+        return [
+            (holder, node)
+            for holder, node in self.kept.holders(self.part)
+            if holder is not ask
+            and (
+                self.rule == "guarantee"
+                or self.kept.turn.get((holder.app.id, holder.key))
+                or not comes_before(self.rule, ask, holder, self.less)
+            )
+        ]
+
+    def fits(self, ask: Ask, node: Node) -> bool:
+        """Whether a waiting ask could have been placed on the node, for sure."""
+        if not node.schedulable or ask.required_node not in ("", node.id):
+            return False
+        if any(holder is not ask for holder in node.reservations):
+            return False
+        binding = self.binding(ask)
+        return self._has_room(ask, node, binding) and self._may_use(ask, binding) and self._suits(ask, node, binding)
+
+    def _has_room(self, ask: Ask, node: Node, binding: list[tuple[Ask, str]]) -> bool:
+        left = dict(node.available)
+        if self.less.node is node:
+            _add(left, self.less.items)
+        for app in self.part.applications.values():
+            for other in app.asks.values():
+                if other.bound_for is node:  # It is going to replace a placeholder that stands elsewhere.
+                    _add(left, other.items, -1)
+        for holder, there in binding:
+            if there == node.id:
+                _add(left, holder.items, -1)
+        return all(amount <= left.get(name, 0) for name, amount in ask.items)
+
+    def _may_use(self, ask: Ask, binding: list[tuple[Ask, str]]) -> bool:
+        """Whether maxima of queues, the sum of all nodes, and limits of its user have room beside what is promised."""
+        for queue in counted_in(ask):
+            most = self._sum_of_nodes() if queue.parent is None else queue.max
+            used = dict(queue.allocated)
+            if queue in counted_in(self.less):
+                _add(used, self.less.items, -1)
+            overdrawn = any(v < 0 for n in self.part.nodes.nodes.values() for v in n.available.values())
+            for holder, _ in binding if queue.parent is not None or overdrawn else ():
+                if queue in holder.app.queue.lineage:
+                    _add(used, holder.items)
+            if most is not None and any(n in most and used.get(n, 0) + v > most[n] for n, v in ask.items):
+                return False
+        own = self.less.app.allowance
+        for ceiling in ask.app.allowance.ceilings if ask.app.allowance is not None else ():
+            used = dict(ceiling.used)
+            if own is not None and ceiling in own.ceilings:
+                _add(used, self.less.items, -1)
+            for holder, _ in binding:
+                if holder.app.allowance is not None and ceiling in holder.app.allowance.ceilings:
+                    _add(used, holder.items)
+            limit = ceiling.max
+            if limit is not None and any(n in limit and used.get(n, 0) + v > limit[n] for n, v in ask.items):
+                return False
+        return True
+
+    def _sum_of_nodes(self) -> dict[str, int]:
+        total = {name: 0 for app in self.part.applications.values() for a in app.asks.values() for name, _ in a.items}
+        for node in self.part.nodes.nodes.values():
+            _add(total, node.total.items())
+        return total
+
+    def _suits(self, ask: Ask, node: Node, binding: list[tuple[Ask, str]]) -> bool:
+        """Every filter, with what is promised to others counted as running, and without: both have to let it."""
+        where, here = ask.spec.where, labels_of(node)
+        if not is_named(where, here):
+            return False
+        for taint in node.spec.taints:
+            if taint.effect != "PreferNoSchedule" and not any(puts_up_with(t, taint) for t in where.tolerations):
+                return False
+        nodes = self.part.nodes.nodes
+        running = [(a, a.node or a.bound_for) for app in self.part.applications.values() for a in app.asks.values()]
+        there = [(a, n) for a, n in running if n is not None and a is not self.less and a is not ask]
+        promised = [(a, nodes[n]) for a, n in binding if n in nodes]
+        if any(_keep_apart(ask, node, a, n) for a, n in (*there, *promised)) or _spoils(ask, promised):
+            return False
+        for counted in (there, [*there, *promised]):
+            labels = [(dict(a.spec.labels), labels_of(n)) for a, n in counted]
+            if not (is_drawn(ask, here, labels) and is_spread(ask, node, list(nodes.values()), labels)):
+                return False
+        return True
+
+
+def _keep_apart(ask: Ask, node: Node, other: Ask, there: Node) -> bool:
+    """`keep_apart`, with the other one taken as running `there`."""
+    kept, other.node = other.node, there
+    try:
+        return keep_apart(ask, node, other)
+    finally:
+        other.node = kept
+
+
+def _spoils(ask: Ask, promised: list[tuple[Ask, Node]]) -> bool:
+    """Whether it may be that its start shuts out one that is to start: one that wants to be with work like this."""
+    labels = dict(ask.spec.labels)
+    return any(
+        meets(labels, term.selector)
+        for holder, _ in promised
+        for terms in (holder.spec.where.affinity, holder.spec.where.spread)
+        for term in terms
+    )
