@@ -92,7 +92,7 @@ def perform(line: str) -> None:
         ("stops nothing", "stops x/k-0"),
         ("running x=2", "running x=3"),
         ("waits x/k-2 cluster-full", "waits x/k-2 queue-full"),
-        ("waits x/k-2 cluster-full vcore", "waits x/k-2 cluster-full memory"),
+        ("waits x/k-2 cluster-full cpu", "waits x/k-2 cluster-full memory"),
         ("accepts x in root.a", "accepts x in root.b"),
         ("app x Running", "app x Accepted"),
         ("queue root.a used.vcore=2", "queue root.a used.vcore=1"),

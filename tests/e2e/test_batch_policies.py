@@ -101,7 +101,7 @@ class Service:
         return self.run("submit", "-q", queue, "--cpu", cpu, *options, "--", "sh", "-c", script).strip()
 
     def show(self, key: str) -> dict[str, Any]:
-        shown: dict[str, Any] = self.get(f"/api/v1/works/{key}")
+        shown: dict[str, Any] = self.get(f"/api/v1/jobs/{key}")
         return shown
 
     def until(self, what: Callable[[], Any], name: str = "it happens", seconds: float = 30) -> Any:
@@ -128,14 +128,14 @@ class Service:
     def says(self, key: str, text: str, attempt: int = 1) -> None:
         """Wait until this attempt has written this."""
         self.state(key, *ENDED, "running", attempt=attempt)
-        self.until(lambda: text in self.get(f"/api/v1/works/{key}/logs?attempt={attempt}"), f"{key} writes {text!r}")
+        self.until(lambda: text in self.get(f"/api/v1/jobs/{key}/logs?attempt={attempt}"), f"{key} writes {text!r}")
 
     def clear(self) -> None:
         """End all work that is left."""
-        rows = self.get("/api/v1/works?limit=1000")["works"]
+        rows = self.get("/api/v1/jobs?limit=1000")["jobs"]
         if left := [row["key"] for row in rows if row["state"] not in ENDED]:
             self.run("cancel", *left)
-        self.until(lambda: not self.get("/api/v1/works?state=running&state=stopping&state=waiting")["total"], "all end")
+        self.until(lambda: not self.get("/api/v1/jobs?state=running&state=stopping&state=waiting")["total"], "all end")
 
     def close(self) -> None:
         """End all of it, and nothing is left behind."""
@@ -204,7 +204,7 @@ def serve(services: Services, request: pytest.FixtureRequest) -> Iterator[Callab
 
 
 def test_work_that_fails_is_tried_again_until_it_succeeds(serve: Any) -> None:
-    """Each attempt has its own output; the work is one, and its story tells of each."""
+    """Each attempt has its own output; the job is one, and its story tells of each."""
     service = serve()
     script = "echo attempt $FAIRLEAD_ATTEMPT; test $FAIRLEAD_ATTEMPT -ge 3 || exit 7"
     key = service.submit("--retry", "5", script=script)
@@ -232,7 +232,7 @@ def test_the_last_attempt_says_that_it_was_the_last(serve: Any) -> None:
 
 
 def test_the_back_off_is_waited_for_and_survives_a_crash(serve: Any, tmp_path: Path) -> None:
-    """Meanwhile the work waits and says until when; a restart forgets nothing and doubles nothing."""
+    """Meanwhile the job waits and says until when; a restart forgets nothing and doubles nothing."""
     service = serve()
     mark = tmp_path / "runs"
     key = service.submit("--retry", "1", "--retry-backoff", "15s", script=f"echo x >> {mark}; exit 1")
@@ -363,7 +363,7 @@ def test_work_reports_a_checkpoint_from_inside(serve: Any) -> None:
     shown = service.show(key)
     assert shown["checkpoint_at_ms"] >= shown["started_at_ms"]
     assert "saved" in next(e["detail"] for e in shown["history"] if e["what"] == "checkpoint")
-    assert "only running work" in service.run("checkpoint", service.submit(cpu="4"), status=4)
+    assert "only a running job" in service.run("checkpoint", service.submit(cpu="4"), status=4)
 
 
 def eats(megabytes: int) -> str:
@@ -411,7 +411,7 @@ def test_classes_quotas_and_budgets_by_command(serve: Any) -> None:
     assert service.state(first, "running")["priority"] == 1000
     assert (service.show(spared)["state"], service.show(other)["state"]) == ("running", "evicted")
     refused = service.run("submit", "--priority-class", "urgent", "--cpu", "3", "--", "true", status=4)
-    assert "quota few of queue root.default has vcore 2 in use of vcore 4" in refused
+    assert "quota few of queue root.default has cpu 2 in use of cpu 4" in refused
     service.run("cancel", first)
     service.state(first, *ENDED)
     last = service.submit("--priority-class", "urgent", cpu="4")

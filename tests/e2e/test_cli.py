@@ -112,8 +112,8 @@ class Bench:
 
     def until(self, key: str, *states: str) -> dict[str, Any]:
         deadline = time.monotonic() + 20
-        while (work := ask(self.socket, f"/api/v1/works/{key}"))["state"] not in (states or ENDED):
-            assert time.monotonic() < deadline, work
+        while (job := ask(self.socket, f"/api/v1/jobs/{key}"))["state"] not in (states or ENDED):
+            assert time.monotonic() < deadline, job
             time.sleep(0.03)
         return dict(self.json("show", key))
 
@@ -168,8 +168,8 @@ def test_a_submitted_work_is_listed_shown_and_read(bench: Bench, tmp_path: Path)
         "-c",
         "pwd; echo $COLOUR",
     )
-    work = bench.until(key)
-    assert (work["state"], work["exit_code"]) == ("succeeded", 0)
+    job = bench.until(key)
+    assert (job["state"], job["exit_code"]) == ("succeeded", 0)
     [row] = [r for r in bench.json("ls") if r["key"] == key]
     keys = {"key", "name", "queue", "user", "priority", "state", "node", "exit_code", "reason"}
     assert keys <= row.keys()
@@ -210,7 +210,7 @@ def command_lines() -> Iterator[bytes]:
 
 def test_a_file_is_submitted_as_a_whole_or_not_at_all(bench: Bench, tmp_path: Path) -> None:
     """The place of the mistake is the place in the file."""
-    file = tmp_path / "works.jsonl"
+    file = tmp_path / "jobs.jsonl"
     file.write_text('{"command": ["true"], "queue": "root.low"}\n{"command": ["true"], "queue": "root.nowhere"}\n')
     before = len(bench.json("ls"))
     done = bench.run("submit", "--file", str(file))
@@ -271,7 +271,7 @@ def test_the_journal_is_verified_and_replayed_while_the_service_lives(bench: Ben
     done = bench.run("journal", "replay", state)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "are as recorded" in done.stdout
-    assert "WorkSubmitted" in bench.run("journal", "events", state).stdout
+    assert "JobSubmitted" in bench.run("journal", "events", state).stdout
 
 
 def test_doctor_finds_the_service(bench: Bench) -> None:
@@ -348,7 +348,7 @@ def test_the_demo_shows_real_work_and_leaves_nothing_behind(tmp_path: Path, how:
     for wanted in (("mail-digest", "waiting"), ("nightly-report", "running")):
         with started_demo(tmp_path / "demo", port) as demo:
             read_until(demo.stdout, lambda line, wanted=wanted: all(word in line for word in wanted))
-            # A work runs for the scheduler a moment before its process is there.
+            # A job runs for the scheduler a moment before its process is there.
             end = time.monotonic() + 20
             while len(processes_that_write_below(tmp_path)) < 2:
                 assert time.monotonic() < end
@@ -416,5 +416,5 @@ def test_the_service_of_a_demo_that_is_killed_ends_too(tmp_path: Path) -> None:
         read_until(demo.stdout, lambda line: "nightly-report" in line and "running" in line)
         demo.send_signal(signal.SIGINT)
         _, said = demo.communicate(timeout=30)
-    assert "stopping 3 works from an earlier demo" in said
+    assert "stopping 3 jobs from an earlier demo" in said
     assert processes_that_write_below(tmp_path) == []

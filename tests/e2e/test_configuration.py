@@ -117,8 +117,8 @@ class Service:
             said = says
 
     def _said(self) -> list[Any]:
-        """What the service says of its configuration, and of the work that it has."""
-        paths = ("/api/v1/config/status", "/api/v1/queues", "/api/v1/works?limit=1000")
+        """What the service says of its configuration, and of the job that it has."""
+        paths = ("/api/v1/config/status", "/api/v1/queues", "/api/v1/jobs?limit=1000")
         return [ask(self.directory / "s", path) for path in paths]
 
     def log(self) -> str:

@@ -111,7 +111,7 @@ def processes_of(state: Path) -> list[int]:
 
 
 class Load:
-    """Works that each write a line to a file of their own."""
+    """Jobs that each write a line to a file of their own."""
 
     def __init__(self, service: Service, dice: random.Random) -> None:
         self.service, self.dice = service, dice
@@ -136,11 +136,11 @@ class Load:
         self.expected[name] = status
         for waiting in [n for n in self.bodies if n not in self.keys]:
             try:
-                body = {"works": [self.bodies[waiting]]}
-                answer = self.service.call("POST", "/api/v1/works", body, **{"Idempotency-Key": waiting})
+                body = {"jobs": [self.bodies[waiting]]}
+                answer = self.service.call("POST", "/api/v1/jobs", body, **{"Idempotency-Key": waiting})
             except (OSError, http.client.HTTPException):
                 return
-            self.keys[waiting] = answer["works"][0]["key"]
+            self.keys[waiting] = answer["jobs"][0]["key"]
 
     def lines(self, name: str) -> int:
         path = self.marks / name
@@ -187,7 +187,7 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
         assert load.lines(name) == 1, (name, row)
         assert row["exit_code"] == load.expected[name], row
         assert row["state"] == ("succeeded" if load.expected[name] == 0 else "failed"), row
-    assert sorted(row["name"] for row in rows) == sorted(load.keys), "a work exists twice, or one that nobody submitted"
+    assert sorted(row["name"] for row in rows) == sorted(load.keys), "a job exists twice, or one that nobody submitted"
     assert service.stop() == 0
     assert processes_of(service.state) == []
     result = verify(service.state / "journal.db")
@@ -197,14 +197,14 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
 
 
 def settled(service: Service) -> list[dict[str, Any]]:
-    """All works, once none waits or runs any more."""
+    """All jobs, once none waits or runs any more."""
     end = time.monotonic() + 60
     while True:
         rows: list[dict[str, Any]] = []
         after: str | None = "0"
         while after is not None:
-            page = service.call("GET", f"/api/v1/works?limit=1000&after={after}")
-            rows += page["works"]
+            page = service.call("GET", f"/api/v1/jobs?limit=1000&after={after}")
+            rows += page["jobs"]
             after = page["next"]
         live = [row for row in rows if row["state"] in ("waiting", "running", "stopping")]
         if not live:

@@ -1,4 +1,4 @@
-"""The example of the queue priorities with real processes: eleven works for one place run in the stated order."""
+"""The example of the queue priorities with real processes: eleven jobs for one place run in the stated order."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_eleven_processes_run_in_the_order_of_the_example(machine: Machine, tmp_
     assert {path: seen[path] for path in PRIORITIES_BEFORE} == PRIORITIES_BEFORE
     machine.run("undrain", node)
     end = time.monotonic() + 60
-    ended = "/api/v1/works?limit=1000&state=succeeded&state=failed"
+    ended = "/api/v1/jobs?limit=1000&state=succeeded&state=failed"
     while ask(machine.socket, ended)["total"] < len(EXPECTED):
         assert time.monotonic() < end, machine.run("ls", "-a")
         time.sleep(0.1)

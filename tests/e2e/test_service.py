@@ -43,14 +43,14 @@ class Up:
             connection.close()
 
     def submit(self, script: str, **fields: Any) -> str:
-        body = {"works": [{"command": ["/bin/sh", "-c", script], "cwd": "/", **fields}]}
-        key: str = self.call("POST", "/api/v1/works", body)["works"][0]["key"]
+        body = {"jobs": [{"command": ["/bin/sh", "-c", script], "cwd": "/", **fields}]}
+        key: str = self.call("POST", "/api/v1/jobs", body)["jobs"][0]["key"]
         return key
 
     def ended(self, key: str) -> dict[str, Any]:
         end = time.monotonic() + 20
         while True:
-            shown: dict[str, Any] = self.call("GET", f"/api/v1/works/{key}")
+            shown: dict[str, Any] = self.call("GET", f"/api/v1/jobs/{key}")
             if shown["ended_at_ms"] is not None:
                 return shown
             assert time.monotonic() < end, shown
@@ -93,7 +93,7 @@ def up(nursery: Nursery, directory: Path) -> Iterator[Any]:
 
 
 def test_work_goes_on_over_a_stop_and_is_taken_over(up: Any) -> None:
-    """An orderly stop ends with 0 and says so; the next start has the work, with its real end."""
+    """An orderly stop ends with 0 and says so; the next start has the job, with its real end."""
     service = up().ready()
     running = service.submit("sleep 1; exit 5")
     gone = service.submit("exit 6")
@@ -105,7 +105,7 @@ def test_work_goes_on_over_a_stop_and_is_taken_over(up: Any) -> None:
     assert again.call("GET", "/api/v1/info")["recovery"]["from_snapshot"] is True
     shown = again.ended(running)
     assert (shown["state"], shown["exit_code"], shown["attempts"]) == ("failed", 5, 1)
-    assert again.call("GET", f"/api/v1/works/{gone}")["exit_code"] == 6
+    assert again.call("GET", f"/api/v1/jobs/{gone}")["exit_code"] == 6
     again.stop()
 
 
@@ -113,7 +113,7 @@ def test_an_end_while_nobody_looked_is_accounted_for(up: Any) -> None:
     """With the real exit status and the real time."""
     service = up().ready()
     key = service.submit("sleep 0.3; exit 7")
-    while service.call("GET", f"/api/v1/works/{key}")["pid"] is None:
+    while service.call("GET", f"/api/v1/jobs/{key}")["pid"] is None:
         pass
     service.kill()
     time.sleep(0.6)
@@ -126,13 +126,13 @@ def test_an_end_while_nobody_looked_is_accounted_for(up: Any) -> None:
 
 
 def test_a_stop_that_was_ordered_goes_on_without_the_service(up: Any) -> None:
-    """The grace runs out although the service was killed; the work is cancelled, not failed."""
+    """The grace runs out although the service was killed; the job is cancelled, not failed."""
     service = up().ready()
     key = service.submit("trap '' TERM; echo on; while :; do sleep 0.05; done", grace_ms=400)
-    while service.call("GET", f"/api/v1/works/{key}")["pid"] is None:
+    while service.call("GET", f"/api/v1/jobs/{key}")["pid"] is None:
         pass
     time.sleep(0.2)
-    service.call("POST", f"/api/v1/works/{key}/cancel", {})
+    service.call("POST", f"/api/v1/jobs/{key}/cancel", {})
     time.sleep(0.05)
     service.kill()
     shown = up().ready().ended(key)
@@ -187,7 +187,7 @@ def test_open_streams_do_not_hold_up_the_stop(up: Any) -> None:
     service = up().ready()
     key = service.submit("sleep 2")
     opened = []
-    for path in ("/api/v1/events", f"/api/v1/works/{key}/logs?follow=true"):
+    for path in ("/api/v1/events", f"/api/v1/jobs/{key}/logs?follow=true"):
         connection = Unix(service.socket)
         connection.request("GET", path)
         opened += [connection.getresponse(), connection]
@@ -217,9 +217,9 @@ def test_a_run_that_the_journal_does_not_know_is_stopped_and_reported(up: Any, d
     """The journal was lost: what it had started is stopped, its keys are not used again, and the service says so."""
     service = up().ready()
     key = service.submit("sleep 60")
-    while service.call("GET", f"/api/v1/works/{key}")["pid"] is None:
+    while service.call("GET", f"/api/v1/jobs/{key}")["pid"] is None:
         pass
-    pid = service.call("GET", f"/api/v1/works/{key}")["pid"]
+    pid = service.call("GET", f"/api/v1/jobs/{key}")["pid"]
     service.stop()
     for left in (directory / "state").glob("journal.db*"):
         left.unlink()

@@ -23,9 +23,9 @@ from testbed.load import RUNS
 from fairlead.config import load_text
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.client import Answer, Client, Request
-from fairlead.kubernetes.pilot import Pilot
+from fairlead.kubernetes.controller import DEFAULT_QUEUES
+from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.reflector import Change, Changed, Reflector, Synced
-from fairlead.kubernetes.ship import DEFAULT_QUEUES
 
 NODES = 5_000
 CASES = ("nothing", "by pages", "by watch", "scheduler")
@@ -86,13 +86,13 @@ class Ready:
 
 async def _one(case: str, pods: int) -> None:
     server = Ready(pods)
-    pilot = Pilot(load_text(DEFAULT_QUEUES, source="the built-in queues"), 0)
+    driver = Driver(load_text(DEFAULT_QUEUES, source="the built-in queues"), 0)
     if case == "scheduler":
         for number in range(NODES):
             manifest = node_manifest(f"n{number}", "32", "256Gi")
             manifest["metadata"]["uid"] = f"node-{number}"
             node = kinds.NODES.type
-            pilot.take(Changed(kinds.NODES, _decoded(manifest, node)), 0)
+            driver.take(Changed(kinds.NODES, _decoded(manifest, node)), 0)
     synced, longest = asyncio.Event(), 0.0
 
     def take(change: Change) -> None:
@@ -101,7 +101,7 @@ async def _one(case: str, pods: int) -> None:
             synced.set()
         elif case == "scheduler":
             began = time.perf_counter()
-            pilot.take(change, 1)
+            driver.take(change, 1)
             longest = max(longest, time.perf_counter() - began)
 
     if case == "nothing":
@@ -116,7 +116,7 @@ async def _one(case: str, pods: int) -> None:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         if case == "scheduler":
-            pilot.begin(1)
+            driver.begin(1)
         print(f"took {time.process_time() - began:.2f}")
     rss = int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 2**20  # noqa: SIM115, PTH123
     print(f"rss {rss:.1f}")
@@ -147,7 +147,7 @@ def main() -> None:
     for case, what in (
         ("by pages", "reflector, from pages of a list"),
         ("by watch", "reflector, from initial events"),
-        ("scheduler", f"with picture and books, {NODES} nodes"),
+        ("scheduler", f"with informer and books, {NODES} nodes"),
     ):
         more = found[case]["rss"] - base
         print(f"{what:<34} {found[case]['took']:>7.2f} {more:>9.0f} {more * 2**20 / pods:>12.0f}")

@@ -13,7 +13,7 @@ from testbed.cluster import Cluster, pod, priority_class
 from testbed.deployment import CHART, NAMESPACE, helm, kubeconfig_of, kustomized, of_kinds, templated
 
 from fairlead.config import load_text
-from fairlead.kubernetes.ship import DEFAULT_QUEUES
+from fairlead.kubernetes.controller import DEFAULT_QUEUES
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 ALL = ("--set", "webhook.enabled=true")
@@ -230,7 +230,7 @@ def test_every_right_is_used(installed: Cluster, tmp_path: Path) -> None:
         o for o in kustomized("base").values() if o["kind"] == "ClusterRole" and o["metadata"]["name"] == "fairlead"
     )
     source = "".join(
-        path.read_text() for part in ("kubernetes", "service/bridge")
+        path.read_text() for part in ("kubernetes", "service/kubernetes")
         for path in (deployment.DEPLOY.parent / "src" / "fairlead" / part).rglob("*.py")
     )  # fmt: skip
     for rule in role["rules"]:

@@ -21,7 +21,7 @@ def test_the_command_line_asks_a_cluster(cluster: Cluster) -> None:
     running = cluster.schedule()
     cluster.until_placed("runs")
     cluster.apply(pod("waits", "3"))
-    cluster.until_told("waits", "vcore")
+    cluster.until_told("waits", "cpu")
 
     def ask(*words: str) -> str:
         return cluster.fairlead(running, *words)
@@ -30,7 +30,7 @@ def test_the_command_line_asks_a_cluster(cluster: Cluster) -> None:
     rows = {row["key"]: row for row in json.loads(ask("ls", "--json"))}
     assert rows["default/runs"]["state"] == "running"
     assert rows["default/runs"]["node"] == "n0"
-    assert "vcore" in rows["default/waits"]["reason"]["sentence"]
+    assert "cpu" in rows["default/waits"]["reason"]["sentence"]
     told = ask("why", "pod/waits")
     assert "default/waits: waiting (1st in its queue)" in told
     assert "n0" in told
@@ -95,7 +95,7 @@ def test_people_read_why(cluster: Cluster) -> None:
     cluster.schedule()
     cluster.until_placed("runs")
     cluster.apply(pod("waits", "3"))
-    cluster.until_told("waits", "vcore")
+    cluster.until_told("waits", "cpu")
     cluster.until(lambda: cluster.events("runs"), "an event")
     assert "Successfully assigned default/runs to n0" in cluster.plane.kubectl("describe", "pod", "runs")
     shown = cluster.plane.kubectl("get", "pod", "waits", "-o", "yaml")
@@ -114,7 +114,7 @@ def test_it_stops_in_order(cluster: Cluster) -> None:
     cluster.apply(pod("two", "1"))
     cluster.until_placed("two")
     cluster.apply(pod("big", "3"))
-    cluster.until_told("big", "vcore")
+    cluster.until_told("big", "cpu")
     assert "leads" in second.says()
 
 

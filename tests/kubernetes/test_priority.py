@@ -23,7 +23,7 @@ def test_higher_priority_gets_the_room_first(cluster: Cluster) -> None:
     cluster.apply(HIGH, LOW, pod("early", "3", priority="low"), pod("late", "3", priority="high"))
     cluster.schedule()
     assert cluster.until_placed("late") == {"late": "n0"}
-    cluster.until_told("early", "vcore")
+    cluster.until_told("early", "cpu")
     assert cluster.condition("early")["reason"] == "Unschedulable"
 
 

@@ -59,7 +59,7 @@ def test_a_queue_has_its_maximum(cluster: Cluster) -> None:
     cluster.until_placed("green-0")
     (waits, *_) = sorted({f"blue-{n}" for n in range(6)} - set(cluster.places()))
     said = cluster.until_told(waits, "root.blue")
-    assert "vcore" in said
+    assert "cpu" in said
     assert "root.blue" in cluster.fairlead(running, "why", f"pod/{waits}")
 
 
@@ -162,7 +162,7 @@ def test_pods_of_others_use_room(cluster: Cluster) -> None:
     cluster.apply(pod("foreign", "3", schedulerName="somebody", nodeName="n0"))
     cluster.schedule(SHARED)
     cluster.apply(sleep("ours", "app", "root.green", "2"))
-    cluster.until_told("ours", "vcore")
+    cluster.until_told("ours", "cpu")
     cluster.plane.kubectl("delete", "pod", "foreign", "--wait=false")
     cluster.until_placed("ours")
 

@@ -85,7 +85,7 @@ class Machine:
         several = len(happening.submit) > 1
         if several:
             self.ask("POST", f"/api/v1/nodes/{self.id}/drain", {})
-        rows = self.ask("POST", "/api/v1/works", {"works": [self._draft(job) for job in happening.submit]})["works"]
+        rows = self.ask("POST", "/api/v1/jobs", {"jobs": [self._draft(job) for job in happening.submit]})["jobs"]
         self._name_of.update((row["key"], job.name) for row, job in zip(rows, happening.submit, strict=True))
         if several:
             self.ask("POST", f"/api/v1/nodes/{self.id}/undrain", {})
@@ -121,11 +121,11 @@ class Machine:
 
     def close(self) -> None:
         try:
-            for row in self.ask("GET", "/api/v1/works?limit=1000")["works"]:
+            for row in self.ask("GET", "/api/v1/jobs?limit=1000")["jobs"]:
                 if row["state"] in ("waiting", "running", "stopping"):
-                    self.ask("POST", f"/api/v1/works/{row['key']}/cancel", {})
+                    self.ask("POST", f"/api/v1/jobs/{row['key']}/cancel", {})
             end = time.monotonic() + PATIENCE_S
-            while self.ask("GET", "/api/v1/works?state=running&state=stopping&limit=1")["total"]:
+            while self.ask("GET", "/api/v1/jobs?state=running&state=stopping&limit=1")["total"]:
                 assert time.monotonic() < end
                 time.sleep(0.05)
         finally:

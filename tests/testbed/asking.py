@@ -30,15 +30,15 @@ def questions(pod: str, node: str) -> Sequence[tuple[str, str, Any]]:
     """What is asked about a pod that waits, and everything else that goes over all pods and nodes."""
     return (
         ("nothing but the probe", "", None),
-        ("top: what runs", "/api/v1/works?limit=300&state=running", None),
-        ("top: what waits", "/api/v1/works?limit=300&state=waiting", None),
+        ("top: what runs", "/api/v1/jobs?limit=300&state=running", None),
+        ("top: what waits", "/api/v1/jobs?limit=300&state=waiting", None),
         ("top: nodes", "/api/v1/nodes", None),
         ("queues", "/api/v1/queues", None),
         ("metrics", "/metrics", None),
-        ("why", f"/api/v1/works/{pod}/why", None),
-        ("why --changes", f"/api/v1/works/{pod}/why?changes=true", None),
+        ("why", f"/api/v1/jobs/{pod}/why", None),
+        ("why --changes", f"/api/v1/jobs/{pod}/why?changes=true", None),
         ("whatif drain", "/api/v1/whatif", {"drain": [node]}),
-        ("when", f"/api/v1/works/{pod}/forecast", None),
+        ("when", f"/api/v1/jobs/{pod}/forecast", None),
         ("YuniKorn's nodes", "/ws/v1/partition/default/nodes", None),
         ("YuniKorn's full state dump", "/debug/fullstatedump", None),
     )

@@ -279,18 +279,18 @@ def test_iterated_sets_are_found(code: str, found: bool) -> None:
     assert bool(sets_iterated(ast.parse(code))) is found
 
 
-BOOK_OF_WORKS = frozenset(
+BOOK_OF_JOBS = frozenset(
     {
         "access.py",
         "callers.py",
         "memory_guard.py",
         "placing.py",
-        "records.py",
+        "history_records.py",
         "requests.py",
         "waits.py",
-        "work.py",
-        "workplace.py",
-        "works.py",
+        "job.py",
+        "place.py",
+        "jobs.py",
     }
 )
 """The part of local that is kept by the runtime; all the rest handles processes."""
@@ -309,11 +309,11 @@ def imported_modules(path: Path) -> Iterator[str]:
 
 def test_processes_stand_alone() -> None:
     """What handles processes knows the core's words, the standard library, and nothing of who decides."""
-    above = {f"fairlead.local.{file.removesuffix('.py')}" for file in BOOK_OF_WORKS}
+    above = {f"fairlead.local.{file.removesuffix('.py')}" for file in BOOK_OF_JOBS}
     wrong = [
         f"{name(path)}: {module}"
         for path in sources("local")
-        if path.name not in BOOK_OF_WORKS and path.parent.name != "supervisor"
+        if path.name not in BOOK_OF_JOBS and path.parent.name != "supervisor"
         for module in imported_modules(path)
         if module in above
         or not (

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairlead.cli import render
+from fairlead.times import clock_time
 
 NAMED = 8
 _PARTS = (
@@ -38,7 +39,7 @@ def difference_lines(answer: dict[str, Any], forecast: bool = False) -> Iterator
     yield head
     for part, words in _PARTS:
         if answer[part]["count"]:
-            yield f"  {words}: {_works(answer[part])}"
+            yield f"  {words}: {_jobs(answer[part])}"
     for each in answer["waits"]:
         yield f"  {each['key']} would wait: {each['reason']['sentence']}"
     for share in answer["shares"]:
@@ -49,8 +50,8 @@ def difference_lines(answer: dict[str, Any], forecast: bool = False) -> Iterator
         yield from _shifts(answer["expected"], answer["unseen"])
 
 
-def _works(part: dict[str, Any]) -> str:
-    named = [_work(work) for work in part["works"][:NAMED]]
+def _jobs(part: dict[str, Any]) -> str:
+    named = [_job(job) for job in part["jobs"][:NAMED]]
     rest = part["count"] - len(named)
     if rest:
         others = f", {part['hidden']} of them not yours to see" if part["hidden"] else ""
@@ -58,12 +59,12 @@ def _works(part: dict[str, Any]) -> str:
     return ", ".join(named)
 
 
-def _work(work: dict[str, Any]) -> str:
-    about = [work["user"]] if work["user"] else []
-    about += [f"on {work['node']}"] if work["node"] else []
-    about += [f"for {work['on_behalf_of'].rpartition('/')[2]}"] if work["on_behalf_of"] else []
-    about += [f"by {work['rule']}"] if work["rule"] else []
-    return f"{work['key']} ({', '.join(about)})" if about else str(work["key"])
+def _job(job: dict[str, Any]) -> str:
+    about = [job["user"]] if job["user"] else []
+    about += [f"on {job['node']}"] if job["node"] else []
+    about += [f"for {job['on_behalf_of'].rpartition('/')[2]}"] if job["on_behalf_of"] else []
+    about += [f"by {job['rule']}"] if job["rule"] else []
+    return f"{job['key']} ({', '.join(about)})" if about else str(job["key"])
 
 
 def _shifts(shifts: list[dict[str, Any]], unseen: int) -> Iterator[str]:
@@ -130,4 +131,4 @@ def _expected(answer: dict[str, Any], now_ms: int) -> Iterator[str]:
 def _time(at_ms: int, now_ms: int) -> str:
     """The time of day, with the date when that is another one."""
     same_day = render.moment(at_ms)[:10] == render.moment(now_ms)[:10]
-    return render.clock(at_ms) if same_day else render.moment(at_ms)
+    return clock_time(at_ms) if same_day else render.moment(at_ms)

@@ -42,7 +42,7 @@ UrlOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Key of the work.", autocompletion=completion.keys)]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Key of the job.", autocompletion=completion.keys)]
 QueueOption = Annotated[
     str | None,
     typer.Option(

@@ -1,7 +1,7 @@
-"""Commands for batch work: a reservation for one work, and a checkpoint from inside a work.
+"""Commands for batch work: a reservation for one job, and a checkpoint from inside a job.
 
 Decides which words go to the service and come back. Never decides what a reservation holds back, nor what a checkpoint
-is worth. Invariant: as for all commands about work, `--json` prints what the service said.
+is worth. Invariant: as for all commands about jobs, `--json` prints what the service said.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
     client_command(
         app, "reserve", examples="fairlead reserve 17 --why 'the demo is at noon'\nfairlead reserve 17 --off"
     )(reserve)
-    client_command(app, "checkpoint", examples="fairlead checkpoint        (inside a work)\nfairlead checkpoint 17")(
+    client_command(app, "checkpoint", examples="fairlead checkpoint        (inside a job)\nfairlead checkpoint 17")(
         checkpoint
     )
 
@@ -34,12 +34,12 @@ def reserve(
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for its history.")] = "",
     json: JsonOption = False,
 ) -> Status:
-    """Keep the next room for work that waits.
+    """Keep the next room for a job that waits.
 
     Work of a lower priority in its queue waits until it runs; then everything is as before. For administrators of the
-    queue. Who switched it, and why, stands in the history of the work.
+    queue. Who switched it, and why, stands in the history of the job.
     """
-    row = client.post(f"/works/{completion.quoted(key)}/reserve", {"on": not off, "why": why})
+    row = client.post(f"/jobs/{completion.quoted(key)}/reserve", {"on": not off, "why": why})
     if json:
         render.write_json(row)
     else:
@@ -51,23 +51,23 @@ def checkpoint(
     client: Client,
     key: Annotated[
         str | None,
-        typer.Argument(metavar="[KEY]", help="Key of the work; inside a work, itself.", autocompletion=completion.keys),
+        typer.Argument(metavar="[KEY]", help="Key of the job; inside a job, itself.", autocompletion=completion.keys),
     ] = None,
     json: JsonOption = False,
 ) -> Status:
-    """Say that a running work has saved what it did.
+    """Say that a running job has saved what it did.
 
     Work is asked to do so from inside: FAIRLEAD_KEY, FAIRLEAD_ATTEMPT and FAIRLEAD_SOCKET are in its environment. When
     somebody has to make room, that who loses least goes first; what is saved is not lost.
     """
     own = os.environ.get("FAIRLEAD_KEY")
     if key is None and not own:
-        raise wrong_usage("checkpoint: FAIRLEAD_KEY is not set, so this is not inside a work; name one")
+        raise wrong_usage("checkpoint: FAIRLEAD_KEY is not set, so this is not inside a job; name one")
     body: dict[str, Any] = {}
     if key is None or key == own:
         attempt = os.environ.get("FAIRLEAD_ATTEMPT", "")
         body = {"attempt": int(attempt)} if attempt.isascii() and attempt.isdecimal() else {}
-    answer = client.post(f"/works/{completion.quoted(key or own or '')}/checkpoint", body)
+    answer = client.post(f"/jobs/{completion.quoted(key or own or '')}/checkpoint", body)
     if json:
         render.write_json(answer)
     return None

@@ -62,7 +62,7 @@ class ServerEvent:
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """A piece of a work's output; `next` is the offset after it, `more` whether the piece was cut short."""
+    """A piece of a job's output; `next` is the offset after it, `more` whether the piece was cut short."""
 
     content: bytes
     next: int
@@ -114,39 +114,39 @@ class Client:
         """The answer to a DELETE."""
         return self._json("DELETE", path, None, {}, repeat=False)
 
-    def works(
+    def jobs(
         self, filters: Mapping[str, str | Sequence[str] | None] | None = None, limit: int | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Works that pass the filters, page by page; at most `limit`."""
+        """Jobs that pass the filters, page by page; at most `limit`."""
         after: object = None
         left = limit
         while left is None or left > 0:
             size = _PAGE if left is None else min(_PAGE, left)
-            page = self.get("/works", limit=size, after=after, **(filters or {}))
-            yield from page["works"]
+            page = self.get("/jobs", limit=size, after=after, **(filters or {}))
+            yield from page["jobs"]
             after = page.get("next")
             if after is None:
                 return
-            left = None if left is None else left - len(page["works"])
+            left = None if left is None else left - len(page["jobs"])
 
-    def work(self, key: str) -> dict[str, Any]:
-        """Everything about one work."""
-        answer: dict[str, Any] = self.get(f"/works/{quote(key, safe='')}")
+    def job(self, key: str) -> dict[str, Any]:
+        """Everything about one job."""
+        answer: dict[str, Any] = self.get(f"/jobs/{quote(key, safe='')}")
         return answer
 
     def log_part(
         self, key: str, stream: str, offset: int, limit: int | None = None, attempt: int | None = None
     ) -> LogPart:
-        """What the work wrote to `stdout` or `stderr` from byte `offset` on, in its newest attempt or another one."""
+        """What the job wrote to `stdout` or `stderr` from byte `offset` on, in its newest attempt or another one."""
         query = {"stream": stream, "offset": offset, "limit": limit, "attempt": attempt}
-        with self._exchange("GET", f"/works/{quote(key, safe='')}/logs", None, query) as response:
+        with self._exchange("GET", f"/jobs/{quote(key, safe='')}/logs", None, query) as response:
             content = response.read()
             return LogPart(content, int(response.headers.get("X-Offset-Next") or offset + len(content)))
 
     def follow_log(self, key: str, stream: str, offset: int, attempt: int | None = None) -> Iterator[bytes]:
-        """The rest of a work's output as it is written, until the work (or the named attempt) has ended."""
+        """The rest of a job's output as it is written, until the job (or the named attempt) has ended."""
         query = {"stream": stream, "offset": offset, "follow": "true", "attempt": attempt}
-        with self._exchange("GET", f"/works/{quote(key, safe='')}/logs", None, query, timeout_s=None) as response:
+        with self._exchange("GET", f"/jobs/{quote(key, safe='')}/logs", None, query, timeout_s=None) as response:
             while chunk := self._receive(response.read1):
                 yield chunk
 

@@ -16,6 +16,7 @@ from fairlead.cli.app import JsonOption, Status, client_command
 from fairlead.cli.client import Client
 from fairlead.cli.failures import Failure
 from fairlead.cli.render import NONE, Column, Screen
+from fairlead.core.quantities import people_call
 
 _QUEUE_COLUMNS = (
     Column("QUEUE", least=16),
@@ -114,7 +115,7 @@ def fullest(queue: dict[str, Any]) -> tuple[float, str]:
     used, most = queue.get("allocated") or {}, queue.get("max") or {}
     parts = [(used.get(name, 0) / limit, name) for name, limit in most.items() if limit > 0]
     part, name = max(parts, default=(0.0, ""))
-    return part, "cpu" if name == "vcore" else name
+    return part, people_call(name)
 
 
 def nodes(client: Client, json: JsonOption = False) -> Status:

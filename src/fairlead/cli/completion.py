@@ -1,4 +1,4 @@
-"""Words for the shell to complete: keys of work and names of queues, asked from the service.
+"""Words for the shell to complete: keys of jobs and names of queues, asked from the service.
 
 Decides nothing. Never complains and never makes the user wait: without a quick answer there is nothing to complete.
 """
@@ -18,12 +18,12 @@ _MOST = 200
 
 
 def keys(ctx: Any, _args: list[str], incomplete: str) -> list[tuple[str, str]]:
-    """Keys of work that has not ended, with name and queue beside them."""
+    """Keys of jobs that have not ended, with name and queue beside them."""
     return _quietly(
         ctx,
         lambda client: [
             (row["key"], f"{row.get('name') or ''} {row.get('queue') or ''} {row['state']}".strip())
-            for row in client.works({"state": ("running", "waiting")}, _MOST)
+            for row in client.jobs({"state": ("running", "waiting")}, _MOST)
             if row["key"].startswith(incomplete)
         ],
     )

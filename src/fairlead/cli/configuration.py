@@ -16,8 +16,8 @@ from fairlead.cli import difference, render
 from fairlead.cli.app import JsonOption, Status, client_command, command, complain, group
 from fairlead.cli.client import Client, Refusal
 from fairlead.cli.failures import FAILED, Failure, wrong_usage
+from fairlead.cli.jobfile import read_text
 from fairlead.cli.render import Column, Screen
-from fairlead.cli.worklist import read_text
 
 if TYPE_CHECKING:
     from fairlead.config import Problem
@@ -202,7 +202,7 @@ def diff(
     ] = None,
     json: JsonOption = False,
 ) -> Status:
-    """Show what a configuration would change, before it is applied: queues, limits, rules, and work.
+    """Show what a configuration would change, before it is applied: queues, limits, rules, and jobs.
 
     It is tried on a copy of what is there now; nothing changes. Exit status 1 if it would be refused.
     For administrators.

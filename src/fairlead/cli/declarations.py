@@ -17,6 +17,7 @@ from fairlead.cli.client import Client
 from fairlead.cli.failures import wrong_usage
 from fairlead.cli.render import Column, Screen
 from fairlead.cli.values import parse_amount, parse_duration, parse_memory, parse_pairs
+from fairlead.core.quantities import resource_called
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
 _SOURCES = {"built-in": "built in", "file": "queue file", "api": "API"}
@@ -36,7 +37,7 @@ def register(app: typer.Typer) -> None:
     quotas = group("quota", "List and change quotas by priority class.")
     client_command(quotas, "list")(list_quotas)
     client_command(
-        quotas, "set", examples="fairlead quota set urgent-in-ml --queue root.ml --class urgent --resource vcore=4"
+        quotas, "set", examples="fairlead quota set urgent-in-ml --queue root.ml --class urgent --resource cpu=4"
     )(set_quota)
     client_command(quotas, "remove", examples="fairlead quota remove urgent-in-ml")(remove_quota)
     app.add_typer(quotas)
@@ -106,17 +107,17 @@ def set_class(
     name: NameArgument,
     value: Annotated[int, typer.Option("--value", "-v", metavar="N", help="The priority it stands for.")],
     default: Annotated[
-        bool, typer.Option("--default", help="Work that names neither class nor priority gets it.")
+        bool, typer.Option("--default", help="Jobs that name neither class nor priority get it.")
     ] = False,
-    never: Annotated[bool, typer.Option("--never", help="Its work makes nobody stop.")] = False,
+    never: Annotated[bool, typer.Option("--never", help="Its jobs make nobody stop.")] = False,
     limited: Annotated[bool, typer.Option("--limited", help="Usable only where a quota selects it.")] = False,
     min_runtime: Annotated[
         str,
-        typer.Option("--min-runtime", metavar="TIME", help="Its work is not stopped for other work before, as 10m."),
+        typer.Option("--min-runtime", metavar="TIME", help="Its jobs are not stopped for others before, as 10m."),
     ] = "",
     description: Annotated[str, typer.Option("--description", "-d", metavar="TEXT", help="What it is for.")] = "",
 ) -> Status:
-    """Make or change a priority class, for new work (administrators)."""
+    """Make or change a priority class, for new jobs (administrators)."""
     body = {
         "value": value,
         "global_default": default,
@@ -129,7 +130,7 @@ def set_class(
 
 
 def remove_class(client: Client, name: NameArgument) -> Status:
-    """Remove a priority class; work that has it stays (administrators)."""
+    """Remove a priority class; jobs that have it keep it (administrators)."""
     return _removed(client, "priority-classes", name)
 
 
@@ -161,7 +162,7 @@ def _quota_cells(row: dict[str, Any]) -> tuple[str, ...]:
         row["name"],
         row["queue"],
         "; ".join(condition(scope) for scope in row["scopes"]) or "all",
-        str(row["works"]),
+        str(row["jobs"]),
         render.amounts({name: row["used"].get(name, 0) for name in row["resources"]}),
         render.amounts(row["resources"]),
         _SOURCES.get(row["source"], row["source"]),
@@ -197,26 +198,26 @@ def set_quota(
             "--resource",
             "-r",
             metavar="NAME=N",
-            help="At most so much, as vcore=4; may be repeated. Without any it only selects a class.",
+            help="At most so much, as cpu=4; may be repeated. Without any it only selects a class.",
         ),
     ] = None,
     classes: Annotated[
         list[str] | None,
-        typer.Option("--class", "-c", metavar="NAME", help="For work of this class; may be repeated."),
+        typer.Option("--class", "-c", metavar="NAME", help="For jobs of this class; may be repeated."),
     ] = None,
     others: Annotated[
         list[str] | None,
-        typer.Option("--not-class", metavar="NAME", help="For work that is not of this class; may be repeated."),
+        typer.Option("--not-class", metavar="NAME", help="For jobs that are not of this class; may be repeated."),
     ] = None,
-    classed: Annotated[bool, typer.Option("--any-class", help="For work of any class.")] = False,
-    classless: Annotated[bool, typer.Option("--no-class", help="For work without a class.")] = False,
+    classed: Annotated[bool, typer.Option("--any-class", help="For jobs of any class.")] = False,
+    classless: Annotated[bool, typer.Option("--no-class", help="For jobs without a class.")] = False,
 ) -> Status:
     """Make or change a quota by priority class (administrators).
 
     It counts all work of the queue and those below that was admitted, whether it waits or runs.
     """
     if classless and (classes or classed):
-        raise wrong_usage("--no-class is for work without a class: nothing is that and of a class; make two quotas")
+        raise wrong_usage("--no-class is for jobs without a class: nothing is that and of a class; make two quotas")
     said = (("In", bool(classes), classes), ("NotIn", bool(others), others))
     flags = (("Exists", classed, None), ("DoesNotExist", classless, None))
     scopes = [{"operator": operator, "values": values or []} for operator, given, values in (*said, *flags) if given]
@@ -231,7 +232,7 @@ def set_quota(
 
 
 def _amounts(texts: list[str]) -> dict[str, int]:
-    pairs = {("vcore" if name == "cpu" else name): text for name, text in _pairs(texts).items()}
+    pairs = {resource_called(name): text for name, text in _pairs(texts).items()}
     return {
         name: parse_memory(text, "--resource memory")
         if name == "memory"
@@ -241,7 +242,7 @@ def _amounts(texts: list[str]) -> dict[str, int]:
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:
-    return parse_pairs(texts, "--resource", "vcore=4")
+    return parse_pairs(texts, "--resource", "cpu=4")
 
 
 def remove_quota(client: Client, name: NameArgument) -> Status:
@@ -291,7 +292,7 @@ def set_budget(
             "--label",
             "-l",
             metavar="NAME=VALUE",
-            help="For work with this label; may be repeated. Without any: all work.",
+            help="For jobs with this label; may be repeated. Without any: all jobs.",
         ),
     ] = None,
     least: Annotated[

@@ -22,15 +22,16 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlead.cli import completion, story, top
+from fairlead.cli import completion, demo_scenes, top
 from fairlead.cli.address import DEFAULT_PORT, Address
 from fairlead.cli.app import Status, command, complain
 from fairlead.cli.client import Client
+from fairlead.cli.difference import counted
 from fairlead.cli.failures import FAILED, Failure
+from fairlead.cli.jobfile import describe
+from fairlead.cli.jobs import LIVE_STATES, select
 from fairlead.cli.submit import send
 from fairlead.cli.watch import Watcher
-from fairlead.cli.worklist import describe
-from fairlead.cli.works import LIVE_STATES, select
 
 _START_S = 30.0
 _STOP_S = 15.0
@@ -52,13 +53,13 @@ def demo(
         int, typer.Option("--port", metavar="N", min=1, max=65535, help="TCP port to serve on.")
     ] = DEFAULT_PORT,
     once: Annotated[
-        bool, typer.Option("--once", help="Leave when the sample work has ended, instead of serving on.")
+        bool, typer.Option("--once", help="Leave when the sample jobs have ended, instead of serving on.")
     ] = False,
 ) -> Status:
     """Show it at work, with real processes.
 
     Starts a service of its own on a declared capacity of 4 cores, submits a sample workload to several queues, shows
-    what happens, and goes on serving until Ctrl-C. Its work is stopped with it.
+    what happens, and goes on serving until Ctrl-C. Its job is stopped with it.
     """
     state = state.absolute()
     _require_free(host, port)
@@ -72,7 +73,7 @@ def demo(
             with _undisturbed(), suppress(Failure):
                 stopped = _cancel_all(client, "of the demo")
                 _wait_until_gone(client)
-                complain(f"the demo is over ({_count(stopped)} stopped); its journal and logs are in {state}")
+                complain(f"the demo is over ({counted(stopped)} stopped); its journal and logs are in {state}")
     return None
 
 
@@ -142,9 +143,9 @@ def _service(state: Path, host: str, port: int) -> Iterator[tuple[Client, subpro
                 "--port",
                 str(port),
                 "--resource",
-                f"vcore={story.CORES}",
+                f"vcore={demo_scenes.CORES}",
                 "--resource",
-                f"memory={story.MEMORY}",
+                f"memory={demo_scenes.MEMORY}",
             ],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -202,10 +203,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _cancel_all(client: Client, whose: str) -> int:
     rows = select(client, LIVE_STATES)
     if rows:
-        complain(f"stopping {_count(len(rows))} {whose}")
+        complain(f"stopping {counted(len(rows))} {whose}")
     for row in rows:
         with suppress(Failure):
-            client.post(f"/works/{completion.quoted(row['key'])}/cancel")
+            client.post(f"/jobs/{completion.quoted(row['key'])}/cancel")
     return len(rows)
 
 
@@ -224,10 +225,10 @@ def _play(client: Client, state: Path, url: str, once: bool, alive: Callable[[],
     def done() -> bool:
         return player.problem is not None or not alive() or (once and player.over())
 
-    footer = story.where_to_look(_directory(), client.address.socket, url, str(state))
+    footer = demo_scenes.where_to_look(_directory(), client.address.socket, url, str(state))
     try:
         if sys.stdout.isatty():
-            title = f"fairlead demo, real processes on {story.CORES} declared cores"
+            title = f"fairlead demo, real processes on {demo_scenes.CORES} declared cores"
             top.live(watcher, 1.0, title, footer, whole_screen=True, until=done)
         else:
             print("\n".join(footer), flush=True)
@@ -245,10 +246,6 @@ def _directory() -> str:
     """Where the command is, if the user's shell would not find it by itself."""
     beside = Path(sys.executable).parent
     return "" if shutil.which("fairlead") or not (beside / "fairlead").exists() else str(beside)
-
-
-def _count(works: int) -> str:
-    return "1 work" if works == 1 else f"{works} works"
 
 
 class _Player:
@@ -273,21 +270,21 @@ class _Player:
 
     def over(self) -> bool:
         """Whether all was submitted and all that can run has ended."""
-        return self._played and all(self._settled(self.client.work(key)) for key in self._keys)
+        return self._played and all(self._settled(self.client.job(key)) for key in self._keys)
 
     @staticmethod
-    def _settled(work: dict[str, Any]) -> bool:
-        vain = (work.get("reason") or {}).get("code") == "too-big-for-every-node"
-        return work["state"] not in LIVE_STATES or (work["state"] == "waiting" and vain)
+    def _settled(job: dict[str, Any]) -> bool:
+        vain = (job.get("reason") or {}).get("code") == "too-big-for-every-node"
+        return job["state"] not in LIVE_STATES or (job["state"] == "waiting" and vain)
 
     def _run(self) -> None:
         began = time.monotonic()
         try:
-            for scene in story.scenes():
+            for scene in demo_scenes.scenes():
                 if self._stopped.wait(max(0.0, began + scene.at_s - time.monotonic())):
                     return
                 self.watcher.tell(f"-- {scene.says}")
-                rows = send(self.client, [describe(work | {"cwd": "/"}, work["name"]) for work in scene.works])
+                rows = send(self.client, [describe(job | {"cwd": "/"}, job["name"]) for job in scene.jobs])
                 self._keys += [row["key"] for row in rows]
             self._played = True
         except Failure as failure:

@@ -1,7 +1,7 @@
 """What a new queue file would change, in lines for people.
 
 Decides the order (what is lost first, then what is new) and the words. Never asks the service. Invariant: where not all
-works are listed, their number is.
+jobs are listed, their number is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fairlead.cli.render import Screen
 
 _SIGNS = {"added": "+", "restarted": "+", "removed": "-", "draining": "-", "changed": "~"}
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "red"}
-_WORKS = (
+_JOBS = (
     ("would_be_stopped", "!", "would be stopped at once"),
     ("would_fail", "!", "would fail: its partition is removed"),
     ("would_wait", "!", "would start now, and would wait"),
@@ -35,7 +35,7 @@ def write(screen: Screen, diff: dict[str, Any]) -> None:
         empty = False
         screen.line(screen.styled(f"{sign} {render.plain(text)}", _STYLES.get(sign, "")))
     if empty:
-        screen.line("no queue, limit, rule or work would change")
+        screen.line("no queue, limit, rule or job would change")
 
 
 def lines(diff: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -54,14 +54,19 @@ def lines(diff: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield from _queue(queue)
     for over in diff["over"]:
         yield from _over(over)
-    for part, sign, what in _WORKS:
-        yield from _works(diff[part], sign, what)
+    for part, sign, what in _JOBS:
+        yield from _jobs(diff[part], sign, what)
+
+
+def counted(jobs: int) -> str:
+    """`1 job`, `2 jobs`."""
+    return "1 job" if jobs == 1 else f"{jobs} jobs"
 
 
 def _queue(queue: dict[str, Any]) -> Iterator[tuple[str, str]]:
     sign = _SIGNS.get(queue["kind"], "~")
-    works = f", with {queue['works']} works in it" if queue["works"] and sign != "~" else ""
-    yield sign, f"{queue['queue']} {_KINDS.get(queue['kind'], queue['kind'])}{works}"
+    jobs = f", with {counted(queue['jobs'])} in it" if queue["jobs"] and sign != "~" else ""
+    yield sign, f"{queue['queue']} {_KINDS.get(queue['kind'], queue['kind'])}{jobs}"
     yield from _changes(queue)
 
 
@@ -86,28 +91,28 @@ def _over(over: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield (
         "!",
         f"{whose} would be over its {_value_of(over['what'])}: {_value(over['used'])} in use of "
-        f"{_value(over['limit'])} ({over['count']} works)",
+        f"{_value(over['limit'])} ({counted(over['count'])})",
     )
-    yield from _listed(over["works"], over["count"])
+    yield from _listed(over["jobs"], over["count"])
 
 
 def _value_of(what: str) -> str:
-    return "number of running works" if what == "maxapplications" else "maximum"
+    return "number of running jobs" if what == "maxapplications" else "maximum"
 
 
-def _works(part: dict[str, Any], sign: str, what: str) -> Iterator[tuple[str, str]]:
+def _jobs(part: dict[str, Any], sign: str, what: str) -> Iterator[tuple[str, str]]:
     if part["count"]:
-        yield sign, f"{part['count']} works: {what}"
-        yield from _listed(part["works"], part["count"])
+        yield sign, f"{counted(part['count'])}: {what}"
+        yield from _listed(part["jobs"], part["count"])
 
 
-def _listed(works: list[dict[str, Any]], count: int) -> Iterator[tuple[str, str]]:
-    for work in works[:_SHOWN]:
-        name = f" {work['name']}" if work["name"] else ""
-        reason = f": {work['reason']['sentence']}" if work.get("reason") else ""
-        yield " ", f"    {work['key']}{name} of {work['user']} in {work['queue']}{reason}"
+def _listed(jobs: list[dict[str, Any]], count: int) -> Iterator[tuple[str, str]]:
+    for job in jobs[:_SHOWN]:
+        name = f" {job['name']}" if job["name"] else ""
+        reason = f": {job['reason']['sentence']}" if job.get("reason") else ""
+        yield " ", f"    {job['key']}{name} of {job['user']} in {job['queue']}{reason}"
     if count > _SHOWN:
-        yield " ", f"    and {count - min(len(works), _SHOWN)} more"
+        yield " ", f"    and {count - min(len(jobs), _SHOWN)} more"
 
 
 def _value(value: Any) -> str:

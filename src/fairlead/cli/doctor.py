@@ -22,6 +22,7 @@ from fairlead.cli.address import default_state_dir
 from fairlead.cli.app import JsonOption, Status, client_command
 from fairlead.cli.client import Client
 from fairlead.cli.failures import FAILED, Failure
+from fairlead.core.quantities import format_bytes
 from fairlead.version import version_and_build
 
 OK, NOTE, BAD = "ok", "note", "bad"
@@ -138,7 +139,7 @@ def _service(client: Client) -> Iterator[Finding]:
     yield Finding("service", OK, f"{info.get('version')} answers at {client.address}; {who}; {serves}")
     journal = info.get("journal") or {}
     if journal:
-        size, last = render.size(int(journal.get("size_bytes") or 0)), journal.get("last_seq", 0)
+        size, last = format_bytes(int(journal.get("size_bytes") or 0)), journal.get("last_seq", 0)
         yield Finding(
             "journal", OK, f"{journal.get('events', 0)} records, {size}, last {last}, in {info.get('state_dir')}"
         )

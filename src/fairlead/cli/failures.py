@@ -21,7 +21,7 @@ REFUSED: Final = 4
 SERVICE_ERROR: Final = 5
 """The service answered, but failed or made no sense."""
 TIMED_OUT: Final = 124
-"""`submit --wait`: the work was stopped by its time limit (as coreutils' `timeout` says it)."""
+"""`submit --wait`: the job was stopped by its time limit (as coreutils' `timeout` says it)."""
 INTERRUPTED: Final = 130
 
 STATUSES_TEXT = """\
@@ -41,5 +41,5 @@ class Failure(Exception):
 
 
 def wrong_usage(message: str) -> Failure:
-    """A `Failure` for something wrong on the command line or in a file of works."""
+    """A `Failure` for something wrong on the command line or in a file of jobs."""
     return Failure(message, USAGE)

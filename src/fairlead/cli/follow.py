@@ -1,6 +1,6 @@
-"""Waiting for work and reading its output: `logs`, `logs -f`, `wait`, `submit --wait`.
+"""Waiting for jobs and reading their output: `logs`, `logs -f`, `wait`, `submit --wait`.
 
-Decides how output is passed on and what exit status an ended work stands for. Never stops work: leaving (Ctrl-C) leaves
+Decides how output is passed on and what exit status an ended job stands for. Never stops a job: leaving (Ctrl-C) leaves
 it running. Invariant: every byte of output is passed on once, in order, even if the service restarts in between.
 """
 
@@ -20,8 +20,8 @@ from fairlead.cli import completion, render
 from fairlead.cli.app import JsonOption, KeyArgument, Status, client_command, complain
 from fairlead.cli.client import Client, Unreachable
 from fairlead.cli.failures import FAILED, REFUSED, TIMED_OUT, wrong_usage
+from fairlead.cli.jobs import LIVE_STATES, signal_name
 from fairlead.cli.keys import key_of
-from fairlead.cli.works import LIVE_STATES, signal_name
 
 PATIENCE_S = 120.0
 """How long a command that waits puts up with a service that does not answer (it may be restarting)."""
@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 _WAIT_EXAMPLES = """
 fairlead wait 17 18
 fairlead wait 17 && fairlead submit -- ./evaluate.sh
-fairlead wait $(fairlead submit --file works.jsonl)
+fairlead wait $(fairlead submit --file jobs.jsonl)
 """
 
 
@@ -49,7 +49,7 @@ def logs(
     client: Client,
     key: KeyArgument,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until the work has ended (Ctrl-C leaves it running).")
+        bool, typer.Option("--follow", "-f", help="Go on until the job has ended (Ctrl-C leaves it running).")
     ] = False,
     stdout: Annotated[bool, typer.Option("--stdout", help="Only what it wrote to standard output.")] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="Only what it wrote to standard error.")] = False,
@@ -61,9 +61,9 @@ def logs(
         typer.Option("--attempt", metavar="N", min=1, help="Of attempt N alone; the newest one if not given."),
     ] = None,
 ) -> Status:
-    """Print what work wrote.
+    """Print what a job wrote.
 
-    Its standard output to standard output, its standard error to standard error. Each attempt of work that is tried
+    Its standard output to standard output, its standard error to standard error. Each attempt of a job that is tried
     again has its own output.
     """
     if stdout and stderr:
@@ -77,11 +77,11 @@ def logs(
                 for chunk in client.follow_log(key, name, offset, attempt):
                     _write(_target(name), chunk)
         return None
-    begin = int(client.work(key).get("attempts") or 1) if follow else None
+    begin = int(client.job(key).get("attempts") or 1) if follow else None
     offsets = {name: _print_so_far(client, key, name, tail, begin) for name in streams}
-    work = client.work(key)
-    if work["state"] == "waiting":
-        sentence = (work.get("reason") or {}).get("sentence") or "it has not been looked at yet"
+    job = client.job(key)
+    if job["state"] == "waiting":
+        sentence = (job.get("reason") or {}).get("sentence") or "it has not been looked at yet"
         complain(f"{key} waits: {sentence}")
     if follow:
         _follow_all(client, key, offsets, begin or 1)
@@ -93,14 +93,14 @@ def wait(
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys.", autocompletion=completion.keys)],
     json: JsonOption = False,
 ) -> Status:
-    """Wait until work has ended.
+    """Wait until jobs have ended.
 
-    Ctrl-C ends the waiting, not the work. The exit status is the work's own, of several the highest; 128+N if signal N
+    Ctrl-C ends the waiting, not the job. The exit status is the job's own, of several the highest; 128+N if signal N
     ended it, 124 if its time limit did, 1 if it is lost, 4 if it was rejected or taken back before it ran.
     """
     keys = [key_of(key) for key in keys]
     for key in keys:
-        client.work(key)  # A key that nothing has is said at once, not after the wait for those before it.
+        client.job(key)  # A key that nothing has is said at once, not after the wait for those before it.
     return wait_for(client, keys, output=False, as_json=json, name_failures=True)
 
 
@@ -156,7 +156,7 @@ def _follow_all(client: Client, key: str, offsets: dict[str, int], attempt: int 
 
 
 def patient_log(client: Client, key: str, stream: str, offset: int, attempt: int = 1) -> Iterator[bytes]:
-    """The rest of an attempt's output and that of all attempts after it, until the work has ended.
+    """The rest of an attempt's output and that of all attempts after it, until the job has ended.
 
     Goes on where it was after the service restarted.
     """
@@ -166,9 +166,9 @@ def patient_log(client: Client, key: str, stream: str, offset: int, attempt: int
             for chunk in client.follow_log(key, stream, offset, attempt):
                 offset += len(chunk)
                 yield chunk
-            work = patiently(lambda: client.work(key))
-            further, waits = int(work.get("attempts") or 0) > attempt, work["state"] == "waiting"
-            if further or work["state"] not in LIVE_STATES:
+            job = patiently(lambda: client.job(key))
+            further, waits = int(job.get("attempts") or 0) > attempt, job["state"] == "waiting"
+            if further or job["state"] not in LIVE_STATES:
                 part = patiently(partial(client.log_part, key, stream, offset, None, attempt))
                 offset = part.next
                 yield part.content
@@ -177,7 +177,7 @@ def patient_log(client: Client, key: str, stream: str, offset: int, attempt: int
                 if not part.content:
                     attempt, offset = attempt + 1, 0
         except Unreachable:
-            patiently(lambda: client.work(key))
+            patiently(lambda: client.job(key))
         time.sleep(_POLL_S[-1 if waits else 0])
 
 
@@ -206,14 +206,14 @@ def wait_for(client: Client, keys: list[str], output: bool, as_json: bool, *, na
     for key in keys:
         if output:
             _follow_all(client, key, {"stdout": 0, "stderr": 0})
-        work = _ended(client, key)
-        rows.append(work)
-        statuses.append(exit_status(work))
-        text = how_it_ended(work)
-        if not text and name_failures and work["state"] == "failed":
-            text = f"exit status {work.get('exit_code')}"
+        job = _ended(client, key)
+        rows.append(job)
+        statuses.append(exit_status(job))
+        text = how_it_ended(job)
+        if not text and name_failures and job["state"] == "failed":
+            text = f"exit status {job.get('exit_code')}"
         if text and not as_json:
-            complain(f"{key} {work['state']}: {text}")
+            complain(f"{key} {job['state']}: {text}")
     if as_json:
         render.write_json(rows if len(rows) != 1 else rows[0])
     return max(statuses, default=0)
@@ -222,32 +222,32 @@ def wait_for(client: Client, keys: list[str], output: bool, as_json: bool, *, na
 def _ended(client: Client, key: str) -> dict[str, Any]:
     pauses = iter(_POLL_S)
     while True:
-        work = patiently(lambda: client.work(key))
-        if work["state"] not in LIVE_STATES:
-            return work
+        job = patiently(lambda: client.job(key))
+        if job["state"] not in LIVE_STATES:
+            return job
         time.sleep(next(pauses, 0.5))
 
 
-def exit_status(work: dict[str, Any]) -> int:
-    """The exit status that stands for how a work ended, as `fairlead submit --help` says."""
-    state = work["state"]
+def exit_status(job: dict[str, Any]) -> int:
+    """The exit status that stands for how a job ended, as `fairlead submit --help` says."""
+    state = job["state"]
     if state == "succeeded":
         return 0
     if state == "timed_out":
         return TIMED_OUT
-    if state == "rejected" or (state == "cancelled" and not work.get("started_at_ms")):
+    if state == "rejected" or (state == "cancelled" and not job.get("started_at_ms")):
         return REFUSED
-    if work.get("signal"):
-        return 128 + int(work["signal"])
+    if job.get("signal"):
+        return 128 + int(job["signal"])
     if state == "lost":
         return FAILED
-    return int(work.get("exit_code") or FAILED)
+    return int(job.get("exit_code") or FAILED)
 
 
-def how_it_ended(work: dict[str, Any]) -> str:
+def how_it_ended(job: dict[str, Any]) -> str:
     """What there is to say about an end beside the command's own exit status; empty if nothing."""
-    if sentence := (work.get("reason") or {}).get("sentence"):
+    if sentence := (job.get("reason") or {}).get("sentence"):
         return str(sentence)
-    if work["state"] == "failed" and work.get("signal"):
-        return f"ended by {signal_name(int(work['signal']))}"
-    return str(work.get("error") or "")
+    if job["state"] == "failed" and job.get("signal"):
+        return f"ended by {signal_name(int(job['signal']))}"
+    return str(job.get("error") or "")

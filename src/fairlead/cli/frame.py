@@ -12,9 +12,11 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from fairlead.cli.cluster import fullest, in_use, with_depth
-from fairlead.cli.render import NONE, Column, Screen, amount, amounts, bar, clock, cut, duration, plain, table
+from fairlead.cli.jobs import elapsed_ms
+from fairlead.cli.render import NONE, Column, Screen, amounts, bar, cut, duration, plain, table
 from fairlead.cli.watch import View
-from fairlead.cli.works import elapsed_ms
+from fairlead.core.quantities import format_amount, people_call
+from fairlead.times import clock_time
 
 _RUNNING = (
     Column("RUNS"),
@@ -105,7 +107,7 @@ def _totals(view: View, running: int, waiting: int) -> tuple[int, int]:
 
 def _head(view: View, width: int, colour: bool, title: str, counts: tuple[int, int], *, in_one_line: bool) -> list[str]:
     ends = f"{counts[0]} running, {counts[1]} waiting"
-    lines = [cut(f"{_dim(plain(title), False)}  {clock(view.at_ms)}  {ends}", width)]
+    lines = [cut(f"{_dim(plain(title), False)}  {clock_time(view.at_ms)}  {ends}", width)]
     gauges = list[tuple[str, float, str]]()
     capacity, used = dict[str, int](), dict[str, int]()
     for node in view.nodes:
@@ -116,8 +118,8 @@ def _head(view: View, width: int, colour: bool, title: str, counts: tuple[int, i
     for name in [*usual, *sorted(set(capacity) - set(usual))]:
         if capacity.get(name) and (name in usual or used.get(name)):
             share = used.get(name, 0) / capacity[name]
-            shown = "cpu" if name == "vcore" else name
-            of = f"{amount(name, used.get(name, 0))} of {amount(name, capacity[name])}"
+            shown = people_call(name)
+            of = f"{format_amount(name, used.get(name, 0))} of {format_amount(name, capacity[name])}"
             gauges.append((plain(shown), share, of))
     if in_one_line and gauges:
         lines.append(cut("  ".join(f"{name} {bar(share, _BAR // 4)} {of}" for name, share, of in gauges), width))
@@ -207,7 +209,7 @@ def _of_all(queue: dict[str, Any], view: View) -> tuple[float, str]:
         for name, value in (node.get("capacity") or {}).items():
             total[name] = total.get(name, 0) + value
     share, name = max(((used.get(n, 0) / t, n) for n, t in total.items() if t), default=(0.0, ""))
-    return share, "cpu" if name == "vcore" else name
+    return share, people_call(name)
 
 
 def _running_cells(row: dict[str, Any], now_ms: int) -> tuple[str, ...]:

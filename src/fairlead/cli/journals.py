@@ -18,6 +18,7 @@ from fairlead.cli import past, render
 from fairlead.cli.address import journal_file
 from fairlead.cli.app import JsonOption, Status, command, complain, group
 from fairlead.cli.failures import FAILED, Failure, wrong_usage
+from fairlead.core.quantities import format_bytes
 
 if TYPE_CHECKING:
     from fairlead.journal.format import Record
@@ -88,7 +89,7 @@ def verify(path: PathArgument = None, json: JsonOption = False) -> Status:
                 ("journal", result.path),
                 ("records", f"{sizes.records} ({sizes.first_seq} to {sizes.last_seq}), all good"),
                 ("snapshots", ", ".join(f"after {seq}" for seq in result.snapshots) or "none"),
-                ("size", render.size(sizes.database_bytes + sizes.wal_bytes)),
+                ("size", format_bytes(sizes.database_bytes + sizes.wal_bytes)),
                 ("recovery", f"begins after record {result.recovery_from}"),
                 ("SQLite", f"{result.sqlite_version}, {result.journal_mode}, format {result.format}"),
                 ("notes", "\n".join(result.notes())),

@@ -1,4 +1,4 @@
-"""How work is named on the command line: a number on a machine, `pod/NAME` on a cluster.
+"""How jobs are named on the command line: a number on a machine, `pod/NAME` on a cluster.
 
 Decides which pod is meant. Never asks whether it is there. Invariant: what is no pod stays as it was written.
 """

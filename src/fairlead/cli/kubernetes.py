@@ -91,10 +91,10 @@ def run(
     namespace, _, name = lease.rpartition("/")
     _require()
     from fairlead.kubernetes.bodies import IMAGE
-    from fairlead.kubernetes.ship import ShipOptions
-    from fairlead.service.bridge.serve import BridgeOptions, serve_ship
+    from fairlead.kubernetes.controller import ControllerOptions
+    from fairlead.service.kubernetes.serve import ClusterServiceOptions, serve_cluster
 
-    ship = ShipOptions(
+    controller = ControllerOptions(
         queues=queues,
         config_map=config_map or "",
         scheduler_name=scheduler_name,
@@ -104,9 +104,9 @@ def run(
         image=placeholder_image or IMAGE,
         at_once=at_once,
     )
-    return serve_ship(
-        BridgeOptions(
-            ship=ship,
+    return serve_cluster(
+        ClusterServiceOptions(
+            controller=controller,
             kubeconfig=kubeconfig,
             context=context,
             host=host,

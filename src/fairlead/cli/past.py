@@ -144,7 +144,7 @@ def _overview(scheduler: Scheduler, then: Moment) -> tuple[Any, list[str]]:
 
 
 def _asks(scheduler: Scheduler, key: str) -> list[Name]:
-    """All asks of this key, or of the work of this key."""
+    """All asks of this key, or of the job of this key."""
     return [
         (name, app.id, ask.key)
         for name, partition in scheduler.cluster.partitions.items()
@@ -157,7 +157,7 @@ def _asks(scheduler: Scheduler, key: str) -> list[Name]:
 def _one(scheduler: Scheduler, key: str) -> Name:
     found = _asks(scheduler, key)
     if not found:
-        raise Failure(f"there was no work {key!r} at that moment; `fairlead journal events` tells what happened when")
+        raise Failure(f"there was no job {key!r} at that moment; `fairlead journal events` tells what happened when")
     return found[0]
 
 
@@ -183,7 +183,7 @@ def _why(scheduler: Scheduler, key: str, changes: bool) -> tuple[Any, list[str]]
 
 def _what_if(scheduler: Scheduler, what: str, rest: list[str]) -> tuple[Any, list[str]]:
     from fairlead.cli.answers import difference_lines
-    from fairlead.insight.telling import difference
+    from fairlead.insight.answers import difference
     from fairlead.insight.whatif import suppose
 
     supposed = _supposition(scheduler, what, rest)

@@ -69,7 +69,7 @@ def state(rule: str, size: Size = FULL) -> Scheduler:
 
 
 class Going:
-    """Scheduling that goes on: in each turn one work ends, one of any priority comes, and the scheduler runs."""
+    """Scheduling that goes on: in each turn one job ends, one of any priority comes, and the scheduler runs."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler, self.now_ms = scheduler, MOMENTS[-1]

@@ -78,24 +78,24 @@ def why(
     key: Annotated[
         str | None,
         typer.Argument(
-            metavar="[KEY]", help="Key of the work; everything that waits if left out.", autocompletion=completion.keys
+            metavar="[KEY]", help="Key of the job; everything that waits if left out.", autocompletion=completion.keys
         ),
     ] = None,
     changes: ChangesOption = False,
     namespace: NamespaceOption = None,
     json: JsonOption = False,
 ) -> Status:
-    """Say why work waits.
+    """Say why a job waits.
 
     With the numbers: what it needs, what is free, which queue or limit is in the way, who holds it. With --changes:
     what would start it; each of these was tried on a copy, and one unit less was not enough.
     """
     if key is None:
         if changes:
-            raise wrong_usage("why: --changes needs the key of one work")
+            raise wrong_usage("why: --changes needs the key of one job")
         return _why_all(client, json)
     key = key_of(key, namespace)
-    answer = client.get(f"/works/{completion.quoted(key)}/why", **({"changes": "true"} if changes else {}))
+    answer = client.get(f"/jobs/{completion.quoted(key)}/why", **({"changes": "true"} if changes else {}))
     if json:
         render.write_json(answer)
         return None
@@ -117,7 +117,7 @@ def why_lines(verdict: dict[str, Any] | None) -> list[str]:
 
 
 def _why_all(client: Client, json: bool) -> Status:
-    rows = list(client.works({"state": "waiting"}))
+    rows = list(client.jobs({"state": "waiting"}))
     if json:
         render.write_json([{k: row.get(k) for k in ("key", "name", "queue", "state", "reason")} for row in rows])
         return None
@@ -144,7 +144,7 @@ def when(
         str | None,
         typer.Argument(
             metavar="[KEY]",
-            help="Key of the work; how often forecasts came true if left out.",
+            help="Key of the job; how often forecasts came true if left out.",
             autocompletion=completion.keys,
         ),
     ] = None,
@@ -159,14 +159,14 @@ def when(
     namespace: NamespaceOption = None,
     json: JsonOption = False,
 ) -> Status:
-    """Say when work that waits is expected to start.
+    """Say when a job that waits is expected to start.
 
     As an interval in which four of five starts should be, with what it rests on, and how often the service was right.
     Where much waits and the time is not enough to see its start: after which time.
     """
-    path = "/forecasts/score" if key is None else f"/works/{completion.quoted(key_of(key, namespace))}/forecast"
+    path = "/forecasts/score" if key is None else f"/jobs/{completion.quoted(key_of(key, namespace))}/forecast"
     if spend and key is None:
-        raise wrong_usage("when: --spend goes with a KEY: say of which work")
+        raise wrong_usage("when: --spend goes with a KEY: say of which job")
     if spend:
         path += f"?seconds={parse_duration(spend, '--spend') / 1000:g}"
     answer = client.get(path)
@@ -260,7 +260,7 @@ def if_configured(
     json: JsonOption = False,
 ) -> Status:
     """If this queue file were in force (administrators)."""
-    from fairlead.cli.worklist import read_text
+    from fairlead.cli.jobfile import read_text
 
     return _ask(client, {"config": read_text(file)}, forecast, spend, json)
 

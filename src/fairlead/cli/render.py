@@ -11,12 +11,12 @@ import os
 import re
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from fairlead.core.quantities import VCORE
+from fairlead import times
+from fairlead.core.quantities import format_amounts
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]")
 _ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
@@ -32,7 +32,6 @@ _STATE_STYLE = {
     "timed_out": "red",
     "rejected": "red",
 }
-_BINARY_UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 NONE = "-"
 
 
@@ -168,62 +167,23 @@ def fields(screen: Screen, pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def state_styles() -> Mapping[str, str]:
-    """The colours of the states of work."""
+    """The colours of the states of jobs."""
     return _STATE_STYLE
-
-
-def amount(name: str, value: int) -> str:
-    """A short text: `1.5` cores, `3.2Gi`. For people; the exact integer is in the JSON."""
-    if name == VCORE:
-        return f"{value / 1000:.3f}".rstrip("0").rstrip(".")
-    if name in ("memory", "ephemeral-storage") or name.startswith("hugepages-"):
-        return size(value)
-    return str(value)
-
-
-def size(value: int) -> str:
-    """Bytes with a binary unit and at most one decimal."""
-    sign, value = ("-", -value) if value < 0 else ("", value)
-    if value < 1024:
-        return f"{sign}{value}"
-    step = 1
-    while step < len(_BINARY_UNITS) and value / 1024**step >= 1023.95:
-        step += 1
-    return f"{sign}{value / 1024**step:.1f}".removesuffix(".0") + _BINARY_UNITS[step - 1]
 
 
 def amounts(values: Mapping[str, int]) -> str:
     """`cpu 2, gpu 1, memory 4Gi`, sorted; a dash for nothing."""
-    named = sorted(("cpu" if n == VCORE else n, amount(n, v)) for n, v in values.items())
-    return ", ".join(f"{n} {v}" for n, v in named) or NONE
+    return format_amounts(values) if values else NONE
 
 
 def duration(ms: int | None) -> str:
-    """`0.4s`, `12s`, `3m05s`, `1h02m`, `2d03h`; a dash for None."""
-    if ms is None:
-        return NONE
-    if ms < 10_000:
-        return f"{max(ms, 0) / 1000:.1f}s"
-    seconds = ms // 1000
-    if seconds < 60:
-        return f"{seconds}s"
-    if seconds < 3600:
-        return f"{seconds // 60}m{seconds % 60:02d}s"
-    if seconds < 86_400:
-        return f"{seconds // 3600}h{seconds // 60 % 60:02d}m"
-    return f"{seconds // 86_400}d{seconds // 3600 % 24:02d}h"
+    """A duration; a dash for None."""
+    return NONE if ms is None else times.duration(ms)
 
 
 def moment(at_ms: int | None) -> str:
     """Local date and time of day; empty for None."""
-    if at_ms is None:
-        return ""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_ms / 1000))
-
-
-def clock(at_ms: int) -> str:
-    """Local time of day."""
-    return time.strftime("%H:%M:%S", time.localtime(at_ms / 1000))
+    return "" if at_ms is None else times.moment(at_ms)
 
 
 def bar(part: float, width: int) -> str:

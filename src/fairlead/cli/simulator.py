@@ -45,7 +45,7 @@ NodesOption = Annotated[
         "--nodes",
         "-n",
         metavar="NODES",
-        help="A CSV file (id, then resources), words such as '10x vcore=32,memory=128Gi', or for a made-up workload "
+        help="A CSV file (id, then resources), words such as '10x cpu=32,memory=128Gi', or for a made-up workload "
         "how many; else those of the workload.",
     ),
 ]
@@ -102,7 +102,7 @@ def register(app: typer.Typer) -> None:
         "run",
         examples="""
         fairlead sim run --workload heavy-tails --nodes 50 --report report.html
-        fairlead sim run --config queues.yaml --workload tasks.csv --nodes '10x vcore=32,memory=128Gi'
+        fairlead sim run --config queues.yaml --workload tasks.csv --nodes '10x cpu=32,memory=128Gi'
         """,
     )(sim_run)
     command(

@@ -1,8 +1,8 @@
-"""`fairlead submit`: hand work to the service, and wait for it if asked.
+"""`fairlead submit`: hand jobs to the service, and wait for it if asked.
 
-Decides how options and files become one submission, and which exit status a waited-for work gives. Never submits twice:
+Decides how options and files become one submission, and which exit status a waited-for job gives. Never submits twice:
 each request has its own idempotency key. Invariant: what is printed on standard output is keys alone, one a line (or
-the work's own output with --wait).
+the job's own output with --wait).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from fairlead.cli import completion, render
 from fairlead.cli.app import JsonOption, Status, client_command, complain
 from fairlead.cli.client import Client
 from fairlead.cli.failures import Failure, wrong_usage
+from fairlead.cli.jobfile import Described, as_failure_of, describe, read_jobs, read_text
 from fairlead.cli.values import parse_pairs
-from fairlead.cli.worklist import Described, as_failure_of, describe, read_text, read_works
 
 _BATCH = 5_000
-"""Works in one request; the service takes at most 10,000 and 8 MiB."""
+"""Jobs in one request; the service takes at most 10,000 and 8 MiB."""
 _BATCH_BYTES = 4 * 2**20
 
 _EXAMPLES = """
 fairlead submit --queue root.batch --cpu 2 --memory 4Gi -- python train.py --epochs 3
 fairlead submit -q root.batch --time-limit 2h --env SEED=1 -- sh -c 'make && ./run > out.txt'
-fairlead submit --file works.jsonl --queue root.batch
+fairlead submit --file jobs.jsonl --queue root.batch
 fairlead submit --wait -- ./check.sh && echo passed
 fairlead submit --retry 3 --retry-backoff 30s --no-retry-on 2 -- ./fetch.sh
 fairlead submit --idle --retry 100 -- python sweep.py
@@ -39,7 +39,7 @@ command, name, queue, priority, cpu, memory, gpu, resources, env, cwd, grace, ti
 labels, node_selector, ports, beside, apart_from, retry, retry_backoff, no_retry_on, idle,
 priority_class.
 
-With --wait the exit status is the work's own; 128+N if signal N ended it, 124 if its time limit did,
+With --wait the exit status is the job's own; 128+N if signal N ended it, 124 if its time limit did,
 1 if it is lost, 4 if it was rejected or taken back before it ran.
 """
 
@@ -159,27 +159,29 @@ Port = Annotated[
     typer.Option(
         "--port",
         metavar="PORT",
-        help="A port that it listens on, such as 8080 or UDP/53: never two works at once. May be repeated.",
+        help="A port that it listens on, such as 8080 or UDP/53: never two jobs at once. May be repeated.",
     ),
 ]
 Beside = Annotated[
     list[str] | None,
-    typer.Option("--beside", metavar="NAME=VALUE", help="Start only while work with this label runs; may be repeated."),
+    typer.Option(
+        "--beside", metavar="NAME=VALUE", help="Start only while a job with this label runs; may be repeated."
+    ),
 ]
 ApartFrom = Annotated[
     list[str] | None,
-    typer.Option("--apart-from", metavar="NAME=VALUE", help="Never run with work with this label; may be repeated."),
+    typer.Option("--apart-from", metavar="NAME=VALUE", help="Never run with a job with this label; may be repeated."),
 ]
 File = Annotated[
     str | None,
     typer.Option(
-        "--file", "-f", metavar="FILE", help="Submit all works of a .jsonl, .json or .yaml file; - is standard input."
+        "--file", "-f", metavar="FILE", help="Submit all jobs of a .jsonl, .json or .yaml file; - is standard input."
     ),
 ]
 Wait = Annotated[
     bool, typer.Option("--wait", "-w", help="Wait for the end, pass on its output, and leave with its exit status.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing; with --wait, not the output of the work either.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing; with --wait, not the output of the job either.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -217,10 +219,10 @@ def submit(
     quiet: Quiet = False,
     json: JsonOption = False,
 ) -> Status:
-    """Submit a command as work, and print its key.
+    """Submit a command as a job, and print its key.
 
-    The work runs in this directory, as you, with a small clean environment (PATH, HOME, USER, LANG, SHELL and what
-    --env gives). All options come before the command. Beside --file they say what holds for works that do not say.
+    The job runs in this directory, as you, with a small clean environment (PATH, HOME, USER, LANG, SHELL and what
+    --env gives). All options come before the command. Beside --file they say what holds for jobs that do not say.
     """
     if bool(command) == bool(file):
         raise wrong_usage("submit: give either a command (after --) or --file FILE")
@@ -250,11 +252,11 @@ def submit(
     }
     stated = {field: value for field, value in given.items() if value not in (None, {})}
     if file:
-        works = read_works(file, read_text(file), stated)
+        jobs = read_jobs(file, read_text(file), stated)
     else:
         check_command(command or [])
-        works = [from_options(stated | {"command": command})]
-    rows = send(client, works)
+        jobs = [from_options(stated | {"command": command})]
+    rows = send(client, jobs)
     keys = [row["key"] for row in rows]
     if not quiet and not json:
         _say_what_cannot_start(rows)
@@ -262,7 +264,7 @@ def submit(
         render.write_json(rows)
     elif not quiet and not wait:
         print("\n".join(keys), flush=True)
-        _say_where(works, rows)
+        _say_where(jobs, rows)
     if not wait:
         return None
     from fairlead.cli.follow import wait_for
@@ -270,12 +272,12 @@ def submit(
     return wait_for(client, keys, output=not quiet and not json, as_json=json)
 
 
-def _say_where(works: list[Described], rows: list[dict[str, Any]]) -> None:
-    """On standard error, the queue of each work that names none or was placed elsewhere; to a person only."""
+def _say_where(jobs: list[Described], rows: list[dict[str, Any]]) -> None:
+    """On standard error, the queue of each job that names none or was placed elsewhere; to a person only."""
     if not sys.stderr.isatty():
         return
-    for work, row in zip(works, rows, strict=True):
-        asked = work.body.get("queue") or ""
+    for job, row in zip(jobs, rows, strict=True):
+        asked = job.body.get("queue") or ""
         if row["queue"] not in (asked, f"root.{asked}"):
             complain(f"{row['key']} is in {row['queue']}")
 
@@ -285,7 +287,7 @@ _HOPELESS = ("no-nodes", "too-big-for-every-node", "required-node-unknown")
 
 
 def _say_what_cannot_start(rows: list[dict[str, Any]]) -> None:
-    """On standard error, the first work that waits for what there is not, and how many more do."""
+    """On standard error, the first job that waits for what there is not, and how many more do."""
     found = [row for row in rows if (row.get("reason") or {}).get("code") in _HOPELESS]
     if found:
         more = f"; likewise {len(found) - 1} more" if len(found) > 1 else ""
@@ -293,7 +295,7 @@ def _say_what_cannot_start(rows: list[dict[str, Any]]) -> None:
 
 
 def from_options(entry: dict[str, Any]) -> Described:
-    """The work that options describe. Raises `Failure` (usage) that names the option at fault."""
+    """The job that options describe. Raises `Failure` (usage) that names the option at fault."""
     try:
         return describe(entry, "submit")
     except Failure as failure:
@@ -324,31 +326,29 @@ def check_command(command: list[str]) -> None:
         )
 
 
-def send(client: Client, works: list[Described]) -> list[dict[str, Any]]:
+def send(client: Client, jobs: list[Described]) -> list[dict[str, Any]]:
     """Submit in requests that the service takes; each of them is accepted as a whole or not at all."""
     rows: list[dict[str, Any]] = []
-    for batch in batches(works):
+    for batch in batches(jobs):
         try:
-            answer = client.post(
-                "/works", {"works": [work.body for work in batch]}, idempotency_key=os.urandom(16).hex()
-            )
+            answer = client.post("/jobs", {"jobs": [job.body for job in batch]}, idempotency_key=os.urandom(16).hex())
         except Failure as failure:
             raise as_failure_of(batch, failure, len(rows)) from None
-        rows += answer["works"]
+        rows += answer["jobs"]
     return rows
 
 
-def batches(works: list[Described]) -> list[list[Described]]:
-    """The works in order, cut where a request would grow too large."""
+def batches(jobs: list[Described]) -> list[list[Described]]:
+    """The jobs in order, cut where a request would grow too large."""
     import json
 
     found: list[list[Described]] = [[]]
     size = 0
-    for work in works:
-        length = len(json.dumps(work.body))
+    for job in jobs:
+        length = len(json.dumps(job.body))
         if found[-1] and (len(found[-1]) >= _BATCH or size + length > _BATCH_BYTES):
             found.append([])
             size = 0
-        found[-1].append(work)
+        found[-1].append(job)
         size += length
     return found

@@ -21,8 +21,8 @@ import typer
 from fairlead.cli.app import QueueOption, Status, client_command
 from fairlead.cli.client import Client, Unreachable
 from fairlead.cli.frame import LATEST, QUEUES, RUNNING, WAITING, frame
-from fairlead.cli.render import clock
 from fairlead.cli.watch import View, Watcher
+from fairlead.times import clock_time
 
 _REFRESH_S = 2.0
 _LEAST_PAUSE_S = 0.15
@@ -126,7 +126,7 @@ def live(
     with _keys(leave_on_q) as pressed, Live(console=console, screen=whole_screen, auto_refresh=False) as display:
         for seen, lines in looks(watcher, interval, lambda: until() or pressed() == "q"):
             if lines and seen is None:
-                away = f": no answer since {clock(int(time.time() * 1000))}; seen"
+                away = f": no answer since {clock_time(int(time.time() * 1000))}; seen"
             view, away = seen or view, "" if seen else away
             recent.extend(lines)
             if view is None:

@@ -22,7 +22,7 @@ from fairlead.service.options import ServeOptions
 _EXAMPLES = """
 fairlead up
 fairlead up --config queues.yaml --state /var/lib/fairlead --admin ann
-fairlead up --resource gpu=2 --resource vcore=8
+fairlead up --resource gpu=2 --resource cpu=8
 """
 
 
@@ -54,7 +54,7 @@ def up(
     ] = None,
     admin: Annotated[
         list[str] | None,
-        typer.Option("--admin", metavar="USER", help="May see and stop everybody's work; may be repeated."),
+        typer.Option("--admin", metavar="USER", help="May see and stop everybody's jobs; may be repeated."),
     ] = None,
     resource: Annotated[
         list[str] | None,
@@ -69,13 +69,13 @@ def up(
         typer.Option(
             "--memory-pressure",
             metavar="PART",
-            help="With less free memory than this (5%, 512Mi) work is stopped, one by one; off: never.",
+            help="With less free memory than this (5%, 512Mi) jobs are stopped, one by one; off: never.",
         ),
     ] = "5%",
     memory_budget: Annotated[
         str | None,
         typer.Option(
-            "--memory-budget", metavar="SIZE", help="Memory for all work together, instead of what the machine has."
+            "--memory-budget", metavar="SIZE", help="Memory for all jobs together, instead of what the machine has."
         ),
     ] = None,
     open_reads: Annotated[

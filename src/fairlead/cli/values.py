@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from fairlead.cli.failures import wrong_usage
-from fairlead.core.quantities import VCORE, QuantityError, parse_quantity
+from fairlead.core.quantities import VCORE, QuantityError, parse_quantity, resource_called
 from fairlead.core.resources import INT64_MAX
 
 _DECIMAL = re.compile(r"\s*(\d+)\.(\d+)\s*([A-Za-z]*)\s*")
@@ -98,7 +98,7 @@ def parse_pairs(texts: Iterable[str], where: str, example: str) -> dict[str, str
 def parse_resources(
     cpu: str | None, memory: str | None, gpu: int | None, others: Iterable[str], prefix: str = "--"
 ) -> dict[str, int]:
-    """All amounts that one work asks for, without zeros. Raises `Failure` (usage) for a resource named twice."""
+    """All amounts that one job asks for, without zeros. Raises `Failure` (usage) for a resource named twice."""
     amounts: dict[str, int] = {}
     if cpu is not None:
         amounts[VCORE] = parse_amount(VCORE, cpu, f"{prefix}cpu")
@@ -107,11 +107,12 @@ def parse_resources(
     if gpu is not None:
         amounts["gpu"] = gpu
     for name, text in parse_pairs(others, f"{prefix}resource", "licence=1").items():
-        if name in amounts:
+        resource = resource_called(name)
+        if resource in amounts:
             raise wrong_usage(f"{prefix}resource: {name} is given twice; give it once")
-        amounts[name] = (
+        amounts[resource] = (
             parse_memory(text, f"{prefix}resource {name}")
             if name == "memory"
-            else parse_amount(name, text, f"{prefix}resource {name}")
+            else parse_amount(resource, text, f"{prefix}resource {name}")
         )
     return {name: value for name, value in amounts.items() if value}

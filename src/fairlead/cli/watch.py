@@ -16,13 +16,14 @@ from typing import Any
 from fairlead.cli.client import Client
 from fairlead.cli.failures import Failure
 from fairlead.cli.follow import how_it_ended
-from fairlead.cli.render import amounts, clock, duration, plain
-from fairlead.cli.works import LIVE_STATES
+from fairlead.cli.jobs import LIVE_STATES
+from fairlead.cli.render import amounts, duration, plain
+from fairlead.times import clock_time
 
 _SHOWN_EACH = 300
 """So many rows that run, and that wait, are fetched at a look; the totals come from the queues."""
 _LOOKED_UP = 100
-"""Pieces of work that have left the lists and are looked up one by one, at most, at a look."""
+"""Jobs that have left the lists and are looked up one by one, at most, at a look."""
 _SILENCE_S = 60.0
 
 
@@ -67,11 +68,11 @@ class Watcher:
         return view, lines
 
     def _rows(self, *states: str) -> list[dict[str, Any]]:
-        return [row for row in self.client.works({"state": states}, _SHOWN_EACH) if self.wanted(row)]
+        return [row for row in self.client.jobs({"state": states}, _SHOWN_EACH) if self.wanted(row)]
 
     def _look_up(self, key: str) -> dict[str, Any] | None:
         try:
-            row = self.client.work(key)
+            row = self.client.job(key)
         except Failure as failure:
             self._known.pop(key, None)
             if failure.status == 4:
@@ -122,14 +123,13 @@ class Watcher:
 
 def change_line(row: dict[str, Any], now_ms: int) -> str:
     """`12:00:01  17 train in root.batch: waiting: …`, on one line."""
-    head = (
-        f"{clock(now_ms)}  {row['key']} {row.get('name') or ''} in {row.get('queue') or ''} ({row.get('priority', 0)})"
-    )
+    at = clock_time(now_ms)
+    head = f"{at}  {row['key']} {row.get('name') or ''} in {row.get('queue') or ''} ({row.get('priority', 0)})"
     return plain(f"{head}: {what_happened(row)}")
 
 
 def what_happened(row: dict[str, Any]) -> str:
-    """The state of a work in words."""
+    """The state of a job in words."""
     state = row["state"]
     if state == "waiting":
         return f"waiting: {(row.get('reason') or {}).get('sentence') or 'not looked at yet'}"

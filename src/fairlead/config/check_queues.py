@@ -10,7 +10,7 @@ from fairlead.config.problems import Stage
 from fairlead.config.tree import PlacedQueue, go_map
 from fairlead.core.names import ACL_GROUP, ACL_USER, QUEUE_NAME, QUEUE_NAME_RULE
 from fairlead.core.properties import KNOWN, RESOURCE_GROUP, unreadable
-from fairlead.core.quantities import format_amounts, format_quantity
+from fairlead.core.quantities import format_quantity
 from fairlead.core.resources import UNLIMITED, Limits
 from fairlead.core.specs import QueueSpec
 
@@ -254,4 +254,5 @@ def check_max_applications(found: Findings, queue: PlacedQueue, group: int) -> N
 
 def described(spec: QueueSpec) -> str:
     """The queue's maximum in words, for messages."""
-    return format_amounts(spec.max.as_dict()) if spec.max else "unlimited"
+    amounts = sorted(spec.max.as_dict().items()) if spec.max else ()
+    return ", ".join(f"{name} {format_quantity(name, value)}" for name, value in amounts) or "unlimited"

@@ -28,8 +28,9 @@ class LimitPromised(Reason):
 
     def sentence(self) -> str:
         """One plain sentence."""
+        needed = format_amounts(dict(self.needed), up=True)
         return (
-            f"needs {format_amounts(dict(self.needed))}; what {self.kind} {self.name} has left of the limit in "
+            f"needs {needed}; what {self.kind} {self.name} has left of the limit in "
             f"{self.queue}, {format_amounts(dict(self.free))}, is promised to {', '.join(self.promised_to)}"
         )
 
@@ -85,8 +86,8 @@ class PreemptionDoesNotHelp(Reason):
         if not self.below:
             return f"no running work that it may stop stands below its priority {self.priority}"
         spared = f", {self.spared} of which are spared for now" if self.spared else ""
-        works = "1 work stands" if self.below == 1 else f"{self.below} works stand"
-        return f"{works} below its priority {self.priority}{spared}; stopping them would not make it fit on any node"
+        found = "1 allocation stands" if self.below == 1 else f"{self.below} allocations stand"
+        return f"{found} below its priority {self.priority}{spared}; stopping them would not make it fit on any node"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
-"""Quantities as people write them: `500m`, `2`, `10Gi`, and back.
+"""Quantities as people write them: `500m`, `2`, `10Gi`, and back; and amounts as people read them: `cpu 0.5`.
 
-Decides what a text means as an exact integer and refuses everything else with a sentence. Never rounds. `vcore` is held
-in thousandths; every other name is held in units (bytes for memory). Grammar and limits: YuniKorn's queue file.
+Decides what a text means as an exact integer and refuses everything else with a sentence, and the words for amounts in
+every sentence and table. What is read is never rounded. `vcore` is held in thousandths; every other name is held in
+units (bytes for memory). Grammar and limits: YuniKorn's queue file.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from fairlead.core.resources import INT64_MAX
 
@@ -58,16 +60,62 @@ def parse_quantity(name: str, text: str) -> int:
 
 
 def format_quantity(name: str, value: int) -> str:
-    """A short text for people that is still exact: thousandths of `vcore`, binary units for memory."""
+    """A short text as a queue file has it, exact: thousandths of `vcore`, binary units for memory."""
     if name == VCORE:
         return str(value // 1000) if value % 1000 == 0 else f"{value}m"
-    if name in ("memory", "ephemeral-storage") or name.startswith("hugepages-"):
+    if is_bytes(name):
         for suffix in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
             if value and value % _BINARY[suffix] == 0:
                 return f"{value // _BINARY[suffix]}{suffix}"
     return str(value)
 
 
-def format_amounts(amounts: dict[str, int]) -> str:
-    """`memory 4Gi, vcore 500m`: every amount, sorted by name; `nothing` when there is none."""
-    return ", ".join(f"{n} {format_quantity(n, amounts[n])}" for n in sorted(amounts)) or "nothing"
+def is_bytes(name: str) -> bool:
+    """Whether amounts of this resource are bytes."""
+    return name in ("memory", "ephemeral-storage") or name.startswith("hugepages-")
+
+
+def people_call(name: str) -> str:
+    """What people call a resource: `vcore` is YuniKorn's word for what everybody else calls `cpu`."""
+    return "cpu" if name == VCORE else name
+
+
+def resource_called(name: str) -> str:
+    """The resource that people call so; either word is understood."""
+    return VCORE if name == "cpu" else name
+
+
+def format_amount(name: str, value: int, *, up: bool = False) -> str:
+    """A text for people: cores as `2` or `0.5`, bytes with one decimal at most, as `15.7Gi`.
+
+    Bytes are rounded down; `up`: up. So what is needed (up) and what is free (down) never look equal where too little
+    is free. Cores and everything else are exact.
+    """
+    if name == VCORE:
+        sign, cores = ("-", -value) if value < 0 else ("", value)
+        return sign + f"{cores // 1000}.{cores % 1000:03d}".rstrip("0").rstrip(".")
+    return format_bytes(value, up=up) if is_bytes(name) else str(value)
+
+
+def format_bytes(value: int, *, up: bool = False) -> str:
+    """Bytes in the largest binary unit of which there is one, with one decimal at most; rounded down, or `up`."""
+    if value < 0:
+        return f"-{format_bytes(-value, up=not up)}"
+    suffix, size = next(((s, n) for s, n in reversed(_BINARY.items()) if value >= n), ("", 1))
+    tenths = value * 10 + size - 1 if up else value * 10
+    return f"{tenths // size / 10:.1f}".removesuffix(".0") + suffix
+
+
+def format_amounts(amounts: Mapping[str, int], *, up: bool = False) -> str:
+    """`cpu 0.5, memory 4Gi`: every amount for people, sorted by name; `nothing` when there is none."""
+    shown = sorted((people_call(name), format_amount(name, amounts[name], up=up)) for name in amounts)
+    return ", ".join(f"{name} {amount}" for name, amount in shown) or "nothing"
+
+
+def format_exactly(amounts: Mapping[str, int]) -> str:
+    """The same without rounding, for amounts that somebody will type: `cpu 0.5, memory 16736Mi`."""
+    shown = sorted(
+        (people_call(name), format_quantity(name, n) if is_bytes(name) else format_amount(name, n))
+        for name, n in amounts.items()
+    )
+    return ", ".join(f"{name} {amount}" for name, amount in shown) or "nothing"

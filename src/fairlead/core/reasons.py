@@ -22,9 +22,9 @@ from fairlead.core.reason import short
 from fairlead.core.suitability import filters_in_words
 
 
-def _only(amounts: Mapping[str, int], names: list[str]) -> str:
+def _only(amounts: Mapping[str, int], names: list[str], *, up: bool = False) -> str:
     """The amounts of these resources alone: a sentence names what is short and nothing else."""
-    return format_amounts({name: amounts.get(name, 0) for name in names})
+    return format_amounts({name: amounts.get(name, 0) for name in names}, up=up)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class TooBigForEveryNode(Reason):
         """One plain sentence."""
         short = [r for r in self.needed if self.needed[r] > self.largest.get(r, 0)] or list(self.needed)
         largest = "the only node has" if self.nodes == 1 else f"the largest of {self.nodes} nodes have"
-        return f"needs {_only(self.needed, short)} on one node; {largest} {_only(self.largest, short)}"
+        return f"needs {_only(self.needed, short, up=True)} on one node; {largest} {_only(self.largest, short)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +77,14 @@ class NoNodeHasRoom(Reason):
     def sentence(self) -> str:
         """One plain sentence."""
         if not self.node:
-            return f"needs {format_amounts(dict(self.needed))}; none of {self.nodes} nodes takes new work"
+            return f"needs {format_amounts(dict(self.needed), up=True)}; none of {self.nodes} nodes takes new work"
         left = {r: self.free.get(r, 0) - self.held.get(r, 0) for r in self.needed}
         short = [r for r in self.needed if self.needed[r] > left[r]] or list(self.needed)
         held = f", {format_amounts(dict(self.held))} held for a preemptor" if self.held else ""
         closest = "" if self.open_nodes == 1 else f" (closest of {self.open_nodes} open nodes)"
         free = f"{self.node} has {_only(self.free, short)} free{held}{closest}"
         others = f"; others do not suit it: {filters_in_words(self.excluded)}" if self.excluded else ""
-        return f"needs {_only(self.needed, short)} on one node; {free}{others}"
+        return f"needs {_only(self.needed, short, up=True)} on one node; {free}{others}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,9 @@ class QueueFull(Reason):
 
     def sentence(self) -> str:
         """One plain sentence."""
+        needed = format_amounts(dict(self.needed), up=True)
         return (
-            f"needs {format_amounts(dict(self.needed))}; queue {self.queue} has {format_amounts(dict(self.free))} left "
+            f"needs {needed}; queue {self.queue} has {format_amounts(dict(self.free))} left "
             f"of its maximum {format_amounts(dict(self.max))}"
         )
 
@@ -150,8 +151,9 @@ class QueuePromised(Reason):
 
     def sentence(self) -> str:
         """One plain sentence."""
+        needed = format_amounts(dict(self.needed), up=True)
         return (
-            f"needs {format_amounts(dict(self.needed))}; what queue {self.queue} has left of its maximum, "
+            f"needs {needed}; what queue {self.queue} has left of its maximum, "
             f"{format_amounts(dict(self.free))}, is promised to {', '.join(self.promised_to)}"
         )
 
@@ -169,7 +171,7 @@ class ClusterFull(Reason):
         """One plain sentence."""
         short = [r for r in self.needed if self.needed[r] > self.free.get(r, 0)] or list(self.needed)
         return (
-            f"needs {_only(self.needed, short)}; all nodes together have {_only(self.free, short)} free "
+            f"needs {_only(self.needed, short, up=True)}; all nodes together have {_only(self.free, short)} free "
             f"of {_only(self.total, short)}"
         )
 
@@ -203,8 +205,9 @@ class LimitReached(Reason):
 
     def sentence(self) -> str:
         """One plain sentence."""
+        needed = format_amounts(dict(self.needed), up=True)
         return (
-            f"needs {format_amounts(dict(self.needed))}; {self.kind} {self.name} has {format_amounts(dict(self.free))} "
+            f"needs {needed}; {self.kind} {self.name} has {format_amounts(dict(self.free))} "
             f"left of {format_amounts(dict(self.max))} in {self.queue}"
         )
 
@@ -257,7 +260,7 @@ class ReservedNodeTooFull(Reason):
         """One plain sentence."""
         return (
             f"node {self.node} is set aside for it and has {format_amounts(dict(self.free))} free so far; needs "
-            f"{format_amounts(dict(self.needed))}"
+            f"{format_amounts(dict(self.needed), up=True)}"
         )
 
 
@@ -286,7 +289,7 @@ class BackedOff(Reason):
 
     def sentence(self) -> str:
         """One plain sentence."""
-        return f"the application rests until {self.until_ms} ms because {self.misses} of its asks fitted on no node"
+        return f"the application rests because {self.misses} of its asks fitted on no node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +305,7 @@ class AttemptHeldBack(Reason):
 
     def sentence(self) -> str:
         """One plain sentence."""
-        return f"attempt {self.attempt} of at most {self.most} enters at {self.due_ms} ms, after its back-off"
+        return f"attempt {self.attempt} of at most {self.most} enters after its back-off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,8 +408,9 @@ class QuotaExceeded(Reason):
 
     def sentence(self) -> str:
         """One plain sentence."""
+        needed = format_amounts(dict(self.needed), up=True)
         return (
-            f"needs {format_amounts(dict(self.needed))}; quota {self.quota} of queue {self.queue} has "
+            f"needs {needed}; quota {self.quota} of queue {self.queue} has "
             f"{format_amounts(dict(self.used))} in use of {format_amounts(dict(self.max))}"
         )
 

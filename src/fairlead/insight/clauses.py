@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from fairlead.core.quantities import format_amounts
+from fairlead.core.quantities import format_exactly
 from fairlead.insight.parts import Part, What
+from fairlead.times import duration_exactly
 
 Clause = Callable[[Part, str, str], str]
 """From the first part of the same subject, its amounts as they would be, and as they are."""
@@ -21,17 +22,9 @@ def clauses(parts: Sequence[Part]) -> Iterable[str]:
     for part in parts:
         together.setdefault((part.what, part.subject, part.who, part.text), []).append(part)
     for same in together.values():
-        amounts = format_amounts({p.resource: p.value for p in same if p.resource})
-        before = format_amounts({p.resource: p.now for p in same if p.resource})
+        amounts = format_exactly({p.resource: p.value for p in same if p.resource})
+        before = format_exactly({p.resource: p.now for p in same if p.resource})
         yield _CLAUSES[same[0].what](same[0], amounts, before)
-
-
-def duration(milliseconds: int) -> str:
-    """A time as people say it: exact, in the largest unit that is whole."""
-    for unit, size in (("h", 3_600_000), ("min", 60_000), ("s", 1_000)):
-        if milliseconds and milliseconds % size == 0:
-            return f"{milliseconds // size} {unit}"
-    return f"{milliseconds / 1000:g} s" if milliseconds >= 10_000 else f"{milliseconds} ms"
 
 
 def _key(part: Part) -> str:
@@ -73,8 +66,8 @@ def _where(part: Part, amounts: str, before: str) -> str:
 
 def _shorter(part: Part, amounts: str, before: str) -> str:
     del amounts, before
-    now = f"now {duration(part.now)}" if part.now else "now it has none"
-    return f"its time limit were {duration(part.value)} at most ({now})"
+    now = f"now {duration_exactly(part.now)}" if part.now else "now it has none"
+    return f"its time limit were {duration_exactly(part.value)} at most ({now})"
 
 
 TOLERATES = "tolerates "
@@ -103,7 +96,7 @@ _CLAUSES: dict[What, Clause] = {
     What.DRAIN: lambda p, _, __: f"node {p.subject} were not drained",
     What.CANCEL: lambda p, _, __: f"{_key(p)} were gone",
     What.TURN: lambda p, _, __: f"the reservation of {_key(p)} were lifted",
-    What.TIME: lambda p, _, __: f"nothing happened for {duration(p.value - p.now)} ({p.text})",
+    What.TIME: lambda p, _, __: f"nothing happened for {duration_exactly(p.value - p.now)} ({p.text})",
     What.QUEUE: lambda p, _, __: f"it were in {p.subject}",
     What.SMALLER: lambda _, new, old: f"it needed no more than {new} (now {old})",
     What.WHERE: _where,

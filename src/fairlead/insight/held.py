@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairlead.core.gates import closed_queue
 from fairlead.core.lifecycle import State
-from fairlead.insight.records import Detail, amounts
+from fairlead.insight.history_records import Detail, amounts
 from fairlead.policy.limits import closing_ceiling, full_ceiling
 
 if TYPE_CHECKING:

@@ -203,7 +203,7 @@ def more_nodes(partition: Partition, ask: Ask) -> Lever | None:
 
 
 def cancels(partition: Partition, ask: Ask) -> list[Lever]:
-    """Single running works whose end could let the ask start: least important, then smallest, then youngest first."""
+    """Single allocations whose end could let the ask start: least important, then smallest, then youngest first."""
     limits = limits_in_the_way(partition, ask)
     if limits is not None:
         candidates = _holders_of(partition, ask, limits.parts)
@@ -221,7 +221,7 @@ def _enough_on(place: Place) -> Iterator[Ask]:
 
 
 def _holders_of(partition: Partition, ask: Ask, parts: Iterable[Part]) -> list[Ask]:
-    """Running works that count under the first of these limits, and give back what it lacks."""
+    """Running allocations that count under the first of these limits, and give back what it lacks."""
     part = next(iter(parts))
     queue = partition.root.find(part.subject)
     kind, _, who = part.who.partition(" ")

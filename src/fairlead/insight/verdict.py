@@ -248,10 +248,15 @@ def _about_nodes(verdict: Verdict) -> Iterator[str]:
         return
     ruled_out = ", ".join(f"{count} {why}" for why, count in nodes.closed.items())
     of = f" ({ruled_out})" if ruled_out else ""
-    yield f"Of {nodes.total} nodes {nodes.open} are open to it{of} and {nodes.with_room} have room."
+    if nodes.total == 1:
+        is_open, room = "is open" if nodes.open else "is not open", "room" if nodes.with_room else "no room"
+        yield f"The only node {is_open} to it{of} and has {room}."
+    else:
+        yield f"Of {nodes.total} nodes {nodes.open} are open to it{of} and {nodes.with_room} have room."
     near = verdict.closest[0] if verdict.closest else None
     if not nodes.with_room and near is not None and near.missing and not near.closed:
-        yield f"{near.node} lacks least: {format_amounts(dict(near.missing))}."
+        least = " least" if nodes.total > 1 else ""
+        yield f"{near.node} lacks{least}: {format_amounts(dict(near.missing), up=True)}."
 
 
 def _about_ways(found: Ways) -> Iterator[str]:

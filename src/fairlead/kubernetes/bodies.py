@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from fairlead.kubernetes.acts import CreatePlaceholder, EvictPod, Explain, Nominate, PodName, Record
-from fairlead.kubernetes.provision import AWAITED
 from fairlead.kubernetes.translate import identity
+from fairlead.kubernetes.volume_binder import AWAITED
 
 CONTROLLER = "fairlead"
 IMAGE = "busybox:stable"

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable
 
 from fairlead.kubernetes.acts import Act, Explain, Record
-from fairlead.kubernetes.pilot import Pilot
-from fairlead.kubernetes.roster import Books
+from fairlead.kubernetes.driver import Driver
+from fairlead.kubernetes.pod_store import Books
 
 AT_ONCE = 10
 """Pods looked at in one turn."""
@@ -25,8 +25,8 @@ AGAIN_MS = 60_000
 class Explainer:
     """Goes round the waiting pods."""
 
-    def __init__(self, pilot: Pilot, say: Callable[[Act], None]) -> None:
-        self._pilot = pilot
+    def __init__(self, driver: Driver, say: Callable[[Act], None]) -> None:
+        self._driver = driver
         self._say = say
         self._round: deque[str] = deque()
         self._next_round_ms = 0
@@ -38,7 +38,7 @@ class Explainer:
     @property
     def has_more(self) -> bool:
         """Whether there are pods to look at."""
-        return bool(self._round) or bool(self._pilot.picture.waiting)
+        return bool(self._round) or bool(self._driver.informer.waiting)
 
     @property
     def pace_s(self) -> float:
@@ -50,21 +50,21 @@ class Explainer:
         if now_ms < self._due_ms:
             return
         self._due_ms = now_ms + PACE_MS
-        picture = self._pilot.picture
+        informer = self._driver.informer
         if not self._round and now_ms >= self._next_round_ms:
-            self._round.extend(picture.waiting)
+            self._round.extend(informer.waiting)
             self._next_round_ms = now_ms + SETTLE_MS
-            self._since = {uid: self._since.get(uid, now_ms) for uid in picture.waiting}
-            self._told = {uid: told for uid, told in self._told.items() if uid in picture.waiting}
+            self._since = {uid: self._since.get(uid, now_ms) for uid in informer.waiting}
+            self._told = {uid: told for uid, told in self._told.items() if uid in informer.waiting}
         for _ in range(min(AT_ONCE, len(self._round))):
             self._look_at(self._round.popleft(), now_ms)
 
     def _look_at(self, uid: str, now_ms: int) -> None:
-        picture = self._pilot.picture
-        known = picture.roster.by_uid.get(uid)
+        informer = self._driver.informer
+        known = informer.pod_store.by_uid.get(uid)
         if known is None or known.books is not Books.WAITING or now_ms - self._since.get(uid, now_ms) < SETTLE_MS:
             return
-        reason = self._pilot.scheduler.why(known.application, uid, picture.partition)
+        reason = self._driver.scheduler.why(known.application, uid, informer.partition)
         if reason is None:
             return
         text = reason.sentence()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fairlead.core.specs import ApplicationSpec
 from fairlead.kubernetes.acts import CreatePlaceholder, PodName
 from fairlead.kubernetes.objects import Pod
-from fairlead.kubernetes.roster import KnownPod
+from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.identity import Gang
 

@@ -1,6 +1,6 @@
 """Orders: what follows from the scheduler's decisions for the pods of a cluster.
 
-Decides which acts a decision orders, and what the picture learns from it. Never decides who runs, and sends nothing.
+Decides which acts a decision orders, and what the informer learns from it. Never decides who runs, and sends nothing.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from fairlead.core.decisions import (
 from fairlead.core.events import Cause, Event, Release
 from fairlead.core.retries import GAVE_WAY
 from fairlead.kubernetes.acts import DeletePod, EvictPod, Nominate, Record
-from fairlead.kubernetes.roster import Books
+from fairlead.kubernetes.pod_store import Books
 
 if TYPE_CHECKING:
-    from fairlead.kubernetes.picture import Picture
+    from fairlead.kubernetes.informer import Informer
 
 TAINT = "taint"
 OVER_STATES = frozenset({"Completed", "Failed", "Expired", "Removed"})
 
 
 class Orders:
-    """Hears decisions for one picture."""
+    """Hears decisions for one informer."""
 
-    def __init__(self, picture: Picture) -> None:
-        self._picture = picture
+    def __init__(self, informer: Informer) -> None:
+        self._informer = informer
 
     def heard(self, decisions: Sequence[Decision]) -> Iterator[Event]:
         """Learn from decisions, and put what they order into `acts`. Events that follow must be handled as well."""
@@ -57,24 +57,24 @@ class Orders:
             elif isinstance(decision, AskRejected):
                 self._ask_refused(decision)
             elif isinstance(decision, ApplicationAccepted):
-                self._picture.complete_gang(decision.id)
+                self._informer.complete_gang(decision.id)
             elif isinstance(decision, ApplicationRejected):
                 self._application_over(decision.id, decision.reason.sentence())
             elif isinstance(decision, ApplicationChanged):
                 yield from self._application_changed(decision)
 
     def _allocated(self, decision: Allocated) -> Iterator[Event]:
-        known = self._picture.roster.by_uid.get(decision.key)
+        known = self._informer.pod_store.by_uid.get(decision.key)
         if known is None:
             return
-        self._picture.stand(known, Books.PLACED, decision.node)
+        self._informer.stand(known, Books.PLACED, decision.node)
         known.stopping = ""
-        yield from self._picture.count_in(known)
+        yield from self._informer.count_in(known)
         if not known.bound:
-            yield from self._picture.provision.place(known)
+            yield from self._informer.volume_binder.place(known)
 
     def _evicted(self, decision: Evict) -> Iterator[Event]:
-        known = self._picture.roster.by_uid.get(decision.key)
+        known = self._informer.pod_store.by_uid.get(decision.key)
         if known is None:
             return
         known.stopping = str(decision.cause)
@@ -83,76 +83,76 @@ class Orders:
             return
         if known.spec.placeholder:
             if decision.rule == GAVE_WAY:
-                self._picture.gangs.gives_back(known)
-            self._picture.acts.append(DeletePod(known.name))
+                self._informer.gangs.gives_back(known)
+            self._informer.acts.append(DeletePod(known.name))
             return
-        if self._picture.provision.waits(known):
-            yield from self._picture.provision.retreat(known, f"somebody else gets its room on {decision.node}")
+        if self._informer.volume_binder.waits(known):
+            yield from self._informer.volume_binder.retreat(known, f"somebody else gets its room on {decision.node}")
             return
-        by = self._picture.roster.by_uid.get(decision.on_behalf_of.rpartition("/")[2])
+        by = self._informer.pod_store.by_uid.get(decision.on_behalf_of.rpartition("/")[2])
         name = by.name if by is not None else None
-        self._picture.acts.append(EvictPod(known.name, decision.node, name, decision.rule, decision.message))
+        self._informer.acts.append(EvictPod(known.name, decision.node, name, decision.rule, decision.message))
         if by is not None:
             text = f"{known.name} is stopped on {decision.node} to make room (rule {decision.rule})"
-            self._picture.acts.append(Record(by.name, "Preempting", text, related=known.name))
+            self._informer.acts.append(Record(by.name, "Preempting", text, related=known.name))
 
     def _released(self, decision: Released) -> Iterator[Event]:
         """It is out of the books; if that was not our doing (its node is gone), it may come back with its node."""
-        known = self._picture.roster.by_uid.get(decision.key)
+        known = self._informer.pod_store.by_uid.get(decision.key)
         if known is None or known.books is not Books.PLACED:
             return
-        self._picture.provision.lost(known)
-        self._picture.stand(known, Books.OUT)
-        self._picture.gangs.gone(known)
+        self._informer.volume_binder.lost(known)
+        self._informer.stand(known, Books.OUT)
+        self._informer.gangs.gone(known)
         if known.bound:
-            self._picture.roster.wait_for_node(known)
-        elif self._picture.may_enter(known):
+            self._informer.pod_store.wait_for_node(known)
+        elif self._informer.may_enter(known):
             # It was not bound yet: it waits again.
-            yield from self._picture.enter(known)
+            yield from self._informer.enter(known)
 
     def _nominated(self, decision: Reserved | Unreserved) -> None:
-        known = self._picture.roster.by_uid.get(decision.key)
+        known = self._informer.pod_store.by_uid.get(decision.key)
         if known is None or known.bound:
             return
         node = decision.node if isinstance(decision, Reserved) else ""
         if known.nominated != node and known.books is not Books.PLACED:
             known.nominated = node
-            self._picture.acts.append(Nominate(known.name, node))
+            self._informer.acts.append(Nominate(known.name, node))
 
     def _ask_refused(self, decision: AskRejected) -> None:
-        known = self._picture.roster.by_uid.get(decision.key)
+        known = self._informer.pod_store.by_uid.get(decision.key)
         if known is None or known.foreign:
             return
         known.flaw = decision.reason.sentence()
         if not known.bound:
-            self._picture.stand(known, Books.OUT)
-            self._picture.tell(known, decision.reason.code, known.flaw)
+            self._informer.stand(known, Books.OUT)
+            self._informer.tell(known, decision.reason.code, known.flaw)
 
     def _application_changed(self, decision: ApplicationChanged) -> Iterator[Event]:
         if decision.state == "Failing" or (
-            decision.state == "Resuming" and decision.id in self._picture.gangs.declared
+            decision.state == "Resuming" and decision.id in self._informer.gangs.declared
         ):
-            self._picture.gangs.give_up(decision.id)
-            self._picture.drop_placeholders(self._picture.gangs.declared.get(decision.id))
+            self._informer.gangs.give_up(decision.id)
+            self._informer.drop_placeholders(self._informer.gangs.declared.get(decision.id))
             self._end_placeholders(decision.id)
-            yield from self._picture.release_members(decision.id)
+            yield from self._informer.release_members(decision.id)
         if decision.state == "Failed":
             self._application_over(decision.id, f"the application has failed: {decision.cause}")
         elif decision.state in OVER_STATES:
-            self._picture.applications.pop(decision.id, None)
+            self._informer.applications.pop(decision.id, None)
 
     def _end_placeholders(self, application: str) -> None:
         """Its gang is given up: placeholders that wait go too; those that have a node are told to one by one."""
-        for known in self._picture.roster.members(application):
+        for known in self._informer.pod_store.members(application):
             if known.spec.placeholder and known.books is not Books.PLACED and not known.leaving:
-                self._picture.stand(known, Books.OUT)
+                self._informer.stand(known, Books.OUT)
                 known.leaving = True
-                self._picture.acts.append(DeletePod(known.name))
+                self._informer.acts.append(DeletePod(known.name))
 
     def _application_over(self, application: str, why: str) -> None:
-        self._picture.applications.pop(application, None)
-        self._picture.refused[application] = why
-        for known in self._picture.roster.members(application):
+        self._informer.applications.pop(application, None)
+        self._informer.refused[application] = why
+        for known in self._informer.pod_store.members(application):
             if known.books is not Books.PLACED:
-                self._picture.stand(known, Books.OUT)
-                self._picture.tell(known, "application-refused", why)
+                self._informer.stand(known, Books.OUT)
+                self._informer.tell(known, "application-refused", why)

@@ -1,11 +1,11 @@
-"""What a caller may see and do with single works: the owner, the administrators of the queue, those of the service.
+"""What a caller may see and do with single jobs: the owner, the administrators of the queue, those of the service.
 
-Decides by the access lists as they are now, for the queue that a work is in now. Never looks at who may submit for
+Decides by the access lists as they are now, for the queue that a job is in now. Never looks at who may submit for
 himself (placement does), and never finds out who somebody is. Invariant: what a caller may not see does not exist for
 him; what he may do, he may see.
 
-The owner acts on his own work. Administrators of a queue (on its `adminacl`, or on one above it) see and act on all
-work in it; what work writes is its owner's business and that of the service's administrators alone.
+The owner acts on his own jobs. Administrators of a queue (on its `adminacl`, or on one above it) see and act on all
+jobs in it; what a job writes is its owner's business and that of the service's administrators alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
     from fairlead.local.callers import Caller
-    from fairlead.local.work import Work
+    from fairlead.local.job import Job
     from fairlead.scheduler import Scheduler
 
 
@@ -37,7 +37,7 @@ def administrators(scheduler: Scheduler, path: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Whose business a work is: its owner's, and that of the administrators of its queue."""
+    """Whose business a job is: its owner's, and that of the administrators of its queue."""
 
     uid: int
     administrators: tuple[str, ...] = ()
@@ -47,9 +47,9 @@ class Whose:
         return caller.is_admin or self.uid == caller.uid or allows(self.administrators, caller)
 
 
-def whose(scheduler: Scheduler, work: Work) -> Whose:
-    """Whose business a work is now."""
-    return Whose(work.spec.uid, administrators(scheduler, work.queue))
+def whose(scheduler: Scheduler, job: Job) -> Whose:
+    """Whose business a job is now."""
+    return Whose(job.spec.uid, administrators(scheduler, job.queue))
 
 
 def _queue(partition: Partition, path: str) -> Queue:
@@ -78,10 +78,10 @@ class Rights:
             found = self._administers[path] = allows(administrators(self._scheduler, path), self.caller)
         return found
 
-    def may_act(self, work: Work) -> bool:
+    def may_act(self, job: Job) -> bool:
         """Whether he may see it, cancel it, change its priority and move it out of its queue."""
-        return self.caller.may_see(work) or self.administers(work.queue)
+        return self.caller.may_see(job) or self.administers(job.queue)
 
-    def may_move_to(self, work: Work, target: Queue) -> bool:
-        """Whether he may put this work there: its owner could have submitted it, or he administers that queue too."""
-        return may_submit(target, work.spec.user, work.spec.groups) or self.administers(target.path)
+    def may_move_to(self, job: Job, target: Queue) -> bool:
+        """Whether he may put this job there: its owner could have submitted it, or he administers that queue too."""
+        return may_submit(target, job.spec.user, job.spec.groups) or self.administers(target.path)

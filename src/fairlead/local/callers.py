@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairlead.local.work import Work
+from fairlead.local.job import Job
 from fairlead.runtime import Refusal
 
 
@@ -25,9 +25,9 @@ class Caller:
     groups: tuple[str, ...] = ()
     """The names of his groups at the moment, as the system has them."""
 
-    def may_see(self, work: Work) -> bool:
-        """Whether all of this work, with what it writes, exists for him."""
-        return self.is_admin or work.spec.uid == self.uid
+    def may_see(self, job: Job) -> bool:
+        """Whether all of this job, with what it writes, exists for him."""
+        return self.is_admin or job.spec.uid == self.uid
 
     def require_admin(self, what: str) -> None:
         """Refuse unless he is an administrator."""
@@ -35,7 +35,7 @@ class Caller:
             raise Refusal("forbidden", f"only administrators may {what}; ask one of them")
 
     def require_submit(self, runs_as: str) -> None:
-        """Refuse where the work could not run as him."""
+        """Refuse where the job could not run as him."""
         if not self.may_submit:
             raise Refusal(
                 "forbidden",

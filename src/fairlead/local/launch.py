@@ -1,7 +1,7 @@
 """From a run's specification to a supervisor that is on its way.
 
-Decides the environment of the work, and refuses what cannot be executed. Never executes the command itself. Invariant:
-the work sees only the small environment that is made here, never that of the service.
+Decides the environment of the job, and refuses what cannot be executed. Never executes the command itself. Invariant:
+the job sees only the small environment that is made here, never that of the service.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from fairlead.local.means import Means
 from fairlead.local.runs import RunSpec
-from fairlead.local.supervisor import kernel, records
+from fairlead.local.supervisor import kernel, run_files
 
 SUPERVISOR = Path(__file__).with_name("supervisor") / "__main__.py"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -65,7 +65,7 @@ def _group_of(run: RunSpec) -> int | None:
 
 
 def environment(run: RunSpec, marker: str, gpus: Sequence[int], owned: Sequence[int]) -> dict[str, str]:
-    """What the work finds in its environment: the submitter's basics, what was asked for, what the machine decides."""
+    """What the job finds in its environment: the submitter's basics, what was asked for, what the machine decides."""
     uid = os.geteuid() if run.uid is None else run.uid
     env = {"PATH": PATH, "LANG": os.environ.get("LANG", "C.UTF-8"), "HOME": "/", "SHELL": "/bin/sh"}
     try:
@@ -110,7 +110,7 @@ def record_of(
     }
 
 
-def write_spec(directory: Path, run: RunSpec, record: records.Record) -> None:
+def write_spec(directory: Path, run: RunSpec, record: run_files.Record) -> None:
     """Make the run's directory and write the `spec` into it. Raises OSError.
 
     The directory belongs to the service: another user could swap files under it. He may pass through, to his own logs.
@@ -118,7 +118,7 @@ def write_spec(directory: Path, run: RunSpec, record: records.Record) -> None:
     directory.mkdir(exist_ok=True)
     directory.chmod(0o711 if run.uid not in {None, os.geteuid()} else 0o700)
     # Not made durable: after a power cut only the claim counts, and whoever makes that makes it durable.
-    records.write(str(directory), records.SPEC, record, durable=False)
+    run_files.write(str(directory), run_files.SPEC, record, durable=False)
 
 
 def start_supervisor(directory: Path) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from fairlead.local import devices, launch, rundir
 from fairlead.local.hierarchies import read_hierarchies
 from fairlead.local.means import Means, probe
 from fairlead.local.runs import Capability, RunReport, RunSpec, RunUsage
-from fairlead.local.supervisor import cgroups, kernel, records, tree
+from fairlead.local.supervisor import cgroups, kernel, run_files, tree
 from fairlead.local.supervisor.run import WAKE
 from fairlead.local.watch import ExitWatch
 
@@ -137,7 +137,7 @@ class Machine:
         found = kernel.process(pid)
         # It is our child and not yet waited for, so the kernel knows it even if it is dead already.
         ticks = found.started_ticks if found else 0
-        live = _Live(pid, ticks, records.now_ms(), share.gpus, share.cpus, run.vcore)
+        live = _Live(pid, ticks, run_files.now_ms(), share.gpus, share.cpus, run.vcore)
         self._live[run.key] = live
         self._watch.add(run.key, pid, ticks, words)
         return RunReport(key=run.key, started_at_ms=live.launched_at_ms, gpus=share.gpus)
@@ -154,7 +154,7 @@ class Machine:
                 raise KeyError(f"there is no run {key!r}")
             if rundir.ended_of(key, directory) is not None:
                 return
-            spec = records.read(str(directory), records.SPEC)
+            spec = run_files.read(str(directory), run_files.SPEC)
             if grace_ms is None:
                 grace_ms = spec["run"]["grace_ms"] if spec is not None else 0
             self._wish(str(directory), grace_ms)
@@ -167,10 +167,10 @@ class Machine:
     @staticmethod
     def _wish(place: str, grace_ms: int) -> None:
         """Write the wish that the run ends, unless an earlier one that ends it sooner stands there already."""
-        now = records.now_ms()
-        before = records.read(place, records.STOP)
+        now = run_files.now_ms()
+        before = run_files.read(place, run_files.STOP)
         if before is None or now + grace_ms < before["at_ms"] + before["grace_ms"]:
-            records.write(place, records.STOP, {"grace_ms": grace_ms, "at_ms": now})
+            run_files.write(place, run_files.STOP, {"grace_ms": grace_ms, "at_ms": now})
 
     def adopt(self) -> list[RunReport]:
         """Every run of the directory, sorted by key: those that run are watched from now on, those that ended are told
@@ -200,11 +200,11 @@ class Machine:
 
     def stdout_path(self, key: str) -> Path:
         """Where its standard output goes; the file is there soon after the run has begun."""
-        return rundir.directory_of(self._runs, key) / records.STDOUT
+        return rundir.directory_of(self._runs, key) / run_files.STDOUT
 
     def stderr_path(self, key: str) -> Path:
         """Where its standard error goes."""
-        return rundir.directory_of(self._runs, key) / records.STDERR
+        return rundir.directory_of(self._runs, key) / run_files.STDERR
 
     # --- housekeeping ------------------------------------------------------------------------------------------------
 
@@ -218,10 +218,10 @@ class Machine:
             self._must_have_ended(key, directory)
             if not directory.is_dir():
                 return
-            result = records.read(str(directory), records.RESULT)
+            result = run_files.read(str(directory), run_files.RESULT)
             if result is not None:
-                records.write(str(directory), records.FORGOTTEN, rundir.whole_result(directory, result))
-            kept = {records.FORGOTTEN, records.STDOUT, records.STDERR}
+                run_files.write(str(directory), run_files.FORGOTTEN, rundir.whole_result(directory, result))
+            kept = {run_files.FORGOTTEN, run_files.STDOUT, run_files.STDERR}
             for each in directory.iterdir():
                 if each.name not in kept:
                     each.unlink(missing_ok=True)
@@ -289,7 +289,7 @@ class Machine:
         if rundir.owner_alive(claim) and self._watch.add(key, claim["supervisor"], claim["supervisor_ticks"]):
             owner = (claim["supervisor"], claim["supervisor_ticks"])
             self._live[key] = _Live(*owner, claim["started_at_ms"], tuple(claim["gpus"]), tuple(claim["cpus"]))
-            if records.exists(str(directory), records.STOP):
+            if run_files.exists(str(directory), run_files.STOP):
                 # Whoever wrote it may have been killed before he could say so.
                 kernel.send(*owner, WAKE)
             return rundir.running_of(key, claim)
@@ -348,7 +348,7 @@ class Machine:
             return None if report is None or report.ended_at_ms is None else report
         return self._bury(key, directory, claim, words)
 
-    def _bury(self, key: str, directory: Path, claim: records.Record, words: str) -> RunReport:
+    def _bury(self, key: str, directory: Path, claim: run_files.Record, words: str) -> RunReport:
         """A run without a supervisor and without a result: kill what is left of it and write down that it is lost."""
         note = "its supervisor was killed, and with it went the knowledge of how it ended"
         if claim["boot"] != kernel.boot_id():
@@ -361,17 +361,17 @@ class Machine:
         log.warning("run %s is lost: %s", key, note)
         return self._settle(key, directory, {"lost": True, "note": note})
 
-    def _settle(self, key: str, directory: Path, result: records.Record) -> RunReport:
+    def _settle(self, key: str, directory: Path, result: run_files.Record) -> RunReport:
         """Write down an end that no supervisor will write. Raises OSError."""
         place = str(directory)
-        result = {**result, "ended_at_ms": records.now_ms()}
-        if not records.exists(place, records.CLAIM):
+        result = {**result, "ended_at_ms": run_files.now_ms()}
+        if not run_files.exists(place, run_files.CLAIM):
             nobody = {"boot": "", "supervisor": 0, "supervisor_ticks": 0, "marker": "", "cpus": [], "groups": []}
-            if not records.claim(place, {**nobody, "pid": None, "started_at_ms": None, "gpus": []}):
+            if not run_files.claim(place, {**nobody, "pid": None, "started_at_ms": None, "gpus": []}):
                 known = self._known(key, directory)
                 assert known is not None
                 return known
-        records.write_result(place, result)
+        run_files.write_result(place, result)
         ended = rundir.ended_of(key, directory)
         assert ended is not None
         return ended

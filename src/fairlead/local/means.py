@@ -150,7 +150,7 @@ def _settings_v2(memory: int, vcore: int, count: int) -> list[list[Any]]:
     settings: list[list[Any]] = []
     if memory:
         settings.append(["memory.max", str(memory), True])
-        # Without these two the work could go on in swap, or lose one process and hang. Kernels may lack them.
+        # Without these two the job could go on in swap, or lose one process and hang. Kernels may lack them.
         settings.append(["memory.swap.max", "0", False])
         settings.append(["memory.oom.group", "1", False])
     if vcore:

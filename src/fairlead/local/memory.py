@@ -2,7 +2,7 @@
 
 Decides which of the kernel's figures counts: what can still be used without swapping, and not more than the control
 groups above this service leave. Never decides what follows (`pressure` does). Invariant: with a budget, only what the
-works themselves use counts.
+jobs themselves use counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LIMITS = (
 
 
 def of_budget(budget: int, used: Iterable[int]) -> Memory:
-    """What works have left of a budget of so many bytes that is theirs."""
+    """What jobs have left of a budget of so many bytes that is theirs."""
     return Memory(budget, max(0, budget - sum(used)))
 
 

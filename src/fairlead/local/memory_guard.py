@@ -1,6 +1,6 @@
 """The guard of the machine's memory: measures, asks who has to go, and tells it to the books.
 
-Decides what a step of `pressure.Watch` means for the node and the works. Never measures in the writer's turn, and never
+Decides what a step of `pressure.Watch` means for the node and the jobs. Never measures in the writer's turn, and never
 stops a process itself. Invariant: while memory is short the node takes no new work, and it is opened again only by who
 closed it.
 """
@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from fairlead.core.events import DrainNode, UndrainNode
+from fairlead.core.quantities import format_bytes
 from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.local import memory, pressure
 from fairlead.local.hierarchies import Hierarchies, read_hierarchies
+from fairlead.local.history_records import JobPressed, MemoryShort, run_key
+from fairlead.local.job import ON_THE_MACHINE, State
 from fairlead.local.pressure import Step, Use, Victim
-from fairlead.local.records import MemoryShort, WorkPressed, run_key
 from fairlead.local.runs import Capability, RunUsage
-from fairlead.local.work import ON_THE_MACHINE, State
 
 if TYPE_CHECKING:
-    from fairlead.local.works import Works
+    from fairlead.local.jobs import Jobs
     from fairlead.runtime import Turn
 
 GRACE_MAX_MS = 10_000
@@ -37,7 +38,7 @@ class Machine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A work on the machine, as the books have it."""
+    """A job on the machine, as the books have it."""
 
     key: str
     attempt: int
@@ -64,29 +65,27 @@ class MemoryGuard:
             how = "switched off: when memory runs out the kernel chooses what it kills"
             return Capability(name=name, enforced=False, how=how)
         least = (
-            f"{self.threshold.per_mille / 10:g} %"
-            if self.threshold.per_mille
-            else pressure.in_words(self.threshold.amount)
+            f"{self.threshold.per_mille / 10:g} %" if self.threshold.per_mille else format_bytes(self.threshold.amount)
         )
-        of = f"a budget of {pressure.in_words(self.budget)}" if self.budget is not None else "the machine's memory"
+        of = f"a budget of {format_bytes(self.budget)}" if self.budget is not None else "the machine's memory"
         how = f"below {least} of {of} nothing new starts, and work that uses more than it asked for is stopped"
         return Capability(name=name, enforced=True, how=how)
 
     # --- a look, in three parts: the books, the machine, the books -------------------------------------------------
 
-    def running(self, works: Works) -> list[Running]:
+    def running(self, jobs: Jobs) -> list[Running]:
         """What is on the machine, from the books."""
         return [
             Running(
-                work.key,
-                work.attempt,
-                work.priority,
-                work.spec.resources["memory"],
-                work.started_at_ms or work.allocated_at_ms or 0,
-                work.state is not State.RUNNING,
+                job.key,
+                job.attempt,
+                job.priority,
+                job.spec.resources["memory"],
+                job.started_at_ms or job.allocated_at_ms or 0,
+                job.state is not State.RUNNING,
             )
-            for work in works.live()
-            if work.state in ON_THE_MACHINE
+            for job in jobs.live()
+            if job.state in ON_THE_MACHINE
         ]
 
     def idle(self, running: Sequence[Running]) -> bool:
@@ -94,7 +93,7 @@ class MemoryGuard:
         return not running and not self._watch.short
 
     def measure(self, machine: Machine, running: Sequence[Running]) -> tuple[pressure.Memory | None, list[Use]]:
-        """What is left and what each work uses; takes milliseconds, touches no book."""
+        """What is left and what each job uses; takes milliseconds, touches no book."""
         uses, all_used = [], []
         for each in running:
             usage = machine.usage(run_key(each.key, each.attempt))
@@ -118,8 +117,8 @@ class MemoryGuard:
             return (Step.NOTHING if step is Step.CHOOSE else step), None
         return step, pressure.choose(uses, found, self.threshold.of(found.total))
 
-    def enter(self, turn: Turn, works: Works, step: Step, victim: Victim | None, node: str) -> str:
-        """Enter what was decided into the books; the work that is told to stop, or nothing."""
+    def enter(self, turn: Turn, jobs: Jobs, step: Step, victim: Victim | None, node: str) -> str:
+        """Enter what was decided into the books; the job that is told to stop, or nothing."""
         if step is Step.BEGIN:
             found = turn.scheduler.cluster.partitions[DEFAULT_PARTITION].nodes.nodes.get(node)
             closes = found is not None and found.schedulable
@@ -127,20 +126,20 @@ class MemoryGuard:
             if closes:
                 turn.event(DrainNode(node))
         elif step is Step.END:
-            closed = works.memory_short.closed_node if works.memory_short is not None else ""
+            closed = jobs.memory_short.closed_node if jobs.memory_short is not None else ""
             turn.note(MemoryShort(short=False, closed_node=closed, sentence="there is enough memory again"))
             if closed:
                 turn.event(UndrainNode(closed))
         elif victim is not None:
-            work = works.get(victim.use.key)
-            if work is not None and work.state is State.RUNNING:
-                grace_ms = min(work.spec.grace_ms, GRACE_MAX_MS)
-                turn.note(WorkPressed(key=work.key, grace_ms=grace_ms, sentence=victim.sentence))
-                return work.key
+            job = jobs.get(victim.use.key)
+            if job is not None and job.state is State.RUNNING:
+                grace_ms = min(job.spec.grace_ms, GRACE_MAX_MS)
+                turn.note(JobPressed(key=job.key, grace_ms=grace_ms, sentence=victim.sentence))
+                return job.key
         return ""
 
     def entered(self, told: str) -> None:
-        """It is durable; `told` is the work that was told to stop, if one was."""
+        """It is durable; `told` is the job that was told to stop, if one was."""
         if told:
             self._watch.told_to_stop(told)
 

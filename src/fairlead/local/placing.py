@@ -1,5 +1,5 @@
-"""Which queue submitted work will go to and with which priority, before it is entered: so that a batch is taken in as a
-whole or not at all.
+"""Which queue a submitted job will go to and with which priority, before it is entered: so that a batch is taken in
+as a whole or not at all.
 
 Decides what a refusal says to the person who submitted. Never places anything: it asks the scheduler's own rules and
 access lists what they will say. Invariant: what it lets pass the scheduler takes, as long as nothing happens between.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.reasons import Reason, SubmitDenied
 from fairlead.core.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec
-from fairlead.local.records import WorkSpec
+from fairlead.local.history_records import JobSpec
 from fairlead.policy.admission import Trial
 from fairlead.policy.placement import AS_DEFAULT, Foreseen, foresee
 from fairlead.runtime import Refusal
@@ -33,7 +33,7 @@ _SUGGESTED = 8
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """Why a work is not taken in. `queue`: the one that would have to let him in, if it is about access."""
+    """Why a job is not taken in. `queue`: the one that would have to let him in, if it is about access."""
 
     code: str
     sentence: str
@@ -44,19 +44,19 @@ class Denial:
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """What will become of one work: `spec` with the full path of its queue where it names one, and what chose it."""
+    """What will become of one job: `spec` with the full path of its queue where it names one, and what chose it."""
 
-    spec: WorkSpec
+    spec: JobSpec
     rule: str = ""
     denial: Denial | None = None
 
 
-def application_of(spec: WorkSpec) -> ApplicationSpec:
-    """The application that a work is to the scheduler."""
+def application_of(spec: JobSpec) -> ApplicationSpec:
+    """The application that a job is to the scheduler."""
     return ApplicationSpec(id=spec.key, queue=spec.queue, user=spec.user, groups=spec.groups, tags=spec.tags)
 
 
-def plan(scheduler: Scheduler, specs: Sequence[WorkSpec]) -> list[Placing]:
+def plan(scheduler: Scheduler, specs: Sequence[JobSpec]) -> list[Placing]:
     """What will become of each. Raises `Refusal` for a queue that does not exist, with some that do."""
     partition = scheduler.cluster.partitions[DEFAULT_PARTITION]
     known: dict[object, _Place] = {}
@@ -90,7 +90,7 @@ def _admitted(trial: Trial, placed: Placing, path: str) -> Placing:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where works of one kind go: the queue that they name, and the one that the rules choose."""
+    """Where jobs of one kind go: the queue that they name, and the one that the rules choose."""
 
     queue: str
     rule: str = ""
@@ -98,7 +98,7 @@ class _Place:
     path: str = ""
 
 
-def _one(partition: Partition, spec: WorkSpec, index: int) -> _Place:
+def _one(partition: Partition, spec: JobSpec, index: int) -> _Place:
     asked = full_path(partition, spec.queue)
     spec = replace(spec, queue=asked)
     foreseen = foresee(partition, application_of(spec))
@@ -112,7 +112,7 @@ def _one(partition: Partition, spec: WorkSpec, index: int) -> _Place:
         denial = Denial(SUBMIT_DENIED, f"{denied.sentence()}; {advice}", denied.queue, by_scheduler)
         return _Place(asked, "", denial)
     if not partition.spec.placement_rules:
-        raise Refusal("invalid", _unknown(partition, spec.queue), field=f"works[{index}].queue")
+        raise Refusal("invalid", _unknown(partition, spec.queue), field=f"jobs[{index}].queue")
     return _Place(asked, "", Denial(NO_QUEUE, _no_rule(foreseen), "", by_scheduler))
 
 

@@ -1,10 +1,10 @@
-"""Short of memory: which work has to go, and when.
+"""Short of memory: which job has to go, and when.
 
-Decides by measured figures alone; it measures nothing and stops nothing. The order: 1. work that uses more than it
-asked for before work that does not; 2. lower priority first; 3. the more it uses above its request, relative to the
-request, the sooner; 4. the younger first. Work within its request is taken as a last resort alone: when nobody is above
-his request and memory has all but run out. Invariants: one victim at a time; nobody is told to stop before the one who
-was told before him is gone and memory was measured again.
+Decides by measured figures alone; it measures nothing and stops nothing. The order: 1. a job that uses more than it
+asked for before one that does not; 2. lower priority first; 3. the more it uses above its request, relative to the
+request, the sooner; 4. the younger first. A job within its request is taken as a last resort alone: when none is above
+its request and memory has all but run out. Invariants: one victim at a time; none is told to stop before the one that
+was told before it is gone and memory was measured again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from fairlead.core.quantities import QuantityError, parse_quantity
+from fairlead.core.quantities import QuantityError, format_bytes, parse_quantity
 
 LOOKS = 2
 """So many measurements in a row must say the same before anything is done about it."""
@@ -71,7 +71,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What one running work uses, in bytes."""
+    """What one running job uses, in bytes."""
 
     key: str
     priority: int
@@ -93,7 +93,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """The work that is told to stop, and why it."""
+    """The job that is told to stop, and why it."""
 
     use: Use
     last_resort: bool
@@ -115,9 +115,9 @@ def order(uses: Sequence[Use]) -> list[Use]:
 
 
 def choose(uses: Sequence[Use], memory: Memory, least: int) -> Victim | None:
-    """The work that has to go now, with `least` bytes to be kept free; None: nobody (what is short is used by others).
+    """The job that has to go now, with `least` bytes to be kept free; None: none (what is short is used by others).
 
-    Somebody within his request goes only if nobody is above his and a quarter of `least` is all that is left.
+    One within its request goes only if none is above its own and a quarter of `least` is all that is left.
     """
     found = order(uses)
     if not found:
@@ -129,28 +129,22 @@ def choose(uses: Sequence[Use], memory: Memory, least: int) -> Victim | None:
 
 
 def _sentence(use: Use, memory: Memory, least: int) -> str:
-    free = in_words(memory.available)
-    short = f"the machine is short of memory: {free} of {in_words(memory.total)} are left, {in_words(least)} shall be"
+    free = format_bytes(memory.available)
+    total, shall = format_bytes(memory.total), format_bytes(least)
+    used, request = format_bytes(use.used), format_bytes(use.request)
+    short = f"the machine is short of memory: {free} of {total} are left, {shall} shall be"
     if memory.stalled:
         short += f"; in the last ten seconds processes had to wait for memory for {memory.stalled:g} % of the time"
     if use.above <= 0:
         what = (
-            f"told to stop as a last resort, though it is within its request ({in_words(use.used)} of "
-            f"{in_words(use.request)}): nobody uses more than he asked for, and next the kernel would kill something"
+            f"told to stop as a last resort, though it is within its request ({used} of {request}): "
+            "no other uses more than it asked for, and next the kernel would kill something"
         )
     elif use.request:
-        what = f"told to stop because it uses {in_words(use.used)}, more than its request of {in_words(use.request)}"
+        what = f"told to stop because it uses {used}, more than its request of {request}"
     else:
-        what = f"told to stop because it uses {in_words(use.used)} and asked for none"
+        what = f"told to stop because it uses {used} and asked for none"
     return f"{what}; {short}"
-
-
-def in_words(value: int) -> str:
-    """Bytes for people, in three digits or so."""
-    for unit, name in ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki")):
-        if value >= unit:
-            return f"{value / unit:.1f}".removesuffix(".0") + name
-    return f"{value} bytes"
 
 
 class Step(Enum):
@@ -175,7 +169,7 @@ class Watch:
         self._leaving: str | None = None
 
     def told_to_stop(self, key: str) -> None:
-        """This work was told to stop; until it is gone nobody else is."""
+        """This job was told to stop; until it is gone nobody else is."""
         self._leaving, self._below = key, 0
 
     def take_back(self, step: Step) -> None:
@@ -185,7 +179,7 @@ class Watch:
         self._below = self._above = 0
 
     def look(self, memory: Memory, running: Sequence[str]) -> Step:
-        """Take one measurement; `running` are the works that are still on the machine."""
+        """Take one measurement; `running` are the jobs that are still on the machine."""
         least = self.threshold.of(memory.total)
         below, enough = memory.available < least, memory.available >= least * ENOUGH
         self._below, self._above = (self._below + 1 if below else 0), (self._above + 1 if enough else 0)

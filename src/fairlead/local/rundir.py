@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.local.runs import RunReport
-from fairlead.local.supervisor import kernel, records
+from fairlead.local.supervisor import kernel, run_files
 
 KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@=+-]{0,127}")
 REPORTED = {each.name for each in fields(RunReport)} - {"key"}
@@ -30,15 +30,15 @@ def directory_of(runs: Path, key: str) -> Path:
 
 def is_forgotten(directory: Path) -> bool:
     """Has this run been settled for good?"""
-    return records.exists(str(directory), records.FORGOTTEN)
+    return run_files.exists(str(directory), run_files.FORGOTTEN)
 
 
-def claim_of(directory: Path) -> records.Record | None:
+def claim_of(directory: Path) -> run_files.Record | None:
     """Who executes or executed the run; None: nobody ever did."""
-    return records.read(str(directory), records.CLAIM)
+    return run_files.read(str(directory), run_files.CLAIM)
 
 
-def owner_alive(claim: records.Record) -> bool:
+def owner_alive(claim: run_files.Record) -> bool:
     """Does the supervisor that made this claim still live?"""
     return bool(claim["boot"] == kernel.boot_id() and kernel.alive(claim["supervisor"], claim["supervisor_ticks"]))
 
@@ -46,14 +46,14 @@ def owner_alive(claim: records.Record) -> bool:
 def ended_of(key: str, directory: Path) -> RunReport | None:
     """How the run ended; None if it has not, or nobody has written it down."""
     place = str(directory)
-    forgotten = records.read(place, records.FORGOTTEN)
+    forgotten = run_files.read(place, run_files.FORGOTTEN)
     if forgotten is not None:
         return _report(key, forgotten)
-    result = records.read(place, records.RESULT)
+    result = run_files.read(place, run_files.RESULT)
     return None if result is None else _report(key, whole_result(directory, result))
 
 
-def whole_result(directory: Path, result: records.Record) -> dict[str, Any]:
+def whole_result(directory: Path, result: run_files.Record) -> dict[str, Any]:
     """The result together with what the claim knows: all that a report needs."""
     claim = claim_of(directory) or {}
     whole = {**claim, **result}
@@ -64,12 +64,12 @@ def whole_result(directory: Path, result: records.Record) -> dict[str, Any]:
     return {name: value for name, value in whole.items() if name in REPORTED}
 
 
-def running_of(key: str, claim: records.Record) -> RunReport:
+def running_of(key: str, claim: run_files.Record) -> RunReport:
     """A run that goes on."""
     return RunReport(key=key, pid=claim["pid"], started_at_ms=claim["started_at_ms"], gpus=tuple(claim["gpus"]))
 
 
-def _report(key: str, record: records.Record) -> RunReport:
+def _report(key: str, record: run_files.Record) -> RunReport:
     known = {name: value for name, value in record.items() if name in REPORTED}
     known["gpus"] = tuple(known.get("gpus", ()))
     return RunReport(key=key, **known)

@@ -1,7 +1,7 @@
-"""Notes of what work waits for, as it changes: so that its story tells more than that it waited.
+"""Notes of what jobs wait for, as it changes: so that their stories tell more than that it waited.
 
-Decides which waiting works are looked at when, and which changes are worth a note. Never asks more than a bounded
-number of questions at once. Invariant: the number of notes of one work grows with the logarithm of its wait.
+Decides which waiting jobs are looked at when, and which changes are worth a note. Never asks more than a bounded
+number of questions at once. Invariant: the number of notes of one job grows with the logarithm of its wait.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from fairlead.core.reasons import AttemptHeldBack, NextInLine, Reason, WaitingForVictims
-from fairlead.local.records import WorkWaits
-from fairlead.local.work import State, Work
-from fairlead.local.works import Works
+from fairlead.local.history_records import JobWaits
+from fairlead.local.job import Job, State
+from fairlead.local.jobs import Jobs
 
 if TYPE_CHECKING:
     from fairlead.runtime import Turn
@@ -26,37 +26,37 @@ GAP_PART = 4
 
 
 class WaitNotes:
-    """Goes round all waiting works, some at a time."""
+    """Goes round all waiting jobs, some at a time."""
 
     def __init__(self) -> None:
         self._round: deque[str] = deque()
 
-    def look(self, turn: Turn, works: Works) -> int:
+    def look(self, turn: Turn, jobs: Jobs) -> int:
         """Look at the next few; how many notes were made."""
         if not self._round:
-            self._round.extend(work.key for work in works.live() if work.state is State.WAITING)
+            self._round.extend(job.key for job in jobs.live() if job.state is State.WAITING)
         made = 0
         for _ in range(min(LOOKED_AT_ONCE, len(self._round))):
-            work = works.get(self._round.popleft())
-            if work is not None and (note := _note(turn, work)) is not None:
+            job = jobs.get(self._round.popleft())
+            if job is not None and (note := _note(turn, job)) is not None:
                 turn.note(note)
                 made += 1
         return made
 
 
-def _note(turn: Turn, work: Work) -> WorkWaits | None:
-    waited = turn.now_ms - work.submitted_at_ms
-    if work.state is not State.WAITING or waited < FIRST_AFTER_MS:
+def _note(turn: Turn, job: Job) -> JobWaits | None:
+    waited = turn.now_ms - job.submitted_at_ms
+    if job.state is not State.WAITING or waited < FIRST_AFTER_MS:
         return None
-    if work.waits_for and turn.now_ms - work.waits_noted_ms < max(LEAST_GAP_MS, waited // GAP_PART):
+    if job.waits_for and turn.now_ms - job.waits_noted_ms < max(LEAST_GAP_MS, waited // GAP_PART):
         return None
-    reason = turn.scheduler.why(work.key, work.ask_key)
+    reason = turn.scheduler.why(job.key, job.ask_key)
     if reason is None or isinstance(reason, NextInLine | AttemptHeldBack):
         return None
     subject = _subject(reason)
-    if work.waits_for == f"{reason.code} {subject}":
+    if job.waits_for == f"{reason.code} {subject}":
         return None
-    return WorkWaits(key=work.key, code=reason.code, subject=subject, sentence=reason.sentence())
+    return JobWaits(key=job.key, code=reason.code, subject=subject, sentence=reason.sentence())
 
 
 def _subject(reason: Reason) -> str:

@@ -1,4 +1,4 @@
-"""Whereabouts: what a user may say about where a work runs, in plain fields, and the constraints that it means.
+"""Whereabouts: what a user may say about where a job runs, in plain fields, and the constraints that it means.
 
 Decides the four short forms and their meaning on this machine: a selector on the node's attributes, host ports, and
 labels of other work that it has to run beside or apart from. Never whether a node suits. Invariant: `fields_of` gives
@@ -20,7 +20,7 @@ def where_of(
     beside: Mapping[str, str],
     apart_from: Mapping[str, str],
 ) -> Constraints:
-    """The constraints of a work. Each label of `beside` and of `apart_from` counts by itself, on the same node."""
+    """The constraints of a job. Each label of `beside` and of `apart_from` counts by itself, on the same node."""
     if not (node_selector or ports or beside or apart_from):
         return ANYWHERE
     return Constraints(

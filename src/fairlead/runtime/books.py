@@ -25,6 +25,14 @@ class RecoveryError(Exception):
     """The journal cannot be brought back to a state: where, and what to do."""
 
 
+def unreadable(what: str, fault: Exception) -> RecoveryError:
+    """What stops the start where a checksum holds and the content makes no sense: it is not damaged."""
+    return RecoveryError(
+        f"{what} cannot be read ({fault}): another version of fairlead wrote it. Run that version on it, or "
+        "let it run until its jobs have ended and then start with another state directory (--state)"
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStarted:
     """A service took the journal over."""

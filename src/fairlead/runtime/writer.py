@@ -26,10 +26,10 @@ from fairlead.runtime.books import (
     Entry,
     JournalResumed,
     Place,
-    RecoveryError,
     ServiceStarted,
     ServiceStopped,
     Turn,
+    unreadable,
 )
 from fairlead.runtime.clock import Clock
 from fairlead.runtime.ledger import Ledger
@@ -373,9 +373,13 @@ class Runtime:
         try:
             self.books.load(snapshot.state if snapshot else None)
         except Exception as fault:
-            raise RecoveryError(f"the newest snapshot cannot be read by this version of fairlead: {fault}") from fault
+            seq = snapshot.seq if snapshot else 0
+            raise unreadable(f"the snapshot after record {seq} of {self.journal.path}", fault) from fault
         for record in recovery.records:
-            self.books.replay(record.seq, record.at_ms, record.kind, record.payload, record.outcome)
+            try:
+                self.books.replay(record.seq, record.at_ms, record.kind, record.payload, record.outcome)
+            except codec.CodecError as fault:
+                raise unreadable(f"record {record.seq} of {self.journal.path}", fault) from fault
         self._snapshot_seq = snapshot.seq if snapshot else 0
         passed = (time.perf_counter() - began) * 1000
         notes = (*self.journal.opening.sentences(), *recovery.passed_over)

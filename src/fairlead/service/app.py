@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,12 +20,12 @@ from fairlead.service import (
     configuration,
     declarations,
     errors,
+    jobs,
     logs,
     models,
     questions,
     settings,
     usage,
-    works,
 )
 from fairlead.service.cluster import problems
 from fairlead.service.desk import Desk, DeskOf, plain, reader_of
@@ -33,7 +34,7 @@ from fairlead.service.scrape import CONTENT_TYPE, scrape
 from fairlead.service.yunikorn import table as yunikorn
 from fairlead.service.yunikorn.transport import Front
 
-TOO_LARGE = f"the body is larger than {MOST_BYTES} bytes; send the works in several requests"
+TOO_LARGE = f"the body is larger than {MOST_BYTES} bytes; send the jobs in several requests"
 
 outside = APIRouter(tags=["service"])
 
@@ -43,7 +44,7 @@ outside = APIRouter(tags=["service"])
     response_model=models.Health,
     responses={503: {"model": models.Health, "description": "Something is wrong; `problems` says what."}},
 )
-async def healthz(desk: DeskOf) -> Response:
+async def get_health(desk: DeskOf) -> Response:
     """Whether records can be written and scheduling runs. Asks nobody who he is, and says nothing about anybody."""
     found = problems(desk) if desk.runtime.sick or desk.runtime.halted or desk.runtime.failure else []
     return plain({"status": "failing" if found else "ok", "problems": found}, 503 if found else 200)
@@ -57,7 +58,7 @@ async def healthz(desk: DeskOf) -> Response:
         **errors.documented(),
     },
 )
-async def figures(desk: DeskOf, reader: Annotated[Caller | None, Depends(reader_of)]) -> Response:
+async def get_metrics(desk: DeskOf, reader: Annotated[Caller | None, Depends(reader_of)]) -> Response:
     """Figures for Prometheus."""
     del reader
     return Response(await scrape(desk), media_type=CONTENT_TYPE)
@@ -75,12 +76,19 @@ async def given_once(request: Request) -> None:
             raise Refusal("invalid", f"{name} is given more than once; give one value", field=name)
 
 
+def operation_id(route: APIRoute) -> str:
+    """What a generated client calls this operation: the function's name, `getJob`; in /ws/v1 `yunikornQueues`."""
+    name = f"yunikorn_{route.name}" if "yunikorn" in route.tags else str(route.name)
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
 def make_app(desk: Desk) -> FastAPI:
     """The application of one service."""
     app = FastAPI(
         title="Fairlead",
         version=desk.version,
-        summary="Priority-aware scheduling of work on one machine.",
+        summary="Priority-aware scheduling of jobs on one machine.",
         description=(
             "Over the Unix socket the kernel says who calls. Over TCP send `Authorization: Bearer TOKEN`. "
             "Errors are `{error: {code, message, field, details}}`."
@@ -89,11 +97,12 @@ def make_app(desk: Desk) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
+        generate_unique_id_function=operation_id,
     )
     app.state.desk = desk
     errors.install(app)
     for router in (
-        works.router,
+        jobs.router,
         questions.router,
         logs.router,
         cluster.router,

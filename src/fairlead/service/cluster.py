@@ -1,6 +1,6 @@
 """Routes about queues, nodes, the service itself, and the stream of events.
 
-Decides what everybody may see: totals of queues and nodes, nobody's single works. Never shows another user's work.
+Decides what everybody may see: totals of queues and nodes, nobody's single jobs. Never shows another user's work.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from fairlead.service import models, views
 from fairlead.service.configuration import status_of
 from fairlead.service.desk import CallerOf, Desk, DeskOf, plain
 from fairlead.service.errors import documented
-from fairlead.service.story import parse_id
-from fairlead.service.streams import stream
+from fairlead.service.history_events import parse_id
+from fairlead.service.history_stream import stream
 
 router = APIRouter(prefix="/api/v1", tags=["cluster"])
 
 
 @router.get("/queues", response_model=models.Queues, responses=documented())
-async def queues(desk: DeskOf, caller: CallerOf) -> Response:
+async def list_queues(desk: DeskOf, caller: CallerOf) -> Response:
     """The queues with what each may use, uses, and waits for."""
     del caller
     return plain({"queues": await desk.read(lambda scheduler, _: views.queue_views(scheduler))})
 
 
 @router.get("/nodes", response_model=models.Nodes, responses=documented())
-async def nodes(desk: DeskOf, caller: CallerOf) -> Response:
+async def list_nodes(desk: DeskOf, caller: CallerOf) -> Response:
     """The nodes with what each has and what is free."""
     del caller
     return plain({"nodes": await desk.read(lambda scheduler, _: views.node_views(scheduler))})
 
 
 @router.post("/nodes/{node_id}/drain", response_model=models.NodeView, responses=documented(404))
-async def drain(node_id: str, desk: DeskOf, caller: CallerOf, body: models.Nothing | None = None) -> Response:
+async def drain_node(node_id: str, desk: DeskOf, caller: CallerOf, body: models.Nothing | None = None) -> Response:
     """Take no new work on a node; what runs there goes on (administrators)."""
     del body
     caller.require_admin("drain nodes")
@@ -49,7 +49,7 @@ async def drain(node_id: str, desk: DeskOf, caller: CallerOf, body: models.Nothi
 
 
 @router.post("/nodes/{node_id}/undrain", response_model=models.NodeView, responses=documented(404))
-async def undrain(node_id: str, desk: DeskOf, caller: CallerOf, body: models.Nothing | None = None) -> Response:
+async def undrain_node(node_id: str, desk: DeskOf, caller: CallerOf, body: models.Nothing | None = None) -> Response:
     """Let a drained node take work again (administrators)."""
     del body
     caller.require_admin("undrain nodes")
@@ -57,7 +57,7 @@ async def undrain(node_id: str, desk: DeskOf, caller: CallerOf, body: models.Not
 
 
 @router.put("/nodes/{node_id}/labels", response_model=models.NodeView, responses=documented(404))
-async def label(node_id: str, desk: DeskOf, caller: CallerOf, body: models.NodeLabels) -> Response:
+async def label_node(node_id: str, desk: DeskOf, caller: CallerOf, body: models.NodeLabels) -> Response:
     """Replace the attributes and taints of a node; work that must not run there any more is evicted (administrators).
 
     What does not tolerate a `NoExecute` taint has to go; everything else goes on.
@@ -84,7 +84,7 @@ async def _turn_node(desk: Desk, node_id: str, event: DrainNode | UndrainNode | 
 
 
 @router.get("/info", response_model=models.ServiceView, responses=documented())
-async def info(desk: DeskOf, caller: CallerOf) -> Response:
+async def get_info(desk: DeskOf, caller: CallerOf) -> Response:
     """What this service is, what it can enforce, and whether all is well."""
     runtime, recovered = desk.runtime, desk.runtime.recovered
     total, last_seq = await desk.read(lambda s, _: (views.partition_total(s), runtime.journal.committed_seq))
@@ -97,7 +97,7 @@ async def info(desk: DeskOf, caller: CallerOf) -> Response:
         "runs_as": "the submitter" if desk.gate.everybody else desk.gate.own_name,
         "state_dir": str(desk.state_dir),
         "started_at_ms": desk.started_at_ms,
-        "node": desk.workplace.node,
+        "node": desk.place.node,
         "capabilities": {c.name: {"enforced": c.enforced, "how": c.how} for c in desk.capabilities},
         "journal": {"events": last_seq, "last_seq": last_seq, "size_bytes": _size(desk)},
         "recovery": {
@@ -124,10 +124,10 @@ def problems(desk: Desk) -> list[str]:
     found = [runtime.sick, runtime.halted, f"the writer has ended: {runtime.failure}" if runtime.failure else ""]
     if desk.config_file is not None:
         found.append(desk.config_file.problem())
-    if desk.workplace.strange:
-        runs = ", ".join(desk.workplace.strange[:5])
+    if desk.place.strange:
+        runs = ", ".join(desk.place.strange[:5])
         found.append(f"runs that the journal does not know were found at the start, and stopped: {runs}")
-    if desk.workplace.works.memory_short is not None:
+    if desk.place.jobs.memory_short is not None:
         found.append("the machine is short of memory: nothing new starts until some is free again")
     return [sentence for sentence in found if sentence]
 
@@ -142,7 +142,7 @@ STREAM: Mapping[int | str, dict[str, Any]] = {
 
 
 @router.get("/events", response_class=StreamingResponse, responses=dict(STREAM))
-async def events(
+async def stream_events(
     desk: DeskOf,
     caller: CallerOf,
     from_seq: Annotated[
@@ -150,7 +150,7 @@ async def events(
     ] = None,
     last_event_id: Annotated[str | None, Header(max_length=64, description="Go on after this event.")] = None,
 ) -> StreamingResponse:
-    """What happens, as it happens; first what happened since, when asked. Others' works are left out."""
+    """What happens, as it happens; first what happened since, when asked. Others' jobs are left out."""
     after = None
     if last_event_id:
         after = parse_id(last_event_id)

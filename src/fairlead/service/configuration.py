@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from fairlead.config import ConfigurationError
 from fairlead.core.specs import ClusterSpec
 from fairlead.insight.preview import preview_of
-from fairlead.local.works import Works
+from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal, Turn
 from fairlead.runtime.configurations import Version
 from fairlead.runtime.configuring import Applied, configure
@@ -59,7 +59,7 @@ def _pick(desk: Desk, number: int | None) -> tuple[Version, Version]:
 
 
 @router.get("", response_model=models.ConfigAnswer, responses=documented(404))
-async def config(desk: DeskOf, caller: CallerOf, version: VersionQuery = None) -> Response:
+async def get_config(desk: DeskOf, caller: CallerOf, version: VersionQuery = None) -> Response:
     """The queue file in force, or that of an earlier version."""
     del caller
     found, current = await desk.read(lambda *_: _pick(desk, version))
@@ -67,7 +67,7 @@ async def config(desk: DeskOf, caller: CallerOf, version: VersionQuery = None) -
 
 
 @router.get("/history", response_model=models.ConfigHistory, responses=documented())
-async def history(desk: DeskOf, caller: CallerOf) -> Response:
+async def list_config_versions(desk: DeskOf, caller: CallerOf) -> Response:
     """Every version that is kept, the newest first: who put it in force, when, from where."""
     del caller
 
@@ -79,7 +79,7 @@ async def history(desk: DeskOf, caller: CallerOf) -> Response:
 
 
 @router.get("/status", response_model=models.ConfigStatus, responses=documented())
-async def status(desk: DeskOf, caller: CallerOf) -> Response:
+async def get_config_status(desk: DeskOf, caller: CallerOf) -> Response:
     """What is in force, and how the watched file stands to it: its errors, if it was refused."""
     del caller
     return plain(await status_of(desk))
@@ -94,7 +94,7 @@ async def status_of(desk: Desk) -> dict[str, Any]:
 
 
 @router.post("/check", response_model=models.ConfigVerdict, responses=documented(413))
-async def check(body: models.ConfigText, caller: CallerOf) -> Response:
+async def check_config(body: models.ConfigText, caller: CallerOf) -> Response:
     """Whether a queue file could be used, with everything that is wrong with it."""
     del caller
     found = await run_in_threadpool(problems_of, body.text)
@@ -104,15 +104,15 @@ async def check(body: models.ConfigText, caller: CallerOf) -> Response:
 
 
 @router.post("/diff", response_model=proposals.ConfigDifference, responses=documented(404, 413))
-async def diff(body: proposals.ConfigProposal, desk: DeskOf, caller: CallerOf) -> Response:
-    """What a queue file, or an earlier version, would change now: queues, limits, rules, and work (administrators)."""
+async def diff_config(body: proposals.ConfigProposal, desk: DeskOf, caller: CallerOf) -> Response:
+    """What a queue file, or an earlier version, would change now: queues, limits, rules, and jobs (administrators)."""
     caller.require_admin("see what a change of the queues would do to everybody's work")
 
-    def look(scheduler: Scheduler, works: Works) -> tuple[Version, Version, bytes, dict[str, tuple[str, str, str]]]:
+    def look(scheduler: Scheduler, jobs: Jobs) -> tuple[Version, Version, bytes, dict[str, tuple[str, str, str]]]:
         found, current = _pick(desk, body.version)
         # Encoded at once: nothing of it may be shared with the books, which go on.
         state = msgspec.json.encode(scheduler.dump())
-        known = {work.key: (work.spec.user, work.spec.name, work.queue) for work in works.live()}
+        known = {job.key: (job.spec.user, job.spec.name, job.queue) for job in jobs.live()}
         return found, current, state, known
 
     if body.text is not None:
@@ -142,7 +142,7 @@ def _usable(text: str) -> ClusterSpec:
 
 
 @router.put("", response_model=proposals.ConfigApplied, responses=documented(409, 413))
-async def apply(body: proposals.ConfigReplacement, desk: DeskOf, caller: CallerOf) -> Response:
+async def apply_config(body: proposals.ConfigReplacement, desk: DeskOf, caller: CallerOf) -> Response:
     """Put a queue file in force, as one step (administrators)."""
     caller.require_admin("change the queues")
     spec = await run_in_threadpool(_usable, body.text)
@@ -155,7 +155,7 @@ async def apply(body: proposals.ConfigReplacement, desk: DeskOf, caller: CallerO
 
 
 @router.post("/rollback", response_model=proposals.ConfigApplied, responses=documented(404, 409))
-async def rollback(body: proposals.ConfigRollback, desk: DeskOf, caller: CallerOf) -> Response:
+async def roll_back_config(body: proposals.ConfigRollback, desk: DeskOf, caller: CallerOf) -> Response:
     """Put an earlier version in force again (administrators). It becomes a new version; nothing of history is lost."""
     caller.require_admin("change the queues")
 

@@ -45,12 +45,12 @@ class ClassDraft(Strict):
     """A name for a priority."""
 
     value: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] = Field(description="The priority it stands for.")
-    global_default: bool = Field(False, description="Work that names neither class nor priority gets it.")
+    global_default: bool = Field(False, description="Jobs that name neither class nor priority get it.")
     preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
     description: Line = ""
     limited: bool = Field(False, description="It may be used only where a quota selects it.")
     min_runtime_ms: Annotated[int, Field(ge=0, le=2**53)] = Field(
-        0, description="Its work is nobody's victim before it has run for so long; 0: it may be at once."
+        0, description="Its jobs are nobody's victims before they have run for so long; 0: they may be at once."
     )
 
     def spec(self, name: str) -> PriorityClassSpec:
@@ -96,13 +96,13 @@ _PART = re.compile(r"(100|[0-9]{1,2})%")
 
 
 def _bound(value: object) -> object:
-    """A number of works, or a part of them. Raises `ValueError`."""
+    """A number of jobs, or a part of them. Raises `ValueError`."""
     if type(value) is int and 0 <= value < 2**31:
         return value
     if isinstance(value, str) and _PART.fullmatch(value):
         return value
     shown = repr(value) if isinstance(value, int | float | str) else "something else"
-    raise ValueError(f"must be a number of works, such as 2, or a part of them from 0% to 100%, not {shown[:40]}")
+    raise ValueError(f"must be a number of jobs, such as 2, or a part of them from 0% to 100%, not {shown[:40]}")
 
 
 Bound = Annotated[int | str, BeforeValidator(_bound)]
@@ -165,7 +165,7 @@ class QuotaView(BaseModel):
     resources: dict[str, int]
     scopes: list[Condition]
     used: dict[str, int]
-    works: int
+    jobs: int
     source: str
 
 
@@ -176,7 +176,7 @@ class Quotas(BaseModel):
 
 
 class BudgetView(BaseModel):
-    """A disruption budget. `left`: how many more works it lets stop now."""
+    """A disruption budget. `left`: how many more jobs it lets stop now."""
 
     name: str
     selector: list[Condition]
@@ -211,7 +211,7 @@ def _quota_view(quota: Quota, of_file: bool) -> Plain:
         "resources": spec.resources.as_dict(),
         "scopes": _conditions(spec.scopes),
         "used": pruned(quota.used),
-        "works": quota.works,
+        "jobs": quota.works,
         "source": "file" if of_file else "api",
     }
 
@@ -299,28 +299,28 @@ async def _remove(desk: Desk, kind: str, name: str, event: _Remove) -> Response:
 
 
 @router.get("/priority-classes", response_model=Classes, responses=documented())
-async def priority_classes(desk: DeskOf, caller: CallerOf) -> Response:
+async def list_priority_classes(desk: DeskOf, caller: CallerOf) -> Response:
     """The priority classes that new work may name."""
     del caller
     return await _list(desk, CLASS, "priority_classes")
 
 
 @router.put("/priority-classes/{name}", response_model=ClassView, responses=documented(409))
-async def set_class(name: Name, body: ClassDraft, desk: DeskOf, caller: CallerOf) -> Response:
+async def set_priority_class(name: Name, body: ClassDraft, desk: DeskOf, caller: CallerOf) -> Response:
     """Make or change a priority class; work that was admitted before keeps what it has (administrators)."""
     caller.require_admin("change priority classes")
     return await _set(desk, CLASS, name, events.SetPriorityClass(body.spec(name), caller.user))
 
 
 @router.delete("/priority-classes/{name}", response_model=Done, responses=documented(404, 409))
-async def remove_class(name: Name, desk: DeskOf, caller: CallerOf) -> Response:
+async def remove_priority_class(name: Name, desk: DeskOf, caller: CallerOf) -> Response:
     """Remove a priority class; new work cannot name it any more (administrators)."""
     caller.require_admin("remove priority classes")
     return await _remove(desk, CLASS, name, events.RemovePriorityClass(name, caller.user))
 
 
 @router.get("/quotas", response_model=Quotas, responses=documented())
-async def quotas(desk: DeskOf, caller: CallerOf) -> Response:
+async def list_quotas(desk: DeskOf, caller: CallerOf) -> Response:
     """The quotas by priority class, and what has been admitted under each."""
     del caller
     return await _list(desk, QUOTA, "quotas")
@@ -341,7 +341,7 @@ async def remove_quota(name: Name, desk: DeskOf, caller: CallerOf) -> Response:
 
 
 @router.get("/budgets", response_model=Budgets_, responses=documented())
-async def budgets(desk: DeskOf, caller: CallerOf) -> Response:
+async def list_budgets(desk: DeskOf, caller: CallerOf) -> Response:
     """The disruption budgets, and how much each lets stop now."""
     del caller
     return await _list(desk, BUDGET, "budgets")

@@ -17,21 +17,21 @@ from fastapi import Depends, Request, Response
 
 from fairlead.local.access import Whose, whose
 from fairlead.local.callers import Caller
+from fairlead.local.jobs import Jobs
 from fairlead.local.machine import Machine
 from fairlead.local.memory_guard import MemoryGuard
+from fairlead.local.place import LocalPlace
 from fairlead.local.pressure import Threshold
 from fairlead.local.runs import Capability
-from fairlead.local.workplace import Workplace
-from fairlead.local.works import Works
 from fairlead.runtime import Runtime, Turn
 from fairlead.scheduler import Scheduler
 from fairlead.service.forecaster import Forecaster
+from fairlead.service.history_stream import Hub
 from fairlead.service.identity import Gate
-from fairlead.service.streams import Hub
 from fairlead.service.tokens import Tokens
-from fairlead.service.yunikorn.chronicle import Chronicle
-from fairlead.service.yunikorn.history import History
-from fairlead.service.yunikorn.tail import Streams
+from fairlead.service.yunikorn.history_records import HistoryRecords
+from fairlead.service.yunikorn.history_samples import HistorySamples
+from fairlead.service.yunikorn.history_stream import Streams
 
 if TYPE_CHECKING:
     from fairlead.service.configfile import ConfigFile
@@ -45,12 +45,12 @@ class Desk:
     """One running service."""
 
     runtime: Runtime
-    workplace: Workplace[Machine]
+    place: LocalPlace[Machine]
     machine: Machine
     gate: Gate
     tokens: Tokens
     hub: Hub
-    chronicle: Chronicle
+    history_records: HistoryRecords
     state_dir: Path
     version: str
     pid: int
@@ -60,17 +60,17 @@ class Desk:
     config_file: ConfigFile | None = None
     """The watched queue file; None: there is none."""
     streams: Streams = field(default_factory=Streams)
-    history: History = field(default_factory=History)
+    history_samples: HistorySamples = field(default_factory=HistorySamples)
     memory_guard: MemoryGuard = field(default_factory=lambda: MemoryGuard(Threshold()))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     forecaster: Forecaster = field(default_factory=Forecaster)
     questions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUESTIONS_AT_ONCE))
     """Passes for questions that are answered in processes of their own."""
 
-    async def read(self, ask: Callable[[Scheduler, Works], T]) -> T:
-        """Have `ask(scheduler, works)` answered between two turns; it returns plain values."""
-        works = self.workplace
-        return cast(T, await asyncio.wrap_future(self.runtime.read(lambda scheduler: ask(scheduler, works.works))))
+    async def read(self, ask: Callable[[Scheduler, Jobs], T]) -> T:
+        """Have `ask(scheduler, jobs)` answered between two turns; it returns plain values."""
+        jobs = self.place
+        return cast(T, await asyncio.wrap_future(self.runtime.read(lambda scheduler: ask(scheduler, jobs.jobs))))
 
     async def told(self, ask: Callable[[Scheduler], Any]) -> Any:
         """What `ask` says of the books between two turns, for an answer and nothing else."""
@@ -81,8 +81,8 @@ class Desk:
         return cast(T, await asyncio.wrap_future(self.runtime.do(act)))
 
     async def owners(self, keys: Sequence[str]) -> dict[str, Whose]:
-        """Whose business some works are."""
-        return await self.read(lambda s, works: {key: whose(s, work) for key in keys if (work := works.get(key))})
+        """Whose business some jobs are."""
+        return await self.read(lambda s, jobs: {key: whose(s, job) for key in keys if (job := jobs.get(key))})
 
 
 def desk_of(request: Request) -> Desk:

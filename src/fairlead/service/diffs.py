@@ -1,7 +1,7 @@
 """What a new queue file would change, as plain values for the outside.
 
-Decides names and shapes, and how many works are named. Never compares anything itself (`fairlead.insight.preview`
-does). Invariant: where not all works are named, their number is there.
+Decides names and shapes, and how many jobs are named. Never compares anything itself (`fairlead.insight.preview`
+does). Invariant: where not all jobs are named, their number is there.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from fairlead.insight.preview import AskDiff, ConfigDiff, OverLimit
 
 Plain = dict[str, Any]
 Known = Mapping[str, tuple[str, str, str]]
-"""Of each live work the user, the name and the queue."""
+"""Of each live job the user, the name and the queue."""
 NAMED = 200
-"""Works named in each part, at most."""
+"""Jobs named in each part, at most."""
 
 
 def view(diff: ConfigDiff, known: Known) -> Plain:
@@ -44,19 +44,19 @@ def view(diff: ConfigDiff, known: Known) -> Plain:
                 "partition": queue.partition,
                 "queue": queue.queue,
                 "kind": queue.kind,
-                "works": queue.applications,
+                "jobs": queue.applications,
                 "changes": [{"what": c.what, "old": c.old, "new": c.new} for c in queue.changes],
             }
             for queue in diff.queues
         ],
         "over": [_over(each, known) for each in diff.over],
-        "would_wait": _works(diff.would_wait, known),
-        "would_wait_for_else": _works(diff.would_wait_for_else, known),
-        "would_start": _works(diff.would_start, known),
-        "would_be_stopped": _works(diff.would_be_evicted, known),
+        "would_wait": _jobs(diff.would_wait, known),
+        "would_wait_for_else": _jobs(diff.would_wait_for_else, known),
+        "would_start": _jobs(diff.would_start, known),
+        "would_be_stopped": _jobs(diff.would_be_evicted, known),
         "would_fail": {
             "count": len(diff.would_fail),
-            "works": [_named(app, known, "") for _, app in diff.would_fail[:NAMED]],
+            "jobs": [_named(app, known, "") for _, app in diff.would_fail[:NAMED]],
         },
     }
 
@@ -70,17 +70,17 @@ def _over(over: OverLimit, known: Known) -> Plain:
         "used": over.used,
         "limit": over.limit,
         "count": over.count,
-        "works": [_named(app, known, user) for app, user in over.applications],
+        "jobs": [_named(app, known, user) for app, user in over.applications],
     }
 
 
-def _works(asks: Sequence[AskDiff], known: Known) -> Plain:
+def _jobs(asks: Sequence[AskDiff], known: Known) -> Plain:
     rows = []
     for ask in asks[:NAMED]:
         reasons = {"reason": ask.reason, "instead_of": ask.instead_of}
         shown = {name: reason.as_dict() if reason is not None else None for name, reason in reasons.items()}
         rows.append(_named(ask.application, known, ask.user) | shown)
-    return {"count": len(asks), "works": rows}
+    return {"count": len(asks), "jobs": rows}
 
 
 def _named(key: str, known: Known, user: str) -> Plain:

@@ -1,7 +1,7 @@
 """The service's own forecasts, and whether they come true.
 
-Decides what is known about run times (from the works in the books), when a forecast is made, and keeps the score.
-Never blocks the writer: futures are played in a process of their own. Invariant: each work is scored by the first
+Decides what is known about run times (from the jobs in the books), when a forecast is made, and keeps the score.
+Never blocks the writer: futures are played in a process of their own. Invariant: each job is scored by the first
 forecast that was made for it while it waited.
 """
 
@@ -25,12 +25,12 @@ from fairlead.insight.forecast import Expected, Forecast, IsOver, Share, forecas
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.trial import Name
-from fairlead.local.work import State, Work
+from fairlead.local.job import Job, State
 from fairlead.service.scorefile import ScoreFile
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Ask
-    from fairlead.local.works import Works
+    from fairlead.local.jobs import Jobs
     from fairlead.runtime.books import Entry
     from fairlead.scheduler import Scheduler
 
@@ -56,27 +56,27 @@ STARTS_KEPT = 100_000
 class Books(Protocol):
     """What can be asked between two turns (a `Desk`)."""
 
-    async def read(self, ask: Callable[[Scheduler, Works], T]) -> T:
+    async def read(self, ask: Callable[[Scheduler, Jobs], T]) -> T:
         """What `ask` says of the books."""
 
 
-def kinds(works: Works) -> Callable[[Ask], Kind]:
-    """User, name and queue of an ask, by the book of works."""
+def kinds(jobs: Jobs) -> Callable[[Ask], Kind]:
+    """User, name and queue of an ask, by the book of jobs."""
 
     def kind_of(ask: Ask) -> Kind:
-        work = works.get(ask.app.id)
-        return Kind(ask.app.user, work.spec.name if work is not None else "", ask.app.queue.path)
+        job = jobs.get(ask.app.id)
+        return Kind(ask.app.user, job.spec.name if job is not None else "", ask.app.queue.path)
 
     return kind_of
 
 
-def learned(works: Iterable[Work]) -> Runtimes:
+def learned(jobs: Iterable[Job]) -> Runtimes:
     """Run times of what ended by itself."""
     runtimes = Runtimes()
-    for work in works:
-        if work.state in (State.SUCCEEDED, State.FAILED) and work.started_at_ms and work.ended_at_ms:
-            kind = Kind(work.spec.user, work.spec.name, work.queue)
-            runtimes.learn(kind, work.ended_at_ms - work.started_at_ms)
+    for job in jobs:
+        if job.state in (State.SUCCEEDED, State.FAILED) and job.started_at_ms and job.ended_at_ms:
+            kind = Kind(job.spec.user, job.spec.name, job.queue)
+            runtimes.learn(kind, job.ended_at_ms - job.started_at_ms)
     return runtimes
 
 
@@ -117,7 +117,7 @@ def _used_since(then: tuple[float, float]) -> tuple[float, float]:
 
 
 def ask_forecast(
-    scheduler: Scheduler, works: Works, wanted: Sequence[Name] | None = None, spend_s: float = SPEND_S
+    scheduler: Scheduler, jobs: Jobs, wanted: Sequence[Name] | None = None, spend_s: float = SPEND_S
 ) -> Asked:
     """A forecast under way in its own process; call it between two turns. It answers with a `Forecast`."""
     partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
@@ -126,9 +126,9 @@ def ask_forecast(
     def question() -> Forecast:
         return forecast(
             scheduler,
-            learned(works),
+            learned(jobs),
             draws=DRAWS if asks <= MANY else DRAWS_MANY,
-            kind=kinds(works),
+            kind=kinds(jobs),
             wanted=wanted,
             fork=True,
             share=spending(spend_s),
@@ -174,13 +174,11 @@ class Forecaster:
     async def look(self, books: Books) -> None:
         """Score what came true, and forecast for what waits without one."""
 
-        def fresh(scheduler: Scheduler, works: Works) -> tuple[_Seen, Asked | None]:
-            waits = {
-                (DEFAULT_PARTITION, work.key, work.ask_key) for work in works.live() if work.state is State.WAITING
-            }
+        def fresh(scheduler: Scheduler, jobs: Jobs) -> tuple[_Seen, Asked | None]:
+            waits = {(DEFAULT_PARTITION, job.key, job.ask_key) for job in jobs.live() if job.state is State.WAITING}
             new = sorted(name for name in waits if not self.card.is_promised(name))
-            begun = [(name, at_ms) for name in self.card.promised() if (at_ms := _begun_ms(works, name)) is not None]
-            return _Seen(waits, begun), ask_forecast(scheduler, works, new) if new else None
+            begun = [(name, at_ms) for name in self.card.promised() if (at_ms := _begun_ms(jobs, name)) is not None]
+            return _Seen(waits, begun), ask_forecast(scheduler, jobs, new) if new else None
 
         seen, asked = await books.read(fresh)
         self.score()
@@ -219,8 +217,8 @@ class _Seen:
     """Of those with a forecast, which run by now, and since when."""
 
 
-def _begun_ms(works: Works, name: Name) -> int | None:
-    """When the run of a work began that waited under this name; None: it did not."""
+def _begun_ms(jobs: Jobs, name: Name) -> int | None:
+    """When the run of a job began that waited under this name; None: it did not."""
     _, key, ask_key = name
-    work = works.get(key)
-    return work.started_at_ms if work is not None and work.ask_key == ask_key and work.started_at_ms else None
+    job = jobs.get(key)
+    return job.started_at_ms if job is not None and job.ask_key == ask_key and job.started_at_ms else None

@@ -1,6 +1,6 @@
 """Who is calling: on the Unix socket the kernel knows, over TCP a token says it.
 
-Decides which user a request comes from and what he may do in general. Never decides about single works. Invariant: a
+Decides which user a request comes from and what he may do in general. Never decides about single jobs. Invariant: a
 caller on the Unix socket is who the kernel says, whatever the request claims; over TCP nobody is anybody without a
 token.
 """

@@ -1,4 +1,4 @@
-"""Routes about the output of work.
+"""Routes about the output of jobs.
 
 Decides which file is read and how far. Never follows a link that a user may have put where the output was: the service
 may have more rights than he. Invariant: what is sent is the output of the caller's own work, unless he is an
@@ -21,15 +21,15 @@ from starlette.responses import StreamingResponse
 
 from fairlead.local import requests
 from fairlead.local.access import Rights
-from fairlead.local.records import run_key
-from fairlead.local.work import ON_THE_MACHINE
-from fairlead.local.works import Works
+from fairlead.local.history_records import run_key
+from fairlead.local.job import ON_THE_MACHINE
+from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
 from fairlead.service.desk import CallerOf, Desk, DeskOf
 from fairlead.service.errors import documented
 
-router = APIRouter(prefix="/api/v1", tags=["works"])
+router = APIRouter(prefix="/api/v1", tags=["jobs"])
 PART = 64 * 1024
 MOST = 8 * 2**20
 LOOK_AGAIN_S = 0.2
@@ -50,28 +50,27 @@ class Stream(StrEnum):
     STDERR = "stderr"
 
 
-@router.get("/works/{key}/logs", response_class=Response, responses=LOGS)
-async def logs(
+@router.get("/jobs/{key}/logs", response_class=Response, responses=LOGS)
+async def get_job_logs(
     key: str,
     desk: DeskOf,
     caller: CallerOf,
     stream: Annotated[Stream, Query(description="Which of the two outputs.")] = Stream.STDOUT,
     offset: Annotated[int, Query(ge=0, le=2**62, description="From this byte on.")] = 0,
     limit: Annotated[int | None, Query(ge=0, le=MOST, description="At most so many bytes.")] = None,
-    follow: Annotated[bool, Query(description="Go on until the work (or the named attempt) has ended.")] = False,
+    follow: Annotated[bool, Query(description="Go on until the job (or the named attempt) has ended.")] = False,
     attempt: Annotated[int | None, Query(ge=1, le=2**31, description="Of this attempt; else of the newest.")] = None,
 ) -> Response:
-    """What a work has written."""
+    """What a job has written."""
 
-    def look(scheduler: Scheduler, works: Works) -> tuple[int, int]:
-        work = requests.visible(works, Rights(caller, scheduler), key)
-        if not caller.may_see(work):
-            raise Refusal(
-                "forbidden", f"what work {key} writes is the business of {work.spec.user}; ask him to show it to you"
-            )
-        if attempt is not None and attempt > max(work.attempt, 1):
-            raise Refusal("not-found", f"work {key} has had {work.attempt} attempts so far", field="attempt")
-        return work.attempt, work.spec.uid
+    def look(scheduler: Scheduler, jobs: Jobs) -> tuple[int, int]:
+        job = requests.visible(jobs, Rights(caller, scheduler), key)
+        if not caller.may_see(job):
+            owner = job.spec.user
+            raise Refusal("forbidden", f"what job {key} writes is the business of {owner}; ask {owner} to show it")
+        if attempt is not None and attempt > max(job.attempt, 1):
+            raise Refusal("not-found", f"job {key} has had {job.attempt} attempts so far", field="attempt")
+        return job.attempt, job.spec.uid
 
     newest, uid = await desk.read(look)
     if follow:
@@ -99,11 +98,11 @@ async def _follow(
     """The output of one attempt (`only`), or that of the newest one and of those that follow it."""
     left, attempt = limit, only or 0
 
-    def look(_: Scheduler, works: Works) -> tuple[int, bool, bool]:
-        work = works.get(key)
-        if work is None:
+    def look(_: Scheduler, jobs: Jobs) -> tuple[int, bool, bool]:
+        job = jobs.get(key)
+        if job is None:
             return 0, True, True
-        return work.attempt, work.ended, work.ended or work.state not in ON_THE_MACHINE
+        return job.attempt, job.ended, job.ended or job.state not in ON_THE_MACHINE
 
     while left is None or left > 0:
         newest, ended, idle = await desk.read(look)

@@ -14,8 +14,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from fairlead.local.work import State
-from fairlead.local.works import Works
+from fairlead.local.job import State
+from fairlead.local.jobs import Jobs
 from fairlead.runtime.measures import BOUNDS, Latency, Measures
 from fairlead.service import views
 
@@ -35,12 +35,12 @@ class _Moment(Collector):
         return self._families
 
 
-def gather(scheduler: Scheduler, works: Works) -> dict[str, Any]:
+def gather(scheduler: Scheduler, jobs: Jobs) -> dict[str, Any]:
     """What the books have, copied between two turns."""
     return {
         "queues": views.queue_views(scheduler),
         "nodes": views.node_views(scheduler),
-        "works": dict(Counter(work.state.value for work in works)),
+        "jobs": dict(Counter(job.state.value for job in jobs)),
     }
 
 
@@ -48,7 +48,7 @@ def render(books: dict[str, Any], measures: Measures, *, journal_seq: int, reade
     """The text of one scrape."""
     return exposed([
         *of_books(books),
-        _works(books["works"]),
+        _jobs(books["jobs"]),
         *_measures(measures),
         GaugeMetricFamily("fairlead_journal_last_seq", "Newest durable record.", value=journal_seq),
         GaugeMetricFamily("fairlead_event_readers", "Open event streams.", value=readers),
@@ -82,7 +82,7 @@ def _queues(trees: list[dict[str, Any]]) -> list[Metric]:
         "fairlead_queue_resource", "vcore in thousandths, memory in bytes.", labels=("queue", "kind", "resource")
     )
     running = GaugeMetricFamily("fairlead_queue_running_applications", "Running applications.", labels=("queue",))
-    waiting = GaugeMetricFamily("fairlead_queue_waiting", "Works waiting in or below it.", labels=("queue",))
+    waiting = GaugeMetricFamily("fairlead_queue_waiting", "Jobs waiting in or below it.", labels=("queue",))
     priority = GaugeMetricFamily(
         "fairlead_queue_priority", "Highest priority waiting below; absent: none.", labels=("queue",)
     )
@@ -113,8 +113,8 @@ def _nodes(nodes: list[dict[str, Any]]) -> list[Metric]:
     return [amount, is_open]
 
 
-def _works(counts: dict[str, int]) -> Metric:
-    family = GaugeMetricFamily("fairlead_works", "Works in the book by state.", labels=("state",))
+def _jobs(counts: dict[str, int]) -> Metric:
+    family = GaugeMetricFamily("fairlead_jobs", "Jobs in the book by state.", labels=("state",))
     for state in State:
         family.add_metric((state.value,), counts.get(state.value, 0))
     return family

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from fairlead.core.retries import BACKOFF_MAX_MS
-from fairlead.local.records import DEFAULT_GRACE_MS
+from fairlead.local.history_records import DEFAULT_GRACE_MS
 from fairlead.local.whereabouts import full_port
 from fairlead.service import fields
 from fairlead.service.fields import Amount, Labels, Line, Priority, Text, clean_text
 
-MOST_WORKS = 10_000
+MOST_JOBS = 10_000
 MOST_RETRIES = 1000
 MOST_BYTES = 8 * 2**20
 LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
@@ -40,7 +40,7 @@ class RetryDraft(Strict):
     )
 
 
-class WorkDraft(Strict):
+class JobDraft(Strict):
     """One command to run."""
 
     command: Annotated[list[Text], Field(min_length=1, max_length=65_536), AfterValidator(fields.command)] = Field(
@@ -81,22 +81,22 @@ class WorkDraft(Strict):
 
 
 class Checkpoint(Strict):
-    """What a work did so far is saved."""
+    """What a job did so far is saved."""
 
     attempt: Annotated[int, Field(ge=1)] | None = Field(None, description="Which attempt says so (FAIRLEAD_ATTEMPT).")
 
 
 class ReservationOrder(Strict):
-    """The next room is kept for a work, or no longer."""
+    """The next room is kept for a job, or no longer."""
 
     on: bool = True
     why: Line = Field("", description="For the record.")
 
 
 class Submission(Strict):
-    """Works to take in, all or none."""
+    """Jobs to take in, all or none."""
 
-    works: Annotated[list[WorkDraft], Field(min_length=1, max_length=MOST_WORKS)]
+    jobs: Annotated[list[JobDraft], Field(min_length=1, max_length=MOST_JOBS)]
 
 
 class Nothing(Strict):
@@ -109,8 +109,8 @@ class Cancellation(Strict):
     state: Literal["waiting", "running", "stopping"] | None = Field(None, description="Only while it is in this state.")
 
 
-class WorkChange(Strict):
-    """A new priority for a work that waits, or another queue for one that waits or runs."""
+class JobChange(Strict):
+    """A new priority for a job that waits, or another queue for one that waits or runs."""
 
     priority: Priority | None = None
     queue: Annotated[str, Field(min_length=1, max_length=1024), AfterValidator(fields.one_line)] | None = Field(
@@ -148,8 +148,8 @@ class Reason(BaseModel):
     sentence: str
 
 
-class WorkRow(BaseModel):
-    """A piece of work, in short."""
+class JobRow(BaseModel):
+    """A job, in short."""
 
     key: str
     name: str
@@ -166,22 +166,22 @@ class WorkRow(BaseModel):
     resources: dict[str, int]
 
 
-class WorkRows(BaseModel):
-    """Works that were taken in."""
+class JobRows(BaseModel):
+    """Jobs that were taken in."""
 
-    works: list[WorkRow]
+    jobs: list[JobRow]
 
 
-class WorkPage(BaseModel):
+class JobPage(BaseModel):
     """One page of a list."""
 
-    works: list[WorkRow]
+    jobs: list[JobRow]
     next: str | None = Field(description="Ask for `after` this key to get the next page; null on the last.")
     total: int = Field(description="How many pass the filters.")
 
 
 class HistoryItem(BaseModel):
-    """Something that happened to a piece of work."""
+    """Something that happened to a job."""
 
     at_ms: int
     what: str
@@ -209,7 +209,7 @@ class PastAttempt(BaseModel):
     cpu_ms: int
     peak_memory_bytes: int
     how: str = Field(description="Its end as part of a sentence.")
-    on_behalf_of: str = Field(description="The work it had to make room for, or empty.")
+    on_behalf_of: str = Field(description="The job it had to make room for, or empty.")
     rule: str = Field(description="The rule by which it was told to stop, such as `priority`; or empty.")
 
 
@@ -221,8 +221,8 @@ class RetryView(BaseModel):
     never_on: list[int]
 
 
-class WorkFull(WorkRow):
-    """Everything about a piece of work. Of its environment only the names are shown."""
+class JobFull(JobRow):
+    """Everything about a job. Of its environment only the names are shown."""
 
     command: list[str]
     env: list[str]
@@ -256,7 +256,7 @@ class WorkFull(WorkRow):
 
 
 class Why(BaseModel):
-    """Why a piece of work is in its state."""
+    """Why a job is in its state."""
 
     key: str
     state: str

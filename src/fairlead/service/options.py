@@ -46,15 +46,15 @@ class ServeOptions:
     socket: Path | None = field(default_factory=default_socket)
     """Unix socket; None: none."""
     admins: tuple[str, ...] = ()
-    """Users who may see and stop everybody's work, beside root and the service's own user."""
+    """Users who may see and stop everybody's jobs, beside root and the service's own user."""
     open_reads: bool = False
     """Let everybody read /ws/v1 and /metrics over TCP without a token."""
     resources: Mapping[str, int] = field(default_factory=dict)
     """Amounts to give out instead of those found: `vcore` in thousandths, `memory` in bytes, `gpu`, or any other."""
     memory_pressure: str = "5%"
-    """Below so much free memory (a part, or an amount such as `512Mi`) work is stopped, one by one; `off`: never."""
+    """Below so much free memory (a part, or an amount such as `512Mi`) jobs are stopped, one by one; `off`: never."""
     memory_budget: int | None = None
-    """Bytes that all work together may use, instead of what the machine has; None: that."""
+    """Bytes that all jobs together may use, instead of what the machine has; None: that."""
     log_level: str = "info"
     on_ready: Callable[[Listening], None] | None = None
     """Called once, when requests are answered."""

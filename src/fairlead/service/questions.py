@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 
 from fairlead.config import ConfigurationError
 from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
-from fairlead.insight import telling, whatif
+from fairlead.insight import answers, whatif
 from fairlead.insight.apart import Asked, NoAnswer, ask_apart
 from fairlead.insight.explain import WAYS_BEGIN, Effort, explain
 from fairlead.insight.parts import What
@@ -25,21 +25,21 @@ from fairlead.insight.trial import Name
 from fairlead.insight.whatif import Supposition, suppose
 from fairlead.local import accounts, placing, requests
 from fairlead.local.access import Rights
-from fairlead.local.records import WorkSpec
-from fairlead.local.work import State, Work
+from fairlead.local.history_records import JobSpec
+from fairlead.local.job import Job, State
 from fairlead.runtime import Refusal
 from fairlead.service import models, views
 from fairlead.service.desk import CallerOf, DeskOf, plain
 from fairlead.service.errors import documented
 from fairlead.service.forecaster import SPEND_S, ask_forecast, kinds, learned, spending
+from fairlead.service.jobs import spec_of
 from fairlead.service.queue_texts import usable
 from fairlead.service.suppositions import Otherwise, Score, Seconds, Supposed, When
-from fairlead.service.works import spec_of
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application
     from fairlead.local.callers import Caller
-    from fairlead.local.works import Works
+    from fairlead.local.jobs import Jobs
     from fairlead.scheduler import Scheduler
 
 T = TypeVar("T")
@@ -48,14 +48,14 @@ NEW = "new"
 """What supposed work is called."""
 ON_THE_MACHINE = (State.WAITING, State.RUNNING, State.STOPPING)
 PATIENCE_S = 60.0
-ABOUT_WORK = (What.CANCEL, What.TURN)
+ABOUT_JOB = (What.CANCEL, What.TURN)
 """Changes that are made to other work: they name it."""
 CHANGES_S = 10.0
 """Changes are tried for so long."""
 
 
-@router.get("/works/{key}/why", response_model=models.Why, responses=documented(404))
-async def why(
+@router.get("/jobs/{key}/why", response_model=models.Why, responses=documented(404))
+async def explain_job(
     key: str,
     desk: DeskOf,
     caller: CallerOf,
@@ -63,21 +63,21 @@ async def why(
         bool, Query(description="Also find the smallest changes that would start it; takes up to some seconds.")
     ] = False,
 ) -> Response:
-    """Why a work waits, runs or stopped, with the numbers; what holds what it needs; and what would start it."""
+    """Why a job waits, runs or stopped, with the numbers; what holds what it needs; and what would start it."""
 
-    def ask(scheduler: Scheduler, works: Works) -> tuple[dict[str, Any], Asked | None]:
+    def ask(scheduler: Scheduler, jobs: Jobs) -> tuple[dict[str, Any], Asked | None]:
         rights = Rights(caller, scheduler)
-        work = requests.visible(works, rights, key)
-        shown = views.work_why(work, scheduler)
-        if not _has_verdict(scheduler, work):
+        job = requests.visible(jobs, rights, key)
+        shown = views.job_why(job, scheduler)
+        if not _has_verdict(scheduler, job):
             return shown | {"verdict": None}, None
-        sees = _sees_application(rights, works)
+        sees = _sees_application(rights, jobs)
 
         def question(effort: Effort | None = None) -> dict[str, Any]:
-            found = explain(scheduler, key, work.ask_key, changes=effort, visible=sees, fork=True)
-            return _without_others(found.as_dict(), rights, works)
+            found = explain(scheduler, key, job.ask_key, changes=effort, visible=sees, fork=True)
+            return _without_others(found.as_dict(), rights, jobs)
 
-        if not changes or work.state is not State.WAITING:
+        if not changes or job.state is not State.WAITING:
             return shown | {"verdict": question()}, None
         until = time.monotonic() + CHANGES_S
         return shown, ask_apart(lambda: question(Effort(is_over=lambda: time.monotonic() > until)), PATIENCE_S)
@@ -89,46 +89,44 @@ async def why(
     return plain(shown)
 
 
-def _has_verdict(scheduler: Scheduler, work: Work) -> bool:
+def _has_verdict(scheduler: Scheduler, job: Job) -> bool:
     """Whether the scheduler knows it now: it waits, it waits for its back-off to be over, or it runs."""
     partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
-    app = partition.applications.get(work.key) if partition is not None else None
-    ask = app.asks.get(work.ask_key) if app is not None else None
-    if partition is not None and partition.retries.get(work.key, work.ask_key) is not None:
+    app = partition.applications.get(job.key) if partition is not None else None
+    ask = app.asks.get(job.ask_key) if app is not None else None
+    if partition is not None and partition.retries.get(job.key, job.ask_key) is not None:
         return True
-    return work.state in ON_THE_MACHINE and ask is not None and (ask.pending or ask.node is not None)
+    return job.state in ON_THE_MACHINE and ask is not None and (ask.pending or ask.node is not None)
 
 
-def _sees_application(rights: Rights, works: Works) -> Callable[[Application], bool]:
+def _sees_application(rights: Rights, jobs: Jobs) -> Callable[[Application], bool]:
     def sees(app: Application) -> bool:
-        work = works.get(app.id)
-        return work is not None and rights.may_act(work)
+        job = jobs.get(app.id)
+        return job is not None and rights.may_act(job)
 
     return sees
 
 
-def _sees(rights: Rights, works: Works) -> Callable[[Name], bool]:
+def _sees(rights: Rights, jobs: Jobs) -> Callable[[Name], bool]:
     def sees(name: Name) -> bool:
-        work = works.get(name[1])
-        return name[1] == NEW or (work is not None and rights.may_act(work))
+        job = jobs.get(name[1])
+        return name[1] == NEW or (job is not None and rights.may_act(job))
 
     return sees
 
 
-def _without_others(verdict: dict[str, Any], rights: Rights, works: Works) -> dict[str, Any]:
+def _without_others(verdict: dict[str, Any], rights: Rights, jobs: Jobs) -> dict[str, Any]:
     """The verdict without changes that name work which the asker may not see."""
-    sees = _sees(rights, works)
+    sees = _sees(rights, jobs)
     kept = []
     for change in verdict.get("changes") or ():
         named = [(DEFAULT_PARTITION, each["application"], each["key"]) for each in change["evicts"]]
         named += [
-            (DEFAULT_PARTITION, *part["subject"].split("/", 1))
-            for part in change["parts"]
-            if part["what"] in ABOUT_WORK
+            (DEFAULT_PARTITION, *part["subject"].split("/", 1)) for part in change["parts"] if part["what"] in ABOUT_JOB
         ]
         if all(sees(name) for name in named):
             kept.append(change)
-        elif all(part["what"] not in ABOUT_WORK for part in change["parts"]):
+        elif all(part["what"] not in ABOUT_JOB for part in change["parts"]):
             text = change["sentence"].partition("; that would stop")[0]
             stopped = f"{text}; that would stop {len(change['evicts'])} others"
             kept.append(change | {"evicts": [], "sentence": stopped})
@@ -152,21 +150,21 @@ async def what_if(body: Supposed, desk: DeskOf, caller: CallerOf) -> Response:
         account = await run_in_threadpool(accounts.by_uid, caller.uid)
         draft = spec_of(body.submit, caller, account)
 
-    def ask(scheduler: Scheduler, works: Works) -> tuple[str, Asked]:
+    def ask(scheduler: Scheduler, jobs: Jobs) -> tuple[str, Asked]:
         rights = Rights(caller, scheduler)
-        supposed = _supposition(body, scheduler, works, caller, draft, spec)
-        sees = _sees(rights, works)
+        supposed = _supposition(body, scheduler, jobs, caller, draft, spec)
+        sees = _sees(rights, jobs)
 
         def question() -> dict[str, Any]:
             found = suppose(
                 scheduler,
                 supposed,
-                runtimes=learned(works) if body.forecast else None,
-                kind=kinds(works),
+                runtimes=learned(jobs) if body.forecast else None,
+                kind=kinds(jobs),
                 fork=True,
                 spending=lambda: spending(body.seconds / 2),
             )
-            return telling.difference(found, sees)
+            return answers.difference(found, sees)
 
         return supposed.sentence, ask_apart(question, PATIENCE_S)
 
@@ -186,9 +184,9 @@ def _file(text: str) -> ClusterSpec:
 def _supposition(
     body: Supposed,
     scheduler: Scheduler,
-    works: Works,
+    jobs: Jobs,
     caller: Caller,
-    draft: WorkSpec | None,
+    draft: JobSpec | None,
     spec: ClusterSpec | None,
 ) -> Supposition:
     """The change as events. Raises `Refusal` for what the caller may not ask."""
@@ -196,15 +194,15 @@ def _supposition(
     if draft is not None:
         return _submission(scheduler, draft)
     if body.cancel is not None:
-        found = [_live(requests.visible(works, rights, key)) for key in body.cancel]
-        return whatif.cancelled([(DEFAULT_PARTITION, work.key, work.ask_key) for work in found])
+        found = [_live(requests.visible(jobs, rights, key)) for key in body.cancel]
+        return whatif.cancelled([(DEFAULT_PARTITION, job.key, job.ask_key) for job in found])
     if body.priority is not None:
-        work = _live(requests.visible(works, rights, body.priority.key))
-        name = (DEFAULT_PARTITION, work.key, work.ask_key)
+        job = _live(requests.visible(jobs, rights, body.priority.key))
+        name = (DEFAULT_PARTITION, job.key, job.ask_key)
         return whatif.prioritised(name, body.priority.priority, caller.user)
     if body.move is not None:
-        work = _live(requests.visible(works, rights, body.move.key))
-        return _move(scheduler, rights, work, body.move.queue)
+        job = _live(requests.visible(jobs, rights, body.move.key))
+        return _move(scheduler, rights, job, body.move.queue)
     caller.require_admin("ask what a change of the nodes or the queue file would do to everybody's work")
     if spec is not None:
         return whatif.configured(spec)
@@ -218,46 +216,44 @@ def _supposition(
     return whatif.drained(asked_for)
 
 
-def _live(work: Work) -> Work:
-    if work.ended:
-        raise Refusal("conflict", f"work {work.key} has ended already ({work.state}); nothing follows from it now")
-    return work
+def _live(job: Job) -> Job:
+    if job.ended:
+        raise Refusal("conflict", f"job {job.key} has ended already ({job.state}); nothing follows from it now")
+    return job
 
 
-def _submission(scheduler: Scheduler, draft: WorkSpec) -> Supposition:
-    keyed = WorkSpec(**{name: getattr(draft, name) for name in draft.__dataclass_fields__} | {"key": NEW})
+def _submission(scheduler: Scheduler, draft: JobSpec) -> Supposition:
+    keyed = JobSpec(**{name: getattr(draft, name) for name in draft.__dataclass_fields__} | {"key": NEW})
     placed = placing.plan(scheduler, [keyed])[0]
     if placed.denial is not None:
         raise Refusal("forbidden" if placed.denial.code == placing.SUBMIT_DENIED else "invalid", placed.denial.sentence)
     return whatif.submitted(placing.application_of(placed.spec), [requests.ask_of(placed.spec)])
 
 
-def _move(scheduler: Scheduler, rights: Rights, work: Work, queue: str) -> Supposition:
+def _move(scheduler: Scheduler, rights: Rights, job: Job, queue: str) -> Supposition:
     partition = scheduler.cluster.partitions[DEFAULT_PARTITION]
     path = placing.full_path(partition, queue)
     target = partition.root.find(path)
     if target is None:
         raise Refusal("not-found", f"there is no queue {queue}{placing.suggestions(partition, path)}", field="move")
-    if not rights.may_move_to(work, target):
-        raise Refusal("forbidden", f"{work.spec.user} may not submit to {target.path}", field="move")
-    return whatif.moved((DEFAULT_PARTITION, work.key, work.ask_key), target.path, rights.caller.user)
+    if not rights.may_move_to(job, target):
+        raise Refusal("forbidden", f"{job.spec.user} may not submit to {target.path}", field="move")
+    return whatif.moved((DEFAULT_PARTITION, job.key, job.ask_key), target.path, rights.caller.user)
 
 
-@router.get("/works/{key}/forecast", response_model=When, responses=documented(404, 409))
-async def when(key: str, desk: DeskOf, caller: CallerOf, seconds: Seconds = SPEND_S) -> Response:
-    """When a work that waits is expected to start: an interval, and what it rests on.
+@router.get("/jobs/{key}/forecast", response_model=When, responses=documented(404, 409))
+async def forecast_job(key: str, desk: DeskOf, caller: CallerOf, seconds: Seconds = SPEND_S) -> Response:
+    """When a job that waits is expected to start: an interval, and what it rests on.
 
     Where it takes long to find out, the answer is after which time.
     """
 
-    def ask(scheduler: Scheduler, works: Works) -> tuple[Name, Asked]:
-        work = requests.visible(works, Rights(caller, scheduler), key)
-        if work.state is not State.WAITING or not _has_verdict(scheduler, work):
-            raise Refusal(
-                "conflict", f"work {key} is {work.state} and not in line; only what is in line has a forecast"
-            )
-        name = (DEFAULT_PARTITION, work.key, work.ask_key)
-        return name, ask_forecast(scheduler, works, [name], seconds)
+    def ask(scheduler: Scheduler, jobs: Jobs) -> tuple[Name, Asked]:
+        job = requests.visible(jobs, Rights(caller, scheduler), key)
+        if job.state is not State.WAITING or not _has_verdict(scheduler, job):
+            raise Refusal("conflict", f"job {key} is {job.state} and not in line; only what is in line has a forecast")
+        name = (DEFAULT_PARTITION, job.key, job.ask_key)
+        return name, ask_forecast(scheduler, jobs, [name], seconds)
 
     async with desk.questions:
         name, asked = await desk.read(ask)
@@ -271,7 +267,7 @@ async def when(key: str, desk: DeskOf, caller: CallerOf, seconds: Seconds = SPEN
 
 
 @router.get("/forecasts/score", response_model=Score, responses=documented())
-async def score(desk: DeskOf, caller: CallerOf) -> Response:
+async def get_forecast_score(desk: DeskOf, caller: CallerOf) -> Response:
     """How often the service's own forecasts came true so far, over restarts."""
     del caller
     desk.forecaster.score()

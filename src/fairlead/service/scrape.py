@@ -20,7 +20,7 @@ async def scrape(desk: Desk) -> bytes:
     books, also, measures, seq = await desk.read(
         lambda s, w: (
             metrics.gather(s, w),
-            figures.gather(s, desk.chronicle),
+            figures.gather(s, desk.history_records),
             runtime.measures.copy(),
             runtime.journal.committed_seq,
         )

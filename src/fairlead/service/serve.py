@@ -29,9 +29,9 @@ from fairlead.journal.format import JournalError
 from fairlead.local.access import Whose, whose
 from fairlead.local.machine import Machine
 from fairlead.local.memory_guard import MemoryGuard
+from fairlead.local.place import LocalPlace
 from fairlead.local.pressure import Step, Victim, parse_threshold
 from fairlead.local.waits import WaitNotes
-from fairlead.local.workplace import Workplace
 from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
 from fairlead.runtime.configuring import configure
 from fairlead.runtime.process import log_to_stderr, loop_factory
@@ -41,14 +41,14 @@ from fairlead.service.configfile import ConfigFile
 from fairlead.service.configuration import BUILT_IN
 from fairlead.service.desk import Desk
 from fairlead.service.forecaster import Forecaster
+from fairlead.service.history_stream import Hub
 from fairlead.service.identity import Gate, PeerProtocol
 from fairlead.service.options import Listening, ServeOptions
 from fairlead.service.queue_texts import usable
 from fairlead.service.scorefile import ScoreFile
-from fairlead.service.streams import Hub
 from fairlead.service.tokens import Tokens, TokensError
-from fairlead.service.yunikorn import history
-from fairlead.service.yunikorn.chronicle import Chronicle
+from fairlead.service.yunikorn import history_samples
+from fairlead.service.yunikorn.history_records import HistoryRecords
 from fairlead.version import version
 
 log = logging.getLogger("fairlead.service")
@@ -93,7 +93,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
     ours = version()
     as_root = os.geteuid() == 0
     gpus = range(options.resources["gpu"]) if "gpu" in options.resources else None
-    place: Workplace[Machine] = Workplace(
+    place: LocalPlace[Machine] = LocalPlace(
         lambda tell: Machine(
             state_dir / "runs", on_end=tell, on_begin=tell, gpus=gpus, capacity=dict(options.resources)
         ),
@@ -112,20 +112,20 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
     gate = Gate(tokens, admins=options.admins, own_uid=os.geteuid(), everybody=as_root)
 
     def whose_key(key: str) -> Whose | None:
-        return whose(runtime.books.scheduler, work) if (work := place.works.get(key)) is not None else None
+        return whose(runtime.books.scheduler, job) if (job := place.jobs.get(key)) is not None else None
 
     hub = Hub(runtime.journal.path, whose_key)
     runtime.subscribe(hub)
-    chronicle = Chronicle(lambda: runtime.books.scheduler)
-    runtime.subscribe(chronicle)
+    history_records = HistoryRecords(lambda: runtime.books.scheduler)
+    runtime.subscribe(history_records)
     desk = Desk(
         runtime=runtime,
-        workplace=place,
+        place=place,
         machine=place.machine,
         gate=gate,
         tokens=tokens,
         hub=hub,
-        chronicle=chronicle,
+        history_records=history_records,
         state_dir=state_dir,
         version=ours,
         pid=os.getpid(),
@@ -138,7 +138,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
     runtime.subscribe(desk.forecaster)
     stack.callback(desk.forecaster.store)
     _begin(runtime, place, desk.config_file)
-    desk.memory_guard = MemoryGuard(threshold, options.memory_budget, short=place.works.memory_short is not None)
+    desk.memory_guard = MemoryGuard(threshold, options.memory_budget, short=place.jobs.memory_short is not None)
     desk.capabilities = [*desk.capabilities, desk.memory_guard.capability()]
     return desk, sockets
 
@@ -182,7 +182,7 @@ def _listen(options: ServeOptions, stack: ExitStack) -> list[socket.socket]:
     return sockets
 
 
-def _begin(runtime: Runtime, place: Workplace[Machine], file: ConfigFile | None) -> None:
+def _begin(runtime: Runtime, place: LocalPlace[Machine], file: ConfigFile | None) -> None:
     """Queues, this machine as a node, and what was running: as one turn before all others."""
     reading = file.read() if file is not None else None
     if reading is not None and reading.spec is None and runtime.books.configurations.current is None:
@@ -263,7 +263,11 @@ async def answer(options: ServeOptions, desk: Desk, sockets: list[socket.socket]
     duties = [_watch(server, desk, options, sockets), _note_waits(desk), _guard_memory(desk, desk.memory_guard)]
     if desk.config_file is not None:
         duties.append(desk.config_file.watch(desk.runtime, options.config_poll_s))
-    duties.append(history.keep(desk.history, lambda: desk.read(lambda s, _: history.count(s, time.time_ns()))))
+    duties.append(
+        history_samples.keep(
+            desk.history_samples, lambda: desk.read(lambda s, _: history_samples.count(s, time.time_ns()))
+        )
+    )
     duties.append(desk.forecaster.keep(desk))
     watching = [asyncio.create_task(duty) for duty in duties]
     await server.serve(sockets=sockets)
@@ -295,12 +299,12 @@ async def _guard_memory(desk: Desk, guard: MemoryGuard) -> None:
     """See to it that memory does not run out, as long as work runs."""
     if not guard.threshold:
         # Memory may have been short when somebody last looked: nobody would ever open the node again.
-        if desk.workplace.works.memory_short is not None:
+        if desk.place.jobs.memory_short is not None:
             await _enter_memory(desk, guard, Step.END, None)
         return
     while True:
         await asyncio.sleep(MEMORY_LOOK_S)
-        running = await desk.read(lambda _, works: guard.running(works))
+        running = await desk.read(lambda _, jobs: guard.running(jobs))
         if guard.idle(running):
             continue
         try:
@@ -315,9 +319,9 @@ async def _guard_memory(desk: Desk, guard: MemoryGuard) -> None:
 
 
 async def _enter_memory(desk: Desk, guard: MemoryGuard, step: Step, victim: Victim | None) -> None:
-    works, node = desk.workplace.works, desk.workplace.node
+    jobs, node = desk.place.jobs, desk.place.node
     try:
-        told = await desk.do(partial(guard.enter, works=works, step=step, victim=victim, node=node))
+        told = await desk.do(partial(guard.enter, jobs=jobs, step=step, victim=victim, node=node))
     except Refusal:
         # While nothing can be recorded nobody can be stopped either; a later look does it.
         guard.not_entered(step)
@@ -330,11 +334,11 @@ async def _note_waits(desk: Desk) -> None:
     notes = WaitNotes()
     while True:
         await asyncio.sleep(WAIT_NOTES_S)
-        works = desk.workplace.works
-        if works.live_count:
+        jobs = desk.place.jobs
+        if jobs.live_count:
             # While nothing can be recorded there is nothing to note either; the next look does it.
             with contextlib.suppress(Refusal):
-                await desk.do(lambda turn: notes.look(turn, desk.workplace.works))
+                await desk.do(lambda turn: notes.look(turn, desk.place.jobs))
 
 
 def _ready(desk: Desk, listening: Listening) -> str:

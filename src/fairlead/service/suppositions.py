@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from fairlead.service.fields import Line, Priority, clean_text
 from fairlead.service.forecaster import SPEND_MAX_S, SPEND_S
-from fairlead.service.models import Strict, WorkDraft
+from fairlead.service.models import JobDraft, Strict
 
 Seconds = Annotated[
     float,
@@ -23,20 +23,20 @@ Seconds = Annotated[
         description="Play futures for so long; what is not seen by then is answered as later.",
     ),
 ]
-WorkKey = Annotated[str, Field(max_length=32)]
+JobKey = Annotated[str, Field(max_length=32)]
 
 
 class NewPriority(Strict):
-    """A work that waits gets another priority."""
+    """A job that waits gets another priority."""
 
-    key: WorkKey
+    key: JobKey
     priority: Priority
 
 
 class NewQueue(Strict):
-    """A work goes to another queue."""
+    """A job goes to another queue."""
 
-    key: WorkKey
+    key: JobKey
     queue: Line
 
 
@@ -50,9 +50,9 @@ class MoreNodes(Strict):
 class Supposed(Strict):
     """One change to suppose; exactly one of them."""
 
-    submit: WorkDraft | None = Field(None, description="The caller submits this.")
-    cancel: Annotated[list[WorkKey], Field(min_length=1, max_length=1000)] | None = Field(
-        None, description="These works are gone, at once."
+    submit: JobDraft | None = Field(None, description="The caller submits this.")
+    cancel: Annotated[list[JobKey], Field(min_length=1, max_length=1000)] | None = Field(
+        None, description="These jobs are gone, at once."
     )
     priority: NewPriority | None = None
     move: NewQueue | None = None
@@ -81,7 +81,7 @@ CHANGES = ("submit", "cancel", "priority", "move", "config", "drain", "add_nodes
 
 
 class Otherwise(BaseModel):
-    """What would be otherwise. Works that the caller may not see are counted, not named."""
+    """What would be otherwise. Jobs that the caller may not see are counted, not named."""
 
     model_config = ConfigDict(extra="allow")
     supposed: str = Field(description="The change in words.")
@@ -119,7 +119,7 @@ class Score(BaseModel):
 
 
 class When(BaseModel):
-    """When a work that waits is expected to start."""
+    """When a job that waits is expected to start."""
 
     key: str
     made_ms: int

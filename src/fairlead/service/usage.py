@@ -1,7 +1,7 @@
 """Routes about limits: who may use how much of what, and who uses how much.
 
 Decides what everybody may see: totals of users and groups, since on a shared machine each pays for what the others
-use; never whose single works they are.
+use; never whose single jobs they are.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Limits(BaseModel):
 
 
 @router.get("/usage", response_model=Usage, responses=documented())
-async def usage(desk: DeskOf, caller: CallerOf, user: NameQuery = None, group: NameQuery = None) -> Response:
+async def get_usage(desk: DeskOf, caller: CallerOf, user: NameQuery = None, group: NameQuery = None) -> Response:
     """What each user and each group with limits uses of every queue, beside what each may use."""
     del caller
 
@@ -107,7 +107,7 @@ def _rows(kind: str, name: str, trees: list[Plain]) -> Iterator[Plain]:
 
 
 @router.get("/limits", response_model=Limits, responses=documented())
-async def limits(desk: DeskOf, caller: CallerOf) -> Response:
+async def list_limits(desk: DeskOf, caller: CallerOf) -> Response:
     """Every limit of the queue file on users and groups, with those who use some of it now."""
     del caller
     rows = await desk.read(lambda s, _: list(_limit_rows(s.cluster.partitions[DEFAULT_PARTITION])))

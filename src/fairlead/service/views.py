@@ -6,18 +6,17 @@ between two turns, it copies what it shows. Invariant: every amount shown is the
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
+from fairlead import times
 from fairlead.core.applications import NO_PRIORITY
 from fairlead.core.idle import use_by_queue
-from fairlead.core.reasons import AttemptHeldBack
+from fairlead.core.reasons import AttemptHeldBack, BackedOff, Reason
 from fairlead.core.resources import pruned
 from fairlead.core.specs import DEFAULT_PARTITION
-from fairlead.insight.clauses import duration
 from fairlead.insight.verdict import why_stopped
+from fairlead.local.job import Attempt, Job, State
 from fairlead.local.whereabouts import fields_of
-from fairlead.local.work import Attempt, State, Work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,35 +24,35 @@ if TYPE_CHECKING:
     from fairlead.core.nodes import Node
     from fairlead.core.queues import Queue
     from fairlead.core.resources import Book
-    from fairlead.local.records import WorkSpec
+    from fairlead.local.history_records import JobSpec
     from fairlead.scheduler import Scheduler
 
 Plain = dict[str, Any]
 
 
-def work_row(work: Work, scheduler: Scheduler) -> Plain:
-    """A work as a row of a list."""
+def job_row(job: Job, scheduler: Scheduler) -> Plain:
+    """A job as a row of a list."""
     return {
-        "key": work.key,
-        "name": work.spec.name,
-        "queue": work.queue,
-        "user": work.spec.user,
-        "priority": work.priority,
-        "state": work.state.value,
-        "node": work.node,
-        "exit_code": work.exit_code,
-        "reason": work_reason(work, scheduler),
-        "submitted_at_ms": work.submitted_at_ms,
-        "started_at_ms": work.started_at_ms,
-        "ended_at_ms": work.ended_at_ms,
-        "resources": work.spec.resources.as_dict(),
+        "key": job.key,
+        "name": job.spec.name,
+        "queue": job.queue,
+        "user": job.spec.user,
+        "priority": job.priority,
+        "state": job.state.value,
+        "node": job.node,
+        "exit_code": job.exit_code,
+        "reason": job_reason(job, scheduler),
+        "submitted_at_ms": job.submitted_at_ms,
+        "started_at_ms": job.started_at_ms,
+        "ended_at_ms": job.ended_at_ms,
+        "resources": job.spec.resources.as_dict(),
     }
 
 
-def work_full(work: Work, scheduler: Scheduler) -> Plain:
-    """Everything the books know about a work; of its environment only the names."""
-    spec = work.spec
-    return work_row(work, scheduler) | {
+def job_full(job: Job, scheduler: Scheduler) -> Plain:
+    """Everything the books know about a job; of its environment only the names."""
+    spec = job.spec
+    return job_row(job, scheduler) | {
         "command": list(spec.command),
         "env": sorted(spec.env),
         "cwd": spec.cwd,
@@ -63,24 +62,24 @@ def work_full(work: Work, scheduler: Scheduler) -> Plain:
         "idle": spec.idle,
         "priority_class": spec.priority_class,
         "retry": _retry(spec),
-        "retry_due_ms": work.retry_due_ms if work.state is State.WAITING else None,
-        "reserved": work.reserved and work.state is State.WAITING,
-        "checkpoint_at_ms": work.checkpoint_at_ms,
-        "past": [_attempt(each) for each in work.past],
+        "retry_due_ms": job.retry_due_ms if job.state is State.WAITING else None,
+        "reserved": job.reserved and job.state is State.WAITING,
+        "checkpoint_at_ms": job.checkpoint_at_ms,
+        "past": [_attempt(each) for each in job.past],
         "grace_ms": spec.grace_ms,
         "time_limit_ms": spec.time_limit_ms,
-        "pid": work.pid,
-        "attempts": work.attempt,
-        "signal": work.signal,
-        "error": work.error,
-        "cpu_ms": work.cpu_ms,
-        "peak_memory_bytes": work.peak_memory_bytes,
-        "gpus": list(work.gpus),
-        "history": [{"at_ms": h.at_ms, "what": h.what, "detail": h.detail} for h in work.history],
+        "pid": job.pid,
+        "attempts": job.attempt,
+        "signal": job.signal,
+        "error": job.error,
+        "cpu_ms": job.cpu_ms,
+        "peak_memory_bytes": job.peak_memory_bytes,
+        "gpus": list(job.gpus),
+        "history": [{"at_ms": h.at_ms, "what": h.what, "detail": h.detail} for h in job.history],
     }
 
 
-def _retry(spec: WorkSpec) -> Plain | None:
+def _retry(spec: JobSpec) -> Plain | None:
     if spec.retry is None:
         return None
     return {
@@ -108,43 +107,54 @@ def _attempt(over: Attempt) -> Plain:
     }
 
 
-def work_reason(work: Work, scheduler: Scheduler) -> Plain | None:
-    """Why a work waits, stops, or ended otherwise than by itself; None where there is nothing to say."""
-    if work.state is State.WAITING:
-        reason = scheduler.why(work.key, work.ask_key)
-        return _held_back(reason, work) if isinstance(reason, AttemptHeldBack) else reason.as_dict() if reason else None
-    if work.state in (State.STOPPING, State.EVICTED) and work.evict_cause and not work.cancelled_by:
-        if work.note and not work.evicted_for:
-            named = {"on_behalf_of": "", "cause": work.evict_cause, "rule": work.evict_rule}
-            return {"code": "evicted", "sentence": work.note} | named
-        told = "was stopped" if work.ended else "was told to stop"
-        room = f" to make room for {work.evicted_for}" if work.evicted_for else ""
+def job_reason(job: Job, scheduler: Scheduler) -> Plain | None:
+    """Why a job waits, stops, or ended otherwise than by itself; None where there is nothing to say."""
+    if job.state is State.WAITING:
+        reason = scheduler.why(job.key, job.ask_key)
+        return _held_back(reason, job) if isinstance(reason, AttemptHeldBack) else waits_for(reason)
+    if job.state in (State.STOPPING, State.EVICTED) and job.evict_cause and not job.cancelled_by:
+        if job.note and not job.evicted_for:
+            named = {"on_behalf_of": "", "cause": job.evict_cause, "rule": job.evict_rule}
+            return {"code": "evicted", "sentence": job.note} | named
+        told = "was stopped" if job.ended else "was told to stop"
+        room = f" to make room for {job.evicted_for}" if job.evicted_for else ""
         return {
             "code": "evicted",
-            "sentence": f"{told} by the scheduler{room}{why_stopped(work.evict_rule)}",
-            "on_behalf_of": work.evicted_for,
-            "cause": work.evict_cause,
-            "rule": work.evict_rule,
+            "sentence": f"{told} by the scheduler{room}{why_stopped(job.evict_rule)}",
+            "on_behalf_of": job.evicted_for,
+            "cause": job.evict_cause,
+            "rule": job.evict_rule,
         }
-    if work.cancelled_by and work.state in (State.STOPPING, State.CANCELLED):
-        return {"code": "cancelled", "sentence": f"cancelled by {work.cancelled_by}", "who": work.cancelled_by}
-    if work.state is State.REJECTED:
-        return {"code": work.refusal_code or "refused", "sentence": work.error, "text": work.error}
-    if work.state is State.TIMED_OUT:
-        limit = work.spec.time_limit_ms
-        sentence = f"stopped after its time limit of {duration(limit or 0)}"
+    if job.cancelled_by and job.state in (State.STOPPING, State.CANCELLED):
+        return {"code": "cancelled", "sentence": f"cancelled by {job.cancelled_by}", "who": job.cancelled_by}
+    if job.state is State.REJECTED:
+        return {"code": job.refusal_code or "refused", "sentence": job.error, "text": job.error}
+    if job.state is State.TIMED_OUT:
+        limit = job.spec.time_limit_ms
+        sentence = f"stopped after its time limit of {times.duration_exactly(limit or 0)}"
         return {"code": "timed-out", "sentence": sentence, "time_limit_ms": limit}
-    if work.state is State.LOST:
-        return {"code": "lost", "sentence": work.note or "it is gone, and how it ended could not be observed"}
-    if work.error:
-        return {"code": "not-started", "sentence": work.error}
-    return {"code": "note", "sentence": work.note} if work.note else None
+    if job.state is State.LOST:
+        return {"code": "lost", "sentence": job.note or "it is gone, and how it ended could not be observed"}
+    if job.error:
+        return {"code": "not-started", "sentence": job.error}
+    return {"code": "note", "sentence": job.note} if job.note else None
 
 
-def _held_back(reason: AttemptHeldBack, work: Work) -> Plain:
+def waits_for(reason: Reason | None) -> Plain | None:
+    """A reason to wait as plain values; a moment in it is said by this machine's clock."""
+    if reason is None:
+        return None
+    said = reason.as_dict()
+    if isinstance(reason, BackedOff | AttemptHeldBack):
+        until_ms = reason.until_ms if isinstance(reason, BackedOff) else reason.due_ms
+        said["sentence"] += f", until {times.moment(until_ms)}"
+    return said
+
+
+def _held_back(reason: AttemptHeldBack, job: Job) -> Plain:
     """When its next attempt enters, in the words of this machine's clock."""
-    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(reason.due_ms / 1000))
-    last = f"; the last one {_ended(work.past[-1])}" if work.past else ""
+    at = times.moment(reason.due_ms)
+    last = f"; the last one {_ended(job.past[-1])}" if job.past else ""
     said = f"the next attempt ({reason.attempt} of at most {reason.most}) enters at {at}, after its back-off{last}"
     return reason.as_dict() | {"sentence": said}
 
@@ -155,42 +165,42 @@ def _ended(over: Attempt) -> str:
     return f"was {over.how}" if over.how.startswith(state) else f"{state}: {over.how}"
 
 
-def work_why(work: Work, scheduler: Scheduler) -> Plain:
-    """Why a work is where it is, as one answer."""
-    reason = work_reason(work, scheduler)
+def job_why(job: Job, scheduler: Scheduler) -> Plain:
+    """Why a job is where it is, as one answer."""
+    reason = job_reason(job, scheduler)
     return {
-        "key": work.key,
-        "state": work.state.value,
+        "key": job.key,
+        "state": job.state.value,
         "reason": reason,
-        "sentence": reason["sentence"] if reason else _plain_sentence(work),
-        "queue_position": queue_position(work, scheduler) if work.state is State.WAITING else None,
-        "expected_start_ms": scheduler.expected_start_ms(work.key, work.ask or work.key),
+        "sentence": reason["sentence"] if reason else _plain_sentence(job),
+        "queue_position": queue_position(job, scheduler) if job.state is State.WAITING else None,
+        "expected_start_ms": scheduler.expected_start_ms(job.key, job.ask or job.key),
     }
 
 
-def _plain_sentence(work: Work) -> str:
-    match work.state:
+def _plain_sentence(job: Job) -> str:
+    match job.state:
         case State.RUNNING:
-            return f"it runs on {work.node}"
+            return f"it runs on {job.node}"
         case State.WAITING:
             return "it has just arrived; the scheduler has not looked at it yet"
         case State.SUCCEEDED:
             return "it ended well"
-        case State.FAILED if work.signal is not None:
-            return f"it was ended by signal {work.signal}"
+        case State.FAILED if job.signal is not None:
+            return f"it was ended by signal {job.signal}"
         case State.FAILED:
-            return f"it ended with exit status {work.exit_code}"
+            return f"it ended with exit status {job.exit_code}"
         case _:
-            return f"it is {work.state}"
+            return f"it is {job.state}"
 
 
-def queue_position(work: Work, scheduler: Scheduler) -> int | None:
-    """How many waiting works of its queue come before it (by priority, then by age), plus one."""
+def queue_position(job: Job, scheduler: Scheduler) -> int | None:
+    """How many waiting jobs of its queue come before it (by priority, then by age), plus one."""
     partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
-    application = partition.applications.get(work.key) if partition else None
+    application = partition.applications.get(job.key) if partition else None
     if application is None:
         return None
-    ask = application.asks.get(work.ask_key)
+    ask = application.asks.get(job.ask_key)
     if ask is None:
         return None
     before = sum(

@@ -1,6 +1,6 @@
 """Machines: the nodes of a simulation, from a file or a few words.
 
-Decides what `100x vcore=32,memory=128Gi` and the rows of a CSV file mean. Never reads a workload. Invariant: every node
+Decides what `100x cpu=32,memory=128Gi` and the rows of a CSV file mean. Never reads a workload. Invariant: every node
 has a name of its own and a capacity.
 """
 
@@ -10,7 +10,7 @@ import csv
 import re
 from pathlib import Path
 
-from fairlead.core.quantities import QuantityError, parse_quantity
+from fairlead.core.quantities import QuantityError, parse_quantity, resource_called
 from fairlead.core.resources import Resources
 from fairlead.core.specs import NodeSpec
 from fairlead.sim.trace import NODE_COLUMNS, TraceError
@@ -39,16 +39,14 @@ def machines(text: str) -> tuple[NodeSpec, ...]:
     for kind in filter(None, (part.strip() for part in text.split(";"))):
         match = _WORDS.fullmatch(kind)
         if not match or not 0 < int(match[1]) <= COUNT_MAX:
-            raise MachineError(
-                f"nodes {kind!r}: write COUNT x RESOURCE=QUANTITY,..., such as 100x vcore=32,memory=128Gi"
-            )
+            raise MachineError(f"nodes {kind!r}: write COUNT x RESOURCE=QUANTITY,..., such as 100x cpu=32,memory=128Gi")
         amounts = {}
         for part in match[2].split(","):
             name, equals, quantity = (word.strip() for word in part.partition("="))
             if not (name and equals):
                 raise MachineError(f"nodes {kind!r}: {part!r} must be RESOURCE=QUANTITY")
             try:
-                amounts[name] = parse_quantity(name, quantity)
+                amounts[resource_called(name)] = parse_quantity(resource_called(name), quantity)
             except QuantityError as e:
                 raise MachineError(f"nodes {kind!r}: {e}") from e
         capacity = Resources(amounts)
@@ -84,7 +82,7 @@ def _read(path: str) -> tuple[NodeSpec, ...]:
             amounts = {}
             for name, text in row.items():
                 try:
-                    amounts[name] = parse_quantity(name, text or "0")
+                    amounts[resource_called(name)] = parse_quantity(resource_called(name), text or "0")
                 except QuantityError as e:
                     raise TraceError(path, line, name, text, e.hint) from None
             found[id_] = NodeSpec(id=id_, capacity=Resources(amounts))

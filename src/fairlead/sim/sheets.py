@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from fairlead.core.quantities import people_call
 from fairlead.sim.fills import largest_queues, queue_fills
 from fairlead.sim.plots import (
     COLOURS,
@@ -165,13 +166,10 @@ def tasks(outcomes: Sequence[Outcome]) -> Sheet:
 def utilisation(outcomes: Sequence[Outcome]) -> Sheet:
     """The part of each resource that was in use."""
     names = sorted({name for o in outcomes for name in o["courses"]["use"]})
-    panels = [
-        Panel(
-            lines_over_time(name, course(outcomes, lambda c, n=name: c["use"].get(n)), part_text, "part", 1.0),  # type: ignore[misc]
-            name,
-        )
-        for name in names
-    ]
+    panels = []
+    for name in names:
+        lines, called = course(outcomes, lambda c, n=name: c["use"].get(n)), people_call(name)  # type: ignore[misc]
+        panels.append(Panel(lines_over_time(called, lines, part_text, "part", 1.0), called))
     return Sheet(panels, outcome_names(outcomes))
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from fairlead.core.quantities import format_quantity
+from fairlead.core.quantities import format_amount, people_call
 from fairlead.sim.fleet import TrialFailed, run_alone, run_trials
 from fairlead.sim.mistakes import sentence
 from fairlead.sim.report import html_report
@@ -222,9 +222,9 @@ def bars_of(course: Sequence[float], width: int = WIDTH) -> str:
 
 
 def _use_line(name: str, use: dict[str, float], course: Sequence[float]) -> str:
-    capacity = format_quantity(name, int(use["capacity"]))
+    capacity = format_amount(name, int(use["capacity"]))
     shown = f"{use['mean']:7.1%} mean {use['peak']:7.1%} peak {use['while_coming']:7.1%} while work came"
-    return f"  {name:16} {shown}, of {capacity:>8}  |{bars_of(course)}|"
+    return f"  {people_call(name):16} {shown}, of {capacity:>8}  |{bars_of(course)}|"
 
 
 def _wait_lines(outcome: dict[str, Any]) -> list[str]:

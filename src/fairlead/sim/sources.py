@@ -119,7 +119,7 @@ class Source:
             # The table first: whoever has to mend its columns is told so before anything is asked of him.
             workload = read_table(name, machines(self.nodes) if self.nodes else (), bad)
             if not self.nodes:
-                raise SourceError(f"{name} names no nodes: say --nodes '10x vcore=32,memory=128Gi' or a CSV file")
+                raise SourceError(f"{name} names no nodes: say --nodes '10x cpu=32,memory=128Gi' or a CSV file")
         if bad:
             workload.notes.append(f"bad rows left out: {len(bad):,}; the first: {bad[0]}")
         return workload

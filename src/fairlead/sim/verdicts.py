@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from fairlead.core.quantities import people_call
+
 Outcome = dict[str, Any]
 LESS, MORE, NEITHER = "less", "more", ""
 WORTH_SAYING = 0.05
@@ -107,7 +109,7 @@ def _use(outcomes: Sequence[Outcome]) -> Iterator[Row]:
     """Utilisation up to the last submission."""
     for name in sorted({name for o in outcomes for name in o["figures"]["use"]}):
         values = tuple(o["figures"]["use"].get(name, {}).get("while_coming") for o in outcomes)
-        yield Row("utilisation while work comes", name, values, "part", MORE)
+        yield Row("utilisation while work comes", people_call(name), values, "part", MORE)
 
 
 def _fairness(outcomes: Sequence[Outcome]) -> Iterator[Row]:

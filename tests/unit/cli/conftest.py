@@ -53,9 +53,9 @@ class Service:
     def __init__(self) -> None:
         self.routes: dict[tuple[str, str], Reply] = {}
         self.requests: list[Request] = []
-        self.works: dict[str, dict[str, Any]] = {}
-        self.on("GET", "/works", self._list)
-        self.on("GET", "/works/*", self._show)
+        self.jobs: dict[str, dict[str, Any]] = {}
+        self.on("GET", "/jobs", self._list)
+        self.on("GET", "/jobs/*", self._show)
 
     def on(self, method: str, path: str, reply: Reply | Any) -> None:
         self.routes[method, f"/api/v1{path}"] = reply if callable(reply) else lambda _request: reply
@@ -76,23 +76,23 @@ class Service:
             "ended_at_ms": None,
             "resources": {"vcore": 1000},
         }
-        self.works[key] = row | fields
-        return self.works[key]
+        self.jobs[key] = row | fields
+        return self.jobs[key]
 
     def _list(self, request: Request) -> Any:
         wanted = {k: v for k, v in request.lists.items() if k in ("state", "queue", "user", "name")}
-        rows = [row for row in self.works.values() if all(str(row[k]) in v for k, v in wanted.items())]
+        rows = [row for row in self.jobs.values() if all(str(row[k]) in v for k, v in wanted.items())]
         keys = [row["key"] for row in rows]
         begin = keys.index(request.query["after"]) + 1 if "after" in request.query else 0
         page = rows[begin : begin + int(request.query["limit"])]
         more = page and page[-1]["key"] != keys[-1]
-        return {"works": page, "next": page[-1]["key"] if more else None, "total": len(rows)}
+        return {"jobs": page, "next": page[-1]["key"] if more else None, "total": len(rows)}
 
     def _show(self, request: Request) -> Any:
         key = unquote(request.path.rsplit("/", 1)[-1])
-        if key not in self.works:
-            return refusal(404, f"there is no work {key}", "not-found")
-        return self.works[key]
+        if key not in self.jobs:
+            return refusal(404, f"there is no job {key}", "not-found")
+        return self.jobs[key]
 
     def answer(self, request: Request) -> Answer:
         self.requests.append(request)

@@ -10,7 +10,7 @@ import pytest
 from fairlead.cli import follow
 from fairlead.cli.client import Client
 from fairlead.cli.failures import Failure
-from fairlead.cli.worklist import describe, read_works
+from fairlead.cli.jobfile import describe, read_jobs
 
 BASE = {"command": ["true"], "cpu": "1"}
 
@@ -45,9 +45,9 @@ def test_what_makes_no_sense_is_refused(fields: dict[str, Any], said: str) -> No
 
 
 def test_files_have_the_same_words() -> None:
-    """And what a work does not say comes from the options."""
+    """And what a job does not say comes from the options."""
     text = '{"command": "true", "idle": true, "labels": {"app": "x"}}\n{"command": "true", "retry": 0}\n'
-    first, second = read_works("w.jsonl", text, {"retry": 2, "priority_class": "low"})
+    first, second = read_jobs("w.jsonl", text, {"retry": 2, "priority_class": "low"})
     assert (first.body["idle"], first.body["labels"], first.body["retry"]) == (True, {"app": "x"}, {"limit": 2})
     assert first.body["priority_class"] == "low"
     assert "retry" not in second.body
@@ -75,9 +75,9 @@ def test_attempts_are_shown_one_a_line(service: Any, run: Callable[..., Any]) ->
 
 
 def test_following_goes_on_with_the_next_attempt(service: Any, client: Client, answer: Any) -> None:
-    """From its first byte; the work is asked how many there are."""
+    """From its first byte; the job is asked how many there are."""
     contents = {"1": b"first\n", "2": b"second\n"}
-    work = service.add("1", "running", attempts=1)
+    job = service.add("1", "running", attempts=1)
     asked: list[tuple[str, str, bool]] = []
 
     def logs(request: Any) -> Any:
@@ -85,21 +85,21 @@ def test_following_goes_on_with_the_next_attempt(service: Any, client: Client, a
         follows = request.query.get("follow") == "true"
         asked.append((attempt, request.query["offset"], follows))
         if follows and attempt == "1":
-            work["attempts"] = 2
+            job["attempts"] = 2
         elif follows:
-            work["state"] = "succeeded"
+            job["state"] = "succeeded"
         part = contents[attempt][offset:]
         return answer(200, raw=part, headers={"X-Offset-Next": str(offset + len(part))})
 
-    service.on("GET", "/works/1/logs", logs)
+    service.on("GET", "/jobs/1/logs", logs)
     assert b"".join(follow.patient_log(client, "1", "stdout", 0)) == b"first\nsecond\n"
     assert asked == [("1", "0", True), ("1", "6", False), ("2", "0", True), ("2", "7", False)]
 
 
 def test_a_reservation_is_switched_on_and_off(service: Any, run: Callable[..., Any]) -> None:
     """With the reason."""
-    work = service.add("1", "waiting")
-    service.on("POST", "/works/1/reserve", lambda _: work)
+    job = service.add("1", "waiting")
+    service.on("POST", "/jobs/1/reserve", lambda _: job)
     assert run("reserve", "1", "--why", "the demo").stdout == "1: the next room is kept for it\n"
     assert run("reserve", "1", "--off").stdout == "1: the next room is no longer kept for it\n"
     assert [r.body for r in service.requests] == [{"on": True, "why": "the demo"}, {"on": False, "why": ""}]
@@ -107,8 +107,8 @@ def test_a_reservation_is_switched_on_and_off(service: Any, run: Callable[..., A
 
 def test_a_change_of_priority_may_have_a_reason(service: Any, run: Callable[..., Any]) -> None:
     """It is sent along."""
-    work = service.add("1", "waiting")
-    service.on("PATCH", "/works/1", lambda _: work)
+    job = service.add("1", "waiting")
+    service.on("PATCH", "/jobs/1", lambda _: job)
     assert run("priority", "1", "7", "--why", "due today").exit_code == 0
     assert service.requests[-1].body == {"priority": 7, "why": "due today"}
 
@@ -118,7 +118,7 @@ def test_work_names_itself_in_a_checkpoint(
 ) -> None:
     """By what is in its environment; from outside the key is named, and no attempt."""
     for key in ("1", "2"):
-        service.on("POST", f"/works/{key}/checkpoint", {"ok": True})
+        service.on("POST", f"/jobs/{key}/checkpoint", {"ok": True})
     monkeypatch.delenv("FAIRLEAD_KEY", raising=False)
     assert "FAIRLEAD_KEY is not set" in run("checkpoint").stderr
     monkeypatch.setenv("FAIRLEAD_KEY", "1")
@@ -126,6 +126,6 @@ def test_work_names_itself_in_a_checkpoint(
     assert run("checkpoint").exit_code == 0
     assert run("checkpoint", "2").exit_code == 0
     assert [(r.path, r.body) for r in service.requests] == [
-        ("/api/v1/works/1/checkpoint", {"attempt": 3}),
-        ("/api/v1/works/2/checkpoint", {}),
+        ("/api/v1/jobs/1/checkpoint", {"attempt": 3}),
+        ("/api/v1/jobs/2/checkpoint", {}),
     ]

@@ -59,10 +59,10 @@ def test_a_port_that_nobody_serves_names_the_url() -> None:
 def test_an_error_of_the_service_becomes_one_sentence(service: Any, client: Client, refuse: Callable[..., Any]) -> None:
     """With the field in front and the details below."""
     details = [{"line": 3, "column": 5, "path": "queues[0]", "message": "twice"}, "more"]
-    service.on("GET", "/info", refuse(422, "must be a number", field="works.0.priority", details=details))
+    service.on("GET", "/info", refuse(422, "must be a number", field="jobs.0.priority", details=details))
     with pytest.raises(Refusal) as caught:
         client.get("/info")
-    assert caught.value.message == "works.0.priority: must be a number"
+    assert caught.value.message == "jobs.0.priority: must be a number"
     assert caught.value.details == ("3:5: queues[0]: twice", "more")
     assert (caught.value.status, caught.value.http_status) == (REFUSED, 422)
 
@@ -90,7 +90,7 @@ def _broken_first(times: int, answer: Any) -> Callable[[Any], Any]:
 
     def reply(_request: Any) -> Any:
         left[0] -= 1
-        return answer(200, raw=b'{"works": []', broken=True) if left[0] >= 0 else {"works": []}
+        return answer(200, raw=b'{"jobs": []', broken=True) if left[0] >= 0 else {"jobs": []}
 
     return reply
 
@@ -98,7 +98,7 @@ def _broken_first(times: int, answer: Any) -> Callable[[Any], Any]:
 def test_a_read_is_repeated_when_the_connection_breaks(service: Any, client: Client, answer: Any) -> None:
     """Three times at most."""
     service.on("GET", "/queues", _broken_first(3, answer))
-    assert client.get("/queues") == {"works": []}
+    assert client.get("/queues") == {"jobs": []}
     service.on("GET", "/queues", _broken_first(4, answer))
     with pytest.raises(Unreachable, match="broke"):
         client.get("/queues")
@@ -106,8 +106,8 @@ def test_a_read_is_repeated_when_the_connection_breaks(service: Any, client: Cli
 
 def test_a_submission_is_repeated_under_the_same_key(service: Any, client: Client, answer: Any) -> None:
     """So that the service can see that it is the same one."""
-    service.on("POST", "/works", _broken_first(1, answer))
-    client.post("/works", {"works": [{}]}, idempotency_key="abc")
+    service.on("POST", "/jobs", _broken_first(1, answer))
+    client.post("/jobs", {"jobs": [{}]}, idempotency_key="abc")
     assert [r.headers["Idempotency-Key"] for r in service.requests] == ["abc", "abc"]
 
 
@@ -119,27 +119,27 @@ def test_a_post_without_a_key_is_never_repeated(service: Any, client: Client, an
     assert len(service.requests) == 1
 
 
-def test_works_are_read_page_by_page(service: Any, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_are_read_page_by_page(service: Any, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until there are no more, or the limit is reached."""
     monkeypatch.setattr(module, "_PAGE", 2)
     for key in "12345":
         service.add(key)
-    assert [w["key"] for w in client.works()] == list("12345")
-    assert [w["key"] for w in client.works(limit=3)] == list("123")
-    assert [w["key"] for w in client.works({"state": "running"})] == []
+    assert [w["key"] for w in client.jobs()] == list("12345")
+    assert [w["key"] for w in client.jobs(limit=3)] == list("123")
+    assert [w["key"] for w in client.jobs({"state": "running"})] == []
 
 
 def test_the_token_is_sent_as_bearer(service: Any, socket_path: str) -> None:
     """As TCP needs it."""
-    list(Client(Address(socket=socket_path, token="t0")).works())
+    list(Client(Address(socket=socket_path, token="t0")).jobs())
     assert service.requests[0].headers["Authorization"] == "Bearer t0"
 
 
 def test_a_key_cannot_leave_its_place_in_the_path(service: Any, client: Client) -> None:
     """Slashes and question marks are quoted."""
     with pytest.raises(Refusal):
-        client.work("../info?x")
-    assert service.requests[0].path == "/api/v1/works/..%2Finfo%3Fx"
+        client.job("../info?x")
+    assert service.requests[0].path == "/api/v1/jobs/..%2Finfo%3Fx"
 
 
 def lines(text: str) -> Callable[[], bytes]:
@@ -148,9 +148,9 @@ def lines(text: str) -> Callable[[], bytes]:
 
 def test_server_sent_events_are_read_by_the_standard() -> None:
     """Comments are skipped, data lines joined, the id stays until there is another."""
-    text = ': heartbeat\n\nid: 7\nevent: work\ndata: {"key":\ndata: "1"}\n\ndata: plain\r\n\r\nid: 8\n\ndata: cut off'
+    text = ': heartbeat\n\nid: 7\nevent: job\ndata: {"key":\ndata: "1"}\n\ndata: plain\r\n\r\nid: 8\n\ndata: cut off'
     assert list(read_events(lines(text))) == [
-        ServerEvent("7", "work", {"key": "1"}),
+        ServerEvent("7", "job", {"key": "1"}),
         ServerEvent("7", "message", "plain"),
     ]
 

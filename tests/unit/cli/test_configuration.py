@@ -172,13 +172,13 @@ def test_a_rollback_names_the_version(service: Any, run: Callable[..., Any]) -> 
 
 
 def nothing(**fields: Any) -> dict[str, Any]:
-    works = {name: {"count": 0, "works": []} for name in PARTS}
+    jobs = {name: {"count": 0, "jobs": []} for name in PARTS}
     lists = {name: [] for name in ("partitions_added", "partitions_removed", "settings", "queues", "over")}
-    return {"base": "C1", "base_version": 1, "refused": None, "empty": True} | works | lists | fields
+    return {"base": "C1", "base_version": 1, "refused": None, "empty": True} | jobs | lists | fields
 
 
 PARTS = ("would_wait", "would_wait_for_else", "would_start", "would_be_stopped", "would_fail")
-WORK = {"key": "7", "user": "ann", "name": "train", "queue": "root.a", "reason": {"sentence": "no room"}}
+JOB = {"key": "7", "user": "ann", "name": "train", "queue": "root.a", "reason": {"sentence": "no room"}}
 
 
 def test_a_difference_is_told_line_by_line(service: Any, run: Callable[..., Any], tmp_path: Path) -> None:
@@ -190,9 +190,9 @@ def test_a_difference_is_told_line_by_line(service: Any, run: Callable[..., Any]
         partitions_added=["cpu"],
         settings=[{"partition": "default", "what": "placement_rules", "old": [], "new": [{"name": "user"}]}],
         queues=[
-            {"partition": "default", "queue": "root.a", "kind": "changed", "works": 3, "changes": changes},
-            {"partition": "default", "queue": "root.b", "kind": "draining", "works": 2, "changes": []},
-            {"partition": "default", "queue": "root.c", "kind": "added", "works": 0, "changes": []},
+            {"partition": "default", "queue": "root.a", "kind": "changed", "jobs": 3, "changes": changes},
+            {"partition": "default", "queue": "root.b", "kind": "draining", "jobs": 2, "changes": []},
+            {"partition": "default", "queue": "root.c", "kind": "added", "jobs": 0, "changes": []},
         ],
         over=[
             {
@@ -203,10 +203,10 @@ def test_a_difference_is_told_line_by_line(service: Any, run: Callable[..., Any]
                 "used": {"applications": 30},
                 "limit": {"applications": 1},
                 "count": 30,
-                "works": [WORK] * 25,
+                "jobs": [JOB] * 25,
             }
         ],
-        would_wait={"count": 1, "works": [WORK]},
+        would_wait={"count": 1, "jobs": [JOB]},
     )
     service.on("POST", "/config/diff", found)
     file = tmp_path / "q.yaml"
@@ -218,21 +218,21 @@ def test_a_difference_is_told_line_by_line(service: Any, run: Callable[..., Any]
         '~ placement_rules: [] -> [{"name": "user"}]',
         "~ root.a changes",
         "      max: cpu 2 -> not set",
-        "- root.b takes nothing new, and leaves when it is empty, with 2 works in it",
+        "- root.b takes nothing new, and leaves when it is empty, with 2 jobs in it",
         "+ root.c is added",
-        "! user ann in root.a would be over its number of running works: applications 30 in use of applications 1 "
-        "(30 works)",
+        "! user ann in root.a would be over its number of running jobs: applications 30 in use of applications 1 "
+        "(30 jobs)",
     ]
     assert lines[8] == "      7 train of ann in root.a: no room"
     assert lines[28] == "      and 10 more"
-    assert lines[29] == "! 1 works: would start now, and would wait"
+    assert lines[29] == "! 1 job: would start now, and would wait"
 
 
 def test_no_difference_and_a_refusal_are_said(service: Any, run: Callable[..., Any]) -> None:
     """The refusal is exit status 1."""
     service.on("POST", "/config/diff", nothing())
     result = run("config", "diff", "--version", "1")
-    assert (result.exit_code, result.stdout) == (0, "no queue, limit, rule or work would change\n")
+    assert (result.exit_code, result.stdout) == (0, "no queue, limit, rule or job would change\n")
     service.on("POST", "/config/diff", nothing(empty=False, refused={"sentence": "work is in the way"}))
     result = run("config", "diff", "--version", "1")
     assert (result.exit_code, result.stdout) == (1, "it would be refused: work is in the way\n")

@@ -20,11 +20,11 @@ CLASS = {
 
 
 def test_classes_are_listed(service: Any, run: Callable[..., Any]) -> None:
-    """With what each means for its work."""
+    """With what each means for its jobs."""
     service.on("GET", "/priority-classes", {"priority_classes": [CLASS]})
     head, row = run("priority-class", "list").stdout.splitlines()
     assert head.split() == ["CLASS", "VALUE", "DEFAULT", "PREEMPTS", "LIMITED", "SPARED", "FOR", "FROM", "DESCRIPTION"]
-    assert row.split() == ["urgent", "1000", "yes", "never", "-", "10m00s", "queue", "file", "d"]
+    assert row.split() == ["urgent", "1000", "yes", "never", "-", "10m", "queue", "file", "d"]
 
 
 def test_a_class_is_set(service: Any, run: Callable[..., Any]) -> None:
@@ -71,7 +71,7 @@ def test_quotas_are_listed(service: Any, run: Callable[..., Any]) -> None:
         {"key": "PriorityClass", "operator": "In", "values": ["a", "b"]},
         {"key": "PriorityClass", "operator": "DoesNotExist", "values": []},
     ]
-    quota = {"name": "q", "queue": "root.a", "resources": {"vcore": 4000}, "scopes": scopes, "used": {}, "works": 3}
+    quota = {"name": "q", "queue": "root.a", "resources": {"vcore": 4000}, "scopes": scopes, "used": {}, "jobs": 3}
     service.on("GET", "/quotas", {"quotas": [quota | {"source": "api"}]})
     row = run("quota", "list").stdout.splitlines()[1]
     assert row.split()[:6] == ["q", "root.a", "a,", "b;", "none", "3"]

@@ -15,7 +15,7 @@ from fairlead.cli.follow import exit_status, how_it_ended
 
 @pytest.fixture
 def logged(service: Any, answer: Any) -> Any:
-    """A service with one work that has written something."""
+    """A service with one job that has written something."""
     contents = {"stdout": b"one\ntwo\nthree\nlast", "stderr": b"oops\n"}
 
     def logs(request: Any) -> Any:
@@ -25,7 +25,7 @@ def logged(service: Any, answer: Any) -> Any:
         return answer(200, raw=part, headers={"X-Offset-Next": str(offset + len(part))})
 
     service.add("1", "succeeded", started_at_ms=1, ended_at_ms=2, exit_code=0)
-    service.on("GET", "/works/1/logs", logs)
+    service.on("GET", "/jobs/1/logs", logs)
     service.contents = contents
     return service
 
@@ -58,7 +58,7 @@ def test_long_output_is_read_in_parts(logged: Any, run: Callable[..., Any], monk
 
 def test_following_goes_on_where_a_broken_connection_ended(logged: Any, client: Client, answer: Any) -> None:
     """No byte is lost or printed twice."""
-    original = logged.routes["GET", "/api/v1/works/1/logs"]
+    original = logged.routes["GET", "/api/v1/jobs/1/logs"]
     seen: list[int] = []
 
     def breaking(request: Any) -> Any:
@@ -66,10 +66,10 @@ def test_following_goes_on_where_a_broken_connection_ended(logged: Any, client: 
             return original(request)
         offset = int(request.query["offset"])
         seen.append(offset)
-        logged.works["1"]["state"] = "succeeded" if len(seen) == 3 else "running"
+        logged.jobs["1"]["state"] = "succeeded" if len(seen) == 3 else "running"
         return answer(200, raw=logged.contents["stdout"][offset : offset + 6], broken=offset < 12)
 
-    logged.on("GET", "/works/1/logs", breaking)
+    logged.on("GET", "/jobs/1/logs", breaking)
     chunks = b"".join(follow.patient_log(client, "1", "stdout", 0))
     assert chunks == b"one\ntwo\nthree\nlast"
     assert seen == [0, 6, 12]
@@ -107,13 +107,13 @@ def test_an_unusual_end_is_told_in_a_sentence() -> None:
 
 @pytest.fixture
 def taking(logged: Any) -> Any:
-    logged.on("POST", "/works", {"works": [{"key": "1"}]})
+    logged.on("POST", "/jobs", {"jobs": [{"key": "1"}]})
     return logged
 
 
 def test_wait_passes_on_output_and_exit_status(taking: Any, run: Callable[..., Any]) -> None:
-    """The key is not printed: output is the work's alone."""
-    taking.works["1"].update(state="failed", exit_code=5)
+    """The key is not printed: output is the job's alone."""
+    taking.jobs["1"].update(state="failed", exit_code=5)
     result = run("submit", "--wait", "--", "true")
     assert (result.exit_code, result.stdout, result.stderr) == (5, "one\ntwo\nthree\nlast", "oops\n")
 
@@ -139,9 +139,9 @@ def test_waiting_goes_on_while_the_service_restarts(
 
     def show(_request: Any) -> Any:
         away[0] -= 1
-        return answer(200, raw=b"{", broken=True) if away[0] >= 0 else taking.works["1"]
+        return answer(200, raw=b"{", broken=True) if away[0] >= 0 else taking.jobs["1"]
 
-    taking.on("GET", "/works/1", show)
+    taking.on("GET", "/jobs/1", show)
     monkeypatch.setattr(follow.time, "sleep", lambda _s: None)
     result = run("submit", "--wait", "--json", "--", "true")
     assert result.exit_code == 0
@@ -150,7 +150,7 @@ def test_waiting_goes_on_while_the_service_restarts(
 
 def test_output_of_work_that_waits_says_why_there_is_none(logged: Any, run: Callable[..., Any]) -> None:
     """On standard error, so that a file of output stays clean."""
-    logged.works["1"].update(state="waiting", reason={"code": "queue-full", "sentence": "the queue is full"})
+    logged.jobs["1"].update(state="waiting", reason={"code": "queue-full", "sentence": "the queue is full"})
     logged.contents.update(stdout=b"", stderr=b"")
     result = run("logs", "1")
     assert (result.stdout, result.stderr, result.exit_code) == ("", "fairlead: 1 waits: the queue is full\n", 0)
@@ -164,11 +164,11 @@ def test_wait_leaves_with_the_status_of_the_worst(
 
     def ends_at_the_third_look(_request: Any) -> Any:
         looks[0] += 1
-        return service.works["1"] | {"state": "running" if looks[0] < 3 else "succeeded"}
+        return service.jobs["1"] | {"state": "running" if looks[0] < 3 else "succeeded"}
 
     service.add("1", "running", started_at_ms=1, exit_code=0)
     service.add("2", "failed", started_at_ms=1, ended_at_ms=2, exit_code=7)
-    service.on("GET", "/works/1", ends_at_the_third_look)
+    service.on("GET", "/jobs/1", ends_at_the_third_look)
     monkeypatch.setattr(follow, "_POLL_S", (0.01, 0.01))
     result = run("wait", "1", "2")
     assert (result.exit_code, result.stdout, looks[0]) == (7, "", 3)

@@ -10,7 +10,7 @@ from fairlead.cli.frame import WAITING, frame
 from fairlead.cli.watch import View
 
 
-def work(key: str, state: str, **fields: Any) -> dict[str, Any]:
+def job(key: str, state: str, **fields: Any) -> dict[str, Any]:
     return {
         "key": key,
         "name": f"job-{key}",
@@ -26,7 +26,7 @@ def work(key: str, state: str, **fields: Any) -> dict[str, Any]:
     } | fields
 
 
-WAITS = {"reason": {"code": "cluster-full", "sentence": "all nodes together have vcore 0 free of vcore 4"}}
+WAITS = {"reason": {"code": "cluster-full", "sentence": "all nodes together have cpu 0 free of cpu 4"}}
 
 
 def view(running: int, waiting: int, total_waiting: int | None = None) -> View:
@@ -49,8 +49,8 @@ def view(running: int, waiting: int, total_waiting: int | None = None) -> View:
         }
     ]
     nodes = [{"id": "here", "capacity": {"vcore": 4000, "memory": 2**33}, "allocated": {"vcore": 1000}}]
-    live = [work(str(i), "running") for i in range(running)]
-    live += [work(str(100 + i), "waiting", **WAITS) for i in range(waiting)]
+    live = [job(str(i), "running") for i in range(running)]
+    live += [job(str(100 + i), "waiting", **WAITS) for i in range(waiting)]
     return View(60_000, live, [], queues, nodes)
 
 
@@ -100,25 +100,25 @@ def test_queues_with_work_are_kept_before_those_without() -> None:
 
 def test_work_that_is_told_to_stop_is_marked() -> None:
     """It still holds its place."""
-    shown = View(60_000, [work("1", "stopping")], [], [], [])
+    shown = View(60_000, [job("1", "stopping")], [], [], [])
     assert any("job-1 (stopping)" in line for line in frame(shown, 100, 20))
 
 
 def test_names_cannot_break_the_frame() -> None:
     """Control characters are shown."""
-    shown = View(60_000, [work("1", "running", name="a\x1b[2J\nb")], [], [], [])
+    shown = View(60_000, [job("1", "running", name="a\x1b[2J\nb")], [], [], [])
     assert any(r"a\x1b[2J\nb" in line for line in frame(shown, 100, 20))
 
 
 def test_who_waits_with_the_highest_priority_is_shown_first() -> None:
     """He is next; where there is no room the others are counted."""
-    waiting = [work(str(i), "waiting", priority=i % 7, submitted_at_ms=i, **WAITS) for i in range(1, 40)]
+    waiting = [job(str(i), "waiting", priority=i % 7, submitted_at_ms=i, **WAITS) for i in range(1, 40)]
     lines = frame(View(60_000, waiting, [], [], []), 100, 12)
     assert [line.split()[0] for line in lines if "job-" in line][:3] == ["6", "13", "20"]
 
 
 def test_a_small_terminal_has_all_use_in_one_line() -> None:
-    """And the newest lines of what happened, so that there is room for the work."""
+    """And the newest lines of what happened, so that there is room for the rest."""
     shown = view(1, 20)
     small, large = (frame(shown, 80, height, recent=["old", "newer", "newest"], footer=["q"]) for height in (23, 49))
     assert small[1].startswith("cpu #.... 1 of 4  memory ..... 0 of 8Gi")

@@ -90,15 +90,15 @@ def test_an_unknown_node_is_said(one_node: Any, run: Callable[..., Any]) -> None
 
 def test_where_work_may_run_is_sent_in_full(service: Any, run: Callable[..., Any]) -> None:
     """Ports are completed; labels go as they are."""
-    service.on("POST", "/works", lambda _: {"works": [service.add("1")]})
+    service.on("POST", "/jobs", lambda _: {"jobs": [service.add("1")]})
     options = ("--node-selector", "disk=ssd", "--port", "8080", "--port", "udp/53", "--beside", "app=db")
     result = run("submit", *options, "--apart-from", "app=train", "--", "true")
     assert result.exit_code == 0, result.stderr
-    [sent] = service.sent("POST", "/works")
-    [work] = sent["works"]
-    assert work["node_selector"] == {"disk": "ssd"}
-    assert work["ports"] == ["TCP/0.0.0.0/8080", "UDP/0.0.0.0/53"]
-    assert (work["beside"], work["apart_from"]) == ({"app": "db"}, {"app": "train"})
+    [sent] = service.sent("POST", "/jobs")
+    [job] = sent["jobs"]
+    assert job["node_selector"] == {"disk": "ssd"}
+    assert job["ports"] == ["TCP/0.0.0.0/8080", "UDP/0.0.0.0/53"]
+    assert (job["beside"], job["apart_from"]) == ({"app": "db"}, {"app": "train"})
 
 
 def test_a_port_that_is_none_is_named_as_the_option(service: Any, run: Callable[..., Any]) -> None:

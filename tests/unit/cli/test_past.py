@@ -95,7 +95,7 @@ def test_a_moment_is_a_record_or_a_time(run: Callable[..., Any], state: Path) ->
     [
         (("at", "tomorrow-ish"), "is no time"),
         (("at", "@7", "who", "2"), "is no question"),
-        (("at", "@7", "why", "77"), "there was no work '77'"),
+        (("at", "@7", "why", "77"), "there was no job '77'"),
         (("at", "@7", "whatif", "drain", "n9"), "there was no node 'n9'"),
         (("at", "@99"), "there is no record 99"),
     ],

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-NOBODY: dict[str, Any] = {"count": 0, "hidden": 0, "works": []}
+NOBODY: dict[str, Any] = {"count": 0, "hidden": 0, "jobs": []}
 SAME: dict[str, Any] = {
     "supposed": "17 is cancelled",
     "empty": False,
@@ -24,7 +24,7 @@ SAME: dict[str, Any] = {
 }
 
 
-def work(key: str, **more: str) -> dict[str, str]:
+def job(key: str, **more: str) -> dict[str, str]:
     return {"key": key, "user": "", "node": "", "on_behalf_of": "", "rule": ""} | more
 
 
@@ -32,7 +32,7 @@ def test_why_prints_what_else_there_is_to_say(service: Any, run: Callable[..., A
     """One line each, below the sentence."""
     service.on(
         "GET",
-        "/works/2/why",
+        "/jobs/2/why",
         {
             "key": "2",
             "state": "waiting",
@@ -48,7 +48,7 @@ def test_why_prints_what_else_there_is_to_say(service: Any, run: Callable[..., A
     assert service.requests[-1].query == {"changes": "true"}
 
 
-def test_changes_are_of_one_work(run: Callable[..., Any], service: Any) -> None:
+def test_changes_are_of_one_job(run: Callable[..., Any], service: Any) -> None:
     """Not of everything that waits."""
     del service
     result = run("why", "--changes")
@@ -76,8 +76,8 @@ def test_only_a_forecast_has_time_to_spend(service: Any, run: Callable[..., Any]
 def test_whatif_prints_a_line_for_each_kind_of_change(service: Any, run: Callable[..., Any]) -> None:
     """Who starts where, who stops for whom, what would wait, which shares change."""
     answer = SAME | {
-        "starts": {"count": 2, "hidden": 1, "works": [work("18", user="ann", node="n1")]},
-        "evicted": {"count": 1, "hidden": 0, "works": [work("9", user="bob", on_behalf_of="18/18", rule="priority")]},
+        "starts": {"count": 2, "hidden": 1, "jobs": [job("18", user="ann", node="n1")]},
+        "evicted": {"count": 1, "hidden": 0, "jobs": [job("9", user="bob", on_behalf_of="18/18", rule="priority")]},
         "waits": [{"key": "19", "reason": {"sentence": "queue root.a is full"}}],
         "shares": [{"queue": "root.a", "before": {"vcore": 1000}, "after": {"vcore": 2000}}],
     }
@@ -135,7 +135,7 @@ def test_when_reads_as_an_interval_with_its_assumptions(service: Any, run: Calla
         "assumptions": ["nothing new arrives"],
         "score": score,
     }
-    service.on("GET", "/works/17/forecast", answer)
+    service.on("GET", "/jobs/17/forecast", answer)
     lines = run("when", "17").stdout.splitlines()
     assert lines[0].startswith("17: 80 %: 1970-01-01")
     assert lines[0].endswith("; 3 ahead of it.")
@@ -159,7 +159,7 @@ def test_when_says_later_than_if_the_time_for_an_answer_was_over(service: Any, r
         "assumptions": ["nothing new arrives"],
         "score": {"promised": 0.8, "observed": 0.0, "scored": 0, "early": 0, "late": 0, "open": 1},
     }
-    service.on("GET", "/works/17/forecast", answer)
+    service.on("GET", "/jobs/17/forecast", answer)
     lines = run("when", "17", "--spend", "2s").stdout.splitlines()
     assert service.requests[-1].query == {"seconds": "2"}
     assert lines[0].startswith("17: later than 1970-01-01")

@@ -64,7 +64,7 @@ def test_files_of_the_same_name_are_told_apart(run: Callable[..., Any], tmp_path
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """A state directory whose journal knows one node and two works of which one waited."""
+    """A state directory whose journal knows one node and two jobs of which one waited."""
     scheduler, folder = Scheduler(), tmp_path / "state"
     folder.mkdir()
     one = Resources({"vcore": 1000})

@@ -10,25 +10,25 @@ from typing import Any
 import pytest
 
 from fairlead.cli import submit
-from fairlead.cli.worklist import Described
+from fairlead.cli.jobfile import Described
 
 
 @pytest.fixture
 def taking(service: Any) -> Any:
-    """A service that takes every work, which then has ended with exit status 0."""
+    """A service that takes every job, which then has ended with exit status 0."""
 
     def take(request: Any) -> Any:
-        first = len(service.works) + 1
-        return {"works": [service.add(str(first + i), name=w["name"]) for i, w in enumerate(request.body["works"])]}
+        first = len(service.jobs) + 1
+        return {"jobs": [service.add(str(first + i), name=w["name"]) for i, w in enumerate(request.body["jobs"])]}
 
-    service.on("POST", "/works", take)
+    service.on("POST", "/jobs", take)
     return service
 
 
 def body(service: Any) -> dict[str, Any]:
-    [sent] = service.sent("POST", "/works")
-    [work] = sent["works"]
-    return dict(work)
+    [sent] = service.sent("POST", "/jobs")
+    [job] = sent["jobs"]
+    return dict(job)
 
 
 def test_the_key_alone_is_printed(taking: Any, run: Callable[..., Any]) -> None:
@@ -144,8 +144,8 @@ def test_a_file_is_submitted_as_one_request(taking: Any, run: Callable[..., Any]
     file = tmp_path / "w.jsonl"
     file.write_text('{"command":["a"]}\n{"command":["b"],"queue":"root.x"}\n')
     result = run("submit", "--file", str(file), "--queue", "root.a")
-    [sent] = taking.sent("POST", "/works")
-    assert [w["queue"] for w in sent["works"]] == ["root.a", "root.x"]
+    [sent] = taking.sent("POST", "/jobs")
+    assert [w["queue"] for w in sent["jobs"]] == ["root.a", "root.x"]
     assert result.stdout == "1\n2\n"
 
 
@@ -156,11 +156,11 @@ def test_standard_input_is_a_file_named_dash(taking: Any, run: Callable[..., Any
 
 def test_large_files_are_sent_in_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     """By number and by size, in order, nothing lost."""
-    works = [Described(str(i), {"command": ["x" * 50]}) for i in range(10)]
+    jobs = [Described(str(i), {"command": ["x" * 50]}) for i in range(10)]
     monkeypatch.setattr(submit, "_BATCH", 4)
-    assert [len(b) for b in submit.batches(works)] == [4, 4, 2]
+    assert [len(b) for b in submit.batches(jobs)] == [4, 4, 2]
     monkeypatch.setattr(submit, "_BATCH_BYTES", 200)
-    found = submit.batches(works)
+    found = submit.batches(jobs)
     assert [w.where for batch in found for w in batch] == [str(i) for i in range(10)]
     assert max(map(len, found)) == 2
 
@@ -173,18 +173,18 @@ def test_json_prints_the_rows_and_quiet_nothing(taking: Any, run: Callable[..., 
 
 def test_a_refusal_has_status_4(service: Any, run: Callable[..., Any], refuse: Callable[..., Any]) -> None:
     """With the service's sentence."""
-    service.on("POST", "/works", refuse(422, "there is no queue root.x", field="works.0.queue"))
+    service.on("POST", "/jobs", refuse(422, "there is no queue root.x", field="jobs.0.queue"))
     result = run("submit", "--queue", "root.x", "--", "true")
     assert result.exit_code == 4
     assert "queue: there is no queue root.x" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_an_option_of_the_work_is_named_as_the_option(
+def test_an_option_of_the_job_is_named_as_the_option(
     service: Any, run: Callable[..., Any], refuse: Callable[..., Any]
 ) -> None:
     """Not as a place in the request."""
-    service.on("POST", "/works", refuse(422, "is too long", field="works[0].name"))
+    service.on("POST", "/jobs", refuse(422, "is too long", field="jobs[0].name"))
     assert run("submit", "--", "true").stderr == "fairlead: submit: name: is too long\n"
 
 
@@ -193,7 +193,7 @@ def test_what_cannot_start_as_things_are_is_said_at_once(service: Any, run: Call
     hopeless = {"code": "too-big-for-every-node", "sentence": "needs gpu 3 on one node; the only node has gpu 2"}
     full = {"code": "queue-full", "sentence": "the queue is full"}
     rows = [service.add(str(i), reason=reason) for i, reason in enumerate((full, hopeless, None, hopeless), 1)]
-    service.on("POST", "/works", {"works": rows})
+    service.on("POST", "/jobs", {"jobs": rows})
     result = run("submit", "--gpu", "3", "--", "true")
     assert (result.exit_code, result.stdout) == (0, "1\n2\n3\n4\n")
     assert result.stderr == f"fairlead: 2 cannot start as things are: {hopeless['sentence']}; likewise 1 more\n"

@@ -44,7 +44,7 @@ def test_limits_show_who_uses_some(service: Any, run: Callable[..., Any]) -> Non
 
 def test_work_is_moved(service: Any, run: Callable[..., Any]) -> None:
     """The answer's queue is printed."""
-    service.on("PATCH", "/works/7", service.add("7", queue="root.night"))
+    service.on("PATCH", "/jobs/7", service.add("7", queue="root.night"))
     assert run("move", "7", "night").stdout == "7 is in root.night\n"
-    assert service.sent("PATCH", "/works/7") == [{"queue": "night"}]
+    assert service.sent("PATCH", "/jobs/7") == [{"queue": "night"}]
     assert run("move", "7", "night", "--json").stdout.startswith("{")

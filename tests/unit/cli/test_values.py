@@ -124,3 +124,10 @@ def test_a_resource_named_by_two_options_is_refused() -> None:
     """--gpu 1 --resource gpu=2 is a contradiction."""
     with pytest.raises(Failure, match="gpu is given twice"):
         parse_resources(None, None, 1, ["gpu=2"])
+    with pytest.raises(Failure, match="cpu is given twice"):
+        parse_resources("1", None, None, ["cpu=2"])
+
+
+def test_cpu_is_the_same_resource_as_vcore() -> None:
+    """In the queue file it is vcore; nobody who declares `cpu=4` means a second resource."""
+    assert parse_resources(None, None, None, ["cpu=4"]) == {"vcore": 4000}

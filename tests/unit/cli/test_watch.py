@@ -58,7 +58,7 @@ def test_work_that_lived_between_two_looks_is_told_by_its_event(watched: Any, cl
     watcher = Watcher(client)
     watcher.look()
     watched.add("9", "succeeded", started_at_ms=1000, ended_at_ms=1500)
-    watched.on("GET", "/events", answer(200, raw=b'id: 1.0\nevent: work.ended\ndata: {"key": "9"}\n\n'))
+    watched.on("GET", "/events", answer(200, raw=b'id: 1.0\nevent: job.ended\ndata: {"key": "9"}\n\n'))
     watcher.listen()
     assert watcher.wait(5.0)
     watcher.stop()
@@ -79,7 +79,7 @@ def test_work_that_has_vanished_is_forgotten(watched: Any, client: Client) -> No
     watched.add("1", "running")
     watcher = Watcher(client)
     watcher.look()
-    watched.works.clear()
+    watched.jobs.clear()
     assert told(watcher) == []
 
 

@@ -28,7 +28,7 @@ def leaf(name: str, most: dict[str, Any] | None = None, **more: Any) -> dict[str
 
 
 class Lab:
-    """A small cluster in which works are single asks."""
+    """A small cluster in which applications are single asks."""
 
     def __init__(self, file: ClusterSpec, *nodes: dict[str, int]) -> None:
         self.scheduler = Scheduler(file)
@@ -187,6 +187,15 @@ def test_nodes_that_are_out_of_the_question_are_counted_by_why() -> None:
     nodes = explain(lab.scheduler, "late", "late").nodes
     assert nodes is not None
     assert (nodes.total, nodes.open, nodes.with_room, dict(nodes.closed)) == (2, 1, 0, {"draining": 1})
+
+
+def test_one_node_is_not_counted_among_others() -> None:
+    """Nobody says "of 1 nodes 1 are open"."""
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    lab.submit("runs", "root.a")
+    lab.submit("late", "root.a")
+    said = explain(lab.scheduler, "late", "late").paragraph()
+    assert "The only node is open to it and has no room. node-1 lacks: gpu 1." in said
 
 
 def test_what_runs_says_why_those_that_came_earlier_wait() -> None:

@@ -35,8 +35,8 @@ from fairlead.core.specs import (
     QuotaSpec,
     RetrySpec,
 )
+from fairlead.insight.answers import difference
 from fairlead.insight.explain import Effort, explain
-from fairlead.insight.telling import difference
 from fairlead.insight.trial import settle
 from fairlead.insight.unblock import ways
 from fairlead.insight.whatif import submitted, suppose
@@ -188,7 +188,7 @@ def test_a_reservation_that_were_lifted_and_backfill_past_it() -> None:
 def test_a_time_limit_that_lets_it_pass_a_kept_turn() -> None:
     """As long as it may be: a millisecond more would delay the other."""
     found = turn(backfill="easy").changes("late")
-    assert found["time-limit"] == "runs if its time limit were 1 h at most (now it has none)"
+    assert found["time-limit"] == "runs if its time limit were 1h at most (now it has none)"
 
 
 def test_a_turn_that_was_given_by_waiting_ends_with_the_bound() -> None:
@@ -228,7 +228,7 @@ def test_work_that_is_spared_for_a_time() -> None:
     there.submit("late", "root.a", priority=5)
     change = next(c for c in there.ways("late").changes if c.dimension == "time")
     assert change.sentence() == (
-        "runs if nothing happened for 1 min (work that is spared now may be stopped then); that would stop young"
+        "runs if nothing happened for 1m (work that is spared now may be stopped then); that would stop young"
     )
     assert change.is_smallest
     assert change.parts[0].value == 60_000
@@ -246,7 +246,7 @@ def test_a_rest_that_were_over() -> None:
     assert there.scheduler.why("many", "small") == BackedOff(30_000, 1)
     there.scheduler.handle(Release("many", "large"), 0)
     found = explain(there.scheduler, "many", "small", changes=Effort(), fork=False)
-    assert "It runs if nothing happened for 30 s (an application has rested long enough then)" in found.paragraph()
+    assert "It runs if nothing happened for 30s (an application has rested long enough then)" in found.paragraph()
 
 
 def test_a_queue_that_is_guaranteed_more() -> None:
@@ -264,7 +264,7 @@ def test_a_queue_that_is_guaranteed_more() -> None:
     there.submit("two", "root.a", now_ms=3_000)
     settle(there.scheduler, 5_000)
     assert there.changes("two")["guaranteed+time"] == (
-        "runs if the guarantee of root.a were gpu 2 (now gpu 1) and nothing happened for 15 s "
+        "runs if the guarantee of root.a were gpu 2 (now gpu 1) and nothing happened for 15s "
         "(others may be stopped then); that would stop y"
     )
 
@@ -298,7 +298,7 @@ def test_an_attempt_that_is_held_back_has_a_verdict_and_a_time() -> None:
     there.scheduler.handle(Release("work", "work", Cause.FINISHED, exit_code=1), 1_000)
     found = explain(there.scheduler, "work", "work#2", changes=Effort(), fork=False)
     assert (found.state, found.reason.code if found.reason else "") == ("waiting", "attempt-held-back")
-    assert "It runs if nothing happened for 30 s (a further attempt enters then)." in found.paragraph()
+    assert "It runs if nothing happened for 30s (a further attempt enters then)." in found.paragraph()
     assert found.as_dict()["needed"] == {GPU: 1}
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from fairlead.config import load_text
 from fairlead.kubernetes.acts import Bind, EvictPod
+from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.kinds import NODES, PODS
-from fairlead.kubernetes.pilot import Pilot
 from fairlead.kubernetes.reflector import Changed, Deleted
 
 QUEUES = """
@@ -43,13 +43,13 @@ class Tour:
     """Pods of equal size, by job."""
 
     def __init__(self) -> None:
-        self.pilot, self.now = Pilot(load_text(QUEUES)), 0
-        self.pilot.begin(0)
+        self.driver, self.now = Driver(load_text(QUEUES)), 0
+        self.driver.begin(0)
         self.runs: dict[str, str] = {}
         self.version = 1
         room = {"allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110"}}
         node = {"metadata": {"name": "n", "uid": "n"}, "status": room}
-        self.pilot.take(Changed(NODES, msgspec.convert(node, NODES.type)), 0)
+        self.driver.take(Changed(NODES, msgspec.convert(node, NODES.type)), 0)
 
     def put(self, name: str, queue: str, node: str = "", priority: int = 0) -> None:
         self.version += 1
@@ -62,7 +62,7 @@ class Tour:
             "schedulerName": "fairlead", "nodeName": node or None, "priority": priority,
             "containers": [{"name": "c", "resources": needs}],
         }  # fmt: skip
-        self.pilot.take(Changed(PODS, msgspec.convert({"metadata": meta, "spec": spec}, PODS.type)), self.now)
+        self.driver.take(Changed(PODS, msgspec.convert({"metadata": meta, "spec": spec}, PODS.type)), self.now)
 
     def job(self, name: str, queue: str, count: int, priority: int = 0) -> dict[str, int]:
         for number in range(count):
@@ -76,19 +76,19 @@ class Tour:
         return self.after_a_minute()
 
     def gone(self, name: str) -> None:
-        self.pilot.take(Deleted(PODS, "default", name, name), self.now)
+        self.driver.take(Deleted(PODS, "default", name, name), self.now)
 
     def after_a_minute(self) -> dict[str, int]:
         for _ in range(60):
             self.now += 1000
-            self.pilot.schedule(self.now)
-            for act in self.pilot.acts():
+            self.driver.schedule(self.now)
+            for act in self.driver.acts():
                 if isinstance(act, Bind):
                     self.put(act.pod.name, self.runs[act.pod.name], act.node)
                 elif isinstance(act, EvictPod):
                     self.gone(act.pod.name)
         found: dict[str, int] = {}
-        for known in self.pilot.picture.roster.by_uid.values():
+        for known in self.driver.informer.pod_store.by_uid.values():
             if known.bound:
                 found[known.application] = found.get(known.application, 0) + 1
         return found

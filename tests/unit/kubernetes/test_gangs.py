@@ -14,11 +14,11 @@ from testbed.faults import Fault, Faults
 from testbed.virtual_time import run_virtually
 
 from fairlead.config import load_text
+from fairlead.kubernetes.binder import Binder
 from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.control_loop import ControlLoop
 from fairlead.kubernetes.gangs import placeholder_name
-from fairlead.kubernetes.hands import Hands
 from fairlead.kubernetes.translate import identity
-from fairlead.kubernetes.voyage import Voyage
 
 QUEUES = """
 partitions:
@@ -68,21 +68,23 @@ class Creation(Faults):
         return self.fault if self.tries > 1 and self.fails else Fault()
 
 
-async def _sail(server: FakeServer, during: Callable[[], Any], seconds: float) -> Voyage:
+async def _serve(server: FakeServer, during: Callable[[], Any], seconds: float) -> ControlLoop:
     loop = asyncio.get_running_loop()
     client = Client(server)
-    hands = Hands(
-        client, lambda r: voyage.report(r), stamp=lambda: "2026-01-01T00:00:00.000000Z", chance=random.Random(1)
+    binder = Binder(
+        client, lambda r: control_loop.report(r), stamp=lambda: "2026-01-01T00:00:00.000000Z", chance=random.Random(1)
     )
-    voyage = Voyage(client, hands, load_text(QUEUES), now_ms=lambda: int(loop.time() * 1000), chance=random.Random(2))
-    sailing = asyncio.create_task(voyage.run())
+    control_loop = ControlLoop(
+        client, binder, load_text(QUEUES), now_ms=lambda: int(loop.time() * 1000), chance=random.Random(2)
+    )
+    serving = asyncio.create_task(control_loop.run())
     await asyncio.sleep(1)
     during()
     await asyncio.sleep(seconds)
-    sailing.cancel()
-    await asyncio.gather(sailing, return_exceptions=True)
-    voyage.pilot.scheduler.check()
-    return voyage
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+    control_loop.driver.scheduler.check()
+    return control_loop
 
 
 def _names(server: FakeServer) -> dict[str, str]:
@@ -108,7 +110,7 @@ def test_a_placeholder_that_is_being_made_when_its_soft_gang_is_given_up(fault: 
             faults.fails = False
 
         asyncio.get_running_loop().call_later(12, better)
-        await _sail(server, begin, 60)
+        await _serve(server, begin, 60)
         return server
 
     server = run_virtually(main())
@@ -131,7 +133,7 @@ def test_a_placeholder_of_nobody_is_deleted() -> None:
             asyncio.get_running_loop().call_later(2, lambda: server.remove("pods", "m0", "default"))
             asyncio.get_running_loop().call_later(2, lambda: server.remove("pods", FIRST, "default"))
 
-        await _sail(server, begin, 60)
+        await _serve(server, begin, 60)
         return server
 
     server = run_virtually(main())
@@ -142,7 +144,7 @@ def test_a_placeholder_of_nobody_is_deleted() -> None:
 def test_a_gang_is_known_again_after_a_restart_within_the_second_in_which_it_was_made() -> None:
     """A list is in the order of names, and `tg-job` comes before `w`: the owner has to come first."""
 
-    async def main() -> tuple[FakeServer, Voyage]:
+    async def main() -> tuple[FakeServer, ControlLoop]:
         server = FakeServer()
         server.put("nodes", node("n1", 2))
         held = pod(FIRST, **{identity.TASK_GROUP_NAME: "w", identity.PLACEHOLDER: "true"})
@@ -150,9 +152,9 @@ def test_a_gang_is_known_again_after_a_restart_within_the_second_in_which_it_was
         for one in (held, member("w0"), member("w1")):
             one["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
             server.put("pods", one)
-        voyage = await _sail(server, lambda: None, 1)
-        return server, voyage
+        control_loop = await _serve(server, lambda: None, 1)
+        return server, control_loop
 
-    server, voyage = run_virtually(main())
-    assert "job" in voyage.pilot.picture.gangs.declared
+    server, control_loop = run_virtually(main())
+    assert "job" in control_loop.driver.informer.gangs.declared
     assert _names(server) == {FIRST: "n1", SECOND: "", "w0": "", "w1": ""}

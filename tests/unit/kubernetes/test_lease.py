@@ -32,7 +32,7 @@ class Candidate:
     async def _stand(self) -> None:
         loop = asyncio.get_running_loop()
 
-        async def work() -> None:
+        async def job() -> None:
             span = [loop.time(), -1.0]
             self.led.append(span)
             try:
@@ -43,7 +43,7 @@ class Candidate:
         while True:
             stamp = lambda: f"{loop.time():.6f}"  # noqa: E731
             one = Election(Client(self.server), "system", "fairlead", self.name, stamp=stamp, chance=self.chance)
-            await one.run(work)
+            await one.run(job)
 
     async def stop(self) -> None:
         assert self.task is not None

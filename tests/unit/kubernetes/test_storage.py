@@ -9,8 +9,8 @@ import pytest
 
 from fairlead.config import load_text
 from fairlead.kubernetes.acts import Bind, Explain
+from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.kinds import CLAIMS, NODES, PODS, VOLUMES, Kind
-from fairlead.kubernetes.pilot import Pilot
 from fairlead.kubernetes.reflector import Changed, Deleted
 
 QUEUES = """
@@ -26,10 +26,10 @@ class Cluster:
     """Two nodes, and whatever a test puts."""
 
     def __init__(self, begin: bool = True) -> None:
-        self.pilot = Pilot(load_text(QUEUES))
+        self.driver = Driver(load_text(QUEUES))
         self.version = 0
         if begin:
-            self.pilot.begin(0)
+            self.driver.begin(0)
         for name in ("n1", "n2"):
             room = {"allocatable": {"cpu": "4", "pods": "9"}}
             self.put(NODES, name, labels={"zone": name[1]}, status=room)
@@ -39,7 +39,7 @@ class Cluster:
         meta = {"name": name, "uid": f"u-{name}", "resourceVersion": str(self.version), "labels": labels}
         if kind.namespaced:
             meta["namespace"] = "default"
-        self.pilot.take(Changed(kind, msgspec.convert({"metadata": meta, **parts}, kind.type)), 0)
+        self.driver.take(Changed(kind, msgspec.convert({"metadata": meta, **parts}, kind.type)), 0)
 
     def pod(self, name: str, cpu: str = "1", **spec: Any) -> None:
         containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
@@ -56,9 +56,9 @@ class Cluster:
 
     def acts(self) -> tuple[dict[str, str], dict[str, str]]:
         """Who was bound where, and who was told what."""
-        self.pilot.schedule(0)
-        self.pilot.scheduler.check()
-        acts = self.pilot.acts()
+        self.driver.schedule(0)
+        self.driver.scheduler.check()
+        acts = self.driver.acts()
         bound = {act.pod.name: act.node for act in acts if isinstance(act, Bind)}
         return bound, {act.pod.name: act.message for act in acts if isinstance(act, Explain)}
 
@@ -123,8 +123,8 @@ def test_what_runs_runs_whatever_its_claims_are() -> None:
     cluster.claim(volume="v")
     cluster.pod("runs", "4", nodeName="n2", volumes=[{"name": "x", "persistentVolumeClaim": {"claimName": "lost"}}])
     cluster.pod("waits", "4", volumes=[CLAIM])
-    cluster.pilot.begin(0)
+    cluster.driver.begin(0)
     assert cluster.acts()[0] == {"waits": "n1"}
-    cluster.pilot.take(Deleted(CLAIMS, "default", "disk", "u-disk"), 0)
-    cluster.pilot.take(Deleted(PODS, "default", "waits", "u-waits"), 0)
+    cluster.driver.take(Deleted(CLAIMS, "default", "disk", "u-disk"), 0)
+    cluster.driver.take(Deleted(PODS, "default", "waits", "u-waits"), 0)
     assert cluster.acts() == ({}, {})

@@ -116,7 +116,7 @@ class Bench:
         return path.read_text() if path.exists() else ""
 
     def says(self, name: str, text: str) -> None:
-        """Wait until the work has written this."""
+        """Wait until the job has written this."""
         until(lambda: text in self.output(name))
 
     def processes(self) -> list[int]:

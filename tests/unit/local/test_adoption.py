@@ -17,7 +17,7 @@ import pytest
 
 from fairlead.local import launch
 from fairlead.local.runs import RunReport
-from fairlead.local.supervisor import kernel, records
+from fairlead.local.supervisor import kernel, run_files
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -141,7 +141,7 @@ def test_a_stop_that_was_not_delivered_is_delivered_by_the_next(bench: Bench) ->
     """The service died after it wrote the wish and before it told the supervisor."""
     killed_after(bench, "start_and_wait('a', 'sleep', '60')")
     place = str(bench.directory / bench.key("a"))
-    records.write(place, records.STOP, {"grace_ms": 1000, "at_ms": records.now_ms()})
+    run_files.write(place, run_files.STOP, {"grace_ms": 1000, "at_ms": run_files.now_ms()})
     time.sleep(0.05)
     assert bench.processes()
     adopted(bench, "a")
@@ -170,7 +170,7 @@ def test_a_supervisor_killed_meanwhile(bench: Bench) -> None:
 
 
 def claim_of(bench: Bench, name: str) -> Path:
-    return bench.directory / bench.key(name) / records.CLAIM
+    return bench.directory / bench.key(name) / run_files.CLAIM
 
 
 def forge_claim(bench: Bench, name: str, **changes: object) -> None:
@@ -179,11 +179,11 @@ def forge_claim(bench: Bench, name: str, **changes: object) -> None:
     bench.end(name)
     place = bench.directory / bench.key(name)
     claim = json.loads(claim_of(bench, name).read_text())
-    (place / records.RESULT).unlink()
+    (place / run_files.RESULT).unlink()
     me = kernel.process(os.getpid())
     assert me is not None
     claim.update({"supervisor": me.pid, "supervisor_ticks": me.started_ticks, **changes})
-    records.write(str(place), records.CLAIM, claim)
+    run_files.write(str(place), run_files.CLAIM, claim)
     bench.ends.clear()
     bench.open()
 
@@ -209,7 +209,7 @@ def test_a_run_that_was_never_executed(bench: Bench) -> None:
     place = bench.directory / bench.key("a")
     bench.machine.adopt()
     place.mkdir()
-    records.write(str(place), records.SPEC, {"half": "written by a service that was killed then"})
+    run_files.write(str(place), run_files.SPEC, {"half": "written by a service that was killed then"})
     assert adopted(bench, "a") == RunReport(key=bench.key("a"))
     assert bench.shell("a", "exit 3").exit_code == 3
 
@@ -231,7 +231,7 @@ def test_a_run_stopped_before_it_was_executed(bench: Bench) -> None:
 
 
 def test_two_supervisors_of_one_run(bench: Bench) -> None:
-    """Two supervisors on their way, one sent by a service that was killed: one executes the work, one end is told."""
+    """Two supervisors on their way, one sent by a service that was killed: one executes the job, one end is told."""
     for number in range(5):
         name, mark = f"a{number}", bench.directory.parent / f"mark{number}"
         Service(bench, f"start('{name}', '/bin/sh', '-c', 'echo x >> {mark}; sleep 0.1; exit 3')").kill()
@@ -361,7 +361,7 @@ def test_a_loss_is_written_down_on_a_full_disk(small_disk: Bench) -> None:
 
 
 def test_a_supervisor_that_cannot_begin(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it says before it dies is what the report says; the work was not executed and never will be."""
+    """What it says before it dies is what the report says; the job was not executed and never will be."""
     broken = bench.directory.parent / "broken.py"
     broken.write_text("import sys\nsys.exit('no such luck')\n")
     bench.machine.adopt()

@@ -1,4 +1,4 @@
-"""A work that is tried again: one work with its attempts, in the book and in the orders to the machine."""
+"""A job that is tried again: one job with its attempts, in the book and in the orders to the machine."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from fairlead.core.resources import Resources
 from fairlead.core.specs import ClusterSpec, PartitionSpec, QueueSpec, RetrySpec
 from fairlead.local import requests
 from fairlead.local.callers import Caller
-from fairlead.local.memory_guard import MemoryGuard
-from fairlead.local.pressure import Step, Use, Victim, parse_threshold
-from fairlead.local.records import (
+from fairlead.local.history_records import (
     AttemptEnded,
+    JobCheckpointed,
+    JobEnded,
+    JobPressed,
+    JobSpec,
+    JobStarted,
+    JobSubmitted,
     MemoryShort,
     Observed,
-    WorkCheckpointed,
-    WorkEnded,
-    WorkPressed,
-    WorkSpec,
-    WorkStarted,
-    WorkSubmitted,
     ask_key,
     attempt_of,
     exit_status,
-    work_of,
+    job_of,
 )
+from fairlead.local.job import Job, State
+from fairlead.local.jobs import Jobs
+from fairlead.local.memory_guard import MemoryGuard
+from fairlead.local.place import LocalPlace
+from fairlead.local.pressure import Step, Use, Victim, parse_threshold
 from fairlead.local.runs import RunReport, RunSpec
-from fairlead.local.work import State, Work
-from fairlead.local.workplace import Workplace
-from fairlead.local.works import Works
 from fairlead.runtime import Refusal, Runtime, Turn
 
 ANN = Caller(user="ann", uid=1000, groups=("ann",), is_admin=True)
 
 
-def spec(key: str = "", retry: RetrySpec | None = None, **fields: Any) -> WorkSpec:
+def spec(key: str = "", retry: RetrySpec | None = None, **fields: Any) -> JobSpec:
     given = {"command": ("true",), "queue": "root.default", "resources": Resources({"vcore": 1000})} | fields
-    return WorkSpec(key=key, user="ann", uid=1000, retry=retry, **given)
+    return JobSpec(key=key, user="ann", uid=1000, retry=retry, **given)
 
 
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_attempt_has_a_name_and_the_name_an_attempt() -> None:
-    """The first is called as the work; those of other applications stand behind a slash."""
+    """The first is called as the job; those of other applications stand behind a slash."""
     assert [ask_key("17", n) for n in (1, 2, 12)] == ["17", "17#2", "17#12"]
     assert [attempt_of(each) for each in ("17", "17#2", "17#12")] == [1, 2, 12]
-    assert [work_of(each) for each in ("17", "17#2", "17/17#2", "")] == ["17", "17", "17", ""]
+    assert [job_of(each) for each in ("17", "17#2", "17/17#2", "")] == ["17", "17", "17", ""]
 
 
 @pytest.mark.parametrize(
@@ -76,24 +76,24 @@ def test_the_status_of_an_end(observed: dict[str, Any], status: int | None) -> N
 # --- the book --------------------------------------------------------------------------------------------------------
 
 
-def running() -> tuple[Works, Work]:
-    works = Works()
-    works.apply(WorkSubmitted(work=spec("1", RetrySpec(limit=3))), 100)
-    works.follow([Allocated("1", "1", "n1")], 200)
-    works.apply(WorkStarted(key="1", attempt=1, pid=7, started_at_ms=201), 201)
-    work = works.get("1")
-    assert work is not None
-    return works, work
+def running() -> tuple[Jobs, Job]:
+    jobs = Jobs()
+    jobs.apply(JobSubmitted(job=spec("1", RetrySpec(limit=3))), 100)
+    jobs.follow([Allocated("1", "1", "n1")], 200)
+    jobs.apply(JobStarted(key="1", attempt=1, pid=7, started_at_ms=201), 201)
+    job = jobs.get("1")
+    assert job is not None
+    return jobs, job
 
 
-def test_an_attempt_that_is_over_stays_with_the_work() -> None:
-    """The work waits again; what was observed of the attempt is kept, and void for the next one."""
-    works, work = running()
+def test_an_attempt_that_is_over_stays_with_the_job() -> None:
+    """The job waits again; what was observed of the attempt is kept, and void for the next one."""
+    jobs, job = running()
     over = AttemptEnded(key="1", attempt=1, state="failed", exit_code=4, ended_at_ms=300, cpu_ms=9)
-    works.apply(over, 301)
-    works.follow([Retried("1", "1", "1#2", 2, 1301), Released("1", "1", "n1", Cause.FINISHED)], 301)
-    assert (work.state, work.ask_key, work.retry_due_ms, work.pid, work.node) == (State.WAITING, "1#2", 1301, None, "")
-    (past,) = work.past
+    jobs.apply(over, 301)
+    jobs.follow([Retried("1", "1", "1#2", 2, 1301), Released("1", "1", "n1", Cause.FINISHED)], 301)
+    assert (job.state, job.ask_key, job.retry_due_ms, job.pid, job.node) == (State.WAITING, "1#2", 1301, None, "")
+    (past,) = job.past
     assert (past.number, past.state, past.exit_code, past.started_at_ms, past.ended_at_ms) == (
         1,
         State.FAILED,
@@ -101,84 +101,84 @@ def test_an_attempt_that_is_over_stays_with_the_work() -> None:
         201,
         300,
     )
-    assert [(e.what, e.detail) for e in work.history[-2:]] == [
+    assert [(e.what, e.detail) for e in job.history[-2:]] == [
         ("failed", "attempt 1: exit status 4"),
-        ("retry", "attempt 2 enters after a back-off of 1 s"),
+        ("retry", "attempt 2 enters after a back-off of 1s"),
     ]
-    works.follow([Allocated("1", "1#2", "n1")], 1301)
-    assert (work.state, work.attempt) == (State.RUNNING, 2)
+    jobs.follow([Allocated("1", "1#2", "n1")], 1301)
+    assert (job.state, job.attempt) == (State.RUNNING, 2)
 
 
-def test_an_eviction_of_a_later_attempt_finds_the_work() -> None:
-    """And names the work that it made room for, not its attempt."""
-    works, work = running()
-    works.apply(AttemptEnded(key="1", attempt=1, state="lost", lost=True), 300)
-    works.follow([Retried("1", "1", "1#2", 2, 300), Allocated("1", "1#2", "n1")], 300)
-    works.follow([Evict("1", "1#2", "n1", Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of="9/9#3")], 400)
-    assert (work.state, work.evicted_for) == (State.STOPPING, "9")
+def test_an_eviction_of_a_later_attempt_finds_the_job() -> None:
+    """And names the job that it made room for, not its attempt."""
+    jobs, job = running()
+    jobs.apply(AttemptEnded(key="1", attempt=1, state="lost", lost=True), 300)
+    jobs.follow([Retried("1", "1", "1#2", 2, 300), Allocated("1", "1#2", "n1")], 300)
+    jobs.follow([Evict("1", "1#2", "n1", Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of="9/9#3")], 400)
+    assert (job.state, job.evicted_for) == (State.STOPPING, "9")
 
 
 def test_a_place_that_was_given_away_too_early() -> None:
     """The scheduler tried it again before it was gone: the next attempt starts when it is."""
-    works, work = running()
-    works.follow([Retried("1", "1", "1#2", 2, 300), Released("1", "1", "n1", Cause.STOPPED_BY_RM)], 300)
-    works.follow([Allocated("1", "1#2", "n2")], 300)
-    assert (work.state, work.attempt) == (State.STOPPING, 1)
-    works.apply(AttemptEnded(key="1", attempt=1, state="evicted", signal=15, stopped=True), 400)
-    assert (work.state, work.attempt, work.node, work.placed_ahead) == (State.RUNNING, 2, "n2", "")
+    jobs, job = running()
+    jobs.follow([Retried("1", "1", "1#2", 2, 300), Released("1", "1", "n1", Cause.STOPPED_BY_RM)], 300)
+    jobs.follow([Allocated("1", "1#2", "n2")], 300)
+    assert (job.state, job.attempt) == (State.STOPPING, 1)
+    jobs.apply(AttemptEnded(key="1", attempt=1, state="evicted", signal=15, stopped=True), 400)
+    assert (job.state, job.attempt, job.node, job.placed_ahead) == (State.RUNNING, 2, "n2", "")
 
 
 def test_short_of_memory_is_part_of_the_story() -> None:
-    """Of the work that had to go, and of the machine."""
-    works, work = running()
-    works.apply(MemoryShort(short=True, closed_node="n1"), 250)
-    works.apply(WorkPressed(key="1", grace_ms=500, sentence="told to stop because it uses 3Gi"), 260)
-    assert (work.state, work.stop_grace_ms, work.evict_cause) == (State.STOPPING, 500, "INTERRUPTED")
-    works.apply(AttemptEnded(key="1", attempt=1, state="evicted", signal=15, stopped=True), 300)
-    assert work.past[0].how == "evicted, told to stop because it uses 3Gi"
-    assert work.stop_grace_ms is None
-    again = Works.load(json.loads(json.dumps(works.dump())))
+    """Of the job that had to go, and of the machine."""
+    jobs, job = running()
+    jobs.apply(MemoryShort(short=True, closed_node="n1"), 250)
+    jobs.apply(JobPressed(key="1", grace_ms=500, sentence="told to stop because it uses 3Gi"), 260)
+    assert (job.state, job.stop_grace_ms, job.evict_cause) == (State.STOPPING, 500, "INTERRUPTED")
+    jobs.apply(AttemptEnded(key="1", attempt=1, state="evicted", signal=15, stopped=True), 300)
+    assert job.past[0].how == "evicted, told to stop because it uses 3Gi"
+    assert job.stop_grace_ms is None
+    again = Jobs.load(json.loads(json.dumps(jobs.dump())))
     assert again.memory_short == MemoryShort(short=True, closed_node="n1")
-    works.apply(MemoryShort(short=False), 400)
-    assert works.memory_short is None
+    jobs.apply(MemoryShort(short=False), 400)
+    assert jobs.memory_short is None
 
 
 def test_the_last_end_says_why_it_is_the_last() -> None:
     """In the history, and for those who ask."""
-    works, work = running()
-    works.apply(WorkEnded(key="1", attempt=1, state="failed", exit_code=2, no_retry="it had all its 1 attempts"), 300)
-    assert work.history[-1].detail == "exit status 2; not tried again: it had all its 1 attempts"
+    jobs, job = running()
+    jobs.apply(JobEnded(key="1", attempt=1, state="failed", exit_code=2, no_retry="it had all its 1 attempts"), 300)
+    assert job.history[-1].detail == "exit status 2; not tried again: it had all its 1 attempts"
 
 
 def test_a_reservation_is_part_of_the_story() -> None:
     """Who switched it, and why."""
-    works = Works()
-    works.apply(WorkSubmitted(work=spec("1")), 100)
-    works.follow(
+    jobs = Jobs()
+    jobs.apply(JobSubmitted(job=spec("1")), 100)
+    jobs.follow(
         [ReservationSwitched("1", "1", True, "bob", "the demo"), ReservationSwitched("1", "1", False, "", "")], 1
     )
-    work = works.get("1")
-    assert work is not None
-    assert [e.detail for e in work.history[-2:]] == ["switched on by bob: the demo", "switched off"]
-    assert not work.reserved
+    job = jobs.get("1")
+    assert job is not None
+    assert [e.detail for e in job.history[-2:]] == ["switched on by bob: the demo", "switched off"]
+    assert not job.reserved
 
 
 def test_a_checkpoint_that_is_said_again_and_again_stands_once() -> None:
     """With the time of the newest."""
-    works, work = running()
+    jobs, job = running()
     for at_ms in (300, 400, 500):
-        works.apply(WorkCheckpointed(key="1", attempt=1), at_ms)
-    assert [e.at_ms for e in work.history if e.what == "checkpoint"] == [500]
-    assert work.checkpoint_at_ms == 500
+        jobs.apply(JobCheckpointed(key="1", attempt=1), at_ms)
+    assert [e.at_ms for e in job.history if e.what == "checkpoint"] == [500]
+    assert job.checkpoint_at_ms == 500
 
 
 def test_the_book_comes_back_with_its_attempts() -> None:
     """Written down and read."""
-    works, _ = running()
-    works.apply(AttemptEnded(key="1", attempt=1, state="failed", exit_code=4, ended_at_ms=300), 301)
-    works.follow([Retried("1", "1", "1#2", 2, 1301)], 301)
-    state = json.loads(json.dumps(works.dump()))
-    assert json.loads(json.dumps(Works.load(state).dump())) == state
+    jobs, _ = running()
+    jobs.apply(AttemptEnded(key="1", attempt=1, state="failed", exit_code=4, ended_at_ms=300), 301)
+    jobs.follow([Retried("1", "1", "1#2", 2, 1301)], 301)
+    state = json.loads(json.dumps(jobs.dump()))
+    assert json.loads(json.dumps(Jobs.load(state).dump())) == state
 
 
 # --- the orders ------------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class Service:
         (directory / "runs").mkdir()
         self.directory = directory
         self.paper = Paper()
-        self.place: Workplace[Any] = Workplace(lambda _: self.paper, directory / "runs", as_submitter=False)
+        self.place: LocalPlace[Any] = LocalPlace(lambda _: self.paper, directory / "runs", as_submitter=False)
         self.runtime = Runtime(directory / "journal.db", self.place)
 
         def prepare(turn: Turn) -> None:
@@ -239,8 +239,8 @@ class Service:
         return future.result(10)
 
     def submit(self, retry: RetrySpec | None = None, **fields: Any) -> str:
-        work = spec(retry=retry, **fields)
-        submitted = self.do(lambda turn: requests.submit(self.place.works, turn, ANN, [work]))
+        job = spec(retry=retry, **fields)
+        submitted = self.do(lambda turn: requests.submit(self.place.jobs, turn, ANN, [job]))
         key: str = submitted.keys[0]
         return key
 
@@ -249,13 +249,13 @@ class Service:
         report = RunReport(key=run, pid=1, started_at_ms=1, ended_at_ms=2, **how)
         self.do(lambda turn: self.place.enter_report(turn, report))
 
-    def work(self, key: str) -> Work:
-        def look(_: Turn) -> Work:
-            work = self.place.works.get(key)
-            assert work is not None
-            return work
+    def job(self, key: str) -> Job:
+        def look(_: Turn) -> Job:
+            job = self.place.jobs.get(key)
+            assert job is not None
+            return job
 
-        found: Work = self.do(look)
+        found: Job = self.do(look)
         return found
 
 
@@ -276,10 +276,10 @@ def test_each_attempt_is_a_run_of_its_own(service: Service) -> None:
     """The old one is forgotten by the machine, its output stays, and the new one starts."""
     key = service.submit(RetrySpec(limit=2))
     service.end(f"{key}-1", exit_code=1)
-    work = service.work(key)
-    assert (work.state, work.attempt, work.ask_key) == (State.RUNNING, 2, f"{key}#2")
+    job = service.job(key)
+    assert (job.state, job.attempt, job.ask_key) == (State.RUNNING, 2, f"{key}#2")
     service.end(f"{key}-2", exit_code=0)
-    assert service.work(key).state is State.SUCCEEDED
+    assert service.job(key).state is State.SUCCEEDED
     service.place.close()
     assert list(service.paper.runs) == [f"{key}-1", f"{key}-2"]
     assert service.paper.forgotten == [f"{key}-1", f"{key}-2"]
@@ -290,26 +290,26 @@ def test_a_late_report_about_an_earlier_attempt_is_passed_over(service: Service)
     key = service.submit(RetrySpec(limit=5))
     service.end(f"{key}-1", exit_code=1)
     service.end(f"{key}-1", exit_code=1)
-    assert service.work(key).attempt == 2
+    assert service.job(key).attempt == 2
 
 
 def test_a_cancelled_victim_is_cancelled(service: Service) -> None:
     """Its user's word counts more than the scheduler's: it is not tried again."""
     key = service.submit(RetrySpec(limit=5))
-    service.do(lambda turn: turn.note(WorkPressed(key=key, grace_ms=5, sentence="short")))
-    service.do(lambda turn: requests.cancel(service.place.works, turn, ANN, key))
+    service.do(lambda turn: turn.note(JobPressed(key=key, grace_ms=5, sentence="short")))
+    service.do(lambda turn: requests.cancel(service.place.jobs, turn, ANN, key))
     service.end(f"{key}-1", signal=15, stopped=True)
-    assert service.work(key).state is State.CANCELLED
-    assert service.submit() in {w.key for w in service.place.works.live()}
+    assert service.job(key).state is State.CANCELLED
+    assert service.submit() in {w.key for w in service.place.jobs.live()}
 
 
 def test_who_had_to_go_for_memory_is_stopped_with_its_own_grace_and_comes_back(service: Service) -> None:
     """By the interruption that it is."""
     key = service.submit(RetrySpec(limit=5, backoff_ms=60_000), grace_ms=90_000)
-    service.do(lambda turn: turn.note(WorkPressed(key=key, grace_ms=5, sentence="short")))
+    service.do(lambda turn: turn.note(JobPressed(key=key, grace_ms=5, sentence="short")))
     service.end(f"{key}-1", exit_code=0, stopped=True)
-    work = service.work(key)
-    assert (work.state, work.past[0].state, work.retry_due_ms is not None) == (State.WAITING, State.EVICTED, True)
+    job = service.job(key)
+    assert (job.state, job.past[0].state, job.retry_due_ms is not None) == (State.WAITING, State.EVICTED, True)
     service.place.close()
     assert service.paper.stopped == {f"{key}-1": 5}
 
@@ -317,23 +317,23 @@ def test_who_had_to_go_for_memory_is_stopped_with_its_own_grace_and_comes_back(s
 def test_idle_work_that_had_to_go_for_memory_comes_back_without_retry(service: Service) -> None:
     """It waits again; when its owner cancels it after that, it is over."""
     key = service.submit(idle=True)
-    assert service.work(key).state is State.RUNNING
+    assert service.job(key).state is State.RUNNING
     service.do(lambda turn: turn.event(DrainNode("n")))
-    service.do(lambda turn: turn.note(WorkPressed(key=key, grace_ms=5, sentence="short")))
+    service.do(lambda turn: turn.note(JobPressed(key=key, grace_ms=5, sentence="short")))
     service.end(f"{key}-1", signal=15, stopped=True)
-    work = service.work(key)
-    assert (work.state, work.ask_key, work.past[0].state) == (State.WAITING, f"{key}#2", State.EVICTED)
-    service.do(lambda turn: requests.cancel(service.place.works, turn, ANN, key))
-    assert service.work(key).state is State.CANCELLED
+    job = service.job(key)
+    assert (job.state, job.ask_key, job.past[0].state) == (State.WAITING, f"{key}#2", State.EVICTED)
+    service.do(lambda turn: requests.cancel(service.place.jobs, turn, ANN, key))
+    assert service.job(key).state is State.CANCELLED
 
 
 def test_idle_work_that_its_owner_cancels_while_it_is_stopped_is_over(service: Service) -> None:
     """Nothing of it comes back."""
     key = service.submit(idle=True)
-    service.do(lambda turn: turn.note(WorkPressed(key=key, grace_ms=5, sentence="short")))
-    service.do(lambda turn: requests.cancel(service.place.works, turn, ANN, key))
+    service.do(lambda turn: turn.note(JobPressed(key=key, grace_ms=5, sentence="short")))
+    service.do(lambda turn: requests.cancel(service.place.jobs, turn, ANN, key))
     service.end(f"{key}-1", signal=15, stopped=True)
-    assert service.work(key).state is State.CANCELLED
+    assert service.job(key).state is State.CANCELLED
 
 
 @pytest.mark.parametrize(
@@ -352,25 +352,25 @@ def test_which_ends_of_a_process_are_tried_again(
     """Lost and killed are; at the time limit, with an excepted status, and well are not."""
     key = service.submit(RetrySpec(limit=2, never_on=(3,)), time_limit_ms=5)
     service.end(f"{key}-1", **how)
-    work = service.work(key)
-    assert (work.state, work.attempt) == (state, attempt)
+    job = service.job(key)
+    assert (job.state, job.attempt) == (state, attempt)
 
 
 def test_who_ends_well_before_he_could_be_stopped_is_not_tried_again(service: Service) -> None:
     """The order to stop came too late: his own end counts, and the scheduler is told so."""
     key = service.submit(RetrySpec(limit=2))
-    service.do(lambda turn: turn.note(WorkPressed(key=key, grace_ms=5, sentence="short")))
+    service.do(lambda turn: turn.note(JobPressed(key=key, grace_ms=5, sentence="short")))
     service.end(f"{key}-1", exit_code=0)
-    assert (service.work(key).state, service.work(key).attempt) == (State.SUCCEEDED, 1)
+    assert (service.job(key).state, service.job(key).attempt) == (State.SUCCEEDED, 1)
 
 
 @pytest.mark.parametrize("how", [{"lost": True}, {"exit_code": 1}, {"signal": 9, "stopped": True}])
 def test_what_is_cancelled_is_not_tried_again_however_it_ends(service: Service, how: dict[str, Any]) -> None:
     """Lost or failed while it was being stopped."""
     key = service.submit(RetrySpec(limit=2))
-    service.do(lambda turn: requests.cancel(service.place.works, turn, ANN, key))
+    service.do(lambda turn: requests.cancel(service.place.jobs, turn, ANN, key))
     service.end(f"{key}-1", **how)
-    assert (service.work(key).ended, service.work(key).attempt) == (True, 1)
+    assert (service.job(key).ended, service.job(key).attempt) == (True, 1)
 
 
 def test_a_restart_knows_all_attempts(service: Service) -> None:
@@ -378,10 +378,10 @@ def test_a_restart_knows_all_attempts(service: Service) -> None:
     key = service.submit(RetrySpec(limit=3))
     service.end(f"{key}-1", exit_code=1)
     service.end(f"{key}-2", lost=True)
-    service.work(key)
+    service.job(key)
     service.runtime.close()
     before = json.loads(service.runtime.books.dump())
-    place: Workplace[Any] = Workplace(lambda _: Paper(), service.directory / "runs", as_submitter=False)
+    place: LocalPlace[Any] = LocalPlace(lambda _: Paper(), service.directory / "runs", as_submitter=False)
     again = Runtime(service.directory / "journal.db", place)
     assert json.loads(again.books.dump()) | {"at_ms": 0} == before | {"at_ms": 0}
     place.close()
@@ -391,41 +391,41 @@ def test_a_restart_knows_all_attempts(service: Service) -> None:
 def test_the_guard_closes_the_node_and_opens_it_again(service: Service) -> None:
     """What an administrator closed stays closed."""
     guard = MemoryGuard(parse_threshold("10%"), budget=1000)
-    works = service.place.works
+    jobs = service.place.jobs
     key = service.submit(RetrySpec(limit=3))
 
     def node() -> bool:
         return bool(service.do(lambda turn: turn.scheduler.cluster.partitions["default"].nodes.nodes["n"].schedulable))
 
     def enter(step: Step, victim: Victim | None = None) -> str:
-        told: str = service.do(lambda turn: guard.enter(turn, works, step, victim, "n"))
+        told: str = service.do(lambda turn: guard.enter(turn, jobs, step, victim, "n"))
         return told
 
     enter(Step.BEGIN)
-    assert (node(), works.memory_short is not None) == (False, True)
+    assert (node(), jobs.memory_short is not None) == (False, True)
     victim = Victim(Use(key, 0, 0, 950, 0), False, "it uses 950 and asked for none")
     assert enter(Step.CHOOSE, victim) == key
     assert enter(Step.CHOOSE, victim) == ""
     service.end(f"{key}-1", stopped=True, signal=15)
-    assert service.work(key).state is State.WAITING
+    assert service.job(key).state is State.WAITING
     enter(Step.END)
-    assert (node(), works.memory_short, service.work(key).state) == (True, None, State.RUNNING)
+    assert (node(), jobs.memory_short, service.job(key).state) == (True, None, State.RUNNING)
     service.do(lambda turn: turn.event(DrainNode("n")))
     enter(Step.BEGIN)
     enter(Step.END)
     assert not node()
 
 
-def test_a_work_in_its_back_off_can_be_cancelled_and_its_priority_changed(service: Service) -> None:
+def test_a_job_in_its_back_off_can_be_cancelled_and_its_priority_changed(service: Service) -> None:
     """It is not in line, and yet it is one that waits."""
     key = service.submit(RetrySpec(limit=5, backoff_ms=60_000))
     service.end(f"{key}-1", exit_code=1)
-    works = service.place.works
-    service.do(lambda turn: requests.change(works, turn, ANN, key, priority=7, why="urgent"))
-    assert service.work(key).priority == 7
-    assert service.work(key).history[-1].detail == "0 to 7 by ann: urgent"
-    service.do(lambda turn: requests.cancel(works, turn, ANN, key))
-    assert service.work(key).state is State.CANCELLED
+    jobs = service.place.jobs
+    service.do(lambda turn: requests.change(jobs, turn, ANN, key, priority=7, why="urgent"))
+    assert service.job(key).priority == 7
+    assert service.job(key).history[-1].detail == "0 to 7 by ann: urgent"
+    service.do(lambda turn: requests.cancel(jobs, turn, ANN, key))
+    assert service.job(key).state is State.CANCELLED
     applications = service.do(lambda turn: turn.scheduler.cluster.partitions["default"].retries.has(key))
     assert not applications
 
@@ -433,44 +433,44 @@ def test_a_work_in_its_back_off_can_be_cancelled_and_its_priority_changed(servic
 def test_what_cannot_be_reserved_is_refused_before_it_is_tried(service: Service) -> None:
     """With what is in the way; nothing is entered."""
     runs, waits, idle = service.submit(), service.submit(), service.submit(idle=True)
-    works = service.place.works
+    jobs = service.place.jobs
     bob = Caller(user="bob", uid=1000, groups=("bob",), is_admin=False)
     for key, on, who, said in (
-        (runs, True, ANN, "is running; only work that waits in line"),
+        (runs, True, ANN, "is running; only a job that waits in line"),
         (idle, True, ANN, "is idle work"),
         (waits, False, ANN, "has no reservation"),
         (waits, True, bob, "only administrators of root.default"),
     ):
 
         def act(turn: Turn, key: str = key, on: bool = on, who: Caller = who) -> None:
-            requests.reserve(works, turn, who, key, on=on)
+            requests.reserve(jobs, turn, who, key, on=on)
 
         with pytest.raises(Refusal, match=said):
             service.do(act)
-    service.do(lambda turn: requests.reserve(works, turn, ANN, waits, on=True, why="the demo"))
-    assert service.work(waits).reserved
-    assert service.work(waits).history[-1].detail == "switched on by ann: the demo"
+    service.do(lambda turn: requests.reserve(jobs, turn, ANN, waits, on=True, why="the demo"))
+    assert service.job(waits).reserved
+    assert service.job(waits).history[-1].detail == "switched on by ann: the demo"
 
 
 def test_a_checkpoint_counts_for_the_attempt_that_runs(service: Service) -> None:
     """One of an attempt that is over is refused; the scheduler knows the time of the last one."""
     key = service.submit(RetrySpec(limit=5))
-    works = service.place.works
-    service.do(lambda turn: requests.checkpoint(works, turn, ANN, key, 1))
+    jobs = service.place.jobs
+    service.do(lambda turn: requests.checkpoint(jobs, turn, ANN, key, 1))
     ask = service.do(lambda turn: turn.scheduler.cluster.partitions["default"].applications[key].asks[key])
-    assert ask.checkpoint_ms == service.work(key).checkpoint_at_ms is not None
+    assert ask.checkpoint_ms == service.job(key).checkpoint_at_ms is not None
     service.end(f"{key}-1", exit_code=1)
-    with pytest.raises(Refusal, match=r"attempt 1 of work .* is over; attempt 2 runs"):
-        service.do(lambda turn: requests.checkpoint(works, turn, ANN, key, 1))
+    with pytest.raises(Refusal, match=r"attempt 1 of job .* is over; attempt 2 runs"):
+        service.do(lambda turn: requests.checkpoint(jobs, turn, ANN, key, 1))
 
 
-def test_the_output_of_every_attempt_goes_with_the_work(tmp_path: Path) -> None:
+def test_the_output_of_every_attempt_goes_with_the_job(tmp_path: Path) -> None:
     """When it leaves the book."""
-    works = Works(keep_ended=0)
-    works.apply(WorkSubmitted(work=spec("1", RetrySpec(limit=3))), 1)
+    jobs = Jobs(keep_ended=0)
+    jobs.apply(JobSubmitted(job=spec("1", RetrySpec(limit=3))), 1)
     for attempt in (1, 2):
-        works.follow([Allocated("1", ask_key("1", attempt), "n")], 2)
+        jobs.follow([Allocated("1", ask_key("1", attempt), "n")], 2)
         if attempt == 1:
-            works.apply(AttemptEnded(key="1", attempt=1, state="failed", exit_code=1), 3)
-    works.apply(WorkEnded(key="1", attempt=2, state="succeeded", exit_code=0), 4)
-    assert works.dropped == ["1-1", "1-2"]
+            jobs.apply(AttemptEnded(key="1", attempt=1, state="failed", exit_code=1), 3)
+    jobs.apply(JobEnded(key="1", attempt=2, state="succeeded", exit_code=0), 4)
+    assert jobs.dropped == ["1-1", "1-2"]

@@ -79,7 +79,7 @@ def test_stop_of_what_has_ended_changes_nothing(bench: Bench) -> None:
 
 
 def test_stop_right_after_start(each_bench: Bench) -> None:
-    """A stop that comes while the supervisor is not yet ready is obeyed: the work ends or never begins."""
+    """A stop that comes while the supervisor is not yet ready is obeyed: the job ends or never begins."""
     for number in range(5):
         each_bench.machine.start(each_bench.spec(f"a{number}", "sleep", "60"))
         time.sleep(number * 0.008)
@@ -156,7 +156,7 @@ def test_a_tree_that_grows_while_it_is_killed(each_bench: Bench) -> None:
 
 
 def test_the_time_limit_ends_it(each_bench: Bench) -> None:
-    """When the time limit is over the work is asked to end; it is reported as timed out, not as stopped."""
+    """When the time limit is over the job is asked to end; it is reported as timed out, not as stopped."""
     report = each_bench.run("a", "sleep", "60", time_limit_ms=200)
     assert (report.signal, report.timed_out, report.stopped) == (15, True, False)
     assert report.started_at_ms is not None
@@ -185,7 +185,7 @@ def test_too_much_memory(each_bench: Bench) -> None:
     report = each_bench.run("a", sys.executable, "-c", code, memory=60_000_000)
     assert report.oom
     assert report.signal == 9
-    assert "60000000" in report.note
+    assert "57Mi" in report.note
 
 
 def test_shared_memory_counts_once(each_bench: Bench) -> None:
@@ -276,7 +276,7 @@ def test_a_kernel_that_cannot_tell_of_ends_is_asked(bench: Bench, monkeypatch: p
 
 
 def test_sigterm_to_the_supervisor_stops_the_run(each_bench: Bench) -> None:
-    """An operator or a shutdown that ends the supervisor ends the work properly."""
+    """An operator or a shutdown that ends the supervisor ends the job properly."""
     each_bench.start("a", "/bin/sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.02; done")
     each_bench.says("a", "ready")
     (supervisor,) = each_bench.supervisors()
@@ -287,7 +287,7 @@ def test_sigterm_to_the_supervisor_stops_the_run(each_bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("deaf", [False, True])
-def test_a_killed_supervisor_takes_the_work_with_it(each_bench: Bench, deaf: bool) -> None:
+def test_a_killed_supervisor_takes_the_job_with_it(each_bench: Bench, deaf: bool) -> None:
     """Without its supervisor a run is lost; nothing of it goes on unwatched, not even what has detached itself."""
     child = (DEAF if deaf else "") + DETACHED + "print('ready', flush=True)\ntime.sleep(60)"
     each_bench.start("a", "/bin/sh", "-c", f'"{sys.executable}" -c "$0" & {STUBBORN}', child)

@@ -94,7 +94,7 @@ def test_big_output_is_kept_whole(bench: Bench) -> None:
 
 
 def test_logs_are_private(bench: Bench) -> None:
-    """Nobody else can read what the work writes, nor the directory's list."""
+    """Nobody else can read what the job writes, nor the directory's list."""
     bench.shell("a", "umask")
     path = bench.machine.stdout_path(bench.key("a"))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -103,7 +103,7 @@ def test_logs_are_private(bench: Bench) -> None:
 
 
 def test_the_environment_is_clean(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The work sees its own variables and the basics of its user, and nothing of the service's."""
+    """The job sees its own variables and the basics of its user, and nothing of the service's."""
     monkeypatch.setenv("SECRET_OF_THE_SERVICE", "x")
     bench.run("a", "env", env={"FAIRLEAD_QUEUE": "root.a", "PATH": os.environ["PATH"]})
     seen = dict(line.split("=", 1) for line in bench.output("a").splitlines())
@@ -115,7 +115,7 @@ def test_the_environment_is_clean(bench: Bench, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_no_signal_is_blocked_or_ignored(bench: Bench) -> None:
-    """The work begins with the signals of a fresh process, whatever the service and the supervisor do with theirs."""
+    """The job begins with the signals of a fresh process, whatever the service and the supervisor do with theirs."""
     bench.run("a", "grep", "-E", "Sig(Blk|Ign)", "/proc/self/status")
     of_the_c_library = 0b11 << 31
     masks = [int(line.split()[1], 16) & ~of_the_c_library for line in bench.output("a").splitlines()]
@@ -123,7 +123,7 @@ def test_no_signal_is_blocked_or_ignored(bench: Bench) -> None:
 
 
 def test_no_file_of_the_service_is_open(bench: Bench) -> None:
-    """The work has its three streams and nothing else."""
+    """The job has its three streams and nothing else."""
     hole = os.open(os.devnull, os.O_RDONLY)
     os.set_inheritable(hole, True)
     try:
@@ -134,7 +134,7 @@ def test_no_file_of_the_service_is_open(bench: Bench) -> None:
 
 
 def test_it_is_the_head_of_its_own_session(bench: Bench) -> None:
-    """No terminal and no signal of the service's session reaches the work."""
+    """No terminal and no signal of the service's session reaches the job."""
     bench.run("a", sys.executable, "-c", "import os; print(os.getpid() == os.getsid(0) == os.getpgrp())")
     assert bench.output("a") == "True\n"
 

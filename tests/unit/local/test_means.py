@@ -39,7 +39,7 @@ def test_version_2_without_controllers(tmp_path: Path) -> None:
     assert bounds(Means(unified=tmp_path, kills=True)) == {f"{tmp_path}/g": {}}
 
 
-def test_version_2_and_version_1_share_the_work(tmp_path: Path) -> None:
+def test_version_2_and_version_1_share_the_job(tmp_path: Path) -> None:
     """Each bound stands where its controller is."""
     means = Means(unified=tmp_path / "u", controllers=frozenset({"pids"}), older={"memory": tmp_path / "m"})
     assert bounds(means) == {

@@ -7,8 +7,8 @@ import pytest
 from fairlead.config import load_text
 from fairlead.core.decisions import ApplicationAccepted, ApplicationRejected
 from fairlead.core.events import AddApplication
+from fairlead.local.history_records import JobSpec
 from fairlead.local.placing import NO_QUEUE, SUBMIT_DENIED, application_of, plan
-from fairlead.local.records import WorkSpec
 from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
 
@@ -36,11 +36,11 @@ partitions:
 """
 
 
-def work(queue: str = "", user: str = "ada", groups: tuple[str, ...] = (), **tags: str) -> WorkSpec:
-    return WorkSpec(key="1", user=user, uid=1, groups=groups, command=("/bin/true",), queue=queue, tags=tags)
+def job(queue: str = "", user: str = "ada", groups: tuple[str, ...] = (), **tags: str) -> JobSpec:
+    return JobSpec(key="1", user=user, uid=1, groups=groups, command=("/bin/true",), queue=queue, tags=tags)
 
 
-def placed(text: str, spec: WorkSpec) -> tuple[str, str]:
+def placed(text: str, spec: JobSpec) -> tuple[str, str]:
     scheduler = Scheduler(load_text(text))
     [placing] = plan(scheduler, [spec])
     assert placing.denial is None
@@ -51,34 +51,34 @@ def placed(text: str, spec: WorkSpec) -> tuple[str, str]:
 
 def test_a_queue_is_found_by_the_end_of_its_name() -> None:
     """In any case; without a name the default one is."""
-    assert placed(OPEN, work("Team.Day", "bob")) == ("root.team.day", "the request")
-    assert placed(OPEN, work("root.default")) == ("root.default", "the request")
-    assert placed(OPEN, work()) == ("root.default", "the default")
+    assert placed(OPEN, job("Team.Day", "bob")) == ("root.team.day", "the request")
+    assert placed(OPEN, job("root.default")) == ("root.default", "the request")
+    assert placed(OPEN, job()) == ("root.default", "the default")
 
 
 def test_placement_rules_choose_and_are_named() -> None:
     """With their number in the file."""
-    assert placed(RULES, work(project="x")) == ("root.projects.x", "placement rule 1 (tag project)")
-    assert placed(RULES, work(user="bob")) == ("root.bob", "placement rule 2 (user)")
+    assert placed(RULES, job(project="x")) == ("root.projects.x", "placement rule 1 (tag project)")
+    assert placed(RULES, job(user="bob")) == ("root.bob", "placement rule 2 (user)")
 
 
 def test_who_may_not_submit_is_told_which_queue_would_have_to_name_him() -> None:
     """A queue that is named is never exchanged for the default one."""
     scheduler = Scheduler(load_text(OPEN))
-    [placing] = plan(scheduler, [work("root.team.day", groups=("users",))])
+    [placing] = plan(scheduler, [job("root.team.day", groups=("users",))])
     denial = placing.denial
     assert denial is not None
     assert (denial.code, denial.queue, denial.by_scheduler) == (SUBMIT_DENIED, "root.team.day", False)
     assert "ada" in denial.sentence
     assert "users" in denial.sentence
     assert "submitacl of root.team.day" in denial.sentence
-    assert plan(scheduler, [work("root.team.day", groups=("staff",))])[0].denial is None
+    assert plan(scheduler, [job("root.team.day", groups=("staff",))])[0].denial is None
 
 
-def test_no_rule_for_a_work_is_said_rule_by_rule() -> None:
+def test_no_rule_for_a_job_is_said_rule_by_rule() -> None:
     """And the scheduler refuses it too."""
     scheduler = Scheduler(load_text(RULES))
-    [placing] = plan(scheduler, [work()])
+    [placing] = plan(scheduler, [job()])
     assert placing.denial is not None
     assert (placing.denial.code, placing.denial.by_scheduler) == (NO_QUEUE, True)
     assert "rule 1 (tag project)" in placing.denial.sentence
@@ -98,13 +98,13 @@ def test_no_rule_for_a_work_is_said_rule_by_rule() -> None:
 def test_a_queue_that_is_none_is_refused_with_some_that_are(queue: str, said: str) -> None:
     """Where no rules choose, it is a mistake of the request, and nothing is entered."""
     with pytest.raises(Refusal, match=said) as refused:
-        plan(Scheduler(load_text(OPEN)), [work("root.default"), work(queue, "bob")])
-    assert (refused.value.code, refused.value.field) == ("invalid", "works[1].queue")
+        plan(Scheduler(load_text(OPEN)), [job("root.default"), job(queue, "bob")])
+    assert (refused.value.code, refused.value.field) == ("invalid", "jobs[1].queue")
 
 
 def test_asking_changes_nothing() -> None:
     """Not even the queues that would be made."""
     scheduler = Scheduler(load_text(RULES))
     before = scheduler.dump()
-    plan(scheduler, [work(project="x"), work(user="bob"), work()])
+    plan(scheduler, [job(project="x"), job(user="bob"), job()])
     assert scheduler.dump() == before

@@ -1,4 +1,4 @@
-"""Notes of what work waits for: when it changes, not too often, a bounded number at a time."""
+"""Notes of what jobs wait for: when it changes, not too often, a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, Re
 from fairlead.core.resources import Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.local import waits
-from fairlead.local.records import WorkSpec, WorkSubmitted
+from fairlead.local.history_records import JobSpec, JobSubmitted
+from fairlead.local.jobs import Jobs
 from fairlead.local.waits import FIRST_AFTER_MS, LEAST_GAP_MS, WaitNotes
-from fairlead.local.works import Works
 from fairlead.runtime import Turn
 from fairlead.scheduler import Scheduler
 
@@ -23,7 +23,7 @@ class Desk:
     """A scheduler, a book and a clock: what a turn shows to who looks at waits."""
 
     scheduler: Scheduler = field(default_factory=Scheduler)
-    works: Works = field(default_factory=Works)
+    jobs: Jobs = field(default_factory=Jobs)
     notes: WaitNotes = field(default_factory=WaitNotes)
     now_ms: int = 0
 
@@ -32,24 +32,24 @@ class Desk:
         self.scheduler.handle(Configure(ClusterSpec(partitions=(PartitionSpec(root=root),))), 0)
 
     def note(self, record: Any) -> None:
-        self.works.apply(record, self.now_ms)
+        self.jobs.apply(record, self.now_ms)
 
     def submit(self, key: str, vcore: int = 1000) -> None:
         resources = Resources({"vcore": vcore})
-        spec = WorkSpec(key=key, user="u", uid=1, command=("x",), queue="root.a", resources=resources)
-        self.note(WorkSubmitted(work=spec))
+        spec = JobSpec(key=key, user="u", uid=1, command=("x",), queue="root.a", resources=resources)
+        self.note(JobSubmitted(job=spec))
         self.scheduler.handle(AddApplication(ApplicationSpec(id=key, queue="root.a", user="u")), self.now_ms)
         self.scheduler.handle(AddAsks((AskSpec(application=key, key=key, resources=resources),)), self.now_ms)
-        self.works.follow(self.scheduler.schedule(self.now_ms), self.now_ms)
+        self.jobs.follow(self.scheduler.schedule(self.now_ms), self.now_ms)
 
     def look(self, at_ms: int) -> int:
         self.now_ms = at_ms
-        return self.notes.look(cast(Turn, self), self.works)
+        return self.notes.look(cast(Turn, self), self.jobs)
 
     def story(self, key: str) -> list[tuple[int, str]]:
-        work = self.works.get(key)
-        assert work is not None
-        return [(entry.at_ms, entry.detail) for entry in work.history if entry.what == "waits"]
+        job = self.jobs.get(key)
+        assert job is not None
+        return [(entry.at_ms, entry.detail) for entry in job.history if entry.what == "waits"]
 
 
 @pytest.fixture

@@ -400,7 +400,7 @@ def test_an_ask_that_cannot_preempt_is_told_why() -> None:
     assert told["equal"] is not None
     assert told["equal"].sentence() == "no running work that it may stop stands below its priority 5"
     assert told["above"] is not None
-    assert "1 work stands below its priority 9, 1 of which" in told["above"].sentence()
+    assert "1 allocation stands below its priority 9, 1 of which" in told["above"].sentence()
 
 
 # -- who is spared ------------------------------------------------------------------------------------------------

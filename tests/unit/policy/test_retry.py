@@ -149,7 +149,7 @@ def test_why_says_when_the_next_attempt_enters() -> None:
     end(s, "k", Cause.INTERRUPTED, 1_000)
     reason = s.why("app", "k#2")
     assert reason == AttemptHeldBack("k#2", 2, 5, 8_000)
-    assert reason.sentence() == "attempt 2 of at most 5 enters at 8000 ms, after its back-off"
+    assert reason.sentence() == "attempt 2 of at most 5 enters after its back-off"
 
 
 def test_an_attempt_that_is_held_back_can_be_withdrawn() -> None:

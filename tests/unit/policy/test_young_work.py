@@ -94,4 +94,4 @@ def test_who_waits_for_protected_work_is_told_so() -> None:
     c.run()
     reason = c.s.why_no_preemption("urgent", "urgent")
     assert reason is not None
-    assert "1 work stands below its priority 9, 1 of which are spared for now" in reason.sentence()
+    assert "1 allocation stands below its priority 9, 1 of which are spared for now" in reason.sentence()

@@ -100,18 +100,18 @@ class Served:
         return self.raw(method, path, None if body is None else json.dumps(body).encode(), who, **headers)
 
     def submit(self, *command: str, who: str = "", **fields: Any) -> str:
-        body = {"works": [{"command": list(command), "cwd": "/", **fields}]}
-        answered = self.call("POST", "/api/v1/works", body, who)
+        body = {"jobs": [{"command": list(command), "cwd": "/", **fields}]}
+        answered = self.call("POST", "/api/v1/jobs", body, who)
         assert answered.status == 201, answered.body
-        key: str = answered.json["works"][0]["key"]
+        key: str = answered.json["jobs"][0]["key"]
         return key
 
     def show(self, key: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.call("GET", f"/api/v1/works/{key}").json
+        found: dict[str, Any] = self.call("GET", f"/api/v1/jobs/{key}").json
         return found
 
     def wait(self, key: str, *states: str, seconds: float = 15.0) -> dict[str, Any]:
-        """The work once it is in one of these states (none named: once it has ended)."""
+        """The job once it is in one of these states (none named: once it has ended)."""
         wanted = states or ("succeeded", "failed", "cancelled", "evicted", "lost", "timed_out", "rejected")
         end = time.monotonic() + seconds
         while (shown := self.show(key))["state"] not in wanted:
@@ -169,9 +169,9 @@ def served() -> Iterator[Served]:
         for name, uid in (("alice", ALICE), ("bob", BOB), ("carol", 54_323)):
             running.tokens[name] = desk.tokens.create(name="test", user=name, uid=uid)[0]
         yield running
-        for row in running.call("GET", "/api/v1/works?state=running&state=waiting&limit=1000").json["works"]:
-            running.call("POST", f"/api/v1/works/{row['key']}/cancel", {})
+        for row in running.call("GET", "/api/v1/jobs?state=running&state=waiting&limit=1000").json["jobs"]:
+            running.call("POST", f"/api/v1/jobs/{row['key']}/cancel", {})
         end = time.monotonic() + 10
-        while running.call("GET", "/api/v1/works?state=running&state=stopping").json["total"]:
+        while running.call("GET", "/api/v1/jobs?state=running&state=stopping").json["total"]:
             assert time.monotonic() < end
             time.sleep(0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ def test_queues_show_what_they_may_use_and_use(served: Any) -> None:
     assert root["allocated"]["vcore"] >= 600
     assert root["waiting"] >= 1
     for each in (waits, key):
-        served.call("POST", f"/api/v1/works/{each}/cancel", {})
+        served.call("POST", f"/api/v1/jobs/{each}/cancel", {})
     served.wait(key)
     assert flat(served.call("GET", "/api/v1/queues").json["queues"][0])["root.small"]["priority"] is None
 
@@ -43,7 +44,7 @@ def test_idle_work_is_shown_where_it_comes_from_and_where_it_counts(served: Any)
     small, root = queues["root.small"], queues["root"]
     assert (small["allocated"], small["idle"]) == ({}, {"vcore": 1200})
     assert (root["allocated"]["vcore"] >= 1200, root["idle"]) == (True, {})
-    served.call("POST", f"/api/v1/works/{key}/cancel", {})
+    served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
     served.wait(key)
 
 
@@ -103,7 +104,7 @@ def test_a_queue_file_is_put_in_force_by_administrators(served: Any) -> None:
 
 
 def test_figures_for_prometheus_add_up(served: Any) -> None:
-    """Parsed by the library that reads them; no series a work."""
+    """Parsed by the library that reads them; no series a job."""
     from prometheus_client.parser import text_string_to_metric_families
 
     served.wait(served.submit("/bin/true"))
@@ -115,9 +116,9 @@ def test_figures_for_prometheus_add_up(served: Any) -> None:
     }
     assert samples["fairlead_healthy", ()] == 1
     assert samples["fairlead_allocations_total", ()] >= 1
-    assert samples["fairlead_works", (("state", "succeeded"),)] >= 1
+    assert samples["fairlead_jobs", (("state", "succeeded"),)] >= 1
     assert samples["fairlead_turn_seconds_count", ()] == samples["fairlead_turn_seconds_bucket", (("le", "+Inf"),)] > 0
-    node = served.desk.workplace.node
+    node = served.desk.place.node
     assert samples["fairlead_node_resource", (("kind", "capacity"), ("node", node), ("resource", "vcore"))] == 4000
 
 
@@ -125,9 +126,22 @@ def test_the_description_is_openapi_3_1_and_names_every_route(served: Any) -> No
     """With the shape of errors; and no page asks another host for anything."""
     described = served.call("GET", "/api/v1/openapi.json").json
     assert described["openapi"].startswith("3.1")
-    submit = described["paths"]["/api/v1/works"]["post"]
+    submit = described["paths"]["/api/v1/jobs"]["post"]
     assert {"201", "401", "409", "413", "422", "503"} <= set(submit["responses"])
     assert submit["responses"]["422"]["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorAnswer")
     assert {"/ws/v1/partitions", "/metrics", "/healthz", "/api/v1/events"} <= set(described["paths"])
     assert "HTTPValidationError" not in described["components"]["schemas"]
     assert served.call("GET", "/docs").status == served.call("GET", "/redoc").status == 404
+
+
+def test_each_operation_has_a_name_of_its_own_that_a_client_can_bear(served: Any) -> None:
+    """`getJob`, not `show_api_v1_jobs__key__get`: generated clients call their functions by it."""
+    paths = served.call("GET", "/api/v1/openapi.json").json["paths"]
+    found = {operation["operationId"]: path for path, verbs in paths.items() for operation in verbs.values()}
+    assert len(found) == sum(len(verbs) for verbs in paths.values())
+    assert all(re.fullmatch("[a-z]+([A-Z][a-z0-9]+)*", name) for name in found)
+    assert {name for name in found if name.endswith(("Job", "Jobs", "JobLogs"))} == {
+        *("submitJobs", "listJobs", "getJob", "changeJob", "cancelJob", "checkpointJob", "reserveForJob"),
+        *("explainJob", "forecastJob", "getJobLogs"),
+    }
+    assert found["yunikornQueues"] == "/ws/v1/partition/{partition}/queues"

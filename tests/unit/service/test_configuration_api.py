@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.core.decisions import Allocated, QueueChanged
 from fairlead.journal.reader import Reader
-from fairlead.service.story import of_record
+from fairlead.service.history_events import of_record
 
 pytestmark = pytest.mark.real
 
@@ -40,8 +40,8 @@ def base(served: Any) -> Iterator[dict[str, Any]]:
     put(served, BASE)
     found: dict[str, Any] = served.call("GET", CONFIG).json
     yield found
-    for row in served.call("GET", "/api/v1/works?state=running&state=waiting").json["works"]:
-        served.call("POST", f"/api/v1/works/{row['key']}/cancel", {})
+    for row in served.call("GET", "/api/v1/jobs?state=running&state=waiting").json["jobs"]:
+        served.call("POST", f"/api/v1/jobs/{row['key']}/cancel", {})
         served.wait(row["key"])
 
 
@@ -53,7 +53,7 @@ def diff(served: Any, text: str) -> dict[str, Any]:
 
 
 def keys(part: dict[str, Any]) -> list[str]:
-    return [work["key"] for work in part["works"]]
+    return [job["key"] for job in part["jobs"]]
 
 
 def sleeper(served: Any, **fields: Any) -> str:
@@ -88,7 +88,7 @@ def test_a_difference_says_what_then_happens(served: Any, base: dict[str, Any]) 
     exceeded = next(over for over in found["over"] if not over["who"])
     assert [over["who"] for over in found["over"] if over["who"]] == ["user root"]
     assert (exceeded["queue"], exceeded["used"], exceeded["limit"]) == ("root.batch", {"vcore": 2000}, {"vcore": 1000})
-    assert [(work["key"], work["name"]) for work in exceeded["works"]] == [(over, "over")]
+    assert [(job["key"], job["name"]) for job in exceeded["jobs"]] == [(over, "over")]
     assert served.call("GET", CONFIG).json["checksum"] == base["checksum"], "nothing was changed by looking"
     seq = last_seq(served)
     applied = put(served, lower, base=found["base"]).json
@@ -111,12 +111,12 @@ def test_a_lowered_limit_of_users_is_seen_before(served: Any, base: dict[str, An
     served.wait(runs, "running")
     waits = sleeper(served, queue="root.batch", who="alice", resources={"vcore": 1000})
     served.wait(waits, "waiting")
-    assert served.call("GET", f"/api/v1/works/{waits}/why").json["reason"]["code"] == "limit-reached"
+    assert served.call("GET", f"/api/v1/jobs/{waits}/why").json["reason"]["code"] == "limit-reached"
     found = diff(served, BASE.replace("maxresources: {vcore: 2}", "maxresources: {vcore: 1}"))
     [exceeded] = found["over"]
     assert (exceeded["who"], exceeded["queue"], keys(exceeded)) == ("user alice", "root.batch", [runs])
     unlimited = BASE.partition("            limits:")[0]
-    [other] = diff(served, unlimited)["would_wait_for_else"]["works"]
+    [other] = diff(served, unlimited)["would_wait_for_else"]["jobs"]
     assert (other["key"], other["user"]) == (waits, "alice")
     assert (other["instead_of"]["code"], other["reason"]["code"]) == ("limit-reached", "queue-full")
 
@@ -230,7 +230,7 @@ def test_who_uses_what_is_no_secret_and_names_no_work(served: Any, base: dict[st
     assert served.call("GET", "/api/v1/usage?group=nobody").json == {"usage": []}
 
 
-def test_what_touched_a_work_is_in_its_story(served: Any, base: dict[str, Any]) -> None:
+def test_what_touched_a_job_is_in_its_story(served: Any, base: dict[str, Any]) -> None:
     """The queue above counts too, other queues do not."""
     key = sleeper(served, queue="root.batch", resources={"vcore": 1000})
     served.wait(key, "running")
@@ -239,4 +239,4 @@ def test_what_touched_a_work_is_in_its_story(served: Any, base: dict[str, Any]) 
     )
     version = put(served, changed).json["version"]
     [entry] = [e for e in served.show(key)["history"] if e["what"] == "configured"]
-    assert entry["detail"] == f"version {version} by root: max of root.batch from vcore 2 to vcore 3"
+    assert entry["detail"] == f"version {version} by root: max of root.batch from cpu 2 to cpu 3"

@@ -23,7 +23,7 @@ EXAMPLES = min(12, settings.default.max_examples // 20)
 @pytest.fixture
 def schema(served: Any) -> Any:
     # Nothing of what is made up is to be executed.
-    node = served.desk.workplace.node
+    node = served.desk.place.node
     assert served.call("POST", f"/api/v1/nodes/{node}/drain", {}).status == 200
     found = schemathesis.openapi.from_url(f"{served.listening.url}/api/v1/openapi.json")
     yield found

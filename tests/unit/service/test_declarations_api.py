@@ -1,4 +1,4 @@
-"""Priority classes, quotas and disruption budgets over HTTP, and works that name a class."""
+"""Priority classes, quotas and disruption budgets over HTTP, and jobs that name a class."""
 
 from __future__ import annotations
 
@@ -93,41 +93,41 @@ def test_work_gets_the_value_of_its_class(served: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "field"),
+    ("job", "field"),
     [
         ({"priority_class": "nothing"}, "priority_class"),
         ({"priority_class": "urgent", "priority": 3}, "priority"),
         ({"priority_class": "closed"}, "priority_class"),
     ],
 )
-def test_work_whose_class_does_not_do_is_refused(served: Any, work: dict[str, Any], field: str) -> None:
+def test_work_whose_class_does_not_do_is_refused(served: Any, job: dict[str, Any], field: str) -> None:
     """With the place in the submission."""
     served.call("PUT", f"{CLASSES}/urgent", {"value": 77})
     served.call("PUT", f"{CLASSES}/closed", {"value": 7, "limited": True})
-    body = {"works": [{"command": ["/bin/true"], "cwd": "/", **work}]}
-    answered = served.call("POST", "/api/v1/works", body)
+    body = {"jobs": [{"command": ["/bin/true"], "cwd": "/", **job}]}
+    answered = served.call("POST", "/api/v1/jobs", body)
     assert answered.status == 422
-    assert answered.error["field"] == f"works[0].{field}"
+    assert answered.error["field"] == f"jobs[0].{field}"
 
 
 def test_a_quota_takes_a_submission_whole_or_not_at_all(served: Any) -> None:
-    """Works of one submission count for each other; what was admitted is shown."""
+    """Jobs of one submission count for each other; what was admitted is shown."""
     served.call("PUT", f"{CLASSES}/urgent", {"value": 77})
     quota = {"queue": "root.batch", "resources": {"vcore": 300}, "scopes": [{"operator": "In", "values": ["urgent"]}]}
     assert served.call("PUT", f"{QUOTAS}/q", quota).json["used"] == {}
-    work = {"command": ["/bin/sleep", "30"], "cwd": "/", "queue": "root.batch", "resources": {"vcore": 100}}
-    four = {"works": [work | {"priority_class": "urgent", "grace_ms": 100}] * 4}
-    answered = served.call("POST", "/api/v1/works", four)
-    assert (answered.status, answered.error["field"]) == (422, "works[3].resources")
-    assert served.call("GET", QUOTAS).json["quotas"][0]["works"] == 0
-    taken = served.call("POST", "/api/v1/works", {"works": four["works"][:3]})
+    job = {"command": ["/bin/sleep", "30"], "cwd": "/", "queue": "root.batch", "resources": {"vcore": 100}}
+    four = {"jobs": [job | {"priority_class": "urgent", "grace_ms": 100}] * 4}
+    answered = served.call("POST", "/api/v1/jobs", four)
+    assert (answered.status, answered.error["field"]) == (422, "jobs[3].resources")
+    assert served.call("GET", QUOTAS).json["quotas"][0]["jobs"] == 0
+    taken = served.call("POST", "/api/v1/jobs", {"jobs": four["jobs"][:3]})
     assert taken.status == 201
     [shown] = served.call("GET", QUOTAS, who="bob").json["quotas"]
-    assert (shown["used"], shown["works"]) == ({"vcore": 300}, 3)
-    for row in taken.json["works"]:
-        served.call("POST", f"/api/v1/works/{row['key']}/cancel", {})
+    assert (shown["used"], shown["jobs"]) == ({"vcore": 300}, 3)
+    for row in taken.json["jobs"]:
+        served.call("POST", f"/api/v1/jobs/{row['key']}/cancel", {})
         served.wait(row["key"])
-    assert served.call("GET", QUOTAS).json["quotas"][0]["works"] == 0
+    assert served.call("GET", QUOTAS).json["quotas"][0]["jobs"] == 0
 
 
 @pytest.mark.parametrize("bound", ["x", "150%", "-1", -1, 1.5, True, [2]])
@@ -135,7 +135,7 @@ def test_a_bound_that_is_none_is_refused_in_one_sentence(served: Any, bound: obj
     """What may be written, and what was."""
     answer = served.call("PUT", f"{BUDGETS}/b", {"selector": [], "min_available": bound})
     assert (answer.status, answer.json["error"]["field"]) == (422, "min_available")
-    assert "must be a number of works, such as 2, or a part of them" in answer.json["error"]["message"]
+    assert "must be a number of jobs, such as 2, or a part of them" in answer.json["error"]["message"]
     assert len(answer.json["error"]["details"]) == 1
 
 
@@ -147,12 +147,12 @@ def test_a_budget_has_a_name_as_the_others_have(served: Any) -> None:
 
 
 def test_a_budget_shows_what_it_lets_stop(served: Any) -> None:
-    """Of the work with its labels that runs."""
+    """Of the job with its labels that runs."""
     condition = {"key": "app", "operator": "In", "values": ["budgeted"]}
     made = served.call("PUT", f"{BUDGETS}/b", {"selector": [condition], "max_unavailable": 1}).json
     assert (made["selector"], made["max_unavailable"], made["left"]) == ([condition], 1, 0)
     key = served.submit("/bin/sleep", "30", labels={"app": "budgeted"}, grace_ms=100, resources={"vcore": 100})
     served.wait(key, "running")
     assert served.call("GET", BUDGETS).json["budgets"][0]["left"] == 1
-    served.call("POST", f"/api/v1/works/{key}/cancel", {})
+    served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
     served.wait(key)

@@ -16,8 +16,8 @@ from fairlead.core.decisions import Allocated
 from fairlead.journal.reader import Reader
 from fairlead.local.callers import Caller
 from fairlead.runtime import Entry
-from fairlead.service import streams
-from fairlead.service.story import StoryEvent, of_record, parse_id, tell
+from fairlead.service import history_stream
+from fairlead.service.history_events import HistoryEvent, of_record, parse_id, tell
 
 pytestmark = pytest.mark.real
 
@@ -65,16 +65,16 @@ def listening(served: Any, query: str = "", who: str = "", **headers: str) -> It
 
 
 def test_what_happens_is_told_as_it_happens(served: Any) -> None:
-    """The whole life of a work, in order, each event with its record's number."""
+    """The whole life of a job, in order, each event with its record's number."""
     with listening(served) as events:
         key = served.submit("/bin/true", name="told")
-        told = [e for e in events.until("work.ended", key) if e["data"].get("key") == key]
+        told = [e for e in events.until("job.ended", key) if e["data"].get("key") == key]
     assert [e["event"] for e in told] == [
-        "work.submitted",
-        "work.placed",
-        "work.allocated",
-        "work.started",
-        "work.ended",
+        "job.submitted",
+        "job.placed",
+        "job.allocated",
+        "job.started",
+        "job.ended",
     ]
     assert [e["id"] for e in told] == sorted((e["id"] for e in told), key=lambda i: tuple(map(int, i.split("."))))
     assert (told[0]["data"]["name"], told[-1]["data"]["state"]) == ("told", "succeeded")
@@ -86,11 +86,11 @@ def test_a_reader_goes_on_where_he_left(served: Any) -> None:
     key = served.submit("/bin/true")
     served.wait(key)
     with listening(served, "?from=0") as events:
-        all_of_it = events.until("work.ended", key)
+        all_of_it = events.until("job.ended", key)
     middle = len(all_of_it) // 2
     with listening(served, **{"Last-Event-ID": all_of_it[middle]["id"]}) as events:
         later = served.submit("/bin/true")
-        rest = events.until("work.ended", later)
+        rest = events.until("job.ended", later)
     ids = [e["id"] for e in rest]
     assert ids[: len(all_of_it) - middle - 1] == [e["id"] for e in all_of_it[middle + 1 :]]
     assert len(set(ids)) == len(ids)
@@ -100,9 +100,9 @@ def test_history_and_live_events_are_the_same(served: Any) -> None:
     """What was told live is read back from the journal word for word."""
     with listening(served) as events:
         key = served.submit("/bin/sh", "-c", "exit 4")
-        live = events.until("work.ended", key)
+        live = events.until("job.ended", key)
     with listening(served, f"?from={live[0]['data']['seq']}") as events:
-        again = events.until("work.ended", key)
+        again = events.until("job.ended", key)
     assert [e for e in again if int(e["id"].split(".")[0]) >= live[0]["data"]["seq"]] == live
 
 
@@ -112,7 +112,7 @@ def test_others_work_is_left_out(served: Any) -> None:
         hidden = served.submit("/bin/true", who="alice")
         served.wait(hidden)
         mine = served.submit("/bin/true", who="bob")
-        told = events.until("work.ended", mine)
+        told = events.until("job.ended", mine)
     keys = {e["data"].get("key") for e in told}
     assert hidden not in keys
     assert mine in keys
@@ -126,7 +126,7 @@ def test_an_id_from_another_journal_is_told_as_a_gap(served: Any) -> None:
         assert gap["event"] == "gap"
         assert gap["data"]["asked_for"] == 99_999_999
         key = served.submit("/bin/true")
-        events.until("work.ended", key)
+        events.until("job.ended", key)
 
 
 def test_what_is_no_id_is_refused(served: Any) -> None:
@@ -149,21 +149,21 @@ def test_every_record_of_a_journal_can_be_told(served: Any) -> None:
     served.wait(served.submit("/bin/true"))
     with Reader(served.desk.runtime.journal.path) as reading:
         told = [event for record in reading.records() for event in tell(of_record(record))]
-    assert {"config.applied", "node.added", "work.submitted", "work.ended"} <= {event.type for event in told}
+    assert {"config.applied", "node.added", "job.submitted", "job.ended"} <= {event.type for event in told}
 
 
 async def test_a_reader_who_falls_behind_is_cut_off_with_a_notice(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     """He keeps what he got, and learns from where to go on."""
-    monkeypatch.setattr(streams, "BEHIND", 3)
-    hub = streams.Hub(tmp_path / "none.db", lambda key: None)
+    monkeypatch.setattr(history_stream, "BEHIND", 3)
+    hub = history_stream.Hub(tmp_path / "none.db", lambda key: None)
     admin = Caller("root", 0, True)
 
     async def owners(keys: Any) -> dict[str, int | None]:
         return {}
 
-    pieces = streams.stream(hub, admin, None, lambda keys: asyncio.ensure_future(owners(keys)))
+    pieces = history_stream.stream(hub, admin, None, lambda keys: asyncio.ensure_future(owners(keys)))
     assert await anext(pieces) == b"retry: 1000\n\n"
     waiting = asyncio.ensure_future(anext(pieces))
     await asyncio.sleep(0)
@@ -178,13 +178,13 @@ async def test_a_reader_who_falls_behind_is_cut_off_with_a_notice(
 
 async def test_silence_is_filled_with_heartbeats(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """So that both ends notice a dead connection."""
-    monkeypatch.setattr(streams, "HEARTBEAT_S", 0.05)
-    hub = streams.Hub(tmp_path / "none.db", lambda key: 7)
+    monkeypatch.setattr(history_stream, "HEARTBEAT_S", 0.05)
+    hub = history_stream.Hub(tmp_path / "none.db", lambda key: 7)
 
     async def owners(keys: Any) -> dict[str, int | None]:
         return {}
 
-    pieces = streams.stream(hub, Caller("bob", 5), None, lambda keys: asyncio.ensure_future(owners(keys)))
+    pieces = history_stream.stream(hub, Caller("bob", 5), None, lambda keys: asyncio.ensure_future(owners(keys)))
     await anext(pieces)
     began = time.monotonic()
     assert (await anext(pieces)).startswith(b":")
@@ -193,6 +193,6 @@ async def test_silence_is_filled_with_heartbeats(monkeypatch: pytest.MonkeyPatch
     assert [piece async for piece in pieces] == []
 
 
-def test_an_event_without_a_work_is_for_everybody() -> None:
+def test_an_event_without_a_job_is_for_everybody() -> None:
     """And is shown without a key."""
-    assert "key" not in StoryEvent(1, 0, 5, "node.added", "", {"node": "n"}).as_dict()
+    assert "key" not in HistoryEvent(1, 0, 5, "node.added", "", {"node": "n"}).as_dict()

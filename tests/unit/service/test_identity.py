@@ -123,10 +123,10 @@ def call(method, path, body=None):
     c.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
     r = c.getresponse(); return r.status, json.loads(r.read())
 who = call("GET", "/api/v1/info")[1]
-key = call("POST", "/api/v1/works", {"works": [{"command": ["/usr/bin/id", "-u"], "cwd": "/"}]})[1]["works"][0]["key"]
-while call("GET", f"/api/v1/works/{key}")[1]["ended_at_ms"] is None: time.sleep(0.02)
-theirs = call("GET", f"/api/v1/works/{sys.argv[2]}")[0]
-print(json.dumps([who["user"], who["is_admin"], key, theirs, len(call("GET", "/api/v1/works")[1]["works"])]))
+key = call("POST", "/api/v1/jobs", {"jobs": [{"command": ["/usr/bin/id", "-u"], "cwd": "/"}]})[1]["jobs"][0]["key"]
+while call("GET", f"/api/v1/jobs/{key}")[1]["ended_at_ms"] is None: time.sleep(0.02)
+theirs = call("GET", f"/api/v1/jobs/{sys.argv[2]}")[0]
+print(json.dumps([who["user"], who["is_admin"], key, theirs, len(call("GET", "/api/v1/jobs")[1]["jobs"])]))
 """
     served.listening.socket.parent.chmod(0o755)
     done = subprocess.run(
@@ -138,13 +138,13 @@ print(json.dumps([who["user"], who["is_admin"], key, theirs, len(call("GET", "/a
     assert done.returncode == 0, done.stderr
     user, is_admin, key, theirs, seen = json.loads(done.stdout)
     assert (user, is_admin, theirs, seen) == ("nobody", False, 404, 1)
-    assert served.call("GET", f"/api/v1/works/{key}/logs").body == b"65534\n"
-    served.call("POST", f"/api/v1/works/{mine}/cancel", {})
+    assert served.call("GET", f"/api/v1/jobs/{key}/logs").body == b"65534\n"
+    served.call("POST", f"/api/v1/jobs/{mine}/cancel", {})
 
 
 def test_over_tcp_nobody_gets_in_without_a_token(served: Any) -> None:
     """Every route but the health check wants one, and says so."""
-    paths = ["/api/v1/works", "/api/v1/info", "/api/v1/queues", "/api/v1/events", "/metrics", "/ws/v1/partitions"]
+    paths = ["/api/v1/jobs", "/api/v1/info", "/api/v1/queues", "/api/v1/events", "/metrics", "/ws/v1/partitions"]
     for path in paths:
         answer = served.call("GET", path, who="stranger")
         assert answer.status == 401, path
@@ -173,4 +173,4 @@ def test_reads_about_nobody_can_be_opened(served: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr(served.desk, "open_reads", True)
     assert served.call("GET", "/metrics", who="stranger").status == 200
     assert served.call("GET", "/ws/v1/partitions", who="stranger").status == 200
-    assert served.call("GET", "/api/v1/works", who="stranger").status == 401
+    assert served.call("GET", "/api/v1/jobs", who="stranger").status == 401

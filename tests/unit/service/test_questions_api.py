@@ -20,14 +20,14 @@ def full(served: Any) -> Any:
     waits = served.submit("sleep", "60", queue="root.small", resources={"vcore": 1000}, who="bob")
     yield runs, waits
     for key in (waits, runs):
-        served.call("POST", f"/api/v1/works/{key}/cancel", {})
+        served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
     served.wait(runs)
 
 
 def test_why_has_the_numbers_of_every_level_and_who_holds_what_is_short(served: Any, full: Any) -> None:
     """An administrator sees the holder by name."""
     runs, waits = full
-    verdict = served.call("GET", f"/api/v1/works/{waits}/why").json["verdict"]
+    verdict = served.call("GET", f"/api/v1/jobs/{waits}/why").json["verdict"]
     blocking = [level for level in verdict["levels"] if level["blocks"]]
     assert [(b["queue"], b["resource"], b["needed"], b["used"], b["max"]) for b in blocking] == [
         ("root.small", "vcore", 1000, 1000, 1000)
@@ -40,7 +40,7 @@ def test_why_has_the_numbers_of_every_level_and_who_holds_what_is_short(served: 
 def test_why_with_changes_says_what_would_start_it(served: Any, full: Any) -> None:
     """The queue's maximum, the end of what runs, and another queue."""
     runs, waits = full
-    verdict = served.call("GET", f"/api/v1/works/{waits}/why?changes=true").json["verdict"]
+    verdict = served.call("GET", f"/api/v1/jobs/{waits}/why?changes=true").json["verdict"]
     by_dimension = {change["dimension"]: change for change in verdict["changes"]}
     assert by_dimension["queue-max"]["parts"][0] | {"who": ""} == {
         "what": "queue-max",
@@ -57,19 +57,19 @@ def test_why_with_changes_says_what_would_start_it(served: Any, full: Any) -> No
 def test_why_names_nobody_whom_the_asker_may_not_see(served: Any, full: Any) -> None:
     """Bob learns that somebody holds it, not who."""
     runs, waits = full
-    verdict = served.call("GET", f"/api/v1/works/{waits}/why?changes=true", who="bob").json["verdict"]
+    verdict = served.call("GET", f"/api/v1/jobs/{waits}/why?changes=true", who="bob").json["verdict"]
     assert (verdict["holders"], verdict["hidden_holders"]) == ([], 1)
     assert "cancel" not in [change["dimension"] for change in verdict["changes"]]
     assert f"{runs} of alice" not in verdict["paragraph"]
-    assert served.call("GET", f"/api/v1/works/{runs}/why", who="bob").status == 404
+    assert served.call("GET", f"/api/v1/jobs/{runs}/why", who="bob").status == 404
 
 
 def test_whatif_of_a_cancellation_starts_who_waits_and_changes_nothing(served: Any, full: Any) -> None:
     """What is asked does not happen."""
     runs, waits = full
     answer = served.call("POST", "/api/v1/whatif", {"cancel": [runs]}).json
-    assert [work["key"] for work in answer["starts"]["works"]] == [waits]
-    assert [work["key"] for work in answer["ends"]["works"]] == [runs]
+    assert [job["key"] for job in answer["starts"]["jobs"]] == [waits]
+    assert [job["key"] for job in answer["ends"]["jobs"]] == [runs]
     assert (served.show(runs)["state"], served.show(waits)["state"]) == ("running", "waiting")
 
 
@@ -103,7 +103,7 @@ def test_whatif_hides_others_and_refuses_what_is_not_the_askers(served: Any, ful
     runs, waits = full
     answer = served.call("POST", "/api/v1/whatif", {"priority": {"key": waits, "priority": 9}}, who="bob").json
     assert answer["starts"]["count"] + answer["starts"]["hidden"] >= 0
-    assert all(work["key"] != runs for part in ("evicted", "ends") for work in answer[part]["works"])
+    assert all(job["key"] != runs for part in ("evicted", "ends") for job in answer[part]["jobs"])
     assert served.call("POST", "/api/v1/whatif", {"cancel": [runs]}, who="bob").status == 404
     node = served.call("GET", "/api/v1/nodes").json["nodes"][0]["id"]
     assert served.call("POST", "/api/v1/whatif", {"drain": [node]}, who="bob").status == 403
@@ -122,7 +122,7 @@ def test_whatif_of_a_queue_file_and_of_more_nodes(served: Any, full: Any) -> Non
     _, waits = full
     text = served.call("GET", "/api/v1/config").json["text"].replace("max: {vcore: 1}", "max: {vcore: 2}")
     answer = served.call("POST", "/api/v1/whatif", {"config": text}).json
-    assert [work["key"] for work in answer["starts"]["works"]] == [waits]
+    assert [job["key"] for job in answer["starts"]["jobs"]] == [waits]
     share = next(share for share in answer["shares"] if share["queue"] == "root.small")
     assert (share["before"]["vcore"], share["after"]["vcore"]) == (1000, 2000)
     node = served.call("GET", "/api/v1/nodes").json["nodes"][0]["id"]
@@ -134,7 +134,7 @@ def test_whatif_of_a_queue_file_and_of_more_nodes(served: Any, full: Any) -> Non
 def test_when_is_an_interval_within_the_time_limit_of_what_runs(served: Any, full: Any) -> None:
     """What runs has a limit: by then the one that waits has started."""
     _, waits = full
-    answer = served.call("GET", f"/api/v1/works/{waits}/forecast").json
+    answer = served.call("GET", f"/api/v1/jobs/{waits}/forecast").json
     now = time.time_ns() // 1_000_000
     assert now - 5_000 < answer["earliest_ms"] <= answer["median_ms"] <= answer["latest_ms"] <= now + 91_000
     assert (answer["ahead"], answer["never"]) == (0, 0.0)
@@ -144,19 +144,19 @@ def test_when_is_an_interval_within_the_time_limit_of_what_runs(served: Any, ful
 def test_when_with_little_time_is_later_than(served: Any, full: Any) -> None:
     """Nothing is seen in a millionth of a second but that it does not start now."""
     _, waits = full
-    answer = served.call("GET", f"/api/v1/works/{waits}/forecast?seconds=0.000001").json
+    answer = served.call("GET", f"/api/v1/jobs/{waits}/forecast?seconds=0.000001").json
     assert (answer["median_ms"], answer["latest_ms"], answer["draws"], answer["broken_off"]) == (None, None, 1, 1)
     assert answer["earliest_ms"] >= answer["made_ms"]
-    assert served.call("GET", f"/api/v1/works/{waits}/forecast").json["broken_off"] == 0
+    assert served.call("GET", f"/api/v1/jobs/{waits}/forecast").json["broken_off"] == 0
     for nonsense in ("0", "61", "nan", "soon"):
-        refused = served.call("GET", f"/api/v1/works/{waits}/forecast?seconds={nonsense}")
+        refused = served.call("GET", f"/api/v1/jobs/{waits}/forecast?seconds={nonsense}")
         assert refused.status in (400, 422), nonsense
 
 
 def test_when_of_what_runs_is_refused(served: Any, full: Any) -> None:
     """It has started already."""
     runs, _ = full
-    assert served.call("GET", f"/api/v1/works/{runs}/forecast").status == 409
+    assert served.call("GET", f"/api/v1/jobs/{runs}/forecast").status == 409
 
 
 def test_the_service_scores_its_own_forecasts(served: Any) -> None:
@@ -170,7 +170,7 @@ def test_the_service_scores_its_own_forecasts(served: Any) -> None:
     waits = served.submit("true", queue="root.small", resources={"vcore": 1000})
     asyncio.run(served.desk.forecaster.look(served.desk))
     assert served.call("GET", "/api/v1/forecasts/score").json["open"] == before["open"] + 1
-    served.call("POST", f"/api/v1/works/{runs}/cancel", {})
+    served.call("POST", f"/api/v1/jobs/{runs}/cancel", {})
     served.wait(waits)
     after = served.call("GET", "/api/v1/forecasts/score").json
     assert (after["scored"], after["early"]) == (before["scored"] + 1, before["early"] + 1)

@@ -40,8 +40,8 @@ def queues(served: Any) -> Iterator[None]:
     if "clerk" not in served.tokens:
         served.tokens["clerk"] = served.desk.tokens.create(name="test", user=CLERK.name, uid=CLERK.uid)[0]
     yield
-    for row in served.call("GET", "/api/v1/works?state=running&state=waiting").json["works"]:
-        served.call("POST", f"/api/v1/works/{row['key']}/cancel", {})
+    for row in served.call("GET", "/api/v1/jobs?state=running&state=waiting").json["jobs"]:
+        served.call("POST", f"/api/v1/jobs/{row['key']}/cancel", {})
         served.wait(row["key"])
 
 
@@ -51,49 +51,49 @@ def sleeper(served: Any, who: str = "alice", queue: str = "root.team.day", **fie
 
 
 def patch(served: Any, key: str, who: str = "", **change: Any) -> Any:
-    return served.call("PATCH", f"/api/v1/works/{key}", change, who)
+    return served.call("PATCH", f"/api/v1/jobs/{key}", change, who)
 
 
 def test_who_may_not_submit_is_told_why_and_it_is_recorded(served: Any) -> None:
     """403 with the queue that would have to name him; the refusal is a rejected work with the reason."""
-    body = {"works": [{"command": ["/bin/true"]}, {"command": ["/bin/true"], "queue": "root.far"}]}
-    before = served.call("GET", "/api/v1/works?user=alice", who="alice").json["total"]
-    answer = served.call("POST", "/api/v1/works", body, "alice")
-    assert (answer.status, answer.error["code"], answer.error["field"]) == (403, "forbidden", "works[1].queue")
+    body = {"jobs": [{"command": ["/bin/true"]}, {"command": ["/bin/true"], "queue": "root.far"}]}
+    before = served.call("GET", "/api/v1/jobs?user=alice", who="alice").json["total"]
+    answer = served.call("POST", "/api/v1/jobs", body, "alice")
+    assert (answer.status, answer.error["code"], answer.error["field"]) == (403, "forbidden", "jobs[1].queue")
     [detail] = answer.error["details"]
     assert (detail["queue"], detail["code"]) == ("root.far", "submit-denied")
     assert "submitacl of root.far" in answer.error["message"]
-    assert served.call("GET", "/api/v1/works?user=alice", who="alice").json["total"] == before + 1
-    shown = served.call("GET", f"/api/v1/works/{detail['key']}", who="alice").json
+    assert served.call("GET", "/api/v1/jobs?user=alice", who="alice").json["total"] == before + 1
+    shown = served.call("GET", f"/api/v1/jobs/{detail['key']}", who="alice").json
     assert (shown["state"], shown["queue"], shown["reason"]["code"]) == ("rejected", "root.far", "submit-denied")
     assert shown["history"][-1]["what"] == "rejected"
 
 
 def test_a_repeated_refusal_is_the_same(served: Any) -> None:
     """The key of the first is in it, and nothing new is recorded."""
-    body = {"works": [{"command": ["/bin/true"], "queue": "root.far"}]}
+    body = {"jobs": [{"command": ["/bin/true"], "queue": "root.far"}]}
     first, second = (
-        served.call("POST", "/api/v1/works", body, "alice", **{"Idempotency-Key": "twice"}) for _ in range(2)
+        served.call("POST", "/api/v1/jobs", body, "alice", **{"Idempotency-Key": "twice"}) for _ in range(2)
     )
     assert (first.status, second.status) == (403, 403)
     assert [d["key"] for d in first.error["details"]] == [d["key"] for d in second.error["details"]]
 
 
-def test_an_administrator_of_a_queue_sees_and_ends_its_work(served: Any) -> None:
+def test_an_administrator_of_a_queue_sees_and_ends_its_job(served: Any) -> None:
     """By his group; what it writes he does not see. Others see nothing of it."""
     key = sleeper(served)
     served.wait(key, "running")
-    assert served.call("GET", f"/api/v1/works/{key}", who="clerk").json["user"] == "alice"
-    assert key in [row["key"] for row in served.call("GET", "/api/v1/works", who="clerk").json["works"]]
-    assert served.call("GET", f"/api/v1/works/{key}/logs", who="clerk").status == 403
+    assert served.call("GET", f"/api/v1/jobs/{key}", who="clerk").json["user"] == "alice"
+    assert key in [row["key"] for row in served.call("GET", "/api/v1/jobs", who="clerk").json["jobs"]]
+    assert served.call("GET", f"/api/v1/jobs/{key}/logs", who="clerk").status == 403
     assert patch(served, key, "clerk", queue="root.team.night").json["queue"] == "root.team.night"
-    assert served.call("POST", f"/api/v1/works/{key}/cancel", {}, "clerk").status == 200
+    assert served.call("POST", f"/api/v1/jobs/{key}/cancel", {}, "clerk").status == 200
     ended = served.wait(key)
     assert (ended["state"], ended["reason"]["who"]) == ("cancelled", CLERK.name)
     elsewhere = sleeper(served, queue="root.default")
     for who in ("clerk", "bob"):
-        assert served.call("GET", f"/api/v1/works/{elsewhere}", who=who).status == 404
-        assert served.call("POST", f"/api/v1/works/{elsewhere}/cancel", {}, who).status == 404
+        assert served.call("GET", f"/api/v1/jobs/{elsewhere}", who=who).status == 404
+        assert served.call("POST", f"/api/v1/jobs/{elsewhere}/cancel", {}, who).status == 404
 
 
 def test_work_is_moved_with_all_it_has(served: Any) -> None:
@@ -133,7 +133,7 @@ def test_moves_that_cannot_be_say_why_and_change_nothing(served: Any) -> None:
     assert patch(served, key, "alice").status == 422
     assert patch(served, key, "alice", queue="root.default", priority=7).status == 409
     assert served.show(key)["queue"] == "root.team.day", "what is refused in part is refused as a whole"
-    served.call("POST", f"/api/v1/works/{key}/cancel", {})
+    served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
     served.wait(key)
     assert patch(served, key, queue="root.default").status == 409
 
@@ -143,17 +143,17 @@ def test_an_administrator_of_the_service_may_do_everything(served: Any) -> None:
     key = sleeper(served)
     served.wait(key, "running")
     assert patch(served, key, "carol", queue="root.far").json["queue"] == "root.far"
-    assert served.call("GET", f"/api/v1/works/{key}/logs", who="carol").status == 200
+    assert served.call("GET", f"/api/v1/jobs/{key}/logs", who="carol").status == 200
 
 
 def test_an_administrator_may_submit_by_his_own_list_alone(served: Any) -> None:
     """What runs as him goes through the queues' rules like everybody's."""
-    body = {"works": [{"command": ["/bin/true"], "queue": "root.far"}]}
-    assert served.call("POST", "/api/v1/works", body, "carol").status == 403
+    body = {"jobs": [{"command": ["/bin/true"], "queue": "root.far"}]}
+    assert served.call("POST", "/api/v1/jobs", body, "carol").status == 403
 
 
 def events(served: Any, who: str, key: str) -> list[str]:
-    """The names of the events about a work that somebody is told, up to its end; then those that follow soon."""
+    """The names of the events about a job that somebody is told, up to its end; then those that follow soon."""
     connection = served.open(who)
     connection.request("GET", "/api/v1/events?from=0", headers=served.headers(who))
     response = connection.getresponse()
@@ -165,22 +165,22 @@ def events(served: Any, who: str, key: str) -> list[str]:
         event = json.loads(line[5:])
         if event.get("key") == key:
             found.append(event["type"])
-        if event.get("key") == marker and event["type"] == "work.ended":
+        if event.get("key") == marker and event["type"] == "job.ended":
             break
     connection.close()
     return found
 
 
-def test_the_stream_tells_administrators_of_a_queue_about_its_work(served: Any) -> None:
+def test_the_stream_tells_administrators_of_a_queue_about_its_job(served: Any) -> None:
     """From history and live, by the lists as they are; others hear nothing."""
     key = served.submit("/bin/true", who="alice", queue="root.team.day")
     served.wait(key)
-    assert events(served, "clerk", key)[:2] == ["work.submitted", "work.placed"]
+    assert events(served, "clerk", key)[:2] == ["job.submitted", "job.placed"]
     assert events(served, "bob", key) == []
 
 
 def test_groups_are_those_of_the_system_at_submission(served: Any) -> None:
     """They are part of the record, and limits and access lists go by them."""
     key = served.submit("/bin/true", queue="root.team.day", who="alice")
-    groups = served.desk.runtime.read(lambda _: served.desk.workplace.works.get(key).spec.groups).result(10)
+    groups = served.desk.runtime.read(lambda _: served.desk.place.jobs.get(key).spec.groups).result(10)
     assert groups == accounts.by_uid(54_321).groups

@@ -91,16 +91,16 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
 
 
 def test_what_started_while_nobody_listened_is_scored_at_the_next_look(tmp_path: Path) -> None:
-    """The service was killed between a start and the next look: the book of works knows when it began."""
+    """The service was killed between a start and the next look: the book of jobs knows when it began."""
     file, card = ScoreFile(tmp_path / "forecasts.json"), Scorecard()
     card.promise(0, Expected(NAME, 100, 50, 200, 0.8, 0, 0.0))
     file.write(card.state())
-    work = SimpleNamespace(key="w", ask_key="w", started_at_ms=150)
-    works = SimpleNamespace(live=lambda: (), get={"w": work}.get)
+    job = SimpleNamespace(key="w", ask_key="w", started_at_ms=150)
+    jobs = SimpleNamespace(live=lambda: (), get={"w": job}.get)
 
     class Desk:
         async def read(self, ask: Any) -> Any:
-            return ask(None, works)
+            return ask(None, jobs)
 
     forecaster = Forecaster(ScoreFile(tmp_path / "forecasts.json"))
     asyncio.run(forecaster.look(Desk()))  # type: ignore[arg-type]

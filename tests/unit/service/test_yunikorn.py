@@ -47,7 +47,7 @@ def test_queues_with_work_in_them(served: Any) -> None:
     assert (small["maxResource"], small["allocatedResource"]) == ({"vcore": 1000}, {"vcore": 250})
     assert (small["absUsedCapacity"], small["runningApps"]) == ({"vcore": 25}, 1)
     assert "pendingResource" not in small
-    served.call("POST", f"/api/v1/works/{key}/cancel", {})
+    served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
     served.wait(key)
 
 
@@ -69,7 +69,7 @@ def test_nodes_and_applications_show_allocations(served: Any) -> None:
     )
     assert get(served, "/partition/default/applications/active", "bob") == []
     assert key in [a["applicationID"] for a in get(served, "/partition/default/applications/ACTIVE", "alice")]
-    served.call("POST", f"/api/v1/works/{key}/cancel", {})
+    served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
     served.wait(key)
 
 

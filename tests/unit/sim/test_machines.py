@@ -53,3 +53,10 @@ def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, text: str, says: s
     with pytest.raises(TraceError, match=r"nodes\.csv") as e:
         machines(str(file))
     assert says in str(e.value)
+
+
+def test_cpu_is_what_people_call_cores(tmp_path: Path) -> None:
+    """In words and in the heading of a file; a second resource of that name would be a trap."""
+    file = tmp_path / "nodes.csv"
+    file.write_text("id,cpu\na,4\n")
+    assert machines("1x cpu=4")[0].capacity == machines(str(file))[0].capacity == Resources({"vcore": 4000})

@@ -358,8 +358,8 @@ def test_what_waits_is_told_by_reason(place: Path) -> None:
     assert status == 0
     begin = shown.index("still waiting: 14, ")
     told = shown[begin:].split("\n")[1:3]
-    assert told[0].startswith("  line-5, line-6, line-7 and 10 more: needs vcore 4 ")
-    assert told[1].startswith("  line-17: needs vcore 9 ")
+    assert told[0].startswith("  line-5, line-6, line-7 and 10 more: needs cpu 4 ")
+    assert told[1].startswith("  line-17: needs cpu 9 ")
     plain = json.loads(ran(trial(place), as_json=True)[1])["still_waiting"]
     assert [(g["tasks"], g["first"]) for g in plain] == [(13, ["line-5", "line-6", "line-7"]), (1, ["line-17"])]
 

@@ -15,7 +15,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from .records import Record
+from .run_files import Record
 
 Plan = Sequence[Record]
 

@@ -15,12 +15,12 @@ import signal
 from typing import NoReturn
 
 from . import cgroups, kernel
-from .records import STDERR, STDOUT, Record
+from .run_files import STDERR, STDOUT, Record
 
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 KILL_ME_FIRST = "500"
-"""Between work and the service, the kernel shall choose the work when memory runs out."""
+"""Between a job and the service, the kernel shall choose the job when memory runs out."""
 
 
 class Refusal(Exception):
@@ -44,7 +44,7 @@ def become_command(directory: str, spec: Record, supervisor: int, gate: int, fau
         status = refusal.status
         os.write(fault, json.dumps([status, refusal.sentence]).encode()[:4000])
     except BaseException as problem:
-        sentence = f"the work could not be started: {problem}"[:1000]
+        sentence = f"the job could not be started: {problem}"[:1000]
         os.write(fault, json.dumps([status, sentence]).encode())
     finally:
         os._exit(status)
@@ -56,7 +56,7 @@ def _prepare(directory: str, spec: Record, supervisor: int) -> None:
     try:
         cgroups.join(spec["groups"])
     except OSError as problem:
-        raise Refusal(NOT_EXECUTABLE, f"the work's control group refuses it: {problem}") from None
+        raise Refusal(NOT_EXECUTABLE, f"the job's control group refuses it: {problem}") from None
     _open_streams(directory, run)
     if spec["cpus"]:
         os.sched_setaffinity(0, spec["cpus"])
@@ -99,7 +99,7 @@ def _drop_rights(run: Record) -> None:
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
     except OSError as problem:
-        raise Refusal(NOT_EXECUTABLE, f"the work cannot be run as user {uid}: {problem.strerror}") from None
+        raise Refusal(NOT_EXECUTABLE, f"the job cannot be run as user {uid}: {problem.strerror}") from None
 
 
 def _enter(directory: str) -> None:

@@ -18,7 +18,7 @@ import sys
 import time
 from typing import Any
 
-from . import cgroups, child, kernel, records, tree
+from . import cgroups, child, kernel, run_files, tree
 
 WAKE = signal.SIGURG
 """Sent by the machine when there is a `stop` file. Without effect on a supervisor that is not yet ready for it."""
@@ -41,7 +41,7 @@ class Supervision:
     """One run that this process has claimed."""
 
     def __init__(
-        self, directory: str, spec: records.Record, command: int, fault: int, *, keeps_orphans: bool = True
+        self, directory: str, spec: run_files.Record, command: int, fault: int, *, keeps_orphans: bool = True
     ) -> None:
         self.directory = directory
         self.keeps_orphans = keeps_orphans
@@ -113,7 +113,7 @@ class Supervision:
 
     def read_stop(self) -> None:
         """Obey the `stop` file, if there is one. A later wish can shorten the grace period, not lengthen it."""
-        wish = records.read(self.directory, records.STOP)
+        wish = run_files.read(self.directory, run_files.STOP)
         if wish is not None and self.status is None:
             self.outcome["stopped"] = True
             self.ask_to_end(wish["grace_ms"] / 1000)
@@ -150,13 +150,14 @@ class Supervision:
             used = tree.exceeds_memory(self.me, limit)
             if used is not None and self.over_before:
                 self.outcome["oom"] = True
-                self.outcome["note"] = f"it used {used} bytes of memory, more than its {limit}, and was killed"
+                shown = f"{used >> 20}Mi of memory, more than its {limit >> 20}Mi"
+                self.outcome["note"] = f"it used {shown}, and was killed"
                 self.kill_at = time.monotonic()
             self.over_before = used is not None
         self.look_every = min(self.look_every * 1.5, most)
         self.next_look = time.monotonic() + self.look_every
 
-    def result(self) -> records.Record:
+    def result(self) -> run_files.Record:
         """How it ended, for the result file."""
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         counted = cgroups.cpu_ms(self.plan)
@@ -164,7 +165,7 @@ class Supervision:
         if cgroups.killed_for_memory(self.plan):
             self.outcome["oom"] = True
             limit = self.spec["run"]["memory"]
-            self.outcome["note"] = f"it reached its memory bound of {limit} bytes and the kernel killed it"
+            self.outcome["note"] = f"it reached its memory bound of {limit >> 20}Mi and the kernel killed it"
         if not self.begun:
             return {**self.outcome, "begun": False}
         return {
@@ -198,9 +199,9 @@ def main(arguments: list[str]) -> int:
     """Supervise the run of one directory. Messages on standard error reach the machine if it still lives."""
     directory = os.path.abspath(arguments[0])
     keeps_orphans = _detach()
-    spec = records.read(directory, records.SPEC)
+    spec = run_files.read(directory, run_files.SPEC)
     if spec is None:
-        print(f"there is no readable {records.SPEC} in {directory}", file=sys.stderr)
+        print(f"there is no readable {run_files.SPEC} in {directory}", file=sys.stderr)
         return NOT_BEGUN
     try:
         return _claim_and_supervise(directory, spec, keeps_orphans)
@@ -210,7 +211,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _detach() -> bool:
-    """Become independent of whoever started this process. True: orphans of the work come back to it."""
+    """Become independent of whoever started this process. True: orphans of the job come back to it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
@@ -221,7 +222,7 @@ def _detach() -> bool:
     return kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _claim_and_supervise(directory: str, spec: records.Record, keeps_orphans: bool) -> int:
+def _claim_and_supervise(directory: str, spec: run_files.Record, keeps_orphans: bool) -> int:
     gate_out, gate = os.pipe()
     fault, fault_in = os.pipe()
     me = os.getpid()
@@ -231,7 +232,7 @@ def _claim_and_supervise(directory: str, spec: records.Record, keeps_orphans: bo
         child.become_command(directory, spec, me, gate_out, fault_in)
     os.close(gate_out)
     os.close(fault_in)
-    if not records.claim(directory, _claim_record(spec, me, command)):
+    if not run_files.claim(directory, _claim_record(spec, me, command)):
         os.close(gate)
         os.waitpid(command, 0)
         return CLAIMED_BY_ANOTHER
@@ -243,7 +244,7 @@ def _claim_and_supervise(directory: str, spec: records.Record, keeps_orphans: bo
         work.until_the_end()
         outcome = work.result()
     except Exception as problem:
-        # Whatever went wrong: the work must not go on without anyone who watches it, and the machine must hear of it.
+        # Whatever went wrong: the job must not go on without anyone who watches it, and the machine must hear of it.
         work.kill()
         note = f"its supervisor failed: {type(problem).__name__}: {problem}"[:2000]
         outcome = {**work.outcome, "lost": True, "note": note}
@@ -251,7 +252,7 @@ def _claim_and_supervise(directory: str, spec: records.Record, keeps_orphans: bo
     return _deliver(directory, outcome)
 
 
-def _claim_record(spec: records.Record, me: int, command: int) -> records.Record:
+def _claim_record(spec: run_files.Record, me: int, command: int) -> run_files.Record:
     mine, its = kernel.process(me), kernel.process(command)
     return {
         "boot": kernel.boot_id(),
@@ -259,7 +260,7 @@ def _claim_record(spec: records.Record, me: int, command: int) -> records.Record
         "supervisor_ticks": mine.started_ticks if mine else 0,
         "pid": command,
         "pid_ticks": its.started_ticks if its else 0,
-        "started_at_ms": records.now_ms(),
+        "started_at_ms": run_files.now_ms(),
         "marker": spec["marker"],
         "gpus": spec["gpus"],
         "cpus": spec["cpus"],
@@ -270,8 +271,8 @@ def _claim_record(spec: records.Record, me: int, command: int) -> records.Record
 def _open_gate(work: Supervision, gate: int) -> None:
     """Let the command begin, if its bounds can be set and nobody has stopped it already."""
     try:
-        records.reserve_result(work.directory)
-        if records.exists(work.directory, records.STOP):
+        run_files.reserve_result(work.directory)
+        if run_files.exists(work.directory, run_files.STOP):
             work.outcome["stopped"] = True
             return
         cgroups.create(work.plan)
@@ -280,7 +281,7 @@ def _open_gate(work: Supervision, gate: int) -> None:
         with contextlib.suppress(OSError):
             os.write(2, b"begun\n")
     except OSError as problem:
-        sentence = f"the work's files or bounds could not be made: {problem}"
+        sentence = f"the job's files or bounds could not be made: {problem}"
         work.outcome.update(error=sentence[:1000], exit_code=child.NOT_EXECUTABLE)
     finally:
         os.close(gate)
@@ -288,11 +289,11 @@ def _open_gate(work: Supervision, gate: int) -> None:
 
 def _deliver(directory: str, outcome: dict[str, Any]) -> int:
     """Write the result; as long as there is no room for it, try again for a while."""
-    outcome["ended_at_ms"] = records.now_ms()
+    outcome["ended_at_ms"] = run_files.now_ms()
     deadline = time.monotonic() + RESULT_PATIENCE_S
     while True:
         try:
-            records.write_result(directory, outcome)
+            run_files.write_result(directory, outcome)
             return 0
         except OSError as problem:
             if time.monotonic() > deadline or not os.path.isdir(directory):

@@ -19,7 +19,7 @@ from fairlead.service.yunikorn.node_shapes import bucket_of
 
 if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler
-    from fairlead.service.yunikorn.chronicle import Chronicle
+    from fairlead.service.yunikorn.history_records import HistoryRecords
 
 Labels = tuple[tuple[str, str], ...]
 Samples = list[tuple[str, Labels, float]]
@@ -34,7 +34,7 @@ def formatted(name: str) -> str:
     return f"_{clean}" if clean[:1].isdigit() else clean
 
 
-def gather(scheduler: Scheduler, chronicle: Chronicle) -> dict[str, Any]:
+def gather(scheduler: Scheduler, history_records: HistoryRecords) -> dict[str, Any]:
     """What the books have, copied between two turns."""
     partitions = list(scheduler.cluster.partitions.values())
     queues: dict[str, Counter[tuple[str, str]]] = {}
@@ -65,9 +65,9 @@ def gather(scheduler: Scheduler, chronicle: Chronicle) -> dict[str, Any]:
         "nodes": nodes,
         "allocated": sum(part.allocation_count for part in partitions),
         "released": sum(part.released_count for part in partitions),
-        "counts": Counter(chronicle.counts),
-        "by_queue": Counter(chronicle.by_queue),
-        "events": (chronicle.ring.told, chronicle.ring.kept),
+        "counts": Counter(history_records.counts),
+        "by_queue": Counter(history_records.by_queue),
+        "events": (history_records.ring.told, history_records.ring.kept),
     }
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request, Response
 
 from fairlead.core.partition import Partition
-from fairlead.insight.records import Record
+from fairlead.insight.history_records import Record
 from fairlead.local.access import Rights
 from fairlead.local.callers import Caller
 from fairlead.scheduler import Scheduler
@@ -51,11 +51,11 @@ def sees(desk: Desk, who: Caller | None, scheduler: Scheduler) -> Sees:
     """Whether the reader may see the application of an id, as long as the books stand still."""
     if who is None or who.is_admin:
         return lambda _: True
-    works, rights = desk.workplace.works, Rights(who, scheduler)
+    jobs, rights = desk.place.jobs, Rights(who, scheduler)
 
     def may_see(key: str) -> bool:
-        work = works.get(key)
-        return work is not None and rights.may_act(work)
+        job = jobs.get(key)
+        return job is not None and rights.may_act(job)
 
     return may_see
 

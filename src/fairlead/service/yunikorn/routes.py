@@ -230,11 +230,11 @@ def _sentence(problem: Problem, more: int) -> str:
 async def history_apps(request: Request, desk: DeskOf, who: Reader) -> Response:
     """How many applications were running."""
     del who
-    return transport.answer(request, desk.history.applications())
+    return transport.answer(request, desk.history_samples.applications())
 
 
 @router.get("/history/containers", response_class=Response, responses=described("One sample a minute, oldest first."))
 async def history_containers(request: Request, desk: DeskOf, who: Reader) -> Response:
     """How many allocations there were."""
     del who
-    return transport.answer(request, desk.history.containers())
+    return transport.answer(request, desk.history_samples.containers())

@@ -18,12 +18,12 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.config.show import as_tree
-from fairlead.insight.records import as_json
+from fairlead.insight.history_records import as_json
 from fairlead.scheduler import Scheduler
 from fairlead.service.cluster import problems
 from fairlead.service.desk import Desk, DeskOf
 from fairlead.service.scrape import CONTENT_TYPE, scrape
-from fairlead.service.yunikorn import app_shapes, node_shapes, shapes, tail, transport
+from fairlead.service.yunikorn import app_shapes, history_stream, node_shapes, shapes, transport
 from fairlead.service.yunikorn.describe import described, text
 from fairlead.service.yunikorn.health import health
 from fairlead.service.yunikorn.readers import Administrator, Reader, read, visible
@@ -55,10 +55,10 @@ async def batch(
         most = number("count", count, MOST_IN_A_BATCH)
         if most == 0:
             raise Plainly(400, '0 is not a valid value for "count"')
-        page = desk.chronicle.ring.page(number("start", start, 0), min(most, MOST_IN_A_BATCH))
+        page = desk.history_records.ring.page(number("start", start, 0), min(most, MOST_IN_A_BATCH))
         shown = None if page.records is None else [as_json(r) for r in await visible(desk, who)(page.records)]
         return {
-            "InstanceUUID": desk.chronicle.instance,
+            "InstanceUUID": desk.history_records.instance,
             "LowestID": page.lowest,
             "HighestID": page.highest,
             "EventRecords": shown,
@@ -84,9 +84,9 @@ async def stream(
         one = desk.streams.enter(request.headers.get("host", ""), time.time_ns())
     except Plainly as error:
         return transport.failed(request, error.status, error.message)
-    pieces = tail.lines(desk.chronicle, desk.streams, one, past, visible(desk, who))
+    pieces = history_stream.lines(desk.history_records, desk.streams, one, past, visible(desk, who))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Type": transport.JSON}
-    return tail.Timed(pieces, headers=headers)
+    return history_stream.Timed(pieces, headers=headers)
 
 
 # -- figures ------------------------------------------------------------------------------------------------------
@@ -142,13 +142,13 @@ def _dump(desk: Desk, scheduler: Scheduler) -> dict[str, Any]:
         "timestamp": time.time_ns(),
         "partitions": partition_list(desk, scheduler),
         "applications": applications,
-        "appHistory": desk.history.applications(),
+        "appHistory": desk.history_samples.applications(),
         "nodes": [
             {"partitionName": p.name, "nodesInfo": [node_shapes.node(n, p.name) for n in p.nodes.nodes.values()]}
             for p in parts
         ],
         "clusterInfo": cluster_list(desk, scheduler),
-        "containerHistory": desk.history.containers(),
+        "containerHistory": desk.history_samples.containers(),
         "queues": [shapes.queue(p.root, subtree=True, partition_name=p.name) for p in parts],
         "rmDiagnostics": NO_RM,
         "logLevel": logging.getLevelName(logging.getLogger("fairlead").getEffectiveLevel()).lower(),

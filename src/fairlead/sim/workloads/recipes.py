@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from fairlead.core.properties import parse_duration_ms
-from fairlead.core.quantities import QuantityError, parse_quantity
+from fairlead.core.quantities import QuantityError, parse_quantity, resource_called
 from fairlead.core.resources import Resources
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -196,12 +196,12 @@ def _amount(raw: Mapping[str, Any], at: str) -> Resources:
     found = {}
     for name, text in raw.items():
         try:
-            found[name] = parse_quantity(name, str(text))
+            found[resource_called(name)] = parse_quantity(resource_called(name), str(text))
         except QuantityError as e:
             raise RecipeError(f"{at}: {e}") from e
     amount = Resources(found)
     if not amount:
-        raise RecipeError(f"{at}: names no resource, such as vcore: 2")
+        raise RecipeError(f"{at}: names no resource, such as cpu: 2")
     return amount
 
 

@@ -63,7 +63,7 @@ class NothingRecorded(ValueError):
 
 
 @dataclass(slots=True)
-class _Work:
+class _Run:
     app: ApplicationSpec
     ask: AskSpec
     at_ms: int
@@ -83,16 +83,16 @@ class _Work:
 
 
 class Recorder:
-    """Collects the works of a record, moment by moment."""
+    """Collects the runs of a record, moment by moment."""
 
     def __init__(self, from_ms: int | None = None, until_ms: int | None = None) -> None:
         self.from_ms, self.until_ms = from_ms, until_ms
         self.queue_text = ""
         self._apps: dict[str, ApplicationSpec] = {}
         self._nodes: dict[str, NodeSpec] = {}
-        self._now: dict[tuple[str, str], _Work] = {}
+        self._now: dict[tuple[str, str], _Run] = {}
         """What is known and has not ended, by application and present key."""
-        self._all: list[_Work] = []
+        self._all: list[_Run] = []
         self._placeholders: dict[str, list[int]] = {}
         """By application, when each of its placeholders came."""
         self._acts: Counter[str] = Counter()
@@ -117,9 +117,9 @@ class Recorder:
                 for ask in app.asks.values():
                     if ask.spec.placeholder:
                         continue
-                    work = self._come(ask.spec, self._begin_ms)
+                    run = self._come(ask.spec, self._begin_ms)
                     if ask.node is not None:
-                        work.started_ms, work.node = ask.allocated_ms, ask.node.id
+                        run.started_ms, run.node = ask.allocated_ms, ask.node.id
 
     def take(self, at_ms: int, event: Event | None, decisions: Sequence[Decision]) -> None:
         """One moment of the record, in order of time."""
@@ -129,15 +129,15 @@ class Recorder:
         for d in decisions:
             match d:
                 case Allocated():
-                    work = self._now.get((d.application, d.key))
-                    if work is not None:
-                        work.started_ms, work.node = at_ms, d.node
+                    run = self._now.get((d.application, d.key))
+                    if run is not None:
+                        run.started_ms, run.node = at_ms, d.node
                 case Retried():
-                    work = self._now.pop((d.application, d.key), None)
-                    if work is not None:
-                        self._now[d.application, d.new_key] = work
-                        work.started_ms = work.ended_ms = None
-                        work.stopped = False
+                    run = self._now.pop((d.application, d.key), None)
+                    if run is not None:
+                        self._now[d.application, d.new_key] = run
+                        run.started_ms = run.ended_ms = None
+                        run.stopped = False
                 case Released():
                     # Not told by anybody: its node is gone, or its application was removed.
                     self._ended(at_ms, d.application, d.key, stopped=True)
@@ -177,16 +177,16 @@ class Recorder:
             known = self._now.get((ask.application, ask.key))
             if known is not None and known.ended_ms is None:
                 continue
-            work = self._come(ask, at_ms)
+            run = self._come(ask, at_ms)
             if ask.node:
-                work.started_ms, work.node = at_ms, ask.node
+                run.started_ms, run.node = at_ms, ask.node
 
-    def _come(self, ask: AskSpec, at_ms: int) -> _Work:
+    def _come(self, ask: AskSpec, at_ms: int) -> _Run:
         tags = {name: value for name, value in ask.tags.items() if name != TAG_CREATION_TIME}
-        work = _Work(self._apps[ask.application], replace(ask, node="", tags=tags), at_ms)
-        self._now[ask.application, ask.key] = work
-        self._all.append(work)
-        return work
+        run = _Run(self._apps[ask.application], replace(ask, node="", tags=tags), at_ms)
+        self._now[ask.application, ask.key] = run
+        self._all.append(run)
+        return run
 
     def _released(self, at_ms: int, event: Release) -> None:
         keys = [event.key] if event.key else [key for app, key in self._now if app == event.application]
@@ -194,9 +194,9 @@ class Recorder:
             self._ended(at_ms, event.application, key, event.cause is not Cause.FINISHED, event.exit_code or 0)
 
     def _ended(self, at_ms: int, application: str, key: str, stopped: bool, exit_code: int = 0) -> None:
-        work = self._now.get((application, key))
-        if work is not None and work.ended_ms is None:
-            work.ended_ms, work.stopped, work.exit_code = at_ms, stopped, exit_code
+        run = self._now.get((application, key))
+        if run is not None and run.ended_ms is None:
+            run.ended_ms, run.stopped, run.exit_code = at_ms, stopped, exit_code
 
     # -- giving out -----------------------------------------------------------------------------------------------
 
@@ -221,13 +221,13 @@ class Recorder:
             queues=self.queue_text or queue_file(dict.fromkeys(a.queue for a in self._apps.values() if a.queue)),
         )
 
-    def _counts(self, work: _Work) -> bool:
+    def _counts(self, run: _Run) -> bool:
         """Whether it comes, waits or runs between `from_ms` and `until_ms`."""
-        if self.until_ms is not None and work.at_ms >= self.until_ms:
+        if self.until_ms is not None and run.at_ms >= self.until_ms:
             return False
-        return self.from_ms is None or work.at_ms >= self.from_ms or (work.ended_ms or self.last_ms + 1) > self.from_ms
+        return self.from_ms is None or run.at_ms >= self.from_ms or (run.ended_ms or self.last_ms + 1) > self.from_ms
 
-    def _notes(self, chosen: list[_Work], carried: int) -> list[str]:
+    def _notes(self, chosen: list[_Run], carried: int) -> list[str]:
         running = sum(w.ended_ms is None and w.started_ms is not None for w in chosen)
         never = sum(w.started_ms is None for w in chosen)
         stopped = sum(w.stopped and w.started_ms is not None for w in chosen)
@@ -244,21 +244,21 @@ class Recorder:
             notes.append(f"what administrators did is not repeated: {acts}")
         return notes
 
-    def _jobs(self, works: list[_Work], carried: set[int], begin_ms: int, moved: bool) -> Iterator[Job]:
-        usual = self._medians(works)
-        gangs = self._gangs([w for w in works if id(w) not in carried])
+    def _jobs(self, runs: list[_Run], carried: set[int], begin_ms: int, moved: bool) -> Iterator[Job]:
+        usual = self._medians(runs)
+        gangs = self._gangs([run for run in runs if id(run) not in carried])
         in_gang = {id(w) for members in gangs.values() for w in members}
         found = []
-        for work in works:
-            at_ms, task = work.at_ms, self._task(work, usual)
-            if id(work) in in_gang:
+        for run in runs:
+            at_ms, task = run.at_ms, self._task(run, usual)
+            if id(run) in in_gang:
                 continue
-            if id(work) in carried:
+            if id(run) in carried:
                 at_ms = begin_ms
-                if work.started_ms is not None and work.started_ms <= begin_ms:
-                    run_ms = max(task.run_ms - (begin_ms - work.started_ms), 0)
-                    task = replace(task, run_ms=run_ms, ask=replace(task.ask, node="" if moved else work.node))
-            found.append(Job(at_ms, replace(work.app, placeholder_ask=NOTHING), (task,)))
+                if run.started_ms is not None and run.started_ms <= begin_ms:
+                    run_ms = max(task.run_ms - (begin_ms - run.started_ms), 0)
+                    task = replace(task, run_ms=run_ms, ask=replace(task.ask, node="" if moved else run.node))
+            found.append(Job(at_ms, replace(run.app, placeholder_ask=NOTHING), (task,)))
         for members in gangs.values():
             first = members[0]
             tasks = tuple(self._task(w, usual) for w in members)
@@ -266,37 +266,37 @@ class Recorder:
             found.append(Job(max(at_ms, begin_ms), first.app, tasks, gang=True))
         yield from sorted(found, key=lambda job: job.at_ms)
 
-    def _task(self, work: _Work, usual: dict[str, int]) -> Task:
-        run_ms = work.run_ms
-        if run_ms is None and work.started_ms is not None:
-            run_ms = self.last_ms - work.started_ms
+    def _task(self, run: _Run, usual: dict[str, int]) -> Task:
+        run_ms = run.run_ms
+        if run_ms is None and run.started_ms is not None:
+            run_ms = self.last_ms - run.started_ms
         if run_ms is None:
-            run_ms = usual.get(work.app.user, usual[""])
-        return Task(replace(work.ask, task_group=""), run_ms, work.exit_code)
+            run_ms = usual.get(run.app.user, usual[""])
+        return Task(replace(run.ask, task_group=""), run_ms, run.exit_code)
 
-    def _gangs(self, works: list[_Work]) -> dict[str, list[_Work]]:
+    def _gangs(self, runs: list[_Run]) -> dict[str, list[_Run]]:
         """By application, the asks that came for its placeholders: as many as it had of them."""
-        gangs: dict[str, list[_Work]] = {}
-        for work in works:
-            came = self._placeholders.get(work.app.id, ())
-            if work.ask.task_group and len(gangs.get(work.app.id, ())) < len(came):
-                gangs.setdefault(work.app.id, []).append(work)
+        gangs: dict[str, list[_Run]] = {}
+        for run in runs:
+            came = self._placeholders.get(run.app.id, ())
+            if run.ask.task_group and len(gangs.get(run.app.id, ())) < len(came):
+                gangs.setdefault(run.app.id, []).append(run)
         return gangs
 
-    def _medians(self, works: list[_Work]) -> dict[str, int]:
+    def _medians(self, runs: list[_Run]) -> dict[str, int]:
         by_user: dict[str, list[int]] = {"": []}
-        for work in works:
-            if work.run_ms is not None:
-                by_user[""].append(work.run_ms)
-                by_user.setdefault(work.app.user, []).append(work.run_ms)
+        for run in runs:
+            if run.run_ms is not None:
+                by_user[""].append(run.run_ms)
+                by_user.setdefault(run.app.user, []).append(run.run_ms)
         return {user: median_low(times) for user, times in by_user.items() if times} | (
             {} if by_user[""] else {"": USUAL_MS}
         )
 
 
-def _is_carried(work: _Work, begin_ms: int, record_begins_ms: int | None) -> bool:
+def _is_carried(run: _Run, begin_ms: int, record_begins_ms: int | None) -> bool:
     """Whether it was there before the beginning."""
-    return work.at_ms < begin_ms or (work.at_ms == begin_ms == record_begins_ms)
+    return run.at_ms < begin_ms or (run.at_ms == begin_ms == record_begins_ms)
 
 
 def recorded(

@@ -23,12 +23,12 @@ def get(served: Any, path: str, who: str = "", **headers: str) -> Any:
 
 
 @pytest.fixture
-def work(served: Any) -> Any:
-    """One of alice's works that runs."""
+def job(served: Any) -> Any:
+    """One of alice's jobs that runs."""
     key = served.submit("/bin/sleep", "30", who="alice", queue="root.batch", resources={"vcore": 250}, grace_ms=50)
     served.wait(key, "running")
     yield key
-    served.call("POST", f"/api/v1/works/{key}/cancel", {})
+    served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
     served.wait(key)
 
 
@@ -170,32 +170,32 @@ def test_one_queue_with_and_without_what_is_below(served: Any) -> None:
     assert get(served, f"{PART}/queues")["partition"] == "default"
 
 
-def test_an_application_wherever_it_can_be_found(served: Any, work: str) -> None:
+def test_an_application_wherever_it_can_be_found(served: Any, job: str) -> None:
     """The same in every list and alone."""
-    one = get(served, f"{PART}/application/{work}")
+    one = get(served, f"{PART}/application/{job}")
     assert (one["applicationState"], one["usedResource"], one["queueName"]) == ("Running", {"vcore": 250}, "root.batch")
-    assert get(served, f"{PART}/queue/root.batch/application/{work}") == one
+    assert get(served, f"{PART}/queue/root.batch/application/{job}") == one
     assert one in get(served, f"{PART}/queue/root.batch/applications")
     assert one in get(served, f"{PART}/queue/root.batch/applications/Active")
     assert one in get(served, f"{PART}/queue/root.batch/applications/active?status=RUNNING")
     assert one not in get(served, f"{PART}/queue/root.batch/applications/active?status=accepted")
     assert get(served, f"{PART}/queue/root/applications") == []
-    assert served.call("GET", f"{PART}/queue/root.small/application/{work}").status == 404
+    assert served.call("GET", f"{PART}/queue/root.small/application/{job}").status == 404
 
 
-def test_an_application_that_ended_is_among_the_completed(served: Any, work: str) -> None:
+def test_an_application_that_ended_is_among_the_completed(served: Any, job: str) -> None:
     """And not among the active ones; the status is not looked at there."""
-    assert work not in [a["applicationID"] for a in get(served, f"{PART}/applications/completed?status=nonsense")]
+    assert job not in [a["applicationID"] for a in get(served, f"{PART}/applications/completed?status=nonsense")]
     assert get(served, f"{PART}/applications/rejected") == []
 
 
-def test_others_applications_do_not_exist(served: Any, work: str) -> None:
+def test_others_applications_do_not_exist(served: Any, job: str) -> None:
     """Not in lists, not alone, not on nodes, not in usage."""
-    assert work in [a["applicationID"] for a in get(served, f"{PART}/queue/root.batch/applications", "alice")]
+    assert job in [a["applicationID"] for a in get(served, f"{PART}/queue/root.batch/applications", "alice")]
     assert get(served, f"{PART}/queue/root.batch/applications", "bob") == []
-    assert served.call("GET", f"{PART}/application/{work}", who="bob").status == 404
-    node = served.desk.workplace.node
-    assert work in [a["allocationKey"] for a in get(served, f"{PART}/node/{node}", "alice")["allocations"]]
+    assert served.call("GET", f"{PART}/application/{job}", who="bob").status == 404
+    node = served.desk.place.node
+    assert job in [a["allocationKey"] for a in get(served, f"{PART}/node/{node}", "alice")["allocations"]]
     assert "allocations" not in get(served, f"{PART}/node/{node}", "bob")
     assert [row["userName"] for row in get(served, f"{PART}/usage/users", "alice")] == ["alice"]
     assert get(served, f"{PART}/usage/users", "bob") == []
@@ -210,13 +210,13 @@ def test_a_name_with_a_slash_is_one_value(served: Any) -> None:
     assert served.call("GET", f"{PART}/node/a%2Fb").json["message"] == "Node not found"
 
 
-def test_open_reads_show_everything_but_the_dumps(served: Any, work: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_reads_show_everything_but_the_dumps(served: Any, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To anybody over TCP, without a token."""
     monkeypatch.setattr(served.desk, "open_reads", True)
-    assert get(served, f"{PART}/application/{work}", "nobody")["user"] == "alice"
+    assert get(served, f"{PART}/application/{job}", "nobody")["user"] == "alice"
     assert "alice" in [row["userName"] for row in get(served, f"{PART}/usage/users", "nobody")]
     records = get(served, "/ws/v1/events/batch", "nobody")["EventRecords"]
-    assert work in {r.get("objectID") for r in records}
+    assert job in {r.get("objectID") for r in records}
     answer = served.call("GET", "/debug/stack", who="nobody")
     assert (answer.status, answer.json["status_code"]) == (401, 401)
 
@@ -267,7 +267,7 @@ def test_history_has_a_sample_from_the_start(served: Any) -> None:
         assert len(str(sample["timestamp"])) == 19
 
 
-def test_a_service_whose_books_are_in_order_is_healthy(served: Any, work: str) -> None:
+def test_a_service_whose_books_are_in_order_is_healthy(served: Any, job: str) -> None:
     """Every check names itself and says what it found."""
     found = get(served, "/ws/v1/scheduler/healthcheck")
     assert found["Healthy"] is True, found
@@ -277,7 +277,7 @@ def test_a_service_whose_books_are_in_order_is_healthy(served: Any, work: str) -
     assert all(c["Succeeded"] and c["Description"] and c["DiagnosisMessage"] for c in found["HealthChecks"])
 
 
-def test_metrics_have_both_names(served: Any, work: str) -> None:
+def test_metrics_have_both_names(served: Any, job: str) -> None:
     """In both places."""
     for path in ("/ws/v1/metrics", "/metrics"):
         text = served.call("GET", path).body.decode()
@@ -288,12 +288,12 @@ def test_metrics_have_both_names(served: Any, work: str) -> None:
         assert 'yunikorn_root_batch_queue_container{state="allocated"}' in text
 
 
-def test_everything_at_once_is_for_administrators(served: Any, work: str) -> None:
+def test_everything_at_once_is_for_administrators(served: Any, job: str) -> None:
     """Pretty printed; what is empty is left out."""
     answer = served.call("GET", "/debug/fullstatedump")
     assert answer.body.startswith(b"{\n  ")
     found = answer.json
-    assert work in [a["applicationID"] for a in found["applications"]]
+    assert job in [a["applicationID"] for a in found["applications"]]
     assert found["nodes"][0]["partitionName"] == "default"
     assert found["placementRules"][0]["rules"][-1]["name"] == "recovery"
     assert found["rmDiagnostics"]
@@ -321,7 +321,7 @@ def test_compression_for_text_too(served: Any) -> None:
 # -- what YuniKorn's web page reads -------------------------------------------------------------------------------
 
 
-def test_the_web_page_finds_what_it_reads(served: Any, work: str) -> None:
+def test_the_web_page_finds_what_it_reads(served: Any, job: str) -> None:
     """Field by field."""
     cluster = get(served, "/ws/v1/clusters")[0]
     assert {"startTime", "partition", "clusterName"} <= set(cluster)
@@ -333,7 +333,7 @@ def test_the_web_page_finds_what_it_reads(served: Any, work: str) -> None:
     root = get(served, f"{PART}/queues")
     queue = next(child for child in root["children"] if child["queuename"] == "root.batch")
     assert {"queuename", "status", "partition", "isLeaf", "isManaged", "allocatedResource"} <= set(queue)
-    app = next(a for a in get(served, f"{PART}/queue/root.batch/applications") if a["applicationID"] == work)
+    app = next(a for a in get(served, f"{PART}/queue/root.batch/applications") if a["applicationID"] == job)
     assert {"applicationID", "usedResource", "maxUsedResource", "submissionTime", "applicationState"} <= set(app)
     assert all(isinstance(step["time"], int) for step in app["stateLog"])
     assert {"allocationKey", "resource", "priority", "nodeId", "applicationId"} <= set(app["allocations"][0])
@@ -349,7 +349,7 @@ def test_the_web_page_finds_what_it_reads(served: Any, work: str) -> None:
 # -- event records ------------------------------------------------------------------------------------------------
 
 
-def test_records_in_batches(served: Any, work: str) -> None:
+def test_records_in_batches(served: Any, job: str) -> None:
     """Numbers go on from page to page; a start beyond the end gives none."""
     whole = get(served, "/ws/v1/events/batch")
     assert set(whole) == {"InstanceUUID", "LowestID", "HighestID", "EventRecords"}
@@ -358,20 +358,20 @@ def test_records_in_batches(served: Any, work: str) -> None:
     beyond = get(served, f"/ws/v1/events/batch?start={whole['HighestID'] + 10**6}")
     assert beyond["EventRecords"] is None
     assert beyond["InstanceUUID"] == whole["InstanceUUID"]
-    mine = [r for r in whole["EventRecords"] if r.get("objectID") == work]
+    mine = [r for r in whole["EventRecords"] if r.get("objectID") == job]
     assert [r["eventChangeDetail"] for r in mine] == [203, 204, 201, 200, 206]
     allocated = next(r for r in mine if r["eventChangeDetail"] == 200)
     assert allocated["resource"] == {"resources": {"vcore": {"value": 250}}}
-    assert allocated["referenceID"] == work
+    assert allocated["referenceID"] == job
 
 
-def test_records_about_others_are_left_out(served: Any, work: str) -> None:
+def test_records_about_others_are_left_out(served: Any, job: str) -> None:
     """What concerns everybody is there."""
     seen = get(served, "/ws/v1/events/batch", "bob")
-    assert work not in {r.get("objectID") for r in seen["EventRecords"] if r["type"] == 2}
-    assert not [r for r in seen["EventRecords"] if r.get("referenceID") == work]
+    assert job not in {r.get("objectID") for r in seen["EventRecords"] if r["type"] == 2}
+    assert not [r for r in seen["EventRecords"] if r.get("referenceID") == job]
     assert {3, 4} <= {r["type"] for r in seen["EventRecords"]}
-    assert work in {r.get("objectID") for r in get(served, "/ws/v1/events/batch", "alice")["EventRecords"]}
+    assert job in {r.get("objectID") for r in get(served, "/ws/v1/events/batch", "alice")["EventRecords"]}
 
 
 class Tail:
@@ -404,7 +404,7 @@ def test_a_stream_begins_with_who_tells_and_goes_on(served: Any) -> None:
     assert tail.response.status == 200
     assert tail.response.getheader("Content-Type") == JSON
     assert tail.response.getheader("Access-Control-Allow-Origin") == "*"
-    assert tail.line() == {"InstanceUUID": served.desk.chronicle.instance}
+    assert tail.line() == {"InstanceUUID": served.desk.history_records.instance}
     key = served.submit("/bin/true", who="alice")
     records = tail.until(objectID=key, eventChangeDetail=207)
     tail.close()

@@ -75,7 +75,7 @@ def test_an_application_with_what_runs_and_what_waits() -> None:
                 "applicationId": "app",
                 "allocationLog": [
                     {
-                        "message": "needs vcore 2m; queue root.a has vcore 1m left of its maximum vcore 3m",
+                        "message": "needs cpu 0.002; queue root.a has cpu 0.001 left of its maximum cpu 0.003",
                         "lastOccurrence": 3 * SECOND,
                         "count": 1,
                     }

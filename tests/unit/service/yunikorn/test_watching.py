@@ -13,14 +13,14 @@ from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Event,
 from fairlead.core.reasons import Refused
 from fairlead.core.resources import Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
-from fairlead.insight.records import Record
+from fairlead.insight.history_records import Record
 from fairlead.runtime import Entry
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
-from fairlead.service.yunikorn import figures, history, tail
-from fairlead.service.yunikorn.chronicle import Chronicle
+from fairlead.service.yunikorn import figures, history_samples, history_stream
 from fairlead.service.yunikorn.health import health
-from fairlead.service.yunikorn.ring import Ring
+from fairlead.service.yunikorn.history_records import HistoryRecords
+from fairlead.service.yunikorn.history_ring import Ring
 from fairlead.service.yunikorn.transport import Plainly
 
 
@@ -31,10 +31,10 @@ def cluster() -> Scheduler:
     return s
 
 
-def told(s: Scheduler, chronicle: Chronicle, *events: Event) -> None:
+def told(s: Scheduler, history_records: HistoryRecords, *events: Event) -> None:
     for event in events:
-        chronicle.offer([Entry(1, 5, "event", event, s.handle(event, 5))])
-    chronicle.offer([Entry(2, 5, "schedule", {}, s.schedule(5)), Entry(3, 5, "note", object())])
+        history_records.offer([Entry(1, 5, "event", event, s.handle(event, 5))])
+    history_records.offer([Entry(2, 5, "schedule", {}, s.schedule(5)), Entry(3, 5, "note", object())])
 
 
 SUBMITTED = (
@@ -52,27 +52,31 @@ async def everything(records: Any) -> list[Record]:
 
 async def test_a_reader_who_falls_behind_is_told_so_and_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """After what he got in time comes a last line, and nobody tells him anything any more."""
-    monkeypatch.setattr(tail, "BEHIND", 3)
-    chronicle, streams = Chronicle(cluster), tail.Streams()
+    monkeypatch.setattr(history_stream, "BEHIND", 3)
+    history_records, streams = HistoryRecords(cluster), history_stream.Streams()
     stream = streams.enter("h", 1)
-    lines = tail.lines(chronicle, streams, stream, 0, everything)
-    assert json.loads(await anext(lines)) == {"InstanceUUID": chronicle.instance}
+    lines = history_stream.lines(history_records, streams, stream, 0, everything)
+    assert json.loads(await anext(lines)) == {"InstanceUUID": history_records.instance}
     for name in "abc":
-        chronicle.ring.add([Record(1, 2, 0, 0, name)])
-    chronicle.ring.add([Record(1, 2, 0, 0, "lost")])
+        history_records.ring.add([Record(1, 2, 0, 0, name)])
+    history_records.ring.add([Record(1, 2, 0, 0, "lost")])
     got = [json.loads(line)["objectID"] for line in (await anext(lines)).splitlines()]
     rest = [piece async for piece in lines]
     assert got == ["a", "b", "c"]
-    assert json.loads(rest[-1]) == {"status_code": 200, "message": tail.CLOSED, "description": tail.CLOSED}
+    assert json.loads(rest[-1]) == {
+        "status_code": 200,
+        "message": history_stream.CLOSED,
+        "description": history_stream.CLOSED,
+    }
     assert streams.open == []
-    chronicle.ring.add([Record(1, 2, 0, 0, "later")])
+    history_records.ring.add([Record(1, 2, 0, 0, "later")])
     assert not stream.waiting
 
 
 async def test_a_stream_ends_with_the_service() -> None:
     """Without a complaint, and no new one begins."""
-    chronicle, streams = Chronicle(cluster), tail.Streams()
-    lines = tail.lines(chronicle, streams, streams.enter("h", 1), 0, everything)
+    history_records, streams = HistoryRecords(cluster), history_stream.Streams()
+    lines = history_stream.lines(history_records, streams, streams.enter("h", 1), 0, everything)
     await anext(lines)
     waiting = asyncio.ensure_future(anext(lines, None))
     await asyncio.sleep(0)
@@ -84,7 +88,7 @@ async def test_a_stream_ends_with_the_service() -> None:
 
 async def test_no_more_streams_than_a_hundred() -> None:
     """However many hosts there are."""
-    streams = tail.Streams()
+    streams = history_stream.Streams()
     for i in range(100):
         streams.enter(f"host{i}", 1)
     with pytest.raises(Plainly) as caught:
@@ -94,35 +98,35 @@ async def test_no_more_streams_than_a_hundred() -> None:
     streams.enter("one more", 1)
 
 
-# -- the chronicle ------------------------------------------------------------------------------------------------
+# -- the history ------------------------------------------------------------------------------------------------
 
 
 def test_the_chronicle_counts_what_it_tells() -> None:
     """By queue and in all."""
     s = cluster()
-    chronicle = Chronicle(lambda: s)
-    told(s, chronicle, *SUBMITTED, AddApplication(ApplicationSpec(id="bad", queue="root.none")))
-    told(s, chronicle, Release("app", "k", Cause.FINISHED), AddAsks(SUBMITTED[1].asks[:0]))
+    history_records = HistoryRecords(lambda: s)
+    told(s, history_records, *SUBMITTED, AddApplication(ApplicationSpec(id="bad", queue="root.none")))
+    told(s, history_records, Release("app", "k", Cause.FINISHED), AddAsks(SUBMITTED[1].asks[:0]))
     refused = AskRejected("app", "x", Refused("no"))
-    chronicle.offer([Entry(9, 5, "schedule", {}, [refused])])
-    chronicle.offer([Entry(10, 30_005, "schedule", {}, s.schedule(30_005))])
-    assert chronicle.counts == {"submitted": 2, "accepted": 1, "rejected": 1, "ask-rejected": 1}
+    history_records.offer([Entry(9, 5, "schedule", {}, [refused])])
+    history_records.offer([Entry(10, 30_005, "schedule", {}, s.schedule(30_005))])
+    assert history_records.counts == {"submitted": 2, "accepted": 1, "rejected": 1, "ask-rejected": 1}
     path = "root.my-queue"
-    assert chronicle.by_queue == {(path, "allocated"): 1, (path, "released"): 1, (path, "completed"): 1}
-    assert chronicle.ring.told > 10
-    assert not chronicle.failure
+    assert history_records.by_queue == {(path, "allocated"): 1, (path, "released"): 1, (path, "completed"): 1}
+    assert history_records.ring.told > 10
+    assert not history_records.failure
 
 
 def test_a_fault_in_telling_ends_telling_and_nothing_else() -> None:
     """The writer never notices."""
     s = cluster()
-    chronicle = Chronicle(lambda: s)
-    chronicle.offer([Entry(1, 5, "schedule", {}, [AddApplication])])  # type: ignore[list-item]
-    assert not chronicle.failure
-    chronicle.offer([Entry(1, 5, "event", AddApplication(None), ())])  # type: ignore[arg-type]
-    assert "fault" in chronicle.failure
-    told(s, chronicle, *SUBMITTED)
-    assert chronicle.ring.told == 0
+    history_records = HistoryRecords(lambda: s)
+    history_records.offer([Entry(1, 5, "schedule", {}, [AddApplication])])  # type: ignore[list-item]
+    assert not history_records.failure
+    history_records.offer([Entry(1, 5, "event", AddApplication(None), ())])  # type: ignore[arg-type]
+    assert "fault" in history_records.failure
+    told(s, history_records, *SUBMITTED)
+    assert history_records.ring.told == 0
 
 
 # -- health -------------------------------------------------------------------------------------------------------
@@ -183,10 +187,10 @@ def test_names_of_metrics(name: str, formatted: str) -> None:
     assert figures.formatted(name) == formatted
 
 
-def scraped(s: Scheduler, chronicle: Chronicle) -> dict[str, str]:
+def scraped(s: Scheduler, history_records: HistoryRecords) -> dict[str, str]:
     measures = Measures()
     measures.scheduled(0.002, 1, 0)
-    text = figures.render(figures.gather(s, chronicle), measures).decode()
+    text = figures.render(figures.gather(s, history_records), measures).decode()
     rows = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
     assert len(rows) == len({row[0] for row in rows}), "a series twice"
     return dict(rows)
@@ -195,9 +199,9 @@ def scraped(s: Scheduler, chronicle: Chronicle) -> dict[str, str]:
 def test_figures_of_a_small_cluster() -> None:
     """Under YuniKorn's names."""
     s = cluster()
-    chronicle = Chronicle(lambda: s)
-    told(s, chronicle, *SUBMITTED)
-    found = scraped(s, chronicle)
+    history_records = HistoryRecords(lambda: s)
+    told(s, history_records, *SUBMITTED)
+    found = scraped(s, history_records)
     assert found['yunikorn_scheduler_container_allocation_attempt_total{state="allocated"}'] == "1"
     assert found['yunikorn_scheduler_application_submission_total{result="new"}'] == "1"
     assert found['yunikorn_scheduler_node{state="active"}'] == "1"
@@ -205,7 +209,7 @@ def test_figures_of_a_small_cluster() -> None:
     assert found['yunikorn_root_my_queue_queue_container{state="allocated"}'] == "1"
     assert found['yunikorn_queue_resource{queue="root.my-queue",resource="vcore",state="allocated"}'] == "4"
     assert found['yunikorn_queue_resource{queue="root",resource="apps",state="maxRunningApps"}'] == "0"
-    assert found["yunikorn_event_total_created"] == str(chronicle.ring.told)
+    assert found["yunikorn_event_total_created"] == str(history_records.ring.told)
     assert found["yunikorn_scheduler_scheduling_latency_milliseconds_count"] == "1"
     assert found['yunikorn_scheduler_scheduling_latency_milliseconds_bucket{le="0.003"}'] == "1"
     assert found['yunikorn_scheduler_scheduling_latency_milliseconds_bucket{le="0.001"}'] == "0"
@@ -216,9 +220,9 @@ def test_prometheus_can_read_them() -> None:
     from prometheus_client.parser import text_string_to_metric_families
 
     s = cluster()
-    chronicle = Chronicle(lambda: s)
-    told(s, chronicle, *SUBMITTED)
-    text = figures.render(figures.gather(s, chronicle), Measures()).decode()
+    history_records = HistoryRecords(lambda: s)
+    told(s, history_records, *SUBMITTED)
+    text = figures.render(figures.gather(s, history_records), Measures()).decode()
     names = {family.name for family in text_string_to_metric_families(text)}
     assert {"yunikorn_queue_app", "yunikorn_scheduler_node", "yunikorn_event_total_stored"} <= names
 
@@ -228,21 +232,24 @@ def test_prometheus_can_read_them() -> None:
 
 async def test_samples_are_taken_now_and_then() -> None:
     """Oldest first, and no more than a day."""
-    kept = history.History()
+    kept = history_samples.HistorySamples()
     at = 0
 
-    async def take() -> history.Sample:
+    async def take() -> history_samples.Sample:
         nonlocal at
         at += 1
-        return history.Sample(at, at, 2 * at)
+        return history_samples.Sample(at, at, 2 * at)
 
-    task = asyncio.create_task(history.keep(kept, take, 0))
-    while at < history.SAMPLES + 3:
+    task = asyncio.create_task(history_samples.keep(kept, take, 0))
+    while at < history_samples.SAMPLES + 3:
         await asyncio.sleep(0)
     task.cancel()
-    assert len(kept.samples) == history.SAMPLES
+    assert len(kept.samples) == history_samples.SAMPLES
     first = kept.applications()[0]
-    assert first == {"timestamp": at - history.SAMPLES + 1, "totalApplications": str(at - history.SAMPLES + 1)}
+    assert first == {
+        "timestamp": at - history_samples.SAMPLES + 1,
+        "totalApplications": str(at - history_samples.SAMPLES + 1),
+    }
     assert kept.containers()[-1] == {"timestamp": at, "totalContainers": str(2 * at)}
 
 
@@ -252,14 +259,14 @@ def test_a_sample_counts_what_runs() -> None:
     for event in (*SUBMITTED, AddApplication(ApplicationSpec(id="idle", queue="root.my-queue"))):
         s.handle(event, 0)
     s.schedule(0)
-    assert history.count(s, 7) == history.Sample(7, 1, 1)
+    assert history_samples.count(s, 7) == history_samples.Sample(7, 1, 1)
 
 
 def test_the_ring_of_a_chronicle_may_be_small() -> None:
     """Then only the newest are there."""
     s = cluster()
-    chronicle = Chronicle(lambda: s, Ring(3))
-    told(s, chronicle, *SUBMITTED)
-    page = chronicle.ring.page(0, 10)
+    history_records = HistoryRecords(lambda: s, Ring(3))
+    told(s, history_records, *SUBMITTED)
+    page = history_records.ring.page(0, 10)
     assert page.records is None
     assert page.highest - page.lowest == 2

@@ -131,7 +131,7 @@ def test_what_ran_or_waited_at_the_beginning_comes_at_the_beginning() -> None:
 
 
 def test_a_pruned_record_begins_with_its_state() -> None:
-    """Applications, works and nodes that came before the first moment that is left."""
+    """Applications, asks and nodes that came before the first moment that is left."""
     past = Past().come(0, "one").come(5, "two")
     state, there = Scheduler.load(past.scheduler.dump()), len(past.moments)
     past.end(30, "one").end(50, "two").come(60, "three").end(70, "three")

@@ -1,0 +1,287 @@
+"""The binder: it carries out acts at the API server, many at a time, and reports what came of a placement.
+
+Decides when to try again and when to give up. Never decides what is done. Invariants: acts on one pod happen in the
+order in which they were ordered; a placement of which it is not known whether the server took it is asked about until
+it is known, and only then reported as failed; after `stop` nothing is sent any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import deque
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from fairlead.kubernetes import bodies, volume_writes
+from fairlead.kubernetes.acts import (
+    Act,
+    Bind,
+    CreatePlaceholder,
+    DeletePod,
+    DeselectNode,
+    DropPlaceholder,
+    EvictPod,
+    Explain,
+    KeepVolume,
+    Nominate,
+    PodName,
+    Record,
+    SelectNode,
+)
+from fairlead.kubernetes.client import (
+    ApiError,
+    Client,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    ServerFault,
+    TooManyRequests,
+    Unreachable,
+)
+from fairlead.kubernetes.event_correlator import EventCorrelator
+from fairlead.kubernetes.kinds import EVENTS, PODS
+from fairlead.kubernetes.objects import Pod
+
+log = logging.getLogger("fairlead.kubernetes")
+
+AT_ONCE = 48
+"""Requests in flight at most."""
+WAIT_S = (0.1, 20.0)
+"""The first and the longest wait before an act is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The server has bound the pod to the node."""
+
+    uid: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class BindFailed:
+    """The server will not bind the pod to the node; `why` is a sentence."""
+
+    uid: str
+    node: str
+    why: str
+
+
+Report = Bound | BindFailed
+
+
+class Binder:
+    """Everything that is sent to one API server to change something."""
+
+    def __init__(
+        self,
+        client: Client,
+        report: Callable[[Report], None],
+        *,
+        scheduler_name: str = "fairlead",
+        instance: str = "fairlead",
+        image: str = bodies.IMAGE,
+        stamp: Callable[[], str],
+        chance: random.Random | None = None,
+        at_once: int = AT_ONCE,
+    ) -> None:
+        """`report` is called in the loop's thread; `stamp` gives the time as the API writes it, with microseconds."""
+        self.sent = 0
+        self.tried_again = 0
+        self.failed = 0
+        self._client = client
+        self._report = report
+        self._scheduler_name = scheduler_name
+        self._instance = instance
+        self._image = image
+        self._stamp = stamp
+        self._chance = chance or random.Random()
+        self._free = asyncio.Semaphore(at_once)
+        self._queues: dict[str, deque[Act]] = {}
+        self._workers: dict[str, asyncio.Task[None]] = {}
+        self._talk = EventCorrelator()
+        self._numbers = self._chance.randrange(2**40)
+        self._stopped = False
+
+    @property
+    def busy(self) -> int:
+        """Pods with acts that are not done."""
+        return len(self._workers)
+
+    def do(self, act: Act) -> None:
+        """Have an act done, after those that were ordered for the same pod before."""
+        if self._stopped:
+            return
+        if isinstance(act, Explain | Record) and not self._talk.is_news(act, asyncio.get_running_loop().time()):
+            return
+        key = _subject(act)
+        waiting = self._queues.get(key)
+        if isinstance(act, DropPlaceholder) and waiting is None:
+            return
+        if waiting is None:
+            self._queues[key] = deque((act,))
+            self._workers[key] = asyncio.create_task(self._work(key), name=f"acts on {key}")
+        else:
+            waiting.append(act)
+
+    async def stop(self) -> None:
+        """Send nothing any more; what is on its way is given up."""
+        self._stopped = True
+        workers = list(self._workers.values())
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+    async def settle(self) -> None:
+        """Wait until all that was ordered is done."""
+        while self._workers:
+            await asyncio.gather(*self._workers.values(), return_exceptions=True)
+
+    # -- one pod after the other ----------------------------------------------------------------------------------
+
+    async def _work(self, key: str) -> None:
+        waiting = self._queues[key]
+        try:
+            while waiting:
+                act = waiting.popleft()
+                if isinstance(act, Explain | Nominate) and any(type(later) is type(act) for later in waiting):
+                    continue
+                if not isinstance(act, DropPlaceholder):
+                    await self._see_through(act, waiting)
+        finally:
+            del self._queues[key]
+            del self._workers[key]
+
+    async def _see_through(self, act: Act, later: Collection[Act]) -> None:
+        """Carry one act out, trying again for as long as that makes sense; `later` is ordered for the same pod."""
+        failures = 0
+        while not _is_outdated(act, later):
+            after: float | None = None
+            try:
+                async with self._free:
+                    self.sent += 1
+                    await self._once(act)
+                return
+            except (ServerFault, TooManyRequests) as e:
+                after, said = e.retry_after_s, str(e)
+            except Unreachable as e:
+                said = str(e)
+            except ApiError as e:
+                if not await self._again_after(act, e):
+                    return
+                said = str(e)
+            failures += 1
+            if isinstance(act, Explain | Record) and failures > 2:
+                return
+            self.tried_again += 1
+            if failures in (3, 10) or failures % 50 == 0:
+                log.warning("%s of %s: %s (try %d)", type(act).__name__, _subject(act), said, failures)
+            first, longest = WAIT_S
+            wait = min(longest, first * 2 ** min(failures - 1, 12)) * self._chance.uniform(0.5, 1.0)
+            await asyncio.sleep(max(wait, after or 0.0))
+
+    async def _again_after(self, act: Act, e: ApiError) -> bool:
+        """Whether an act that the server refused may work later."""
+        if isinstance(act, Bind | SelectNode | KeepVolume):
+            self.failed += 1
+            self._report(BindFailed(act.pod.uid, act.node, e.message))
+            return False
+        if isinstance(e, NotFound):
+            return False
+        if isinstance(e, Conflict):
+            # Another pod has its name by now, or somebody else changed it at the same moment.
+            return e.reason != "AlreadyExists" and await self._is_there(act)
+        if isinstance(act, EvictPod | DeletePod | CreatePlaceholder):
+            # Rights and quotas may change; meanwhile somebody waits for this.
+            return not isinstance(e, Invalid)
+        self.failed += 1
+        log.warning("%s of %s was refused: %s", type(act).__name__, _subject(act), e)
+        return False
+
+    async def _is_there(self, act: Act) -> bool:
+        """Whether the very pod of an act is still there, as far as the server says; if it does not, it may be."""
+        if isinstance(act, CreatePlaceholder | DropPlaceholder | DeselectNode):
+            return True
+        try:
+            found: Pod = await self._client.get(PODS, act.pod.name, act.pod.namespace)
+        except NotFound:
+            return False
+        except (ApiError, Unreachable):
+            return True
+        return found.metadata.uid == act.pod.uid
+
+    async def _once(self, act: Act) -> None:
+        if isinstance(act, Bind):
+            await self._bind(act)
+        elif isinstance(act, EvictPod):
+            await self._evict(act)
+        elif isinstance(act, DeletePod):
+            await self._client.delete(PODS, act.pod.name, act.pod.namespace, uid=act.pod.uid, grace_s=0)
+        elif isinstance(act, SelectNode):
+            await volume_writes.select_node(self._client, act)
+        elif isinstance(act, DeselectNode):
+            await volume_writes.deselect_node(self._client, act)
+        elif isinstance(act, KeepVolume):
+            await volume_writes.keep_volume(self._client, act)
+        elif isinstance(act, Nominate):
+            await self._patch_status(act.pod, bodies.nomination(act))
+        elif isinstance(act, Explain):
+            await self._patch_status(act.pod, bodies.unscheduled(act, self._second()))
+        elif isinstance(act, Record):
+            self._numbers += 1
+            body = bodies.event(act, self._numbers, self._stamp(), self._instance)
+            await self._client.create(EVENTS, body, act.pod.namespace)
+        elif isinstance(act, CreatePlaceholder):
+            body = bodies.placeholder(act, self._scheduler_name, self._image)
+            await self._client.create(PODS, body, act.namespace)
+
+    async def _bind(self, act: Bind) -> None:
+        """Bind; a conflict may be our own binding of which the answer was lost, so the server is asked."""
+        try:
+            await self._client.bind(act.pod.namespace, act.pod.name, act.pod.uid, act.node)
+        except Conflict:
+            pod: Pod = await self._client.get(PODS, act.pod.name, act.pod.namespace)
+            bound = pod.spec.node_name if pod.spec is not None else None
+            if pod.metadata.uid != act.pod.uid or bound != act.node:
+                if not bound and pod.metadata.uid == act.pod.uid and not pod.metadata.deletion_timestamp:
+                    raise ServerFault(500, "Conflict", "the binding was refused for the moment") from None
+                raise
+        self._report(Bound(act.pod.uid, act.node))
+        text = f"Successfully assigned {act.pod} to {act.node}"
+        self.do(Record(act.pod, "Scheduled", text))
+
+    async def _evict(self, act: EvictPod) -> None:
+        """As kube-scheduler does: first the condition that says why, then the deletion with the pod's own grace."""
+        try:
+            await self._patch_status(act.pod, bodies.disruption(act, self._second()))
+        except (Invalid, Forbidden) as e:
+            log.warning("%s: its condition could not be set: %s", act.pod, e)
+        await self._client.delete(PODS, act.pod.name, act.pod.namespace, uid=act.pod.uid)
+        whom = f" by {act.by}" if act.by is not None else ""
+        text = f"Preempted{whom} on node {act.node} (rule {act.rule}): {act.message}"
+        self.do(Record(act.pod, "Preempted", text, warning=False, related=act.by))
+
+    async def _patch_status(self, pod: PodName, change: dict[str, object]) -> None:
+        await self._client.patch(PODS, pod.name, change, pod.namespace, sub="status")
+
+    def _second(self) -> str:
+        return self._stamp()[:19] + "Z"
+
+
+def _is_outdated(act: Act, later: Collection[Act]) -> bool:
+    """Whether what was ordered later takes this back; should it be wanted anew, that is another order."""
+    if isinstance(act, CreatePlaceholder):
+        return any(isinstance(other, DropPlaceholder) for other in later)
+    return isinstance(act, SelectNode) and any(isinstance(other, DeselectNode) for other in later)
+
+
+def _subject(act: Act) -> str:
+    if isinstance(act, CreatePlaceholder | DropPlaceholder):
+        return f"{act.namespace}/{act.name}"
+    if isinstance(act, SelectNode | DeselectNode | KeepVolume):
+        return act.claim.uid
+    # What is merely told must not hold up what is done.
+    return f"{act.pod.uid}/told" if isinstance(act, Record) else act.pod.uid

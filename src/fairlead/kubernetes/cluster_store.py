@@ -1,0 +1,139 @@
+"""The cluster store: nodes and policies, everything that pods are placed among.
+
+Decides which events follow from a change of a node, a class, a budget or a namespace. Never looks at pods. Invariant:
+`nodes` are exactly those that the scheduler knows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fairlead.core.events import (
+    AddNode,
+    DrainNode,
+    Event,
+    LabelNode,
+    RemoveBudget,
+    RemoveNode,
+    RemovePriorityClass,
+    SetBudget,
+    SetPriorityClass,
+    UndrainNode,
+    UpdateNode,
+)
+from fairlead.kubernetes import kinds
+from fairlead.kubernetes.objects import LabelSelector, Namespace, Node, PodDisruptionBudget, PriorityClass
+from fairlead.kubernetes.reflector import Change, Changed, Deleted
+from fairlead.kubernetes.translate.amounts import AmountError
+from fairlead.kubernetes.translate.constraints import ConstraintError, selects
+from fairlead.kubernetes.translate.identity import MIN_RUNTIME
+from fairlead.kubernetes.translate.nodes import NodeView, node_view
+from fairlead.kubernetes.translate.policies import budget_of, class_of, min_runtime_ms
+
+log = logging.getLogger("fairlead.kubernetes")
+NO_DURATION = "is no duration such as 90s or 10m and protects nobody; correct it"
+
+
+@dataclass(slots=True)
+class KnownNode:
+    """A node as the scheduler has it."""
+
+    uid: str
+    view: NodeView
+
+
+class ClusterStore:
+    """What is known beside the pods."""
+
+    def __init__(self, partition: str) -> None:
+        self.nodes: dict[str, KnownNode] = {}
+        self.classes: dict[str, PriorityClass] = {}
+        self.namespaces: dict[str, Namespace] = {}
+        self._partition = partition
+        self._budgets: dict[str, None] = {}
+
+    def take(self, change: Change) -> Iterator[Event]:
+        """The events that follow from a change of anything but a pod."""
+        if isinstance(change, Changed):
+            thing = change.object
+            if isinstance(thing, Node):
+                yield from self._node(thing)
+            elif isinstance(thing, PriorityClass):
+                self.classes[thing.metadata.name] = thing
+                if min_runtime_ms(thing) is None:
+                    text = (thing.metadata.annotations or {})[MIN_RUNTIME][:60]
+                    log.warning("priority class %s: %s '%s' %s", thing.metadata.name, MIN_RUNTIME, text, NO_DURATION)
+                if not thing.metadata.name.startswith("system-"):
+                    yield SetPriorityClass(class_of(thing))
+            elif isinstance(thing, PodDisruptionBudget):
+                yield from self._budget(thing)
+            elif isinstance(thing, Namespace):
+                self.namespaces[thing.metadata.name] = thing
+        elif isinstance(change, Deleted):
+            yield from self._deleted(change)
+
+    def _deleted(self, change: Deleted) -> Iterator[Event]:
+        if change.kind is kinds.NODES:
+            known = self.nodes.get(change.name)
+            if known is not None and known.uid == change.uid:
+                del self.nodes[change.name]
+                yield RemoveNode(change.name, self._partition)
+        elif change.kind is kinds.PRIORITY_CLASSES:
+            if self.classes.pop(change.name, None) is not None and not change.name.startswith("system-"):
+                yield RemovePriorityClass(change.name)
+        elif change.kind is kinds.BUDGETS:
+            name = f"{change.namespace or 'default'}/{change.name}"
+            if name in self._budgets:
+                del self._budgets[name]
+                yield RemoveBudget(name)
+        elif change.kind is kinds.NAMESPACES:
+            self.namespaces.pop(change.name, None)
+
+    def _node(self, node: Node) -> Iterator[Event]:
+        name, uid = node.metadata.name, node.metadata.uid or ""
+        try:
+            view = node_view(node)
+        except AmountError as e:
+            log.warning("node %s is left as it was: %s", name, e)
+            return
+        known = self.nodes.get(name)
+        if known is not None and known.uid != uid:
+            # It was replaced, and its end was missed.
+            del self.nodes[name]
+            yield RemoveNode(name, self._partition)
+            known = None
+        self.nodes[name] = KnownNode(uid, view)
+        if known is None:
+            yield AddNode(view.spec(self._partition))
+            return
+        old = known.view
+        if view.capacity != old.capacity:
+            yield UpdateNode(name, view.capacity, self._partition)
+        if view.attributes != old.attributes or view.taints != old.taints:
+            yield LabelNode(name, view.attributes, view.taints, self._partition)
+        if view.schedulable != old.schedulable:
+            order = UndrainNode if view.schedulable else DrainNode
+            yield order(name, self._partition)
+
+    def _budget(self, given: PodDisruptionBudget) -> Iterator[Event]:
+        try:
+            budget = budget_of(given)
+        except ConstraintError as e:
+            log.warning("budget %s/%s is passed over: %s", given.metadata.namespace, given.metadata.name, e)
+            return
+        if budget is not None:
+            self._budgets[budget.name] = None
+            yield SetBudget(budget)
+
+    # -- namespaces -----------------------------------------------------------------------------------------------
+
+    def namespace_notes(self, name: str) -> Mapping[str, str]:
+        """The annotations of a namespace."""
+        known = self.namespaces.get(name)
+        return (known.metadata.annotations if known is not None else None) or {}
+
+    def namespaces_of(self, selector: LabelSelector) -> tuple[str, ...]:
+        """The names of the namespaces that a selector selects, sorted."""
+        return tuple(sorted(n for n, s in self.namespaces.items() if selects(selector, s.metadata.labels or {})))

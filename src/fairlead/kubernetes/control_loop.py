@@ -1,0 +1,280 @@
+"""The control loop: from the first list of everything to the loss of the right to act.
+
+Decides when changes are taken, when scheduling runs, and when the binder gets its orders. Never decides who runs. All
+of it happens in one event loop, one turn after the other: there is nothing to lock. Invariant: nothing is scheduled
+before everything that was there at the start has been taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import re
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fairlead.core.decisions import Allocated, Decision, Evict
+from fairlead.core.specs import ClusterSpec
+from fairlead.kubernetes import kinds
+from fairlead.kubernetes.binder import Binder, BindFailed, Report
+from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.driver import Driver
+from fairlead.kubernetes.explainer import Explainer
+from fairlead.kubernetes.pod_store import News
+from fairlead.kubernetes.reflector import Change, Changed, Reflector, Synced
+from fairlead.kubernetes.translate import identity
+from fairlead.runtime.measures import Measures
+
+log = logging.getLogger("fairlead.kubernetes")
+
+WATCHED = (
+    kinds.NODES, kinds.NAMESPACES, kinds.PRIORITY_CLASSES, kinds.BUDGETS, kinds.STORAGE_CLASSES, kinds.VOLUMES,
+    kinds.CLAIMS, kinds.PODS,
+)  # fmt: skip
+TAKE_AT_ONCE = 500
+"""Changes taken in one turn, so that scheduling is never far behind."""
+PLACE_AT_ONCE = 100
+"""Allocations in one turn, so that changes and answers are never far behind."""
+IN_FLIGHT = 2_000
+"""With so many pods being acted on, nothing more is placed until some are done."""
+AGAIN_S = (1.0, 60.0)
+"""The first and the longest pause of a pod whose placement was refused."""
+LONGEST_SLEEP_S = 5.0
+_NUMBERS = re.compile(r"(\D*)(\d{0,18})")
+
+
+@dataclass(slots=True)
+class Timings:
+    """How long the parts of a start took, in milliseconds since its begin."""
+
+    listed: dict[str, int] = field(default_factory=dict)
+    rebuilt: int = 0
+    """All that was there is in the books."""
+    first_decided: int = 0
+    """The first turn that placed something has been thought through."""
+    first_bound: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What happened in one turn: which pods came and left, and what was decided."""
+
+    at_ms: int
+    decisions: tuple[Decision, ...]
+    news: tuple[News, ...]
+
+
+StartOrder = tuple[int, str, bool, tuple[tuple[str, int], ...]]
+
+
+def _order_of_start(change: Change) -> StartOrder:
+    """By kind, pods last; those by creation, which is known to the second, and within a second by name.
+
+    Of one second placeholders come after the others: the first pod of an application declares its gang. Numbers in
+    names count as numbers: what was made in a row mostly has them. Changes of one object stay in their order.
+    """
+    if change.kind is not kinds.PODS:
+        return WATCHED.index(change.kind), "", False, ()
+    if not isinstance(change, Changed):
+        return len(WATCHED), "~", False, ()
+    meta = change.object.metadata
+    parts = _NUMBERS.findall(f"{meta.namespace or 'default'}/{meta.name}")
+    name = tuple((text, int(digits or -1)) for text, digits in parts)
+    return len(WATCHED), meta.creation_timestamp or "", identity.is_placeholder(change.object), name
+
+
+class ControlLoop:
+    """The scheduler at work on one cluster, while it may act."""
+
+    def __init__(
+        self,
+        client: Client,
+        binder: Binder,
+        spec: ClusterSpec | None,
+        *,
+        now_ms: Callable[[], int],
+        scheduler_name: str = "fairlead",
+        chance: random.Random | None = None,
+    ) -> None:
+        """`now_ms` is the time in milliseconds; it never goes back. `chance` is for pauses between tries."""
+        self.driver = Driver(spec, now_ms(), scheduler_name)
+        self.timings = Timings()
+        self.ready = False
+        self.turns = 0
+        self.bound = 0
+        self.refused = 0
+        self.measures = Measures()
+        self.listeners: list[Callable[[Told], None]] = []
+        """Called at the end of a turn in which something happened; they must be quick and raise nothing."""
+        self.when_rebuilt: Callable[[ControlLoop], None] = lambda _: None
+        """Called once, when all that was there at the start is in the books and nothing has been decided yet."""
+        self._client = client
+        self._binder = binder
+        self._now_ms = now_ms
+        self._began_ms = self._turned_ms = now_ms()
+        self._changes: deque[Change] = deque()
+        self._news = asyncio.Event()
+        self._missing = {kind.plural: None for kind in WATCHED}
+        self._pauses: dict[str, int] = {}
+        self._explainer = Explainer(self.driver, binder.do)
+        self._orders: deque[Callable[[Driver, int], None]] = deque()
+        self.reflectors = {kind.plural: Reflector(client, kind, self._take_note, chance=chance) for kind in WATCHED}
+
+    async def run(self) -> None:
+        """List, rebuild, and schedule until cancelled. What goes wrong in a reflector or a turn ends it with that."""
+        watching = [asyncio.create_task(r.run(), name=f"watch {name}") for name, r in self.reflectors.items()]
+        steering = asyncio.create_task(self._steer(), name="steer")
+        try:
+            done, _ = await asyncio.wait([*watching, steering], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in [*watching, steering]:
+                task.cancel()
+            await asyncio.gather(*watching, steering, return_exceptions=True)
+            await self._binder.stop()
+
+    def order(self, act: Callable[[Driver, int], None]) -> None:
+        """Have something done with the driver at the beginning of the next turn."""
+        self._orders.append(act)
+        self._news.set()
+
+    def idle_s(self) -> float:
+        """Seconds since the last turn; there is one every few seconds, whether something happens or not."""
+        return (self._now_ms() - self._turned_ms) / 1000
+
+    def report(self, report: Report) -> None:
+        """What came of a placement."""
+        if isinstance(report, BindFailed):
+            self.refused += 1
+            log.info("a placement on %s was refused: %s", report.node, report.why)
+            self.order(lambda driver, now: driver.bind_failed(report.uid, report.node, now))
+            self._pause(report.uid)
+            return
+        self.bound += 1
+        self._pauses.pop(report.uid, None)
+        if not self.timings.first_bound:
+            self.timings.first_bound = self._now_ms() - self._began_ms
+
+    def _pause(self, uid: str) -> None:
+        times = self._pauses.pop(uid, 0)
+        self._pauses[uid] = times + 1
+        if len(self._pauses) > 100_000:
+            del self._pauses[next(iter(self._pauses))]
+        wait = min(AGAIN_S[1], AGAIN_S[0] * 2 ** min(times, 10))
+        again: Callable[[Driver, int], None] = lambda driver, now: driver.try_again(uid, now)  # noqa: E731
+        asyncio.get_running_loop().call_later(wait, self.order, again)
+
+    # -- turns ----------------------------------------------------------------------------------------------------
+
+    def _take_note(self, change: Change) -> None:
+        self._changes.append(change)
+        self._news.set()
+
+    async def _steer(self) -> None:
+        while True:
+            await self._until_something_happens()
+            self._news.clear()
+            self._turn()
+            # Whoever sends and receives has its turn too.
+            await asyncio.sleep(0)
+
+    async def _until_something_happens(self) -> None:
+        if self._orders or (self._changes and not self._missing):
+            return
+        wait = LONGEST_SLEEP_S
+        if self.ready:
+            due = self.driver.scheduler.next_wakeup_ms()
+            if due is not None:
+                wait = min(wait, max(due - self._now_ms(), 0) / 1000)
+            if self._explainer.has_more:
+                wait = min(wait, self._explainer.pace_s)
+        try:
+            async with asyncio.timeout(wait):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    def _turn(self) -> None:
+        now = self._turned_ms = self._now_ms()
+        self.turns += 1
+        while self._orders:
+            self._orders.popleft()(self.driver, now)
+        if self._missing:
+            self._gather()
+        if not self._missing:
+            for _ in range(min(len(self._changes), TAKE_AT_ONCE)):
+                self.driver.take(self._changes.popleft(), now)
+            if not self.ready:
+                self._begin_if_complete(now)
+        if self.ready:
+            room = IN_FLIGHT - self._binder.busy
+            if room > 0:
+                limit = min(PLACE_AT_ONCE, room)
+                began = time.perf_counter()
+                decided = self.driver.schedule(now, limit)
+                self._measure(time.perf_counter() - began)
+                if decided and not self.timings.first_decided:
+                    self.timings.first_decided = self._now_ms() - self._began_ms
+                if decided >= limit:
+                    self._news.set()
+            else:
+                asyncio.get_running_loop().call_later(0.01, self._news.set)
+            for act in self.driver.acts():
+                self._binder.do(act)
+            self._pause_given_up()
+            self._explainer.go_on(now)
+            self._tell(now)
+
+    def _pause_given_up(self) -> None:
+        pauses = self.driver.informer.volume_binder.pauses
+        for uid in pauses:
+            self._pause(uid)
+        pauses.clear()
+
+    def _tell(self, now_ms: int) -> None:
+        driver = self.driver
+        if driver.decided or driver.informer.news:
+            told = Told(now_ms, tuple(driver.decided), tuple(driver.informer.news))
+            driver.decided.clear()
+            driver.informer.news.clear()
+            for listener in self.listeners:
+                listener(told)
+
+    def _measure(self, seconds: float) -> None:
+        placed = sum(type(decision) is Allocated for decision in self.driver.decided)
+        evicted = sum(type(decision) is Evict for decision in self.driver.decided)
+        self.measures.scheduled(seconds, placed, evicted)
+
+    def _gather(self) -> None:
+        """Wait for the first list of everything, and put it in order: what is needed to read pods, then pods by age.
+
+        A list is in the order of names; work must not come before older work because of its name.
+        """
+        for change in self._changes:
+            if isinstance(change, Synced) and change.kind.plural in self._missing:
+                del self._missing[change.kind.plural]
+                self.timings.listed[change.kind.plural] = self._now_ms() - self._began_ms
+        if not self._missing:
+            self._changes = deque(sorted(self._changes, key=_order_of_start))
+
+    def _begin_if_complete(self, now_ms: int) -> None:
+        if self._changes:
+            return
+        self.timings.rebuilt = self._now_ms() - self._began_ms
+        # What was there already is no news, and nothing that was decided now.
+        self.driver.decided.clear()
+        self.driver.informer.news.clear()
+        self.when_rebuilt(self)
+        # The turn's own time: the clock has gone on meanwhile, and the turn schedules with that.
+        self.driver.begin(now_ms)
+        self.ready = True
+        log.info(
+            "everything is known after %d ms: %d pods, %d nodes",
+            self.timings.rebuilt,
+            len(self.driver.informer.pod_store.by_uid),
+            len(self.driver.informer.around.nodes),
+        )

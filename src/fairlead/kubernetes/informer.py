@@ -1,0 +1,432 @@
+"""The informer: what the cluster has, told to the scheduler once and in order, whatever order it came in.
+
+Decides which events follow from a change at the API server, and what it learns from the scheduler's decisions. Never
+decides what runs, and sends nothing. The contract of its user: every event that it gives is handled at once, and the
+decisions that follow are heard (`heard`) before the next change is taken.
+
+Invariants: a pod enters the scheduler's books once, and leaves them once; a pod that is bound to a node we do not know
+waits for that node; an older version of an object changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from fairlead.core.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
+from fairlead.core.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, TAG_FOREIGN, ApplicationSpec, AskSpec
+from fairlead.kubernetes import kinds
+from fairlead.kubernetes.acts import Act, DeletePod, DropPlaceholder, Explain, Nominate, PodName, Record
+from fairlead.kubernetes.cluster_store import ClusterStore
+from fairlead.kubernetes.gangs import Declared, Gangs
+from fairlead.kubernetes.objects import LabelSelector, Pod
+from fairlead.kubernetes.pod_store import Books, KnownPod, News, PodStore
+from fairlead.kubernetes.reflector import Change, Changed, Deleted
+from fairlead.kubernetes.storage import DEVICES, UNBOUND, Storage, asks_for_devices, both, claims_of
+from fairlead.kubernetes.translate import identity
+from fairlead.kubernetes.translate.amounts import AmountError
+from fairlead.kubernetes.translate.constraints import ConstraintError
+from fairlead.kubernetes.translate.identity import IdentityError
+from fairlead.kubernetes.translate.pods import (
+    PodContext,
+    Standing,
+    application_of,
+    ask_of,
+    foreign_ask,
+    is_disrupted,
+    milliseconds,
+    standing,
+)
+from fairlead.kubernetes.volume_binder import VolumeBinder
+
+STORED = (kinds.CLAIMS, kinds.VOLUMES, kinds.STORAGE_CLASSES)
+UNREADABLE = (AmountError, ConstraintError, IdentityError)
+_ENDS = {"Succeeded": "succeeded", "Failed": "failed"}
+"""How a pod ended, by its phase."""
+
+
+class Informer:
+    """Pods, nodes and policies of one cluster, and where each pod stands in the books of one scheduler."""
+
+    def __init__(self, scheduler_name: str = "fairlead", partition: str = DEFAULT_PARTITION) -> None:
+        self.scheduler_name = scheduler_name
+        self.partition = partition
+        self.pod_store = PodStore()
+        self.around = ClusterStore(partition)
+        self.storage = Storage()
+        self.volume_binder = VolumeBinder(self)
+        self.gangs = Gangs()
+        self.acts: list[Act] = []
+        """What is to be done, in order; whoever carries it out takes it away."""
+        self.news: list[News] = []
+        """Which of our pods came and left, in order; whoever tells others takes it away."""
+        self.applications: dict[str, None] = {}
+        """In the scheduler's books."""
+        self.specs: dict[str, ApplicationSpec] = {}
+        """How each application with a pod was declared by the first of them."""
+        self.waiting: dict[str, None] = {}
+        """Pods that wait in the scheduler's books, by identity."""
+        self.live = False
+        """Everything that was there at the start has been taken: gangs may be completed from now on."""
+        self.refused: dict[str, str] = {}
+        """Applications that were rejected or have failed, with the reason; their pods do not enter."""
+
+    # -- changes at the API server --------------------------------------------------------------------------------
+
+    def take(self, change: Change) -> Iterator[Event]:
+        """The events that follow from one change. Each must be handled before the next is asked for."""
+        if isinstance(change, Changed) and change.kind is kinds.PODS:
+            yield from self._pod_changed(change.object)
+        elif isinstance(change, Deleted) and change.kind is kinds.PODS:
+            known = self.pod_store.by_uid.get(change.uid)
+            if known is not None:
+                yield from self._leave(known, Cause.STOPPED_BY_RM)
+                yield from self._forget(known, "deleted")
+        elif change.kind in STORED:
+            yield from self.volume_binder.take(change)
+        else:
+            yield from self.around.take(change)
+            if change_of_node := _node_that_came(change):
+                yield from self._house(change_of_node)
+
+    def _pod_changed(self, pod: Pod) -> Iterator[Event]:
+        meta = pod.metadata
+        name = PodName(meta.namespace or "default", meta.name, meta.uid or "")
+        known = self.pod_store.by_uid.get(name.uid)
+        if known is not None and _is_older(meta.resource_version, known.version):
+            return
+        stands = standing(pod, self.scheduler_name)
+        if known is None:
+            if stands in (Standing.ELSEWHERE, Standing.GATED, Standing.OVER):
+                return
+            earlier = self.pod_store.named(name.namespace, name.name)
+            if earlier is not None:
+                # Its end was missed: nobody else can have that name.
+                yield from self._leave(earlier, Cause.STOPPED_BY_RM)
+                yield from self._forget(earlier, "deleted")
+        elif stands is Standing.OVER:
+            yield from self._over(known, pod)
+            return
+        try:
+            spec = foreign_ask(pod) if stands is Standing.FOREIGN else ask_of(pod, self._context())
+        except UNREADABLE as e:
+            self._unreadable(name, known, str(e))
+            return
+        if known is None:
+            known = KnownPod(name, spec.application, spec, foreign=stands is Standing.FOREIGN)
+            self.pod_store.add(known)
+            self._tell_of(known, "came")
+        resized = known.spec.resources != spec.resources
+        known.spec, known.version, known.flaw = spec, meta.resource_version or "", ""
+        known.claims, known.needs_devices = claims_of(pod), asks_for_devices(pod)
+        known.leaving, known.disrupted = bool(meta.deletion_timestamp), is_disrupted(pod)
+        known.nominated = (pod.status.nominated_node_name if pod.status is not None else None) or ""
+        known.endless = pod.spec is not None and (pod.spec.restart_policy or "Always") == "Always"
+        known.since_ms = milliseconds(pod.status.start_time if pod.status is not None else None) or 0
+        if known.bound != spec.node:
+            self.pod_store.house(known)
+            known.bound = spec.node
+            self.volume_binder.drop(known)
+        if known.claims and not known.foreign:
+            (self.storage.leave if known.bound else self.storage.use)(known.claims, name.uid)
+        if known.foreign:
+            if known.books is Books.OUT or resized:
+                yield from self._foreign(known)
+        else:
+            yield from self._ours(known, pod, resized)
+
+    def _context(self) -> PodContext:
+        return PodContext(self.scheduler_name, self._namespaces_of, self.around.classes)
+
+    def _namespaces_of(self, selector: LabelSelector) -> tuple[str, ...]:
+        return self.around.namespaces_of(selector)
+
+    def _unreadable(self, name: PodName, known: KnownPod | None, why: str) -> None:
+        """A pod that makes no sense does not enter, and is told so; one that is in stays as it was."""
+        if known is None:
+            self.acts.append(Explain(name, "unreadable", why))
+            self.acts.append(Record(name, "FailedScheduling", why, warning=True))
+
+    def _foreign(self, known: KnownPod) -> Iterator[Event]:
+        if known.bound not in self.around.nodes:
+            self.pod_store.wait_for_node(known)
+            return
+        self.stand(known, Books.PLACED, known.bound)
+        yield AddAsks((known.spec,), self.partition)
+
+    def _ours(self, known: KnownPod, pod: Pod, resized: bool) -> Iterator[Event]:
+        """One of our pods, new or changed."""
+        if known.spec.placeholder and not known.bound and known.books is Books.OUT and self._is_useless(known):
+            if not known.leaving:
+                self.acts.append(DeletePod(known.name))
+            return
+        if known.application not in self.specs:
+            self._declare(known, pod)
+        if known.books is Books.OUT:
+            if self.may_enter(known):
+                yield from self.enter(known)
+            elif self.gangs.holds_back(known):
+                # The application comes first: its acceptance has the placeholders made.
+                yield from self.introduce(known.application)
+            return
+        if known.bound and known.books is Books.PLACED and known.bound != known.node:
+            # Somebody else bound it, or we did before a restart that we know nothing of: the server is right.
+            self.stand(known, Books.OUT)
+            yield self._release(known, Cause.STOPPED_BY_RM)
+            yield from self.enter(known)
+        elif known.bound and known.books is Books.WAITING:
+            yield from self.enter(known)
+        else:
+            if resized:
+                yield AddAsks((self._ask(known),), self.partition)
+            yield from self._note_leaving(known)
+
+    def _is_useless(self, placeholder: KnownPod) -> bool:
+        """Whether a placeholder was still on its way when its gang was given up, or when the last pod of it went."""
+        return self.gangs.is_late(placeholder) or placeholder.application not in self.specs
+
+    def _declare(self, known: KnownPod, pod: Pod) -> None:
+        """The first pod of an application says what it is."""
+        notes = self.around.namespace_notes(known.name.namespace)
+        try:
+            application = application_of(pod, notes)
+            gang = identity.gang_of(pod)
+        except UNREADABLE as e:
+            known.flaw = str(e)
+            self.tell(known, "unreadable", str(e))
+            return
+        if known.bound:
+            # It runs: whatever the queues say by now, it has to be in the books.
+            application = replace(application, tags={**application.tags, TAG_FORCE_CREATE: "true"})
+        self.specs[application.id] = application
+        if gang is not None:
+            self.gangs.declare(application, gang, known.name, pod)
+
+    def introduce(self, application: str) -> Iterator[Event]:
+        """An application enters the books, for the first time or again after it had ended there."""
+        if application in self.specs and application not in self.applications and application not in self.refused:
+            self.applications[application] = None
+            yield AddApplication(self.specs[application])
+
+    def may_enter(self, known: KnownPod) -> bool:
+        """Whether a pod may go into the books: it runs, or nothing about it and its application is in the way."""
+        if known.bound:
+            return True
+        if known.flaw:
+            return False
+        refused = self.refused.get(known.application)
+        if refused is not None:
+            self.tell(known, "application-refused", refused)
+            return False
+        return not self.gangs.holds_back(known) and self._has_storage(known)
+
+    def _has_storage(self, known: KnownPod) -> bool:
+        """Whether its volumes are there; who is bound before that would wait on its node, in vain."""
+        if known.needs_devices:
+            text = "it asks for devices by resourceClaims, which are not understood here: request them as a resource"
+            known.obstacle = DEVICES, text
+        elif known.claims:
+            why_not = self.storage.why_not(known.claims)
+            known.obstacle = (UNBOUND, why_not) if why_not else None
+        if known.obstacle is not None:
+            self.tell(known, *known.obstacle)
+        return known.obstacle is None
+
+    def _ask(self, known: KnownPod) -> AskSpec:
+        """What is asked for: where the volumes can be used counts too, for a pod that has no node yet."""
+        terms = self.volume_binder.terms(known) if known.claims and not known.bound else ()
+        known.terms = terms
+        if not terms:
+            return known.spec
+        where = replace(known.spec.where, node_terms=both(known.spec.where.node_terms, terms))
+        return replace(known.spec, where=where)
+
+    def enter(self, known: KnownPod) -> Iterator[Event]:
+        """A pod goes into the books, with its node if it is bound; it waits for its node if that is not known."""
+        if known.bound:
+            if known.bound not in self.around.nodes:
+                self.pod_store.wait_for_node(known)
+                return
+            self.stand(known, Books.PLACED, known.bound)
+            yield from self.introduce(known.application)
+            if known.flaw or known.application not in self.applications:
+                # It cannot be in the books as what it is, but the room that it uses is.
+                known.foreign = True
+                known.spec = replace(known.spec, application="", tags={**known.spec.tags, TAG_FOREIGN: "default"})
+        else:
+            yield from self.introduce(known.application)
+            if known.application not in self.applications:
+                return
+            self.stand(known, Books.WAITING)
+        yield AddAsks((self._ask(known),), self.partition)
+        if known.books is Books.PLACED:
+            yield from self.count_in(known)
+            yield from self._note_leaving(known)
+
+    def _note_leaving(self, known: KnownPod) -> Iterator[Event]:
+        """A pod with a node is being deleted, and not because the scheduler said so just now."""
+        if known.leaving and not known.stopping and not known.foreign and known.books is Books.PLACED:
+            cause = Cause.PREEMPTED_BY_SCHEDULER if known.disrupted else Cause.STOPPED_BY_RM
+            known.stopping = str(cause)
+            yield Leaving(known.application, known.name.uid, cause, self.partition)
+
+    def count_in(self, known: KnownPod) -> Iterator[Event]:
+        """A placeholder has a node: when it was the last one, the members of its gang enter."""
+        if known.foreign:
+            return
+        begins = self.gangs.stands(known) if known.spec.placeholder else self.gangs.has_begun(known)
+        if begins:
+            yield from self.release_members(known.application)
+
+    def release_members(self, application: str) -> Iterator[Event]:
+        """Pods of an application that were held back enter, as far as they may."""
+        for member in self.pod_store.members(application):
+            if member.books is Books.OUT and self.may_enter(member):
+                yield from self.enter(member)
+
+    def stand(self, known: KnownPod, books: Books, node: str = "") -> None:
+        """Note where the pod stands in the scheduler's books from now on."""
+        if books is not Books.PLACED:
+            self.volume_binder.drop(known)
+        if known.books is Books.WAITING:
+            self.waiting.pop(known.name.uid, None)
+        elif books is Books.WAITING:
+            self.waiting[known.name.uid] = None
+        known.books, known.node = books, node
+
+    # -- leaving --------------------------------------------------------------------------------------------------
+
+    def _over(self, known: KnownPod, pod: Pod) -> Iterator[Event]:
+        """It ended, or was deleted before it had a node."""
+        how = _ENDS.get((pod.status.phase if pod.status is not None else None) or "", "deleted")
+        cause = Cause.STOPPED_BY_RM if how == "deleted" else Cause.FINISHED
+        yield from self._leave(known, cause, 1 if how == "failed" else 0)
+        yield from self._forget(known, how)
+
+    def _leave(self, known: KnownPod, cause: Cause, exit_code: int | None = None) -> Iterator[Event]:
+        """A pod uses nothing any more. What the scheduler told to stop is confirmed with its cause."""
+        self.pod_store.house(known)
+        if known.books is Books.OUT:
+            return
+        release = self._release(known, Cause(known.stopping) if known.stopping else cause, exit_code)
+        self.stand(known, Books.OUT)
+        yield release
+
+    def _release(self, known: KnownPod, cause: Cause, exit_code: int | None = None) -> Release:
+        code = exit_code if cause is Cause.FINISHED else None
+        application = "" if known.foreign else known.application
+        return Release(application, known.name.uid, cause, self.partition, exit_code=code)
+
+    def _forget(self, known: KnownPod, how: str) -> Iterator[Event]:
+        self._tell_of(known, how)
+        self.storage.leave(known.claims, known.name.uid)
+        self.pod_store.forget(known)
+        self.gangs.gone(known)
+        if self.gangs.lacks(known):
+            self.complete_gang(known.application, known.name.name)
+        if not known.foreign and known.application not in self.pod_store.by_application:
+            # Its name may be used anew by somebody who does better.
+            self.refused.pop(known.application, None)
+            self.specs.pop(known.application, None)
+            self.drop_placeholders(self.gangs.forget(known.application))
+        return
+        yield
+
+    # -- nodes ----------------------------------------------------------------------------------------------------
+
+    def _house(self, node: str) -> Iterator[Event]:
+        """A node is known now: what is bound to it enters."""
+        for uid in list(self.pod_store.homeless.get(node, ())):
+            known = self.pod_store.by_uid[uid]
+            self.pod_store.house(known)
+            if known.foreign:
+                yield from self._foreign(known)
+            else:
+                yield from self.enter(known)
+
+    # -- the whole of it ------------------------------------------------------------------------------------------
+
+    def begin(self) -> Iterator[Event]:
+        """Everything that was there at the start has been taken: what was under way is held again, gangs completed."""
+        self.live = True
+        for application in self.gangs.declared:
+            self.complete_gang(application)
+        waiting = [self.pod_store.by_uid[uid] for uid in self.waiting]
+        for known in sorted(waiting, key=lambda k: -k.spec.priority):
+            told, known.nominated = known.nominated, ""
+            node = told or self.volume_binder.node_before(known)
+            if not node:
+                continue
+            yield Nominated(known.application, known.name.uid, node, self.partition)
+            if told and known.nominated == told:
+                self.acts.remove(Nominate(known.name, told))  # the server has it so
+            elif told and not known.nominated:
+                self.acts.append(Nominate(known.name, ""))
+
+    def complete_gang(self, application: str, only: str = "") -> None:
+        """Create the placeholders that a gang lacks, or of these `only` the one of this name."""
+        declared = self.gangs.declared.get(application)
+        if not self.live or declared is None or declared.begun:
+            return
+        for placeholder in declared.placeholders():
+            wanted = only in ("", placeholder.name)
+            if wanted and self.pod_store.named(placeholder.namespace, placeholder.name) is None:
+                self.acts.append(placeholder)
+
+    def drop_placeholders(self, gang: Declared | None) -> None:
+        """Those that are not there yet need not be made any more."""
+        for placeholder in gang.placeholders() if gang is not None else ():
+            if self.pod_store.named(placeholder.namespace, placeholder.name) is None:
+                self.acts.append(DropPlaceholder(placeholder.namespace, placeholder.name))
+
+    def configured(self) -> Iterator[Event]:
+        """The queue file changed: applications that were rejected may be taken in now."""
+        for application in list(self.refused):
+            del self.refused[application]
+            yield from self.release_members(application)
+
+    # -- what the binder reports ------------------------------------------------------------------------------------
+
+    def bind_failed(self, uid: str, node: str) -> Iterator[Event]:
+        """The API server refused the placement for good: the pod gives its place back and waits again."""
+        known = self.pod_store.by_uid.get(uid)
+        if known is None or known.bound or known.books is not Books.PLACED or known.node != node:
+            return
+        known.pausing = True
+        yield from self.withdraw(known)
+
+    def withdraw(self, known: KnownPod, cause: Cause = Cause.STOPPED_BY_RM) -> Iterator[Event]:
+        """A pod without a node at the API server leaves the books for now."""
+        self.stand(known, Books.OUT)
+        self.gangs.gone(known)
+        yield self._release(known, cause)
+
+    def try_again(self, uid: str) -> Iterator[Event]:
+        """After a pause: a pod whose placement was refused waits once more."""
+        known = self.pod_store.by_uid.get(uid)
+        if known is None:
+            return
+        known.pausing = False
+        if known.books is Books.OUT and not known.leaving and self.may_enter(known):
+            yield from self.enter(known)
+
+    def _tell_of(self, known: KnownPod, what: str) -> None:
+        if not known.foreign:
+            self.news.append(News(known, what))
+
+    def tell(self, known: KnownPod, code: str, why: str) -> None:
+        """Say why a pod is not in the books."""
+        self.acts.append(Explain(known.name, code, why))
+        self.acts.append(Record(known.name, "FailedScheduling", why, warning=True))
+
+
+def _node_that_came(change: Change) -> str:
+    if isinstance(change, Changed) and change.kind is kinds.NODES:
+        return str(change.object.metadata.name)
+    return ""
+
+
+def _is_older(version: str | None, than: str) -> bool:
+    if not version or not than or not (version.isdigit() and than.isdigit()):
+        return False
+    return int(version) < int(than)

@@ -1,0 +1,128 @@
+"""The pod store: every pod we know, and where it stands in the scheduler's books.
+
+Decides nothing. Invariant: a pod is in at most one of waiting and placed, and one that is placed has a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from fairlead.core.constraints import Requirement
+from fairlead.core.specs import AskSpec
+from fairlead.kubernetes.acts import PodName
+
+
+class Books(Enum):
+    """Where a pod stands in the scheduler's books."""
+
+    OUT = "out"
+    """Not there: it has not entered yet, may not, or has left."""
+    WAITING = "waiting"
+    PLACED = "placed"
+    """It has a node there; at the API server it may not be bound yet."""
+
+
+@dataclass(slots=True)
+class KnownPod:
+    """One pod."""
+
+    name: PodName
+    application: str
+    spec: AskSpec
+    """As its latest version says."""
+    foreign: bool = False
+    books: Books = Books.OUT
+    node: str = ""
+    """In the books."""
+    bound: str = ""
+    """At the API server."""
+    version: str = ""
+    stopping: str = ""
+    """The cause for which the scheduler told it to stop; empty: it did not."""
+    leaving: bool = False
+    """It is being deleted at the API server."""
+    disrupted: bool = False
+    """It was marked by a scheduler as stopped to make room."""
+    nominated: str = ""
+    """As the API server has it."""
+    flaw: str = ""
+    """Why it cannot enter, as a sentence."""
+    claims: tuple[tuple[str, str], ...] = ()
+    """The volume claims that it needs, by namespace and name."""
+    terms: tuple[tuple[Requirement, ...], ...] = ()
+    """What its volumes asked of its node when it entered the books."""
+    obstacle: tuple[str, str] | None = None
+    """What is in its way outside the books: a code and a sentence."""
+    avoids: tuple[str, ...] = ()
+    """Nodes on which its volumes could not be had lately."""
+    pausing: bool = False
+    """Its placement came to nothing, and it is tried again after a while."""
+    needs_devices: bool = False
+    """It asks for devices by resource claims."""
+    endless: bool = False
+    """It is started again whenever it ends, and nothing limits it."""
+    since_ms: int = 0
+    """When its node began with it, as the API server has it; 0: not yet, or nobody said."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A pod of ours came, or left."""
+
+    pod: KnownPod
+    what: str
+    """`came`, `succeeded`, `failed` or `deleted`."""
+
+
+@dataclass(slots=True)
+class PodStore:
+    """All pods, by identity."""
+
+    by_uid: dict[str, KnownPod] = field(default_factory=dict)
+    by_name: dict[tuple[str, str], str] = field(default_factory=dict)
+    by_application: dict[str, dict[str, None]] = field(default_factory=dict)
+    homeless: dict[str, dict[str, None]] = field(default_factory=dict)
+    """By node: pods that are bound to a node we do not know (yet, or any more)."""
+
+    def add(self, pod: KnownPod) -> None:
+        """A pod is known from now on."""
+        self.by_uid[pod.name.uid] = pod
+        self.by_name[pod.name.namespace, pod.name.name] = pod.name.uid
+        if not pod.foreign:
+            self.by_application.setdefault(pod.application, {})[pod.name.uid] = None
+
+    def forget(self, pod: KnownPod) -> None:
+        """A pod is no more."""
+        self.by_uid.pop(pod.name.uid, None)
+        name = (pod.name.namespace, pod.name.name)
+        if self.by_name.get(name) == pod.name.uid:
+            del self.by_name[name]
+        members = self.by_application.get(pod.application)
+        if members is not None:
+            members.pop(pod.name.uid, None)
+            if not members:
+                del self.by_application[pod.application]
+        self.house(pod)
+
+    def named(self, namespace: str, name: str) -> KnownPod | None:
+        """The pod of this name, or None."""
+        return self.by_uid.get(self.by_name.get((namespace, name), ""))
+
+    def members(self, application: str) -> Iterator[KnownPod]:
+        """The pods of an application, in the order in which they came."""
+        for uid in list(self.by_application.get(application, ())):
+            yield self.by_uid[uid]
+
+    def wait_for_node(self, pod: KnownPod) -> None:
+        """The pod's node is not known."""
+        self.homeless.setdefault(pod.bound, {})[pod.name.uid] = None
+
+    def house(self, pod: KnownPod) -> None:
+        """The pod waits for its node no longer."""
+        waiting = self.homeless.get(pod.bound)
+        if waiting is not None:
+            waiting.pop(pod.name.uid, None)
+            if not waiting:
+                del self.homeless[pod.bound]

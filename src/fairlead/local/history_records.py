@@ -1,0 +1,246 @@
+"""What the journal keeps about jobs on this machine, beside the scheduler's own events.
+
+Decides the words: what a user asked for, and what became of it, each a frozen value that the codec can write. Never
+says what follows from them (`jobs` does). Invariant: the book of jobs is these records and the scheduler's
+decisions, in journal order, and nothing else; so it can be rebuilt from them at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, get_args
+
+from fairlead.core.constraints import ANYWHERE, Constraints
+from fairlead.core.resources import NOTHING, Resources
+from fairlead.core.specs import RetrySpec
+from fairlead.journal import codec
+from fairlead.local.runs import RunReport
+
+DEFAULT_GRACE_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """One command that somebody wants to have run. `key` names it for ever, also as application and as ask."""
+
+    key: str
+    user: str
+    uid: int
+    command: tuple[str, ...]
+    """The program and its arguments."""
+    queue: str
+    groups: tuple[str, ...] = ()
+    """The names of the user's groups when it was submitted."""
+    resources: Resources = NOTHING
+    """`vcore` in thousandths, `memory` in bytes, all others in units."""
+    priority: int = 0
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str = "/"
+    grace_ms: int = DEFAULT_GRACE_MS
+    """Between being asked to stop and being killed."""
+    time_limit_ms: int | None = None
+    name: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What disruption budgets, affinity and spread select by."""
+    retry: RetrySpec | None = None
+    """Whether it is tried again when it is broken off or fails."""
+    idle: bool = False
+    """It runs on what others leave over, and gives it back."""
+    priority_class: str = ""
+    where: Constraints = ANYWHERE
+    """Where it may run (`local.whereabouts`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSubmitted:
+    """It was taken in. `request` is the submitter's own name for the submission, so that a repeated one is known."""
+
+    job: JobSpec
+    request: str = ""
+    digest: str = ""
+    """Of the submission's content: the same `request` with another content is a mistake."""
+    rule: str = ""
+    """What chooses its queue: a placement rule, or `the request`, `the default`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRefused:
+    """Why the scheduler did not take a job in, in words that say what to do."""
+
+    key: str
+    code: str
+    sentence: str
+    queue: str = ""
+    """The queue that would have to let him in; empty where it is not about access."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobWaits:
+    """A waiting job waits for something else than before."""
+
+    key: str
+    code: str
+    subject: str
+    """Which queue, node, user or group is in the way."""
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStarted:
+    """The machine executes it."""
+
+    key: str
+    attempt: int
+    pid: int | None = None
+    started_at_ms: int | None = None
+    gpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCancelRequested:
+    """Somebody who may do so wants it to end."""
+
+    key: str
+    who: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPressed:
+    """The machine runs short of memory, and this job is told to stop for it."""
+
+    key: str
+    grace_ms: int
+    """Between being asked to stop and being killed."""
+    sentence: str
+    """Why this one, with the figures."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryShort:
+    """The machine began to run short of memory (`short`), or has enough again."""
+
+    short: bool
+    closed_node: str = ""
+    """The node that takes no new work for it; empty: it was closed already, or stays as it is."""
+    sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCheckpointed:
+    """A running job has saved what it did."""
+
+    key: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What the machine observed of an attempt that runs no more, and the `state` that follows from it."""
+
+    key: str
+    attempt: int
+    state: str
+    started_at_ms: int | None = None
+    ended_at_ms: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    stopped: bool = False
+    timed_out: bool = False
+    lost: bool = False
+    oom: bool = False
+    note: str = ""
+    error: str = ""
+    cpu_ms: int = 0
+    peak_memory_bytes: int = 0
+    gpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnded(Observed):
+    """It runs no more, and its life is over."""
+
+    no_retry: str = ""
+    """Why there is no further attempt, as part of a sentence; empty where none was wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnded(Observed):
+    """It runs no more, and is tried again."""
+
+
+JobRecord = (
+    JobSubmitted
+    | JobRefused
+    | JobWaits
+    | JobStarted
+    | JobCancelRequested
+    | JobCheckpointed
+    | JobPressed
+    | MemoryShort
+    | AttemptEnded
+    | JobEnded
+)
+for _record in get_args(JobRecord):
+    codec.register(_record)
+
+
+def run_key(key: str, attempt: int) -> str:
+    """The name of one attempt to run the job `key`; attempts count from 1."""
+    return f"{key}-{attempt}"
+
+
+def parse_run_key(run: str) -> tuple[str, int] | None:
+    """The job and the attempt that a run's name stands for, or None if it is none of ours."""
+    key, dash, attempt = run.partition("-")
+    if dash and key.isascii() and key.isdecimal() and attempt.isascii() and attempt.isdecimal():
+        return key, int(attempt)
+    return None
+
+
+def started(report: RunReport, key: str, attempt: int) -> JobStarted:
+    """The record that a run has begun."""
+    return JobStarted(
+        key=key, attempt=attempt, pid=report.pid, started_at_ms=report.started_at_ms, gpus=tuple(report.gpus)
+    )
+
+
+def ended(report: RunReport, key: str, attempt: int, state: str, no_retry: str = "") -> JobEnded:
+    """The record that a run is over and its job with it."""
+    return JobEnded(key=key, attempt=attempt, state=state, no_retry=no_retry, **_observed(report))
+
+
+def attempt_ended(report: RunReport, key: str, attempt: int, state: str) -> AttemptEnded:
+    """The record that a run is over and its job is tried again."""
+    return AttemptEnded(key=key, attempt=attempt, state=state, **_observed(report))
+
+
+def _observed(report: RunReport) -> dict[str, Any]:
+    names = {each.name for each in fields(Observed)} - {"key", "attempt", "state"}
+    return {name: getattr(report, name) for name in names} | {"gpus": tuple(report.gpus)}
+
+
+def exit_status(observed: Observed) -> int | None:
+    """How it ended by itself: its exit status, 128 + N for signal N; None: it did not, or nobody knows."""
+    if observed.lost or observed.timed_out:
+        return None
+    if observed.exit_code is None and observed.signal is not None:
+        return 128 + observed.signal
+    return observed.exit_code
+
+
+def ask_key(key: str, attempt: int) -> str:
+    """What the scheduler calls this attempt of a job."""
+    return key if attempt <= 1 else f"{key}#{attempt}"
+
+
+def job_of(ask: str) -> str:
+    """The job that an ask (`KEY#2`, also with its application before it) is an attempt of."""
+    return ask.rpartition("/")[2].partition("#")[0]
+
+
+def attempt_of(ask: str) -> int:
+    """Which attempt an ask is; 1 for the first."""
+    number = ask.partition("#")[2]
+    return int(number) if number.isascii() and number.isdecimal() else 1

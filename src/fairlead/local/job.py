@@ -1,0 +1,236 @@
+"""One job: the states of its life, what is remembered of it, and how its end is named.
+
+Decides which state follows which, by one table. Never looks at other jobs. Invariant: a job is in one state, and no
+way leads out of an ended one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from fairlead.core.quantities import format_exactly
+from fairlead.local.history_records import JobSpec, Observed
+from fairlead.local.runs import RunReport
+from fairlead.runtime.configuring import QueueDifference
+
+KEEP_HISTORY = 64
+"""So many entries of a job's history: the first half and the newest."""
+
+
+class State(StrEnum):
+    """Where a job is in its life."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EVICTED = "evicted"
+    LOST = "lost"
+    TIMED_OUT = "timed_out"
+    REJECTED = "rejected"
+
+
+LIVE = frozenset({State.WAITING, State.RUNNING, State.STOPPING})
+ENDED = frozenset(State) - LIVE
+ON_THE_MACHINE = frozenset({State.RUNNING, State.STOPPING})
+
+TRANSITIONS: dict[tuple[State, str], State] = {
+    (State.WAITING, "allocated"): State.RUNNING,
+    (State.WAITING, "cancel"): State.CANCELLED,
+    (State.WAITING, "refused"): State.REJECTED,
+    (State.RUNNING, "started"): State.RUNNING,
+    (State.RUNNING, "cancel"): State.STOPPING,
+    (State.RUNNING, "evict"): State.STOPPING,
+    (State.STOPPING, "started"): State.STOPPING,
+    (State.STOPPING, "cancel"): State.STOPPING,
+    (State.STOPPING, "evict"): State.STOPPING,
+    (State.RUNNING, "again"): State.WAITING,
+    (State.STOPPING, "again"): State.WAITING,
+} | {(state, f"ended:{end}"): end for state in ON_THE_MACHINE for end in ENDED - {State.REJECTED}}
+
+
+class JobsError(RuntimeError):
+    """A record or decision that makes no sense for the state the job is in: a fault in the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One thing that happened to a job."""
+
+    at_ms: int
+    what: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt that is over: when and where it ran, and how it ended."""
+
+    number: int
+    state: State
+    node: str
+    started_at_ms: int | None
+    ended_at_ms: int
+    exit_code: int | None
+    signal: int | None
+    cpu_ms: int
+    peak_memory_bytes: int
+    how: str
+    """Its end as part of a sentence."""
+    evicted_for: str = ""
+    """The job it had to make room for."""
+    evict_rule: str = ""
+    """By which rule of the scheduler."""
+
+
+@dataclass(slots=True)
+class Job:
+    """The running record of one job."""
+
+    spec: JobSpec
+    submitted_at_ms: int
+    priority: int
+    queue: str = ""
+    """Where it was placed; until then, what was asked for."""
+    state: State = State.WAITING
+    node: str = ""
+    attempt: int = 0
+    """How often it got a place; also the number of its newest run."""
+    allocated_at_ms: int | None = None
+    started_at_ms: int | None = None
+    ended_at_ms: int | None = None
+    pid: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    cpu_ms: int = 0
+    peak_memory_bytes: int = 0
+    gpus: tuple[int, ...] = ()
+    error: str = ""
+    """Why it could not be started or taken in, as a sentence."""
+    note: str = ""
+    """What else there is to say about its end, as a sentence."""
+    cancelled_by: str = ""
+    evict_cause: str = ""
+    """The cause of the scheduler's order to stop it, or empty."""
+    evicted_for: str = ""
+    """The job it had to make room for."""
+    evict_rule: str = ""
+    """The rule of the scheduler that chose it, or empty."""
+    request: str = ""
+    """The submitter's own name for the submission, so that a repeated one is known."""
+    rule: str = ""
+    """What chose its queue."""
+    refusal_code: str = ""
+    """Why it was not taken in, as a fixed word."""
+    waits_for: str = ""
+    """What was in its way when that was last noted, as code and subject; empty: nothing noted since it waits."""
+    waits_noted_ms: int = 0
+    released: bool = False
+    """The scheduler has already given its place away: nothing is left to give back."""
+    history: list[HistoryEntry] = field(default_factory=list)
+    past: list[Attempt] = field(default_factory=list)
+    """The attempts before the one that waits or runs, or that was the last."""
+    ask: str = ""
+    """What the scheduler calls its newest attempt; empty: as the job."""
+    retry_due_ms: int | None = None
+    """When the newest attempt enters, or entered; None: it is the first."""
+    placed_ahead: str = ""
+    """The node that its next attempt got before this one was gone from the machine."""
+    checkpoint_at_ms: int | None = None
+    """When it last said that what it did is saved."""
+    stop_grace_ms: int | None = None
+    """Between being asked to stop and being killed, where that is not its own grace."""
+    reserved: bool = False
+    """The next room is kept for it: an administrator switched that on, or it waited as long as its queue allows."""
+    no_retry: str = ""
+    """Why it was not tried (or not tried again), as part of a sentence."""
+
+    @property
+    def key(self) -> str:
+        """The name of the job for ever."""
+        return self.spec.key
+
+    @property
+    def ask_key(self) -> str:
+        """What the scheduler calls its newest attempt."""
+        return self.ask or self.spec.key
+
+    @property
+    def runs(self) -> range:
+        """The numbers of all attempts that got a place."""
+        return range(1, self.attempt + 1)
+
+    def remember_last(self, at_ms: int, what: str, detail: str) -> None:
+        """As `remember`, but what is said over and over stands once, with its newest time."""
+        if self.history and self.history[-1].what == what:
+            self.history.pop()
+        self.remember(at_ms, what, detail)
+
+    def start_over(self, over: Attempt) -> None:
+        """The attempt is over; what is said of one attempt alone is void."""
+        if len(self.past) >= KEEP_HISTORY:
+            del self.past[KEEP_HISTORY // 2]
+        self.past.append(over)
+        self.node, self.evict_cause, self.evicted_for, self.error, self.note, self.waits_for = "", "", "", "", "", ""
+        self.evict_rule = ""
+        self.allocated_at_ms = self.started_at_ms = self.pid = self.exit_code = self.signal = None
+        self.cpu_ms = self.peak_memory_bytes = 0
+        self.gpus, self.released, self.checkpoint_at_ms, self.stop_grace_ms = (), False, None, None
+
+    @property
+    def ended(self) -> bool:
+        """Whether its life is over."""
+        return self.state in ENDED
+
+    def remember(self, at_ms: int, what: str, detail: str = "") -> None:
+        """Add to its history; the middle of a very long one is dropped."""
+        if len(self.history) >= KEEP_HISTORY:
+            del self.history[KEEP_HISTORY // 2]
+        self.history.append(HistoryEntry(at_ms, what, detail))
+
+
+def state_after(job: Job, report: RunReport) -> State:
+    """The state of a job whose run ended like this. Its own end counts, unless it was told to stop before."""
+    if report.lost:
+        return State.LOST
+    if report.timed_out:
+        return State.TIMED_OUT
+    if report.stopped and job.cancelled_by:
+        return State.CANCELLED
+    if report.stopped and job.evict_cause:
+        return State.EVICTED
+    return State.SUCCEEDED if report.exit_code == 0 and not report.error else State.FAILED
+
+
+def ending(record: Observed) -> str:
+    """How a run ended, for the history."""
+    if record.error:
+        return record.error
+    if record.lost:
+        return "how it ended could not be observed"
+    if record.started_at_ms is None and record.exit_code is None:
+        return "before it had begun"
+    how = f"by signal {record.signal}" if record.signal is not None else f"exit status {record.exit_code}"
+    return f"{how}; {record.note}" if record.note else how
+
+
+SHOWN = 4
+"""Changes of one configuration in the story of a job."""
+
+
+def setting_changed(difference: QueueDifference) -> str:
+    """What is set otherwise in a queue, in words."""
+    old, new = (_setting(value) for value in (difference.old, difference.new))
+    return f"{difference.what} of {difference.queue} from {old} to {new}"
+
+
+def _setting(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict) and all(isinstance(amount, int) for amount in value.values()):
+        return format_exactly(value)
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -1,0 +1,413 @@
+"""The book of jobs: what everybody asked to have run on this machine, and what became of it.
+
+Decides the state of each job, by one table, from the records of `history_records` and the scheduler's decisions.
+Never starts or stops anything, reads no clock and no file. Invariant: the same records and decisions in the same
+order give the same book (`dump` is equal), so the book is rebuilt from the journal after a crash.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from fairlead.core.decisions import (
+    Allocated,
+    ApplicationAccepted,
+    ApplicationMoved,
+    ApplicationRejected,
+    AskRejected,
+    Decision,
+    Evict,
+    PriorityChanged,
+    Released,
+    ReservationSwitched,
+    Reserved,
+    Retried,
+)
+from fairlead.core.events import Cause
+from fairlead.core.resources import Resources
+from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.local.history_records import (
+    AttemptEnded,
+    JobCancelRequested,
+    JobCheckpointed,
+    JobEnded,
+    JobPressed,
+    JobRecord,
+    JobRefused,
+    JobStarted,
+    JobSubmitted,
+    JobWaits,
+    MemoryShort,
+    job_of,
+    run_key,
+)
+from fairlead.local.job import (
+    ON_THE_MACHINE,
+    SHOWN,
+    TRANSITIONS,
+    Attempt,
+    HistoryEntry,
+    Job,
+    JobsError,
+    State,
+    ending,
+    setting_changed,
+)
+from fairlead.runtime.configuring import QueuesReconfigured
+from fairlead.times import duration_exactly
+
+KEEP_ENDED = 100_000
+"""So many ended jobs stay in the book; older ones are found in the journal alone."""
+
+
+class Jobs:
+    """All jobs by key, in the order of submission."""
+
+    def __init__(self, keep_ended: int = KEEP_ENDED) -> None:
+        self.keep_ended = keep_ended
+        self.next_number = 1
+        self.dropped: list[str] = []
+        """Runs of jobs that left the book since somebody last looked (and emptied this)."""
+        self.memory_short: MemoryShort | None = None
+        """The machine runs short of memory since this was noted; None: it has enough."""
+        self._jobs: dict[str, Job] = {}
+        self._live: dict[str, Job] = {}
+        self._ended: list[tuple[int, int]] = []
+        """A heap of (when it ended, number of the key)."""
+        self._requests: dict[tuple[int, str], tuple[str, list[str]]] = {}
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._jobs.values())
+
+    def get(self, key: str) -> Job | None:
+        """The job of this key, or None."""
+        return self._jobs.get(key)
+
+    def live(self) -> Iterable[Job]:
+        """Those that wait or run, in the order of submission."""
+        return self._live.values()
+
+    @property
+    def live_count(self) -> int:
+        """How many wait or run."""
+        return len(self._live)
+
+    def request(self, uid: int, request: str) -> tuple[str, tuple[str, ...]] | None:
+        """The digest and the keys of a submission that its user had given this name, or None."""
+        found = self._requests.get((uid, request))
+        return (found[0], tuple(found[1])) if found else None
+
+    def skip_to(self, number: int) -> None:
+        """Give out no key below `number` (runs of that name exist already)."""
+        self.next_number = max(self.next_number, number)
+
+    # --- records and decisions -----------------------------------------------------------------------------------
+
+    def apply(self, record: JobRecord | QueuesReconfigured, at_ms: int) -> None:
+        """Enter one record. Raises `JobsError` if it cannot be."""
+        match record:
+            case JobSubmitted():
+                self._submitted(record, at_ms)
+            case JobRefused():
+                self._explained(record, at_ms)
+            case JobWaits():
+                self._waits(record, at_ms)
+            case JobStarted():
+                self._started(record, at_ms)
+            case JobCancelRequested():
+                self._cancel(record, at_ms)
+            case JobCheckpointed():
+                job = self._known(record.key)
+                job.checkpoint_at_ms = at_ms
+                job.remember_last(at_ms, "checkpoint", "what it did so far is saved")
+            case JobPressed():
+                self._pressed(record, at_ms)
+            case MemoryShort():
+                self.memory_short = record if record.short else None
+            case AttemptEnded():
+                self._again(record, at_ms)
+            case JobEnded():
+                self._over(record, at_ms)
+            case QueuesReconfigured():
+                self._reconfigured(record, at_ms)
+
+    def follow(self, decisions: Iterable[Decision], at_ms: int) -> None:
+        """Enter what the scheduler decided, in its order; what concerns no job here is passed over."""
+        for decision in decisions:
+            match decision:
+                case Allocated():
+                    self._allocated(decision, at_ms)
+                case Evict():
+                    self._evict(decision, at_ms)
+                case Released():
+                    self._released(decision, at_ms)
+                case ApplicationAccepted() if job := self._live.get(decision.id):
+                    job.queue = decision.queue
+                    job.remember(at_ms, "placed", f"in {decision.queue}" + (f" by {job.rule}" if job.rule else ""))
+                case ApplicationMoved() if job := self._live.get(decision.id):
+                    job.queue = decision.new
+                    job.remember(at_ms, "moved", f"from {decision.old} to {decision.new} by {decision.who or 'nobody'}")
+                case Retried():
+                    self._retried(decision, at_ms)
+                case ReservationSwitched() | PriorityChanged() | Reserved():
+                    if job := self._live.get(job_of(decision.key)):
+                        _while_it_waits(job, decision, at_ms)
+                case AskRejected() if job_of(decision.key) in self._live:
+                    self._refused(job_of(decision.key), decision.reason.sentence(), at_ms)
+                case ApplicationRejected() if decision.id in self._live:
+                    self._refused(decision.id, decision.reason.sentence(), at_ms)
+
+    def _submitted(self, record: JobSubmitted, at_ms: int) -> None:
+        spec = record.job
+        if spec.key in self._jobs:
+            raise JobsError(f"job {spec.key} was submitted before")
+        job = Job(spec=spec, submitted_at_ms=at_ms, priority=spec.priority, queue=spec.queue, request=record.request)
+        job.rule = record.rule
+        job.remember(at_ms, "submitted", f"by {spec.user}")
+        self._jobs[spec.key] = self._live[spec.key] = job
+        self.next_number = max(self.next_number, int(spec.key) + 1)
+        if record.request:
+            self._requests.setdefault((spec.uid, record.request), (record.digest, []))[1].append(spec.key)
+
+    def _allocated(self, decision: Allocated, at_ms: int) -> None:
+        job = self._live.get(job_of(decision.key))
+        if job is None:
+            return
+        if job.released:
+            job.placed_ahead = decision.node
+            job.remember(at_ms, "allocated", f"on {decision.node}, for its next attempt")
+            return
+        self._move(job.key, "allocated")
+        job.node, job.allocated_at_ms = decision.node, at_ms
+        job.attempt += 1
+        job.waits_for = ""
+        job.remember(at_ms, "allocated", f"on {decision.node}")
+
+    def _started(self, record: JobStarted, at_ms: int) -> None:
+        job = self._move(record.key, "started")
+        job.pid, job.gpus = record.pid, record.gpus
+        job.started_at_ms = record.started_at_ms if record.started_at_ms is not None else at_ms
+        job.remember(at_ms, "started", f"process {record.pid}" if record.pid else "")
+
+    def _cancel(self, record: JobCancelRequested, at_ms: int) -> None:
+        waited = self._known(record.key).state is State.WAITING
+        job = self._move(record.key, "cancel")
+        job.cancelled_by = record.who
+        if waited:
+            self._close(job, at_ms, "cancelled", f"by {record.who}, while it waited")
+        else:
+            job.remember(at_ms, "stopping", f"cancelled by {record.who}")
+
+    def _evict(self, decision: Evict, at_ms: int) -> None:
+        if job_of(decision.key) not in self._live:
+            return
+        job = self._move(job_of(decision.key), "evict")
+        job.evict_cause, job.evicted_for = str(decision.cause), job_of(decision.on_behalf_of)
+        job.evict_rule = decision.rule
+        makes_room = f" to make room for {self._named(job.evicted_for)}" if job.evicted_for else ""
+        rule = f" (rule: {decision.rule})" if decision.rule else ""
+        if decision.violates:
+            rule += f", against the disruption budget {' and '.join(decision.violates)}: there was no other choice"
+        job.remember(at_ms, "evicting", f"told to stop{makes_room}{rule}")
+        if (other := self._live.get(job.evicted_for)) is not None:
+            other.remember(at_ms, "makes stop", f"{self._named(job.key)}, on {decision.node}{rule}")
+
+    def _released(self, decision: Released, at_ms: int) -> None:
+        """The scheduler gave a place back that nobody here had returned: the job must go."""
+        job = self._live.get(job_of(decision.key))
+        if job is None or job.state not in ON_THE_MACHINE:
+            return
+        self._move(job.key, "evict")
+        job.released, job.evict_cause = True, str(decision.cause)
+        job.remember(at_ms, "evicting", decision.message or f"its place on {decision.node} is gone")
+
+    def _pressed(self, record: JobPressed, at_ms: int) -> None:
+        job = self._move(record.key, "evict")
+        # Idle work goes back to its queue whoever had it stopped; what has a retry says itself when it is tried again.
+        goes_back = job.spec.idle and job.spec.retry is None
+        cause = Cause.PREEMPTED_BY_SCHEDULER if goes_back else Cause.INTERRUPTED
+        job.evict_cause, job.stop_grace_ms = str(cause), record.grace_ms
+        job.note = record.sentence
+        job.remember(at_ms, "evicting", record.sentence)
+
+    def _again(self, record: AttemptEnded, at_ms: int) -> None:
+        """An attempt is over and the next one waits, or has a place already."""
+        job = self._move(record.key, "again")
+        ended_at_ms = record.ended_at_ms if record.ended_at_ms is not None else at_ms
+        begun = record.started_at_ms if record.started_at_ms is not None else job.started_at_ms
+        how, why = ending(record), job.note
+        if record.state == State.EVICTED:
+            how = f"evicted, {why or how}"
+        amounts = (record.exit_code, record.signal, record.cpu_ms, record.peak_memory_bytes)
+        why_stopped = (job.evicted_for, job.evict_rule)
+        over = Attempt(job.attempt, State(record.state), job.node, begun, ended_at_ms, *amounts, how, *why_stopped)
+        job.start_over(over)
+        job.remember(ended_at_ms, record.state, f"attempt {over.number}: {how}")
+        if job.placed_ahead:
+            self._move(job.key, "allocated")
+            job.node, job.allocated_at_ms, job.placed_ahead = job.placed_ahead, at_ms, ""
+            job.attempt += 1
+
+    def _retried(self, decision: Retried, at_ms: int) -> None:
+        """The scheduler tries it again, at once or after a back-off."""
+        job = self._live.get(job_of(decision.new_key))
+        if job is None:
+            return
+        job.ask, job.retry_due_ms = decision.new_key, decision.due_ms
+        wait_ms = decision.due_ms - at_ms
+        when = f"after a back-off of {duration_exactly(wait_ms)}" if wait_ms > 0 else "at once"
+        job.remember(at_ms, "retry", f"attempt {decision.attempt} enters {when}")
+
+    def _named(self, key: str) -> str:
+        """A job as others may know it: its key, and whose it is."""
+        job = self._jobs.get(key)
+        return f"{key} of {job.spec.user} in {job.queue}, priority {job.priority}" if job is not None else key
+
+    def _explained(self, record: JobRefused, at_ms: int) -> None:
+        """It is not taken in; or it was not, and this is why in words that say what to do."""
+        job = self._known(record.key)
+        job.refusal_code = record.code
+        if job.state is not State.REJECTED:
+            self._refused(record.key, record.sentence, at_ms)
+            return
+        job.error = record.sentence
+        last = job.history[-1]
+        job.history[-1] = HistoryEntry(last.at_ms, last.what, record.sentence)
+
+    def _waits(self, record: JobWaits, at_ms: int) -> None:
+        job = self._known(record.key)
+        if job.state is not State.WAITING:
+            raise JobsError(f"job {record.key} is {job.state}: it does not wait")
+        job.waits_for, job.waits_noted_ms = f"{record.code} {record.subject}", at_ms
+        job.remember(at_ms, "waits", record.sentence)
+
+    def _reconfigured(self, record: QueuesReconfigured, at_ms: int) -> None:
+        """What changed in the queues of each live job, and above them, becomes part of its story."""
+        by_queue: dict[str, list[str]] = {}
+        for difference in record.differences:
+            if difference.partition == DEFAULT_PARTITION:
+                by_queue.setdefault(difference.queue, []).append(setting_changed(difference))
+        for job in self._live.values():
+            names = job.queue.split(".")
+            paths = [".".join(names[: i + 1]) for i in range(len(names))]
+            found = [sentence for path in paths for sentence in by_queue.get(path, ())]
+            if found:
+                more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+                said = "; ".join(found[:SHOWN]) + more
+                job.remember(at_ms, "configured", f"version {record.version} by {record.who or 'nobody'}: {said}")
+
+    def _refused(self, key: str, text: str, at_ms: int) -> None:
+        job = self._move(key, "refused")
+        job.error = text
+        self._close(job, at_ms, "rejected", text)
+
+    def _over(self, record: JobEnded, at_ms: int) -> None:
+        job = self._move(record.key, f"ended:{record.state}")
+        record_note = record.note or job.note
+        for name in ("exit_code", "signal", "cpu_ms", "peak_memory_bytes", "gpus", "error", "no_retry"):
+            setattr(job, name, getattr(record, name))
+        job.note = record_note
+        if record.started_at_ms is not None:
+            job.started_at_ms = record.started_at_ms
+        how = f"{ending(record)}; not tried again: {record.no_retry}" if record.no_retry else ending(record)
+        self._close(job, record.ended_at_ms if record.ended_at_ms is not None else at_ms, record.state, how)
+
+    # --- small parts -----------------------------------------------------------------------------------------------
+
+    def _known(self, key: str) -> Job:
+        job = self._jobs.get(key)
+        if job is None:
+            raise JobsError(f"there is no job {key}")
+        return job
+
+    def _move(self, key: str, what: str) -> Job:
+        job = self._known(key)
+        state = TRANSITIONS.get((job.state, what))
+        if state is None:
+            raise JobsError(f"job {key} is {job.state}: {what!r} cannot happen to it")
+        job.state = state
+        return job
+
+    def _close(self, job: Job, ended_at_ms: int, what: str, detail: str) -> None:
+        job.ended_at_ms = ended_at_ms
+        job.remember(ended_at_ms, what, detail)
+        del self._live[job.key]
+        heapq.heappush(self._ended, (ended_at_ms, int(job.key)))
+        while len(self._ended) > self.keep_ended:
+            self._drop(str(heapq.heappop(self._ended)[1]))
+
+    def _drop(self, key: str) -> None:
+        job = self._jobs.pop(key)
+        self.dropped += [run_key(key, number) for number in job.runs]
+        if job.request:
+            keys = self._requests[(job.spec.uid, job.request)][1]
+            keys.remove(key)
+            if not keys:
+                del self._requests[(job.spec.uid, job.request)]
+
+    # --- the whole of it ---------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """The whole book as plain values, JSON-ready."""
+        return {
+            "next_number": self.next_number,
+            "memory_short": msgspec.to_builtins(self.memory_short),
+            "jobs": [msgspec.to_builtins(job, enc_hook=_plain) for job in self._jobs.values()],
+            "requests": [[uid, name, digest, list(keys)] for (uid, name), (digest, keys) in self._requests.items()],
+        }
+
+    @classmethod
+    def load(cls, state: dict[str, Any], keep_ended: int = KEEP_ENDED) -> Jobs:
+        """The book that `dump` described. Raises `JobsError` if it is none, as that of version 0.1."""
+        if "jobs" not in state:
+            raise JobsError("there is no list of jobs in it")
+        book = cls(keep_ended)
+        book.next_number = state["next_number"]
+        book.memory_short = msgspec.convert(state.get("memory_short"), MemoryShort | None)
+        for plain in state["jobs"]:
+            job = msgspec.convert(plain, Job, dec_hook=_unplain)
+            book._jobs[job.key] = job
+            if job.ended:
+                book._ended.append((job.ended_at_ms or 0, int(job.key)))
+            else:
+                book._live[job.key] = job
+        heapq.heapify(book._ended)
+        book._requests = {(uid, name): (digest, list(keys)) for uid, name, digest, keys in state["requests"]}
+        return book
+
+
+def _while_it_waits(job: Job, decision: ReservationSwitched | PriorityChanged | Reserved, at_ms: int) -> None:
+    """What was decided about a job that has no place yet becomes part of its story."""
+    if isinstance(decision, Reserved):
+        job.remember(at_ms, "reserved", f"space on {decision.node} is held for it")
+        return
+    if isinstance(decision, PriorityChanged):
+        job.priority = decision.new
+        what, said = "priority", f"{decision.old} to {decision.new} by {decision.who or 'nobody'}"
+    else:
+        job.reserved = decision.on
+        by = f" by {decision.who}" if decision.who else ""
+        what, said = "reservation", f"switched {'on' if decision.on else 'off'}{by}"
+    why = getattr(decision, "why", "")
+    job.remember(at_ms, what, f"{said}: {why}" if why else said)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Resources):
+        return value.as_dict()
+    raise NotImplementedError(f"no plain form for {type(value).__name__}")
+
+
+def _unplain(kind: type, value: Any) -> Any:
+    if kind is Resources:
+        return Resources(value)
+    raise NotImplementedError(f"no plain form for {kind.__name__}")

@@ -1,0 +1,369 @@
+"""This machine as the runtime's place: the book of jobs, and the orders to the machine that follow from it.
+
+Decides what a submission, a cancellation or the end of a run enters into the books, and what is started or stopped
+after that is durable. Never decides who runs. Invariant: for every job that the book says is on the machine there is
+a run, or an order for one; a run that the book does not know is stopped and reported.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from fairlead.core.decisions import (
+    Allocated,
+    Decision,
+    Evict,
+    NodeRejected,
+    Released,
+)
+from fairlead.core.events import (
+    AddNode,
+    Cause,
+    Release,
+    UpdateNode,
+)
+from fairlead.core.resources import Resources
+from fairlead.core.specs import DEFAULT_PARTITION, NodeSpec
+from fairlead.local import accounts, orders
+from fairlead.local.history_records import (
+    AttemptEnded,
+    JobCancelRequested,
+    JobEnded,
+    JobPressed,
+    JobStarted,
+    ask_key,
+    attempt_ended,
+    attempt_of,
+    ended,
+    exit_status,
+    job_of,
+    parse_run_key,
+    run_key,
+    started,
+)
+from fairlead.local.job import ON_THE_MACHINE, Job, State, state_after
+from fairlead.local.jobs import Jobs
+from fairlead.local.runs import RunReport, RunSpec
+from fairlead.policy.retry import final
+from fairlead.runtime import Entry, Runtime, Turn
+
+log = logging.getLogger("fairlead.local")
+
+DEVICES = "gpu"
+
+
+class Machine(orders.Machine, Protocol):
+    """What the workplace needs of the machine (see `fairlead.local.machine`)."""
+
+    def adopt(self) -> Sequence[RunReport]:
+        """Every run there is: still running (watched again), ended, or never executed."""
+
+    def close(self) -> None:
+        """Stop watching."""
+
+
+M = TypeVar("M", bound=Machine)
+
+
+class LocalPlace(Generic[M]):
+    """The place: implements `fairlead.runtime.Place` for processes of this machine."""
+
+    def __init__(
+        self,
+        make_machine: Callable[[Callable[[RunReport], None]], M],
+        runs_dir: Path,
+        *,
+        as_submitter: bool,
+        socket: Path | None = None,
+    ) -> None:
+        """`make_machine(tell)` gives the machine, which tells of each run that begins or ends.
+
+        `as_submitter`: run work as its user (needs root's rights). `socket`: where work finds the service.
+        """
+        self.jobs = Jobs()
+        self.node = ""
+        """The name of this machine as a node; set by `register_node`."""
+        self.strange: tuple[str, ...] = ()
+        """Runs that were found at the start and that the journal does not know."""
+        self._as_submitter = as_submitter
+        self._address = {"FAIRLEAD_SOCKET": str(socket)} if socket is not None else {}
+        self._runtime: Runtime | None = None
+        self._known: set[str] = set()
+        """Runs whose start was ordered, or that were found on the machine."""
+        self._told_to_stop: set[str] = set()
+        self._review: list[str] | None = None
+        """Jobs to look at once the start is durable; None: nothing special."""
+        self._early: list[RunReport] = []
+        self._opening = threading.Lock()
+        self._runs_dir = runs_dir
+        self.machine = make_machine(self._told)
+        self._orders = orders.Orders(self.machine, self._order_done)
+
+    # --- the runtime's side ------------------------------------------------------------------------------------------
+
+    def load(self, state: Mapping[str, Any] | None) -> None:
+        """Become what `dump` described; None: empty."""
+        self.jobs = Jobs.load(dict(state)) if state else Jobs()
+
+    def dump(self) -> Mapping[str, Any]:
+        """The book as plain values."""
+        return self.jobs.dump()
+
+    def apply(self, record: Any, at_ms: int) -> None:
+        """Enter a record of ours."""
+        self.jobs.apply(record, at_ms)
+
+    def follow(self, decisions: Sequence[Decision], at_ms: int) -> None:
+        """Enter the scheduler's decisions."""
+        self.jobs.follow(decisions, at_ms)
+
+    def act(self, entries: Sequence[Entry]) -> None:
+        """Give the orders that follow from durable entries."""
+        touched = [key for entry in entries for key in _touched(entry)]
+        if self._review is not None:
+            touched += self._review
+            self._review = None
+        for key in dict.fromkeys(touched):
+            if (job := self.jobs.get(key)) is not None:
+                self._order(job)
+        for run in self.jobs.dropped:
+            self._orders.purge(run)
+        self.jobs.dropped.clear()
+
+    def close(self) -> None:
+        """Give no more orders and stop watching; what runs goes on."""
+        self._orders.close()
+        self.machine.close()
+
+    def _order(self, job: Job) -> None:
+        run = run_key(job.key, job.attempt)
+        if job.state is State.RUNNING and run not in self._known:
+            self._known.add(run)
+            self._orders.start(self._run_spec(job, run))
+        elif job.state is State.STOPPING and run not in self._told_to_stop:
+            self._told_to_stop.add(run)
+            self._known.add(run)
+            grace_ms = job.spec.grace_ms if job.stop_grace_ms is None else job.stop_grace_ms
+            self._orders.stop(run, grace_ms)
+        elif job.ended or job.state is State.WAITING:
+            self._let_go(run)
+        if job.state is State.RUNNING and job.attempt > 1:
+            self._let_go(run_key(job.key, job.attempt - 1))
+
+    def _let_go(self, run: str) -> None:
+        """The run is over, and that is in the journal: what was only needed to watch it may go."""
+        if run in self._known:
+            self._known.discard(run)
+            self._told_to_stop.discard(run)
+            self._orders.forget(run)
+
+    def _run_spec(self, job: Job, run: str) -> RunSpec:
+        spec = job.spec
+        amounts = spec.resources
+        env = {
+            **self._address,
+            **spec.env,
+            "FAIRLEAD_KEY": job.key,
+            "FAIRLEAD_NAME": spec.name,
+            "FAIRLEAD_QUEUE": job.queue,
+            "FAIRLEAD_ATTEMPT": str(job.attempt),
+        }
+        who = accounts.by_uid(spec.uid) if self._as_submitter else None
+        return RunSpec(
+            key=run,
+            command=spec.command,
+            env=env,
+            cwd=spec.cwd,
+            uid=who.uid if who else None,
+            gid=who.gid if who else None,
+            groups=who.gids if who else (),
+            vcore=amounts["vcore"],
+            memory=amounts["memory"],
+            gpus=amounts[DEVICES],
+            grace_ms=spec.grace_ms,
+            time_limit_ms=spec.time_limit_ms,
+        )
+
+    # --- reports of the machine --------------------------------------------------------------------------------------
+
+    def _told(self, report: RunReport) -> None:
+        """Called by the machine's threads."""
+        with self._opening:
+            if self._runtime is None:
+                self._early.append(report)
+                return
+        self._order_done(report)
+
+    def _order_done(self, report: RunReport) -> None:
+        if (runtime := self._runtime) is not None:
+            runtime.do(lambda turn: self.enter_report(turn, report), must=True)
+
+    def enter_report(self, turn: Turn, report: RunReport) -> None:
+        """Enter what the machine says about a run, unless it is known already or about something that is over."""
+        parsed = parse_run_key(report.key)
+        job = self.jobs.get(parsed[0]) if parsed else None
+        if parsed is None or job is None or job.state not in ON_THE_MACHINE or job.attempt != parsed[1]:
+            return
+        if _is_over(report):
+            self._enter_end(turn, job, report)
+        elif job.pid is None and report.pid is not None:
+            turn.note(started(report, job.key, job.attempt))
+
+    def _enter_end(self, turn: Turn, job: Job, report: RunReport) -> None:
+        """An attempt is over: its job ends with it, or is tried again if the scheduler will say so."""
+        state = state_after(job, report).value
+        last = ended(report, job.key, job.attempt, state)
+        release = Release(
+            application=job.key,
+            key=ask_key(job.key, job.attempt),
+            cause=_release_cause(job, last),
+            exit_code=exit_status(last),
+        )
+        if job.released:
+            self._enter_lost_place(turn, job, last, report)
+            return
+        final = _final(turn, release)
+        if final is None:
+            turn.note(attempt_ended(report, job.key, job.attempt, state))
+        else:
+            turn.note(replace(last, no_retry=final if _wanted_more(last) and job.spec.retry else ""))
+        turn.event(release)
+
+    @staticmethod
+    def _enter_lost_place(turn: Turn, job: Job, last: JobEnded, report: RunReport) -> None:
+        """The scheduler gave its place away before it was gone, and has decided by itself whether it is tried again."""
+        again = attempt_of(job.ask_key) > job.attempt
+        if again and not job.cancelled_by:
+            turn.note(attempt_ended(report, job.key, job.attempt, last.state))
+            return
+        turn.note(last)
+        if again:
+            turn.event(Release(application=job.key, key=job.ask_key, cause=Cause.STOPPED_BY_RM))
+
+    # --- the start ---------------------------------------------------------------------------------------------------
+
+    def open(self, runtime: Runtime, prepare: Callable[[Turn], Any]) -> Future[Any]:
+        """Take over what runs on the machine. `prepare` first enters what the service brings (configuration, node).
+
+        Called once, before `runtime.start()`; the result of `prepare` is in the future that it returns.
+        """
+        reports = list(self.machine.adopt())
+        with self._opening:
+            self._runtime = runtime
+            reports += self._early
+
+        def begin(turn: Turn) -> Any:
+            result = prepare(turn)
+            self._reconcile(turn, reports)
+            return result
+
+        return runtime.do(begin, must=True)
+
+    def _reconcile(self, turn: Turn, reports: Sequence[RunReport]) -> None:
+        """Compare the book with what was found: adopt, account for, stop, or start."""
+        self.jobs.skip_to(1 + max((_number(each.name) for each in self._runs_dir.iterdir()), default=0))
+        strange = []
+        review = [job.key for job in self.jobs.live()]
+        for report in reports:
+            parsed = parse_run_key(report.key)
+            job = self.jobs.get(parsed[0]) if parsed else None
+            if job is None or parsed is None or parsed[1] > job.attempt:
+                strange.append(report)
+                continue
+            if job.ended or parsed[1] != job.attempt:
+                self._leave_over(report)
+            elif _never_executed(report):
+                continue
+            else:
+                self._known.add(report.key)
+                self.enter_report(turn, report)
+        self.strange = tuple(report.key for report in strange)
+        for report in strange:
+            log.warning("run %s is not in the journal%s", report.key, "" if _is_over(report) else "; it is stopped")
+            if not _is_over(report):
+                self._orders.stop(report.key, 0)
+        self._review = review
+
+    def _leave_over(self, report: RunReport) -> None:
+        if _is_over(report):
+            self._orders.forget(report.key)
+        elif _never_executed(report):
+            # A supervisor of an earlier service may still be about to begin: make sure that it does not.
+            self._orders.stop(report.key, 0)
+            self._orders.forget(report.key)
+        else:
+            log.warning(
+                "run %s is over in the journal, but its processes were still there; they are stopped", report.key
+            )
+            self.machine.stop(report.key)
+
+    def register_node(self, turn: Turn, hostname: str, capacity: Resources) -> str:
+        """Make this machine a node, or bring its capacity up to date; why the scheduler refused it, or nothing.
+
+        A node that is known already keeps its name, whatever the machine is called now: work runs on it.
+        """
+        partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
+        known = next(iter(partition.nodes.nodes.values()), None)
+        decided: list[Decision] = []
+        if known is None:
+            decided = turn.event(AddNode(NodeSpec(id=hostname, capacity=capacity, attributes={"hostname": hostname})))
+        elif Resources(known.total) != capacity:
+            decided = turn.event(UpdateNode(known.id, capacity))
+        self.node = known.id if known is not None else hostname
+        return next((d.reason.sentence() for d in decided if isinstance(d, NodeRejected)), "")
+
+
+def _touched(entry: Entry) -> list[str]:
+    """The jobs that may need an order because of this entry."""
+    keys = [job_of(d.key) for d in entry.decisions if isinstance(d, Allocated | Evict | Released)]
+    if isinstance(entry.what, JobCancelRequested | AttemptEnded | JobEnded | JobStarted | JobPressed):
+        keys.append(entry.what.key)
+    return keys
+
+
+def _number(run: str) -> int:
+    parsed = parse_run_key(run)
+    return int(parsed[0]) if parsed else 0
+
+
+def _is_over(report: RunReport) -> bool:
+    return report.ended_at_ms is not None or report.lost or (report.stopped and report.started_at_ms is None)
+
+
+def _never_executed(report: RunReport) -> bool:
+    return report.started_at_ms is None and not _is_over(report)
+
+
+def _final(turn: Turn, release: Release) -> str | None:
+    """Why the scheduler will not try it again after this release, or None: it will."""
+    partition = turn.scheduler.cluster.partitions[release.partition]
+    app = partition.applications.get(release.application)
+    ask = app.asks.get(release.key) if app is not None else None
+    if ask is None:
+        return ""
+    return final(ask, release.cause, release.exit_code) or None
+
+
+def _wanted_more(record: JobEnded) -> bool:
+    """Whether somebody may ask why it is not tried again: it neither ended well nor was it ended on request."""
+    return record.state not in (State.SUCCEEDED, State.CANCELLED)
+
+
+def _release_cause(job: Job, record: JobEnded) -> Cause:
+    """How its end is told to the scheduler: who cancelled it wants no more of it, however it ended in the end.
+
+    What ended by itself before the scheduler's order reached it ended by itself.
+    """
+    if job.cancelled_by:
+        return Cause.STOPPED_BY_RM
+    if record.lost:
+        return Cause.INTERRUPTED
+    if job.evict_cause and record.stopped and not record.timed_out:
+        return Cause(job.evict_cause)
+    return Cause.FINISHED

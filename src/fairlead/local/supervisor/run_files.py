@@ -1,0 +1,148 @@
+"""The files of a run's directory, and how they are written.
+
+Decides the names and the order of durability. Never decides what they say. Invariant: a file is there whole or not at
+all, and `claim` is there at most once: whoever made it is the only one who ever executes the run.
+
+    spec       what to execute; written by the machine, read by the supervisor
+    claim      who executes it: supervisor and command by pid and start time; made durable before the command begins
+    stop       the wish that it ends, with its grace period; written by the machine
+    result     how it ended
+    forgotten  the result of a run that nobody asks about any more; keeps it from being executed again
+    stdout.log, stderr.log
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from typing import Any
+
+SPEC = "spec"
+CLAIM = "claim"
+STOP = "stop"
+RESULT = "result"
+FORGOTTEN = "forgotten"
+STDOUT = "stdout.log"
+STDERR = "stderr.log"
+RESERVE = "result.reserved"
+
+RESERVED_BYTES = 16_384
+"""Room that is taken for the result before the job begins, so that a full disk cannot swallow it."""
+
+Record = dict[str, Any]
+
+
+def now_ms() -> int:
+    """The real time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def read(directory: str, name: str) -> Record | None:
+    """One file of the directory; None if it is not there, or not a whole record (only a power cut leaves such)."""
+    try:
+        with open(os.path.join(directory, name), "rb") as file:
+            content = json.loads(file.read().rstrip(b"\0 \n"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def exists(directory: str, name: str) -> bool:
+    """Is this file of the directory there?"""
+    return os.path.lexists(os.path.join(directory, name))
+
+
+def sync_directory(path: str) -> None:
+    """Make the names in a directory durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _put(path: str, record: Record, *, durable: bool) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        _write_all(fd, json.dumps(record).encode())
+        if durable:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _write_all(fd: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(fd, content) :]
+
+
+def write(directory: str, name: str, record: Record, *, durable: bool = True) -> None:
+    """Write one file of the directory in one step: a reader sees the old one or the new one.
+
+    Raises OSError (disk full, no such directory).
+    """
+    fresh = os.path.join(directory, f".{name}.{os.getpid()}")
+    try:
+        _put(fresh, record, durable=durable)
+        os.rename(fresh, os.path.join(directory, name))
+    except OSError:
+        _remove_quietly(fresh)
+        raise
+    if durable:
+        sync_directory(directory)
+
+
+def claim(directory: str, record: Record) -> bool:
+    """Take the run for this process, durably. False: another one has it. Raises OSError.
+
+    A link fails if the name is taken, and the content is complete before the name exists.
+    """
+    fresh = os.path.join(directory, f".{CLAIM}.{os.getpid()}")
+    try:
+        _put(fresh, record, durable=True)
+        os.link(fresh, os.path.join(directory, CLAIM))
+    except FileExistsError:
+        return False
+    finally:
+        _remove_quietly(fresh)
+    sync_directory(directory)
+    sync_directory(os.path.dirname(os.path.abspath(directory)))
+    return True
+
+
+def reserve_result(directory: str) -> None:
+    """Take the room for the result now. Raises OSError if the disk is full."""
+    fd = os.open(
+        os.path.join(directory, RESERVE), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+    )
+    try:
+        _write_all(fd, b" " * RESERVED_BYTES)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_result(directory: str, record: Record) -> None:
+    """Write how the run ended, into the reserved room if there is one. Raises OSError."""
+    reserved = os.path.join(directory, RESERVE)
+    content = json.dumps(record).encode()
+    try:
+        fd = os.open(reserved, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        write(directory, RESULT, record)
+        return
+    try:
+        # The rest stays blank. A shorter file would do, but some file systems need a new block to make it shorter.
+        _write_all(fd, content.ljust(RESERVED_BYTES))
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.rename(reserved, os.path.join(directory, RESULT))
+    sync_directory(directory)
+
+
+def _remove_quietly(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)

@@ -1,1 +1,0 @@
-"""The bridge: what can be asked over HTTP of a scheduler that works on a Kubernetes cluster."""

@@ -1,0 +1,208 @@
+"""The journal told as events for people and programs.
+
+Decides which entries are worth telling, their names and fields, and whose business each is. Never reads or writes
+anything. Invariant: the same entry tells the same events, live and read back from the journal, so that `(seq, index)`
+names an event for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.core import decisions as d
+from fairlead.core import events as e
+from fairlead.journal import codec
+from fairlead.journal.format import EVENT, NOTE, SCHEDULE, Record
+from fairlead.local.history_records import (
+    AttemptEnded,
+    JobCancelRequested,
+    JobCheckpointed,
+    JobEnded,
+    JobPressed,
+    JobRefused,
+    JobStarted,
+    JobSubmitted,
+    JobWaits,
+    MemoryShort,
+)
+from fairlead.runtime import Entry
+from fairlead.runtime.books import JournalResumed, ServiceStarted, ServiceStopped
+from fairlead.runtime.configuring import QueuesReconfigured
+
+Told = tuple[str, str, dict[str, Any]]
+"""Name of the event, the job it is about (or empty: everybody's business), its fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEvent:
+    """One event. `key` is the job whose owner may see it; empty: everybody may."""
+
+    seq: int
+    index: int
+    at_ms: int
+    type: str
+    key: str
+    fields: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Names the event for ever; a reader who has seen it goes on after it."""
+        return f"{self.seq}.{self.index}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        shown: dict[str, Any] = {"seq": self.seq, "at_ms": self.at_ms, "type": self.type}
+        if self.key:
+            shown["key"] = self.key
+        return shown | self.fields
+
+
+def parse_id(text: str) -> tuple[int, int] | None:
+    """`(seq, index)` of an event's id; a bare seq means all of that entry. None if it is no id."""
+    seq, dot, index = text.strip().partition(".")
+    if not (seq.isascii() and seq.isdecimal()) or (dot and not (index.isascii() and index.isdecimal())):
+        return None
+    return int(seq[:18]), int(index[:9]) if dot else 10**9
+
+
+def of_record(record: Record) -> Entry:
+    """An entry as it is read back from the journal. Raises `CodecError` if a newer version wrote it."""
+    if record.kind == NOTE:
+        return Entry(record.seq, record.at_ms, NOTE, codec.decode(record.payload, object))
+    decided = codec.decode_decisions(record.outcome) if record.outcome else ()
+    what: Any = codec.decode_event(record.payload) if record.kind == EVENT else None
+    return Entry(record.seq, record.at_ms, record.kind, what, decided)
+
+
+def tell(entry: Entry) -> list[HistoryEvent]:
+    """The events in an entry, in their order."""
+    told = list(_told(entry))
+    return [HistoryEvent(entry.seq, i, entry.at_ms, name, key, fields) for i, (name, key, fields) in enumerate(told)]
+
+
+def _told(entry: Entry) -> Iterator[Told]:
+    if entry.kind == NOTE:
+        yield from _note(entry.what)
+        return
+    if entry.kind != SCHEDULE:
+        yield from _event(entry.what)
+    for decision in entry.decisions:
+        yield from _decision(decision)
+
+
+def _note(note: Any) -> Iterator[Told]:
+    match note:
+        case JobSubmitted(job=job):
+            fields = {
+                "user": job.user,
+                "queue": job.queue,
+                "name": job.name,
+                "priority": job.priority,
+                "resources": job.resources.as_dict(),
+            }
+            yield "job.submitted", job.key, fields
+        case JobRefused(key=key):
+            yield "job.refused", key, {"reason": {"code": note.code, "sentence": note.sentence, "queue": note.queue}}
+        case JobWaits(key=key):
+            yield "job.waits", key, {"reason": {"code": note.code, "sentence": note.sentence}}
+        case QueuesReconfigured():
+            queues = sorted({each.queue for each in note.differences})
+            yield (
+                "config.changed",
+                "",
+                {"version": note.version, "who": note.who, "source": note.source, "queues": queues},
+            )
+        case JobCancelRequested(key=key):
+            yield "job.cancelled", key, {"who": note.who}
+        case ServiceStarted():
+            yield "service.started", "", {"version": note.version, "pid": note.pid}
+        case ServiceStopped():
+            yield "service.stopped", "", {"pid": note.pid}
+        case JournalResumed():
+            yield "service.journal-resumed", "", {"pid": note.pid}
+        case _:
+            yield from _on_the_machine(note)
+
+
+def _on_the_machine(note: Any) -> Iterator[Told]:
+    """What the machine observed, and what was done about it."""
+    match note:
+        case JobStarted(key=key):
+            yield "job.started", key, {"pid": note.pid, "attempt": note.attempt, "gpus": list(note.gpus)}
+        case JobCheckpointed(key=key):
+            yield "job.checkpoint", key, {"attempt": note.attempt}
+        case JobPressed(key=key):
+            yield "job.evicting", key, {"rule": "memory-pressure", "cause": "INTERRUPTED", "sentence": note.sentence}
+        case MemoryShort():
+            told = {"node": note.closed_node, "sentence": note.sentence}
+            yield "machine.memory-short" if note.short else "machine.memory-enough", "", told
+        case AttemptEnded(key=key):
+            names = ("attempt", "state", "exit_code", "signal", "error", "note", "cpu_ms")
+            yield "job.attempt-ended", key, {name: getattr(note, name) for name in names}
+        case JobEnded(key=key):
+            fields = {name: getattr(note, name) for name in ("state", "exit_code", "signal", "error", "note", "cpu_ms")}
+            yield "job.ended", key, fields | {"attempt": note.attempt, "peak_memory_bytes": note.peak_memory_bytes}
+
+
+def _event(event: Any) -> Iterator[Told]:
+    match event:
+        case e.UpdateNode():
+            yield "node.changed", "", {"node": event.id, "capacity": event.capacity.as_dict()}
+        case e.LabelNode():
+            taints = [f"{t.key}={t.value}:{t.effect}" for t in event.taints]
+            yield "node.labelled", "", {"node": event.id, "attributes": dict(event.attributes), "taints": taints}
+        case e.DrainNode():
+            yield "node.draining", "", {"node": event.id}
+        case e.UndrainNode():
+            yield "node.open", "", {"node": event.id}
+        case e.RemoveNode():
+            yield "node.removed", "", {"node": event.id}
+        case e.Configure() if event.who:
+            yield "config.given", "", {"checksum": event.spec.checksum, "who": event.who, "source": event.source}
+
+
+def _decision(decision: d.Decision) -> Iterator[Told]:
+    told = _DECISIONS.get(type(decision))
+    if told is not None:
+        yield told(decision)
+
+
+def _evict(evict: d.Evict) -> Told:
+    names = ("node", "on_behalf_of", "rule")
+    told: dict[str, object] = {n: getattr(evict, n) for n in names} | {"cause": str(evict.cause)}
+    return "job.evicting", evict.application, told | ({"violates": list(evict.violates)} if evict.violates else {})
+
+
+_DECISIONS: dict[type, Callable[[Any], Told]] = {
+    d.Allocated: lambda x: ("job.allocated", x.application, {"node": x.node}),
+    d.Evict: _evict,
+    d.Released: lambda x: ("job.released", x.application, {"node": x.node, "cause": str(x.cause)}),
+    d.Retried: lambda x: ("job.retried", x.application, {"next": x.new_key, "attempt": x.attempt, "due_ms": x.due_ms}),
+    d.Reserved: lambda x: ("job.reserved", x.application, {"node": x.node}),
+    d.Unreserved: lambda x: ("job.unreserved", x.application, {"node": x.node}),
+    d.Overdue: lambda x: ("job.overdue", x.application, {"node": x.node, "on_behalf_of": x.on_behalf_of}),
+    d.LoopBroken: lambda x: ("job.loop-broken", x.application, {"node": x.node, "victim": x.victim, "times": x.times}),
+    d.PriorityChanged: lambda x: ("job.priority", x.application, {"old": x.old, "new": x.new, "who": x.who}),
+    d.ApplicationAccepted: lambda x: ("job.placed", x.id, {"queue": x.queue}),
+    d.ApplicationMoved: lambda x: ("job.moved", x.id, {"old": x.old, "new": x.new, "who": x.who}),
+    d.QueueChanged: lambda x: (f"queue.{x.change}", "", {"queue": x.queue}),
+    d.AskRejected: lambda x: ("job.rejected", x.application or x.key, {"reason": x.reason.as_dict()}),
+    d.ApplicationRejected: lambda x: ("job.rejected", x.id, {"reason": x.reason.as_dict()}),
+    d.DeclarationChanged: lambda x: (
+        f"declaration.{x.change}",
+        "",
+        {"kind": x.kind, "name": x.name, "who": x.who},
+    ),
+    d.DeclarationRejected: lambda x: (
+        "declaration.refused",
+        "",
+        {"kind": x.kind, "name": x.name, "reason": x.reason.as_dict()},
+    ),
+    d.NodeAccepted: lambda x: ("node.added", "", {"node": x.id}),
+    d.NodeRejected: lambda x: ("node.refused", "", {"node": x.id, "reason": x.reason.as_dict()}),
+    d.Configured: lambda x: ("config.applied", "", {"checksum": x.checksum}),
+    d.ConfigurationRejected: lambda x: ("config.refused", "", {"reason": x.reason.as_dict()}),
+}
+"""How each kind of decision is told; what is not here is no news (the state of an application, its acceptance)."""

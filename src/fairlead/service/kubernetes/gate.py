@@ -1,0 +1,172 @@
+"""Who may ask the scheduler of a cluster.
+
+Decides by the cluster's own rules: the API server is asked whose token it is (TokenReview), and whether that user may
+read this path (SubjectAccessReview, a non-resource URL such as `/fairlead/api/v1/jobs`). Whoever is on this very host,
+which `kubectl port-forward` is too, needs no token. Never lets anybody change anything. Invariant: what the API server
+could not be asked about is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from fairlead.kubernetes.client import ApiError, Client, Unreachable
+from fairlead.local.callers import Caller
+from fairlead.runtime import Refusal
+from fairlead.service import errors
+
+log = logging.getLogger("fairlead.service")
+
+CALLER = "fairlead.caller"
+OPEN = frozenset({"/healthz", "/livez", "/readyz"})
+FIGURES = "/metrics"
+HERE = frozenset({"127.0.0.1", "::1"})
+NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+REMEMBERED_S = {True: 60.0, False: 5.0}
+"""An answer of the API server counts for so long, by whether it was yes."""
+MOST = 1_000
+
+
+class _User(msgspec.Struct, frozen=True):
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+
+
+class _Status(msgspec.Struct, frozen=True):
+    authenticated: bool = False
+    allowed: bool = False
+    user: _User = _User()
+
+
+class _Review(msgspec.Struct, frozen=True):
+    status: _Status = _Status()
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    until: float
+    user: _User | None
+    why: str = ""
+
+
+class Judge(Protocol):
+    """Who knows tokens and rights."""
+
+    async def caller(self, token: str, method: str, path: str) -> Caller:
+        """Who this is. Raises `Refusal`."""
+
+
+class ApiJudge:
+    """Asks the API server."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._remembered: dict[bytes, _Remembered] = {}
+
+    async def caller(self, token: str, method: str, path: str) -> Caller:
+        """Who this is. Raises `Refusal`: nobody knows (401), or the cluster does not let him read this (403)."""
+        key = hashlib.sha256(f"{method} {path}\0{token}".encode()).digest()
+        known = self._remembered.get(key)
+        if known is None or known.until <= time.monotonic():
+            try:
+                user, why = await self._ask(token, method, path)
+            except (ApiError, Unreachable, msgspec.MsgspecError) as problem:
+                log.warning("the API server could not be asked about a token: %s", problem)
+                raise Refusal("unavailable", "the API server could not be asked who you are; try again") from problem
+            known = _Remembered(time.monotonic() + REMEMBERED_S[not why], user, why)
+            if len(self._remembered) >= MOST:
+                del self._remembered[next(iter(self._remembered))]
+            self._remembered[key] = known
+        if known.user is None:
+            raise Refusal("unauthorized", known.why)
+        if known.why:
+            raise Refusal("forbidden", known.why)
+        return Caller(known.user.username, -1, True, may_submit=False, groups=known.user.groups)
+
+    async def _ask(self, token: str, method: str, path: str) -> tuple[_User | None, str]:
+        told = await self._review(TOKEN_REVIEWS, "authentication", "TokenReview", {"token": token})
+        if not told.authenticated:
+            return None, "the API server does not know this token; `kubectl create token NAME` makes one"
+        user, verb, path = told.user, method.lower(), right_to(path)
+        spec = {
+            "user": user.username,
+            "groups": list(user.groups),
+            "nonResourceAttributes": {"path": path, "verb": verb},
+        }
+        may = await self._review(ACCESS_REVIEWS, "authorization", "SubjectAccessReview", spec)
+        if may.allowed:
+            return user, ""
+        return user, f"{user.username} may not {verb} {path}; a ClusterRole with nonResourceURLs can allow it"
+
+    async def _review(self, path: str, group: str, kind: str, spec: Mapping[str, Any]) -> _Status:
+        body = {"apiVersion": f"{group}.k8s.io/v1", "kind": kind, "spec": spec}
+        return msgspec.json.decode(await self._client.send("POST", path, body=body), type=_Review).status
+
+
+def right_to(path: str) -> str:
+    """The non-resource URL that the right to read a path goes by: under a name of our own, save for the figures.
+
+    Every cluster lets all who are known to it read `/api/*` (system:discovery), which means the API server's own.
+    """
+    return path if path == FIGURES else f"/fairlead{path}"
+
+
+class ClusterGate:
+    """Says who a request comes from, once `Entrance` has found out."""
+
+    def caller(self, scope: Mapping[str, Any], authorization: str | None) -> Caller:
+        """Who this is. Raises `Refusal`."""
+        del authorization
+        found = scope.get(CALLER)
+        if isinstance(found, Refusal):
+            raise found
+        if not isinstance(found, Caller):
+            raise Refusal("unauthorized", "send `Authorization: Bearer TOKEN`, or ask through `kubectl port-forward`")
+        return found
+
+
+class Entrance:
+    """Stands before the application: finds out who asks, and refuses what would change something."""
+
+    def __init__(self, app: ASGIApp, judge: Judge) -> None:
+        self._app, self._judge = app, judge
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "http" and scope["path"] not in OPEN:
+            try:
+                scope[CALLER] = await self._caller(scope)
+            except Refusal as refusal:
+                # Whether that matters is the route's decision: some may be read by everybody.
+                scope[CALLER] = refusal
+                if refusal.code == "unavailable":
+                    await errors.from_refusal(refusal, scope["path"])(scope, receive, send)
+                    return
+        await self._app(scope, receive, send)
+
+    async def _caller(self, scope: Scope) -> Caller | None:
+        headers = dict(scope["headers"])
+        scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        if scheme.lower() == "bearer" and token.strip():
+            return await self._judge.caller(token.strip(), scope["method"], scope["path"])
+        if is_here(scope, headers.get(b"host", b"").decode("latin-1")):
+            return Caller("localhost", -1, True, may_submit=False)
+        return None
+
+
+def is_here(scope: Scope, host: str) -> bool:
+    """Whether somebody on this host asks, and asks for this host: a page in his browser could ask for another name."""
+    client = scope.get("client")
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    return client is not None and client[0] in HERE and name in NAMES

@@ -1,0 +1,190 @@
+"""`fairlead kubernetes run`: a controller and its HTTP service in one process, from the start to an orderly end.
+
+Decides the order of start and stop, and with which status the process ends. Invariant: on SIGTERM and SIGINT nothing is
+sent to the cluster any more before the lease is given back; whoever lost the lease ends with 1, to be started anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import uvicorn
+
+from fairlead.config import ConfigurationError
+from fairlead.kubernetes.access import Access, AccessError, find_access
+from fairlead.kubernetes.client import ApiError, Client, NotFound, Unreachable
+from fairlead.kubernetes.connection import Connection
+from fairlead.kubernetes.controller import Controller, ControllerOptions, LeaseLost, UnknownCaller
+from fairlead.runtime.process import log_to_stderr, loop_factory
+from fairlead.service import listen
+from fairlead.service.kubernetes.app import make_cluster_app
+from fairlead.service.kubernetes.desk import ClusterDesk
+from fairlead.service.kubernetes.gate import ApiJudge, ClusterGate
+from fairlead.service.yunikorn import history_samples
+from fairlead.version import version
+
+log = logging.getLogger("fairlead.kubernetes")
+
+STOP_WITHIN_S = 3
+LOOK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterServiceOptions:
+    """How to serve."""
+
+    controller: ControllerOptions
+    kubeconfig: str | None = None
+    context: str | None = None
+    host: str = "127.0.0.1"
+    port: int | None = 9080
+    """None: no HTTP at all."""
+    open_reads: bool = False
+    log_level: str = "info"
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, stopped by us."""
+
+    def __init__(self, config: uvicorn.Config, desk: ClusterDesk) -> None:
+        super().__init__(config)
+        self._desk = desk
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Signals are the process's business."""
+        yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the endless streams first."""
+        self._desk.streams.close()
+        self._desk.pod_history.close()
+        await super().shutdown(sockets)
+
+
+def serve_cluster(options: ClusterServiceOptions) -> int:
+    """Schedule until SIGTERM or SIGINT; the exit status: 0 after an orderly stop, 1 if it could not start or go on."""
+    log_to_stderr(options.log_level)
+    try:
+        access = find_access(options.kubeconfig, options.context)
+        sockets = [listen.on_tcp(options.host, options.port)] if options.port is not None else []
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(_live(options, access, sockets))
+    except (AccessError, listen.ListenError) as problem:
+        return _failed(str(problem))
+
+
+def _failed(sentence: str) -> int:
+    sys.stderr.write(f"fairlead: {sentence}\n")
+    return 1
+
+
+async def _live(options: ClusterServiceOptions, access: Access, sockets: list[socket.socket]) -> int:
+    controller = Controller(access, options.controller)
+    desk = ClusterDesk(
+        controller, ClusterGate(), version(), started_at_ms=time.time_ns() // 1_000_000, open_reads=options.open_reads
+    )
+    asking = Client(Connection(access, 4))
+    log.info("%s schedules pods of %r at %s", controller.identity, options.controller.scheduler_name, access.server)
+    told = asyncio.Event()
+    _on_signals(told)
+    scheduling = asyncio.create_task(controller.run(), name="schedule")
+    duties = [asyncio.create_task(_rebuild_quickly(controller)), asyncio.create_task(_sample(desk))]
+    server, serving = None, None
+    if sockets:
+        server = _server(desk, ApiJudge(asking))
+        serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
+        log.info("probes, figures and questions on %s", listen.url_of(sockets[0]))
+    waiting = asyncio.create_task(told.wait())
+    try:
+        await asyncio.wait({scheduling, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (scheduling, waiting, *duties):
+            task.cancel()
+        await asyncio.gather(scheduling, waiting, *duties, return_exceptions=True)
+        if server is not None and serving is not None:
+            server.should_exit = True
+            await asyncio.gather(serving, return_exceptions=True)
+        await asking.transport.close()
+    return _outcome(scheduling, options.controller)
+
+
+def _outcome(scheduling: asyncio.Task[None], options: ControllerOptions) -> int:
+    """What the end of the controller means for the process."""
+    fault = None if scheduling.cancelled() else scheduling.exception()
+    if fault is None:
+        log.info("stopped; what runs goes on")
+        return 0
+    if isinstance(fault, LeaseLost | UnknownCaller | ConfigurationError | Unreachable):
+        return _failed(str(fault))
+    if isinstance(fault, NotFound) and options.config_map:
+        return _failed(f"there is no configmap {options.config_map} to read the queues from; create it first")
+    if isinstance(fault, ApiError):
+        return _failed(f"the API server refuses what the scheduler needs: {fault}; look at its ClusterRole")
+    if isinstance(fault, OSError) and options.queues is not None:
+        return _failed(f"the queue file {options.queues} cannot be read: {fault.strerror}")
+    log.error("a fault in the program", exc_info=fault)
+    return _failed(f"the scheduler had to stop on a fault in the program: {type(fault).__name__}: {fault}")
+
+
+def _on_signals(told: asyncio.Event) -> None:
+    """The first signal stops in order, the second at once."""
+    loop = asyncio.get_running_loop()
+
+    def stop(number: int) -> None:
+        if told.is_set():
+            os._exit(128 + number)
+        told.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+
+
+def _server(desk: ClusterDesk, judge: ApiJudge) -> _Server:
+    config = uvicorn.Config(
+        make_cluster_app(desk, judge),
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=STOP_WITHIN_S,
+    )
+    return _Server(config, desk)
+
+
+async def _rebuild_quickly(controller: Controller) -> None:
+    """No search for garbage while everything is read, and what is there then is never searched again.
+
+    Else a cluster of ten thousand pods costs pauses of a third of a second, at the start and ever after.
+    """
+    while controller.control_loop is None:
+        await asyncio.sleep(LOOK_S)
+    gc.disable()
+    try:
+        while not controller.control_loop.ready:
+            await asyncio.sleep(LOOK_S)
+        gc.freeze()
+    finally:
+        gc.enable()
+
+
+async def _sample(desk: ClusterDesk) -> None:
+    """A sample each minute, as long as there is something to count."""
+    while desk.controller.control_loop is None or not desk.controller.control_loop.ready:
+        await asyncio.sleep(1.0)
+    await history_samples.keep(
+        desk.history_samples, lambda: desk.read(lambda scheduler, _: history_samples.count(scheduler, time.time_ns()))
+    )

@@ -1,0 +1,124 @@
+"""A controller on a fake API server with its HTTP service on a real port, all in the test's own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from typing import Any
+from unittest.mock import patch
+
+import aiohttp
+import uvicorn
+from testbed import fake_server
+from testbed.fake_server import FakeServer
+
+from fairlead.kubernetes.access import Access
+from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.controller import Controller, ControllerOptions
+from fairlead.local.callers import Caller
+from fairlead.service import listen
+from fairlead.service.kubernetes.app import make_cluster_app
+from fairlead.service.kubernetes.desk import ClusterDesk
+from fairlead.service.kubernetes.gate import ClusterGate
+
+
+def _stamp(_: float) -> str:
+    """The time of day, since begins are compared with it here; the fake server's own time has no date."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Nobody:
+    """Knows no token; on this host none is needed."""
+
+    async def caller(self, token: str, method: str, path: str) -> Caller:
+        raise AssertionError("asked for a token")
+
+
+class ClusterService:
+    """What a test sees."""
+
+    def __init__(self, server: FakeServer, controller: Controller, desk: ClusterDesk, url: str) -> None:
+        self.server, self.controller, self.desk, self.url = server, controller, desk, url
+
+    def pod(self, name: str, cpu: str = "1", **spec: Any) -> None:
+        """Somebody creates a pod; `labels` go to its metadata."""
+        meta = {"name": name, "namespace": "default", "uid": str(uuid.uuid4()), "labels": spec.pop("labels", {})}
+        container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+        body = {"schedulerName": "fairlead", "restartPolicy": "Never", "containers": [container], **spec}
+        self.server.put("pods", {"metadata": meta, "spec": body, "status": {"phase": "Pending"}})
+
+    async def ends(self, name: str, phase: str = "Succeeded") -> None:
+        """A pod that runs ends by itself."""
+        await self.until(lambda: self._phase(name) == "Running", f"{name} runs")
+        there = self.server.one("pods", name)
+        assert there is not None
+        self.server.put("pods", {**there, "status": {**there["status"], "phase": phase}})
+
+    def _phase(self, name: str) -> str:
+        return str(((self.server.one("pods", name) or {}).get("status") or {}).get("phase"))
+
+    def node_of(self, name: str) -> str:
+        """Where the API server has a pod."""
+        return str(((self.server.one("pods", name) or {}).get("spec") or {}).get("nodeName") or "")
+
+    async def until(self, done: Callable[[], Any], what: str) -> Any:
+        """Wait until `done()` gives something."""
+        end = time.monotonic() + 40
+        while not (found := done()):
+            assert time.monotonic() < end, f"{what} did not happen"
+            await asyncio.sleep(0.02)
+        return found
+
+    async def get(self, path: str, status: int = 200, **headers: str) -> Any:
+        """The answer of a path as JSON, or as text."""
+        async with aiohttp.ClientSession() as session, session.get(self.url + path, headers=headers) as answer:
+            text = await answer.text()
+            assert answer.status == status, text
+            return json.loads(text) if "json" in answer.content_type else text
+
+    async def cli(self, *words: str, status: int = 0) -> str:
+        """What the command line says."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "fairlead.cli.main", *words,
+            env={**os.environ, "FAIRLEAD_URL": self.url, "NO_COLOR": "1", "COLUMNS": "200"},
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        said, _ = await process.communicate()
+        assert process.returncode == status, said.decode()
+        return said.decode()
+
+
+@contextlib.asynccontextmanager
+async def serving(nodes: int = 1, cpu: str = "4", server: FakeServer | None = None) -> AsyncIterator[ClusterService]:
+    """A controller that schedules, until the end of the block."""
+    server = server or FakeServer()
+    for number in range(nodes):
+        room = {"cpu": cpu, "pods": "110"}
+        server.put("nodes", {"metadata": {"name": f"n{number}"}, "spec": {}, "status": {"allocatable": room}})
+    if server.one("namespaces", "default", "") is None:
+        server.put("namespaces", {"metadata": {"name": "default"}})
+    controller = Controller(Access("http://127.0.0.1:1"), ControllerOptions())
+    desk = ClusterDesk(controller, ClusterGate(), "test", started_at_ms=int(time.time() * 1000))
+    (socket,) = (listen.on_tcp("127.0.0.1", 0),)
+    config = uvicorn.Config(make_cluster_app(desk, Nobody()), ws="none", lifespan="off", log_config=None)
+    serving = uvicorn.Server(config)
+    control_loop = asyncio.create_task(controller._control_loop(Client(server)))
+    serve = asyncio.create_task(serving.serve(sockets=[socket]))
+    service = ClusterService(server, controller, desk, listen.url_of(socket))
+    try:
+        with patch.object(fake_server, "_stamp", _stamp):
+            await service.until(lambda: controller.ready and serving.started, "the start")
+            yield service
+    finally:
+        control_loop.cancel()
+        desk.pod_history.close()
+        desk.streams.close()
+        serving.should_exit = True
+        await asyncio.gather(control_loop, serve, return_exceptions=True)

@@ -1,0 +1,136 @@
+"""Descriptions of work, from files and options."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fairlead.cli.client import Refusal
+from fairlead.cli.failures import USAGE, Failure
+from fairlead.cli.jobfile import Described, as_failure_of, describe, read_jobs, read_text
+
+JOB: dict[str, Any] = {"command": ["echo", "hi"]}
+
+
+def refused(name: str, text: str, defaults: dict[str, Any] | None = None) -> str:
+    with pytest.raises(Failure) as caught:
+        read_jobs(name, text, defaults or {})
+    assert caught.value.status == USAGE
+    return caught.value.message
+
+
+def test_a_full_description_becomes_what_the_service_takes() -> None:
+    """Amounts in the smallest unit, times in milliseconds."""
+    entry = {
+        "command": "python 'my script.py' --x",
+        "name": "n",
+        "queue": "root.a",
+        "priority": -3,
+        "cpu": 0.5,
+        "memory": "1Gi",
+        "gpu": 2,
+        "resources": {"licence": 1},
+        "env": {"SEED": 1},
+        "cwd": "/tmp",
+        "grace": 5,
+        "time_limit": "1h",
+        "tags": {"a": "b"},
+    }
+    assert describe(entry, "x").body == {
+        "command": ["python", "my script.py", "--x"],
+        "name": "n",
+        "queue": "root.a",
+        "priority": -3,
+        "resources": {"vcore": 500, "memory": 2**30, "gpu": 2, "licence": 1},
+        "env": {"SEED": "1"},
+        "cwd": "/tmp",
+        "grace_ms": 5000,
+        "time_limit_ms": 3_600_000,
+        "tags": {"a": "b"},
+    }
+
+
+def test_one_core_and_the_programs_name_are_the_defaults() -> None:
+    """What is not said."""
+    assert describe({"command": ["/usr/bin/env", "x"]}, "x").body == {
+        "command": ["/usr/bin/env", "x"],
+        "name": "env",
+        "resources": {"vcore": 1000},
+    }
+
+
+def test_lines_of_json_are_read_in_order_and_blank_ones_skipped() -> None:
+    """Each with its place."""
+    jobs = read_jobs("w.jsonl", '{"command":["a"]}\n\n{"command":["b"]}\n', {})
+    assert [(w.where, w.body["command"]) for w in jobs] == [("w.jsonl:1", ["a"]), ("w.jsonl:3", ["b"])]
+
+
+@pytest.mark.parametrize("name", ["w.json", "w.yaml", "w.yml"])
+@pytest.mark.parametrize("shape", [[JOB, JOB], {"jobs": [JOB, JOB]}])
+def test_an_array_may_stand_alone_or_under_jobs(name: str, shape: Any) -> None:
+    """In JSON and in YAML."""
+    assert len(read_jobs(name, json.dumps(shape), {})) == 2
+
+
+def test_defaults_hold_for_jobs_that_do_not_say() -> None:
+    """And for no others."""
+    first, second = read_jobs("w.json", json.dumps([JOB, {**JOB, "queue": "root.b"}]), {"queue": "root.a"})
+    assert (first.body["queue"], second.body["queue"]) == ("root.a", "root.b")
+
+
+def test_an_unknown_field_is_named_with_its_line_and_the_one_meant() -> None:
+    """All fields are listed, too."""
+    said = refused("w.jsonl", '{"command":["a"]}\n{"command":["a"],"prioritty":1}')
+    assert said.startswith("w.jsonl:2: there is no field 'prioritty' (did you mean 'priority'?)")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "w.jsonl:1:2: is not JSON"),
+        ("[1]", "w.jsonl:1: a job is an object"),
+        ('{"command":["a"],"command":["b"]}', "w.jsonl:1: command is given twice"),
+        ("{}", "w.jsonl:1: command: is missing"),
+        ('{"command":[]}', "w.jsonl:1: command: is empty"),
+        ('{"command":[1]}', "w.jsonl:1: command: is missing or not a list of texts"),
+        ('{"command":"a \'b"}', "w.jsonl:1: command: No closing quotation"),
+        ('{"command":["a\\u0000"]}', "w.jsonl:1: command: no part of it can have a NUL"),
+        ('{"command":["a"],"priority":true}', "w.jsonl:1: priority: True is not a whole number"),
+        ('{"command":["a"],"priority":3000000000}', "w.jsonl:1: priority: 3000000000 is not"),
+        ('{"command":["a"],"cpu":"x"}', "w.jsonl:1: cpu: 'x' is not an amount"),
+        ('{"command":["a"],"cpu":false}', "w.jsonl:1: cpu: must be a text or a number"),
+        ('{"command":["a"],"cpu":0}', "w.jsonl:1: cpu: the job asks for nothing"),
+        ('{"command":["a"],"gpu":-1}', "w.jsonl:1: gpu: -1 is not a number of devices"),
+        ('{"command":["a"],"env":["A=1"]}', "w.jsonl:1: env: must be an object"),
+        ('{"command":["a"],"time_limit":"soon"}', "w.jsonl:1: time_limit: 'soon' is not a duration"),
+        ('{"command":["a"],"time_limit":"0"}', "w.jsonl:1: time_limit: 0 would end it at once"),
+        ('{"command":["a"],"resources":{"gpu":1},"gpu":1}', "w.jsonl:1: resource: gpu is given twice"),
+        ("", "w.jsonl: there is no job in it"),
+    ],
+)
+def test_each_mistake_is_said_with_its_place(text: str, said: str) -> None:
+    """File, line and field."""
+    assert refused("w.jsonl", text).startswith(said)
+
+
+def test_a_mistake_in_yaml_is_said_with_line_and_column() -> None:
+    """As the parser saw it."""
+    assert refused("w.yaml", "- command: [a\n- b: ]").startswith("w.yaml:2:")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Any) -> None:
+    """Missing, a directory, not text."""
+    (tmp_path / "bad").write_bytes(b"\xff\xfe")
+    for name, said in (("none", "No such file"), (".", "Is a directory"), ("bad", "not UTF-8")):
+        with pytest.raises(Failure, match=said):
+            read_text(str(tmp_path / name))
+
+
+def test_a_refusal_of_the_service_is_told_with_the_place_in_the_file() -> None:
+    """Not with the place in the request."""
+    jobs = [Described("w.jsonl:1"), Described("w.jsonl:4")]
+    refusal = Refusal(422, "invalid", "there is no queue root.x", "jobs[1].queue", [])
+    assert as_failure_of(jobs, refusal, 0).message == "w.jsonl:4: queue: there is no queue root.x"
+    assert "5000 jobs before it" in as_failure_of(jobs, refusal, 5000).message

@@ -1,0 +1,312 @@
+"""Whole control loops on virtual time against a server that fails in every way it can."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import random
+import re
+from typing import Any
+
+import pytest
+from seeds import seeds
+from testbed.fake_server import FakeServer
+from testbed.faults import SeededFaults
+from testbed.virtual_time import run_virtually
+
+from fairlead.config import load_text
+from fairlead.kubernetes.binder import Binder
+from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.control_loop import ControlLoop
+from fairlead.kubernetes.lease import Election
+
+CONFIG = """
+partitions:
+  - name: default
+    preemption: {rule: priority}
+    placementrules: [{name: provided}, {name: fixed, value: root.default}]
+    queues: [{name: root, submitacl: "*", queues: [{name: default}]}]
+"""
+SEEDS = int(os.environ.get("FAIRLEAD_SEEDS", "60"))
+"""The first ones are in `make test`. 500 and more by hand: `FAIRLEAD_SEEDS=500`."""
+
+
+def pod(name: str, cpu: int, priority: int = 0, grace: int = 30) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "schedulerName": "fairlead",
+            "priority": priority,
+            "terminationGracePeriodSeconds": grace,
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}],
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+def node(name: str, cpu: int) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {}, "status": {"allocatable": {"cpu": str(cpu), "pods": "110"}}}
+
+
+class Restarter:
+    """Starts a control loop and starts it anew whenever it was killed."""
+
+    def __init__(self, server: FakeServer, seed: int) -> None:
+        self.server = server
+        self.chance = random.Random(seed)
+        self.control_loop: ControlLoop | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        client = Client(self.server)
+        reports: list[Any] = []
+        binder = Binder(
+            client,
+            lambda report: (
+                self.control_loop.report(report) if self.control_loop is not None else reports.append(report)
+            ),
+            stamp=lambda: "2026-01-01T00:00:00.000000Z",
+            chance=random.Random(self.chance.random()),
+        )
+        chance = random.Random(self.chance.random())
+        self.control_loop = ControlLoop(
+            client, binder, load_text(CONFIG), now_ms=lambda: int(loop.time() * 1000), chance=chance
+        )
+        self.task = asyncio.create_task(self.control_loop.run())
+
+    async def kill(self) -> None:
+        """Nothing is said goodbye to: what is in flight may or may not have arrived."""
+        assert self.task is not None
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+class Crew(Restarter):
+    """Two of a name: one leads by a lease, the other waits; whoever loses the lease starts anew with nothing."""
+
+    def __init__(self, server: FakeServer, seed: int, name: str, leading: list[str]) -> None:
+        super().__init__(server, seed)
+        self.name = name
+        self.leading = leading
+        self.terms = 0
+
+    def start(self) -> None:
+        self.task = asyncio.create_task(self._stand())
+
+    async def _stand(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            self.terms += 1
+            client = Client(self.server)
+            stamp = lambda: f"{loop.time():.6f}"  # noqa: E731
+            identity = f"{self.name}-{self.terms}"
+            one = Election(client, "system", "fairlead", identity, stamp=stamp, chance=self.chance)
+            await one.run(self._serve)
+
+    async def _serve(self) -> None:
+        assert self.leading == [], f"{self.leading} leads already"
+        self.leading.append(self.name)
+        super().start()
+        serving = self.task
+        assert serving is not None
+        try:
+            await serving
+        finally:
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+            self.leading.remove(self.name)
+
+
+def vain(server: FakeServer) -> list[str]:
+    """Evictions that nobody was placed by: the preemptor still waits, and nobody above it took the node since.
+
+    They were decided when the preemptor was nominated; the word may reach the server later than a binding does.
+    """
+    found = []
+    pods = {p["metadata"]["uid"]: p for p in server.all("pods")}
+    for at, _, _, victim, body in server.log.of("patch"):
+        named = re.findall(r"uid-[0-9]+", body.partition("conditions")[2])
+        preemptor = next((pods[uid] for uid in named if uid in pods), None) if "DisruptionTarget" in body else None
+        if preemptor is None or preemptor["spec"].get("nodeName"):
+            continue
+        nominated = [
+            when for when, _, _, name, change in server.log.of("patch")
+            if when <= at and name.endswith("/" + preemptor["metadata"]["name"]) and '"nominatedNodeName": "' in change
+        ]  # fmt: skip
+        decided = max(nominated, default=at)
+        above = [
+            when for when, _, _, name, _ in server.log.of("bind")
+            if when >= decided and priority_of(server, name) > preemptor["spec"]["priority"]
+        ]  # fmt: skip
+        if not above:
+            found.append(f"{victim} for {preemptor['metadata']['name']}")
+    return found
+
+
+def priority_of(server: FakeServer, name: str) -> int:
+    pod = server.one("pods", name.partition("/")[2])
+    return pod["spec"]["priority"] if pod is not None else 99
+
+
+def waiting(server: FakeServer) -> list[str]:
+    return [p["metadata"]["name"] for p in server.all("pods") if not p["spec"].get("nodeName")]
+
+
+def free(server: FakeServer) -> int:
+    """The most that is free on one node, in cores."""
+    most = 0
+    for one in server.all("nodes"):
+        used = sum(
+            int(p["spec"]["containers"][0]["resources"]["requests"]["cpu"])
+            for p in server.all("pods")
+            if p["spec"].get("nodeName") == one["metadata"]["name"]
+        )
+        most = max(most, int(one["status"]["allocatable"]["cpu"]) - used)
+    return most
+
+
+def test_a_calm_control_loop_binds_all_that_fits() -> None:
+    """Ten pods on two nodes with room for eight; when one ends, the next begins."""
+
+    async def main() -> None:
+        server = FakeServer()
+        for name in ("n1", "n2"):
+            server.put("nodes", node(name, 4))
+        for number in range(10):
+            server.put("pods", pod(f"p{number}", 1))
+        restarter = Restarter(server, 1)
+        restarter.start()
+        await asyncio.sleep(3)
+        assert len(waiting(server)) == 2
+        told = [c for c in server.one("pods", waiting(server)[0])["status"]["conditions"] if c["status"] == "False"]  # type: ignore[index]
+        assert told[0]["reason"] == "Unschedulable"
+        assert "cpu" in told[0]["message"]
+        bound = next(p for p in server.all("pods") if p["spec"].get("nodeName"))
+        server.remove("pods", bound["metadata"]["name"], "default")
+        await asyncio.sleep(3)
+        assert len(waiting(server)) == 1
+        assert restarter.control_loop is not None
+        assert restarter.control_loop.timings.rebuilt >= 0
+        await restarter.kill()
+        assert not server.violations
+
+    run_virtually(main())
+
+
+def test_a_clock_that_moves_within_a_turn() -> None:
+    """Each reading is later than the one before; a turn goes by one of them, also the first."""
+
+    async def main() -> None:
+        server = FakeServer()
+        server.put("nodes", node("n1", 4))
+        server.put("pods", pod("p", 1))
+        loop, ticks = asyncio.get_running_loop(), itertools.count()
+        client = Client(server)
+        binder = Binder(client, lambda report: None, stamp=lambda: "2026-01-01T00:00:00.000000Z")
+        now_ms = lambda: int(loop.time() * 1000) + 7 * next(ticks)  # noqa: E731
+        serving = asyncio.create_task(ControlLoop(client, binder, load_text(CONFIG), now_ms=now_ms).run())
+        await asyncio.sleep(5)
+        assert not serving.done()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        assert waiting(server) == []
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("seed", seeds(20, SEEDS))
+def test_whatever_goes_wrong_nothing_is_bound_twice_or_forgotten(seed: int) -> None:
+    """Refused, lost and slow requests, stale and repeated changes, restarts of the server, our own sudden death.
+
+    No pod is bound twice or on a full node, none is forgotten, no pod is evicted without the placement it makes room
+    for.
+    """
+    chance = random.Random(seed)
+
+    async def main() -> None:
+        faults = SeededFaults(seed, chance.choice([0.02, 0.1, 0.3]))
+        server = FakeServer(faults, initial_events=chance.random() < 0.5)
+        for number in range(3):
+            server.put("nodes", node(f"n{number}", chance.randrange(3, 6)))
+        restarter = Restarter(server, seed)
+        restarter.start()
+        for number in range(25):
+            act = chance.random()
+            if act < 0.6:
+                server.put(
+                    "pods", pod(f"p{number}", chance.randrange(1, 4), chance.randrange(3), chance.choice([0, 1, 5]))
+                )
+            elif act < 0.75 and server.all("pods"):
+                gone = chance.choice(server.all("pods"))
+                server.remove("pods", gone["metadata"]["name"], "default")
+            elif act < 0.8:
+                await server.restart(chance.uniform(0.1, 5))
+            elif act < 0.85:
+                server.compact()
+            elif act < 0.93:
+                await restarter.kill()
+                restarter.start()
+            else:
+                server.put("nodes", node(f"n{chance.randrange(4)}", 5))
+            await asyncio.sleep(chance.choice([0.0, 0.01, 0.5, 4]))
+        faults.calm = True
+        await asyncio.sleep(400)
+        assert restarter.task is not None
+        assert not restarter.task.done()
+        restarter.control_loop.driver.scheduler.check()  # type: ignore[union-attr]
+        await restarter.kill()
+        assert server.violations == []
+        most = free(server)
+        for name in waiting(server):
+            needs = int(server.one("pods", name)["spec"]["containers"][0]["resources"]["requests"]["cpu"])  # type: ignore[index]
+            assert needs > most, f"{name} needs {needs} and was forgotten: {most} are free on one node"
+        binds = [entry[3] for entry in server.log.of("bind")]
+        assert len(binds) == len(dict.fromkeys(binds))
+        assert vain(server) == []
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("seed", seeds(8, SEEDS // 3))
+def test_two_schedulers_and_a_lease_that_is_lost(seed: int) -> None:
+    """The lease is taken away in the middle of everything: never two at work, and the same laws hold."""
+    chance = random.Random(seed)
+
+    async def main() -> None:
+        faults = SeededFaults(seed, chance.choice([0.05, 0.3]))
+        server = FakeServer(faults)
+        for number in range(3):
+            server.put("nodes", node(f"n{number}", 4))
+        leading: list[str] = []
+        crews = [Crew(server, seed + 1, "a", leading), Crew(server, seed + 2, "b", leading)]
+        stands = []
+        for crew in crews:
+            crew.start()
+            stands.append(crew.task)
+        for number in range(20):
+            server.put("pods", pod(f"p{number}", chance.randrange(1, 4), chance.randrange(3), chance.choice([0, 1, 5])))
+            if chance.random() < 0.3:
+                # Somebody else writes the lease: whoever leads has lost it.
+                lease = server.one("leases", "fairlead", "system")
+                if lease is not None:
+                    spec = {**lease["spec"], "holderIdentity": "stranger", "renewTime": f"x{number}"}
+                    server.put("leases", {"metadata": {"name": "fairlead", "namespace": "system"}, "spec": spec})
+            await asyncio.sleep(chance.choice([0.01, 0.5, 4, 20]))
+        faults.calm = True
+        await asyncio.sleep(500)
+        for stand in stands:
+            assert stand is not None
+            assert not stand.done(), stand
+            stand.cancel()
+            await asyncio.gather(stand, return_exceptions=True)
+        assert sum(crew.terms for crew in crews) >= 2
+        assert server.violations == []
+        assert vain(server) == []
+        most = free(server)
+        for name in waiting(server):
+            needs = int(server.one("pods", name)["spec"]["containers"][0]["resources"]["requests"]["cpu"])  # type: ignore[index]
+            assert needs > most, f"{name} needs {needs} and was forgotten: {most} are free on one node"
+
+    run_virtually(main())

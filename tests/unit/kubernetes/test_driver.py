@@ -1,0 +1,452 @@
+"""The driver: changes in, acts out, with the real scheduler between them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.config import load_text
+from fairlead.kubernetes.acts import Bind, CreatePlaceholder, DeletePod, EvictPod, Explain, Nominate
+from fairlead.kubernetes.driver import Driver
+from fairlead.kubernetes.kinds import NODES, PODS, PRIORITY_CLASSES, Kind
+from fairlead.kubernetes.pod_store import Books
+from fairlead.kubernetes.reflector import Changed, Deleted
+from fairlead.kubernetes.translate import identity
+
+PRIORITY = """
+partitions:
+  - name: default
+    preemption: {rule: priority}
+    placementrules: [{name: provided}, {name: fixed, value: root.default}]
+    queues: [{name: root, submitacl: "*", queues: [{name: default}]}]
+"""
+
+
+class Cluster:
+    """Objects of an API server, given to a driver as changes."""
+
+    def __init__(self, config: str = PRIORITY) -> None:
+        self.driver = Driver(load_text(config))
+        self.driver.begin(0)
+        self.now = 0
+        self.version = 1
+        self.things: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def put(self, kind: Kind, manifest: dict[str, Any]) -> None:
+        self.version += 1
+        manifest["metadata"]["resourceVersion"] = str(self.version)
+        self.things[kind.plural, manifest["metadata"]["name"]] = manifest
+        self.driver.take(Changed(kind, msgspec.convert(manifest, kind.type)), self.now)
+
+    def node(self, name: str, cpu: str = "4", **more: Any) -> None:
+        room = {"cpu": cpu, "pods": "110"}
+        self.put(NODES, {"metadata": {"name": name, "uid": f"u-{name}", **more}, "status": {"allocatable": room}})
+
+    def pod(self, name: str, cpu: str = "1", priority: int = 0, node: str = "", **more: Any) -> None:
+        spec = {
+            "schedulerName": "fairlead", "priority": priority, "nodeName": node or None,
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], **more.pop("spec", {}),
+        }  # fmt: skip
+        status = more.pop("status", {})
+        meta = {"name": name, "namespace": "default", "uid": f"u-{name}", **more}
+        self.put(PODS, {"metadata": meta, "spec": spec, "status": status})
+
+    def gone(self, name: str) -> None:
+        del self.things["pods", name]
+        self.driver.take(Deleted(PODS, "default", name, f"u-{name}"), self.now)
+
+    def acts(self) -> list[Any]:
+        self.driver.schedule(self.now)
+        self.driver.scheduler.check()
+        return self.driver.acts()
+
+    def bind_all(self, acts: list[Any]) -> None:
+        for act in acts:
+            if isinstance(act, Bind):
+                pod = self.things["pods", act.pod.name]
+                pod["spec"]["nodeName"] = act.node
+                self.put(PODS, pod)
+
+    def used(self, node: str) -> int:
+        return self.driver.scheduler.cluster.partitions["default"].nodes.nodes[node].allocated.get("vcore", 0)
+
+
+def binds(acts: list[Any]) -> dict[str, str]:
+    return {act.pod.name: act.node for act in acts if isinstance(act, Bind)}
+
+
+def test_a_pod_is_bound_and_its_end_gives_the_room_back() -> None:
+    """Waiting, placed, bound, running, gone."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("a", "3")
+    cluster.pod("b", "3")
+    acts = cluster.acts()
+    assert binds(acts) == {"a": "n1"}
+    cluster.bind_all(acts)
+    assert cluster.acts() == []
+    cluster.pod("a", "3", node="n1", status={"phase": "Succeeded"})
+    assert binds(cluster.acts()) == {"b": "n1"}
+    cluster.gone("a")
+    assert cluster.used("n1") == 3000
+
+
+def test_other_schedulers_pods_use_room() -> None:
+    """A pod of another scheduler is no ask, but what it uses is not free."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("theirs", "3", node="n1", spec={"schedulerName": "default-scheduler"})
+    cluster.pod("waits-there", "1", spec={"schedulerName": "default-scheduler"})
+    cluster.pod("ours", "2")
+    assert binds(cluster.acts()) == {}
+    cluster.gone("theirs")
+    assert binds(cluster.acts()) == {"ours": "n1"}
+
+
+def test_pods_come_before_their_node() -> None:
+    """What is bound to a node that we do not know yet enters with the node."""
+    cluster = Cluster()
+    cluster.pod("a", "3", node="n1")
+    cluster.pod("b", "3")
+    assert cluster.acts() == []
+    cluster.node("n1")
+    assert binds(cluster.acts()) == {}
+    assert cluster.used("n1") == 3000
+
+
+def test_a_refused_binding_is_undone_and_tried_again() -> None:
+    """The place is given back, and after the pause the pod waits again."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("a")
+    assert binds(cluster.acts()) == {"a": "n1"}
+    cluster.now = 10
+    cluster.driver.bind_failed("u-a", "n1", 10)
+    assert cluster.used("n1") == 0
+    assert binds(cluster.acts()) == {}
+    cluster.now = 1_000
+    cluster.driver.try_again("u-a", 1_000)
+    assert binds(cluster.acts()) == {"a": "n1"}
+
+
+def test_preemption_nominates_evicts_and_binds_when_the_room_is_free() -> None:
+    """Kubernetes' rules: victims stop, the node is nominated, the preemptor runs when the room is free."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("low", "3", priority=1)
+    cluster.bind_all(cluster.acts())
+    cluster.pod("high", "3", priority=9)
+    acts = cluster.acts()
+    evicted = next(a for a in acts if isinstance(a, EvictPod))
+    assert (evicted.pod.name, evicted.by and evicted.by.name, evicted.node) == ("low", "high", "n1")
+    assert any(isinstance(a, Nominate) and a.pod.name == "high" and a.node == "n1" for a in acts)
+    cluster.pod("low", "3", priority=1, node="n1", deletionTimestamp="2026-01-01T00:00:30Z")
+    cluster.node("n2", "1")
+    cluster.pod("small", "1", priority=0)
+    assert binds(cluster.acts()) == {"small": "n2"}
+    cluster.gone("low")
+    assert binds(cluster.acts()) == {"high": "n1"}
+
+
+def test_a_victim_on_an_unreachable_node_does_not_keep_the_preemptor_waiting_for_ever() -> None:
+    """A minute after its grace it is overdue: the pod is nominated elsewhere, and nobody is evicted twice."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("dead", "3", priority=1)
+    cluster.bind_all(cluster.acts())
+    cluster.node("n2")
+    cluster.pod("dearer", "3", priority=2)
+    cluster.bind_all(cluster.acts())
+    cluster.pod("high", "3", priority=9)
+    assert [a.pod.name for a in cluster.acts() if isinstance(a, EvictPod)] == ["dead"]
+    cluster.pod("dead", "3", priority=1, node="n1", deletionTimestamp="2026-01-01T00:00:30Z")
+    cluster.now = 89_999
+    assert cluster.acts() == []
+    cluster.now = 90_000
+    acts = cluster.acts()
+    assert [a.pod.name for a in acts if isinstance(a, EvictPod)] == ["dearer"]
+    assert [a.node for a in acts if isinstance(a, Nominate)][-1] == "n2"
+    cluster.gone("dearer")
+    assert binds(cluster.acts()) == {"high": "n2"}
+    cluster.now = 3_600_000
+    assert cluster.acts() == []
+
+
+def test_a_lost_node_and_its_return() -> None:
+    """What was bound there is out of the books, and back with the node."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("a", "3", node="n1")
+    cluster.driver.take(Deleted(NODES, "", "n1", "u-n1"), 0)
+    assert cluster.acts() == []
+    cluster.node("n1")
+    assert cluster.used("n1") == 3000
+
+
+def test_a_pod_that_makes_no_sense_is_told_so_and_stops_nobody() -> None:
+    """An unreadable gang on one pod; the next one runs."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("bad", annotations={identity.TASK_GROUPS: "[{"})
+    cluster.pod("good")
+    acts = cluster.acts()
+    assert any(isinstance(a, Explain) and a.pod.name == "bad" and "task-groups" in a.message for a in acts)
+    assert binds(acts) == {} or binds(acts) == {"good": "n1"}
+
+
+def test_a_rejected_application_is_tried_again_with_another_queue_file() -> None:
+    """Its pods wait with the reason until a queue takes them."""
+    strict = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
+    cluster = Cluster(strict)
+    cluster.node("n1")
+    cluster.pod("p", labels={"queue": "root.b"})
+    acts = cluster.acts()
+    assert [a.code for a in acts if isinstance(a, Explain)] == ["application-refused"]
+    cluster.driver.configure(load_text(strict.replace("name: a", "name: b")), 5)
+    cluster.now = 5
+    assert binds(cluster.acts()) == {"p": "n1"}
+
+
+TWO = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: old}, {name: young}]}]}]"
+GANG = '[{"name": "w", "minMember": 2, "minResource": {"cpu": "2"}}]'
+
+
+def member(cluster: Cluster, name: str, **more: Any) -> None:
+    notes = {identity.TASK_GROUP_NAME: "w", identity.TASK_GROUPS: GANG, **more}
+    cluster.pod(name, "2", labels={"applicationId": "job"}, annotations=notes)
+
+
+def test_a_gang_starts_whole_or_not_at_all() -> None:
+    """Placeholders are created; members are held back until all have a node, then they take their places."""
+    cluster = Cluster()
+    cluster.node("n1", "3")
+    member(cluster, "m0")
+    member(cluster, "m1")
+    made = [a for a in cluster.acts() if isinstance(a, CreatePlaceholder)]
+    assert len(made) == 2
+    for placeholder in made:
+        member(cluster, placeholder.name, **{identity.PLACEHOLDER: "true"})
+    first = cluster.acts()
+    assert len(binds(first)) == 1
+    cluster.bind_all(first)
+    assert not [a for a in cluster.acts() if isinstance(a, Bind)]
+    cluster.node("n2", "3")
+    second = cluster.acts()
+    cluster.bind_all(second)
+    gone = [a for a in [*second, *cluster.acts()] if isinstance(a, DeletePod)]
+    assert len(gone) == 2
+    for act in gone:
+        cluster.gone(act.pod.name)
+    assert sorted(binds(cluster.acts())) == ["m0", "m1"]
+
+
+def test_placeholders_that_wait_go_when_their_gang_is_given_up() -> None:
+    """After the time-out those with a node are stopped, and those without one are deleted as well."""
+    cluster = Cluster()
+    cluster.node("n1", "3")
+    member(cluster, "m0")
+    made = [a for a in cluster.acts() if isinstance(a, CreatePlaceholder)]
+    for placeholder in made:
+        member(cluster, placeholder.name, **{identity.PLACEHOLDER: "true"})
+    cluster.bind_all(cluster.acts())
+    cluster.now = 10_000_000
+    gone = [*cluster.acts(), *cluster.acts()]
+    assert sorted(a.pod.name for a in gone if isinstance(a, DeletePod)) == sorted(a.name for a in made)
+
+
+def test_of_two_gangs_that_hold_each_other_the_younger_makes_its_placeholders_again() -> None:
+    """Its placeholder pods are deleted; the older one starts; those that were deleted come again, and wait."""
+    cluster = Cluster()
+    cluster.pilot.configure(load_text(TWO), 0)
+    cluster.node("n1", "4")
+
+    def pod(job: str, name: str, **more: Any) -> None:
+        notes = {identity.TASK_GROUP_NAME: "w", identity.TASK_GROUPS: GANG.replace("2,", "3,").replace('"2"', '"1"')}
+        labels = {"applicationId": job, "queue": f"root.{job}"}
+        cluster.pod(name, "1", labels=labels, annotations={**notes, **more})
+
+    for job in ("old", "young"):
+        pod(job, f"{job}-m0")
+        cluster.now += 1
+    made = [a for a in cluster.acts() if isinstance(a, CreatePlaceholder)]
+    assert len(made) == 6
+    for placeholder in made:
+        pod(placeholder.application, placeholder.name, **{identity.PLACEHOLDER: "true"})
+    acts = cluster.acts()
+    deleted = [a.pod.name for a in acts if isinstance(a, DeletePod)]
+    assert len(deleted) == 2
+    assert all("young" in name for name in deleted)
+    cluster.bind_all(acts)
+    again = []
+    for name in deleted:
+        cluster.gone(name)
+        again += [a for a in cluster.acts() if isinstance(a, CreatePlaceholder)]
+    assert sorted(a.name for a in again) == sorted(deleted)
+    applications = cluster.pilot.scheduler.cluster.partitions["default"].applications
+    assert str(applications["old"].state) == "Running"
+    for placeholder in again:
+        pod(placeholder.application, placeholder.name, **{identity.PLACEHOLDER: "true"})
+    cluster.acts()
+    assert applications["young"].placeholder_count == 1
+    assert applications["young"].pending_count == 2
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_order_and_repetition_leads_to_the_same_books(seed: int) -> None:
+    """A informer made from a list in any order equals the one that saw everything happen."""
+    chance = random.Random(seed)
+    cluster = Cluster()
+    seen: list[tuple[Kind, dict[str, Any]]] = []
+    for number in range(60):
+        act = chance.random()
+        name = f"p{chance.randrange(14)}"
+        if act < 0.15:
+            cluster.node(f"n{chance.randrange(3)}", str(chance.randrange(3, 6)))
+        elif act < 0.3 and ("pods", name) in cluster.things:
+            cluster.gone(name)
+        elif ("pods", name) not in cluster.things:
+            cluster.pod(
+                name, str(chance.randrange(1, 3)), chance.randrange(3), labels={"applicationId": f"a{number % 4}"}
+            )
+        cluster.bind_all(cluster.acts())
+        if chance.random() < 0.2 and cluster.things:
+            plural, again = chance.choice(sorted(cluster.things))
+            kind = PODS if plural == "pods" else NODES
+            cluster.driver.take(Changed(kind, msgspec.convert(cluster.things[plural, again], kind.type)), 0)
+    for (plural, _), thing in cluster.things.items():
+        seen.append((PODS if plural == "pods" else NODES, thing))
+    chance.shuffle(seen)
+    fresh = Cluster()
+    for kind, thing in seen:
+        fresh.driver.take(Changed(kind, msgspec.convert(thing, kind.type)), 0)
+    fresh.driver.scheduler.check()
+
+    def books(one: Cluster) -> dict[str, Any]:
+        return {
+            known.name.name: (known.books, known.node)
+            for known in one.driver.informer.pod_store.by_uid.values()
+            if known.books is Books.PLACED and known.bound
+        }
+
+    assert books(fresh) == books(cluster)
+    for node in fresh.driver.scheduler.cluster.partitions["default"].nodes.nodes:
+        assert fresh.used(node) == cluster.used(node)
+
+
+def test_classes_are_known() -> None:
+    """A class is passed on; the two of the system itself are there anyway."""
+    cluster = Cluster()
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "high", "uid": "c"}, "value": 100})
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "system-node-critical", "uid": "d"}, "value": 2000001000})
+    assert cluster.acts() == []
+
+
+@pytest.mark.parametrize("named", ["", "plain"])
+def test_a_priority_of_0_that_the_api_server_resolved_stays(named: str) -> None:
+    """Of a pod that is older than the global default, or whose class has the value 0."""
+    cluster = Cluster()
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "plain", "uid": "p"}, "value": 0})
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "usual", "uid": "c"}, "value": 100, "globalDefault": True})
+    cluster.node("n1", "3")
+    cluster.pod("old", "3", priority=0, spec={"priorityClassName": named or None})
+    cluster.pod("one", "3", priority=1)
+    assert binds(cluster.acts()) == {"one": "n1"}, "1 is more than 0"
+    cluster.pod("unresolved", "3", spec={"priority": None})
+    apps = cluster.driver.scheduler.cluster.partitions["default"].applications.values()
+    asks = {ask.spec.tags["kubernetes.io/meta/podName"]: ask.priority for app in apps for ask in app.asks.values()}
+    assert asks == {"old": 0, "one": 1, "unresolved": 100}, "nothing resolved is what the default is for"
+
+
+def test_a_class_protects_young_pods() -> None:
+    """`fairlead.io/min-runtime` on a priority class: its pods are nobody's victims before they have run for so long."""
+    cluster = Cluster()
+    notes = {"fairlead.io/min-runtime": "10m"}
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "setup", "uid": "c", "annotations": notes}, "value": 5})
+    known = cluster.driver.scheduler.cluster.admission.classes.get("setup")
+    assert known is not None
+    assert known.min_runtime_ms == 600_000
+    cluster.node("n1")
+    cluster.pod("young", "3", priority=5, spec={"priorityClassName": "setup"})
+    cluster.bind_all(cluster.acts())
+    cluster.pod("high", "3", priority=9)
+    assert cluster.acts() == []
+    cluster.now = 599_999
+    assert cluster.acts() == []
+    cluster.now = 600_000
+    assert [act.pod.name for act in cluster.acts() if isinstance(act, EvictPod)] == ["young"]
+
+
+@pytest.mark.parametrize("text", ["10", "", "soon", "-5m", "0s"])
+def test_a_time_that_a_class_cannot_mean_protects_nobody(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    """It is said, and the class counts without it."""
+    cluster = Cluster()
+    notes = {"fairlead.io/min-runtime": text}
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "setup", "uid": "c", "annotations": notes}, "value": 5})
+    (said,) = caplog.messages
+    assert said.startswith(f"priority class setup: fairlead.io/min-runtime '{text}' is no duration")
+    cluster.node("n1")
+    cluster.pod("young", "3", priority=5, spec={"priorityClassName": "setup"})
+    cluster.bind_all(cluster.acts())
+    cluster.pod("high", "3", priority=9)
+    assert any(isinstance(act, EvictPod) for act in cluster.acts())
+
+
+def test_after_a_restart_nobody_is_evicted_again_for_the_same_preemptor() -> None:
+    """The victim is leaving and the node nominated: a fresh scheduler holds the room, and waits for it."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.node("n2")
+    stop = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
+    leaving = "2026-01-01T00:00:30Z"
+    cluster.driver = Driver(load_text(PRIORITY))
+    cluster.node("n1")
+    cluster.node("n2")
+    cluster.pod("low", "3", 1, "n1", deletionTimestamp=leaving, status={"conditions": stop})
+    cluster.pod("other", "3", 1, "n2")
+    cluster.pod("high", "3", 9, status={"nominatedNodeName": "n1"})
+    cluster.driver.begin(0)
+    assert cluster.acts() == []
+    cluster.gone("low")
+    assert binds(cluster.acts()) == {"high": "n1"}
+
+
+def test_a_nomination_that_makes_no_sense_any_more_is_taken_back() -> None:
+    """Nothing leaves the node: the pod is nominated no longer, and may preempt."""
+    cluster = Cluster()
+    cluster.driver = Driver(load_text(PRIORITY))
+    cluster.node("n1")
+    cluster.pod("high", "9", 9, status={"nominatedNodeName": "n1"})
+    cluster.driver.begin(0)
+    assert [(a.pod.name, a.node) for a in cluster.acts() if isinstance(a, Nominate)] == [("high", "")]
+
+
+def test_a_pod_that_somebody_else_deletes_is_no_victim() -> None:
+    """It goes anyway: another one would have to be stopped if it counted as staying, and it twice if not."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("low", "3", 1, "n1", deletionTimestamp="2026-01-01T00:00:30Z")
+    cluster.pod("high", "3", 9)
+    assert not [a for a in cluster.acts() if isinstance(a, EvictPod)]
+    cluster.gone("low")
+    assert binds(cluster.acts()) == {"high": "n1"}
+
+
+def test_idle_work_that_was_stopped_does_not_come_back_without_a_pod() -> None:
+    """The scheduler puts idle work back into its queue; on a cluster the pod is gone, and a new one is another pod."""
+    cluster = Cluster(PRIORITY.replace('submitacl: "*"', 'submitacl: "*", properties: {resource.group: "true"}'))
+    cluster.node("n1")
+    cluster.pod("idle", "3", 1, labels={identity.IDLE: "true", "applicationId": "a"})
+    cluster.pod("stays", "1", 1, labels={"applicationId": "a"})
+    cluster.bind_all(cluster.acts())
+    cluster.pod("high", "3", 9)
+    assert [a.pod.name for a in cluster.acts() if isinstance(a, EvictPod)] == ["idle"]
+    cluster.gone("idle")
+    cluster.bind_all(cluster.acts())
+    assert cluster.used("n1") == 4000
+    cluster.pod("high", "3", 9, node="n1", status={"phase": "Succeeded"})
+    assert cluster.acts() == []
+    assert cluster.used("n1") == 1000
+    assert not cluster.driver.scheduler.cluster.partitions["default"].applications["a"].pending_count

@@ -1,0 +1,33 @@
+"""How often something is said."""
+
+from __future__ import annotations
+
+from fairlead.kubernetes.acts import Explain, PodName, Record
+from fairlead.kubernetes.event_correlator import AGAIN_S, BURST, RATE, EventCorrelator
+
+POD = PodName("default", "a", "u")
+
+
+def test_the_same_is_not_said_twice_in_a_while() -> None:
+    """A changed text is news; the same one only after a while."""
+    event_correlator = EventCorrelator()
+    assert event_correlator.is_news(Explain(POD, "x", "full"), 0)
+    assert not event_correlator.is_news(Explain(POD, "x", "full"), AGAIN_S - 1)
+    assert event_correlator.is_news(Explain(POD, "x", "fuller"), 1)
+    assert event_correlator.is_news(Explain(POD, "x", "full"), AGAIN_S + 1)
+
+
+def test_a_pod_has_only_so_many_events_at_once() -> None:
+    """The rest is dropped, and later some are allowed again."""
+    event_correlator = EventCorrelator()
+    said = [event_correlator.is_news(Record(POD, "R", str(number)), 0.0) for number in range(BURST + 10)]
+    assert sum(said) == BURST
+    assert event_correlator.is_news(Record(POD, "R", "later"), 1000.0)
+
+
+def test_the_cluster_has_only_so_many_events_in_a_second() -> None:
+    """Many pods at once do not flood the server."""
+    event_correlator = EventCorrelator()
+    said = [event_correlator.is_news(Record(PodName("d", str(n), str(n)), "R", "m"), 0.5) for n in range(RATE + 50)]
+    assert sum(said) == RATE
+    assert event_correlator.is_news(Record(PodName("d", "z", "z"), "R", "m"), 1.5)

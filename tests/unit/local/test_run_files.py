@@ -1,0 +1,117 @@
+"""The files of a run: whole or not at all, and claimed once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead.local import rundir
+from fairlead.local.supervisor import kernel, run_files
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Also with characters that are no text."""
+    record = {"a": 1, "b": ["x", "\udcff", "ä"]}
+    run_files.write(str(tmp_path), run_files.SPEC, record)
+    assert run_files.read(str(tmp_path), run_files.SPEC) == record
+    assert [each.name for each in tmp_path.iterdir()] == [run_files.SPEC]
+    assert (tmp_path / run_files.SPEC).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("content", [b"", b'{"half": ', b"\0" * 100, b"[1]", b"null"])
+def test_half_a_record_is_none(tmp_path: Path, content: bytes) -> None:
+    """A power cut can leave such things; they are as good as nothing."""
+    (tmp_path / run_files.SPEC).write_bytes(content)
+    assert run_files.read(str(tmp_path), run_files.SPEC) is None
+
+
+def test_a_claim_is_made_once(tmp_path: Path) -> None:
+    """The second one fails, and the first one stays as it is."""
+    assert run_files.claim(str(tmp_path), {"who": 1})
+    assert not run_files.claim(str(tmp_path), {"who": 2})
+    assert run_files.read(str(tmp_path), run_files.CLAIM) == {"who": 1}
+    assert [each.name for each in tmp_path.iterdir()] == [run_files.CLAIM]
+
+
+def test_no_claim_without_a_directory(tmp_path: Path) -> None:
+    """A run that was purged cannot be claimed any more."""
+    with pytest.raises(FileNotFoundError):
+        run_files.claim(str(tmp_path / "gone"), {})
+
+
+def test_the_result_goes_into_the_reserved_room(tmp_path: Path) -> None:
+    """The room becomes the result; nothing else is left."""
+    run_files.reserve_result(str(tmp_path))
+    assert (tmp_path / run_files.RESERVE).stat().st_size == run_files.RESERVED_BYTES
+    run_files.write_result(str(tmp_path), {"exit_code": 3})
+    assert run_files.read(str(tmp_path), run_files.RESULT) == {"exit_code": 3}
+    assert [each.name for each in tmp_path.iterdir()] == [run_files.RESULT]
+
+
+def test_a_result_without_reserved_room(tmp_path: Path) -> None:
+    """It is written all the same."""
+    run_files.write_result(str(tmp_path), {"exit_code": 3})
+    assert run_files.read(str(tmp_path), run_files.RESULT) == {"exit_code": 3}
+
+
+@pytest.mark.parametrize("key", ["1", "1.2", "a_b-c:d@e=f+g", "x" * 128])
+def test_keys_are_names(tmp_path: Path, key: str) -> None:
+    """Ordinary keys name a directory right below the runs."""
+    assert rundir.directory_of(tmp_path, key) == tmp_path / key
+
+
+def test_the_end_does_not_lie_before_the_begin(tmp_path: Path) -> None:
+    """A clock that was set back meanwhile does not make a run end before it began."""
+    run_files.write(str(tmp_path), run_files.CLAIM, {"pid": 1, "started_at_ms": 1000, "gpus": [2]})
+    run_files.write_result(str(tmp_path), {"exit_code": 0, "ended_at_ms": 400})
+    report = rundir.ended_of("a", tmp_path)
+    assert report is not None
+    assert (report.started_at_ms, report.ended_at_ms, report.pid, report.gpus) == (1000, 1000, 1, (2,))
+
+
+# --- processes ---
+
+
+def test_a_process_is_described() -> None:
+    """This one: its parent, its memory, its time; and a name with brackets and blanks does not confuse."""
+    code = "import os\nopen('/proc/self/comm', 'w').write(') R (1 2')\nprint('ready', flush=True)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        found = kernel.process(child.pid)
+        assert found is not None
+        assert found.parent == os.getpid()
+        assert found.state in {"R", "S"}
+        assert 1_000_000 < found.memory < 100_000_000
+        assert kernel.alive(child.pid, found.started_ticks)
+        assert not kernel.alive(child.pid, found.started_ticks + 1)
+        assert child.pid in {each.pid for each in kernel.descendants(os.getpid())}
+        assert child.pid in {each.pid for each in kernel.nearby_descendants(os.getpid())}
+        child.communicate(b"\n")
+    assert kernel.process(child.pid) is None
+
+
+def test_a_zombie_is_not_alive() -> None:
+    """A process that has ended and was not waited for is dead."""
+    pid = os.posix_spawn("/bin/true", ["true"], {})
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    found = kernel.process(pid)
+    assert found is not None
+    assert not kernel.alive(pid, found.started_ticks)
+    os.waitpid(pid, 0)
+
+
+def test_a_signal_goes_to_the_right_process_only() -> None:
+    """A process with another start time is not signalled; neither is one that does not exist."""
+    with subprocess.Popen(["/bin/sleep", "60"]) as child:
+        found = kernel.process(child.pid)
+        assert found is not None
+        kernel.send(child.pid, found.started_ticks - 1, 9)
+        assert child.poll() is None
+        kernel.send(child.pid, found.started_ticks, 9)
+        assert child.wait(10) == -9
+    kernel.send(child.pid, found.started_ticks, 9)

@@ -1,0 +1,84 @@
+"""Who may ask the scheduler of a cluster: those on its host, and those whom the cluster lets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fairlead.kubernetes.client import Answer, Client, Request, Unreachable
+from fairlead.runtime import Refusal
+from fairlead.service.kubernetes.gate import ACCESS_REVIEWS, TOKEN_REVIEWS, ApiJudge, is_here
+
+
+class Server:
+    """An API server that knows one user, who may read the figures."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.away = False
+
+    async def send(self, request: Request, timeout_s: float) -> Answer:
+        if self.away:
+            raise Unreachable("away")
+        self.asked.append(request.path)
+        spec = json.loads(request.body)["spec"]
+        if request.path == TOKEN_REVIEWS:
+            known = spec["token"] == "good"
+            return _answer({"authenticated": known, "user": {"username": "ann", "groups": ["ops"]} if known else {}})
+        assert request.path == ACCESS_REVIEWS
+        assert spec["groups"] == ["ops"]
+        return _answer({"allowed": spec["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}})
+
+    def stream(self, request: Request, idle_s: float) -> Any:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        return
+
+
+def _answer(status: dict[str, Any]) -> Answer:
+    return Answer(201, {}, json.dumps({"status": status}).encode())
+
+
+async def test_whom_the_cluster_lets_may_read() -> None:
+    """The token's user and his groups are asked about, once in a while."""
+    server = Server()
+    judge = ApiJudge(Client(server))
+    for _ in range(3):
+        caller = await judge.caller("good", "GET", "/metrics")
+        assert (caller.user, caller.groups) == ("ann", ("ops",))
+    assert server.asked == [TOKEN_REVIEWS, ACCESS_REVIEWS]
+
+
+@pytest.mark.parametrize(("token", "path", "code"), [("bad", "/metrics", "unauthorized"), ("good", "/ws", "forbidden")])
+async def test_others_may_not(token: str, path: str, code: str) -> None:
+    """An unknown token, and a path that the user has no right to."""
+    with pytest.raises(Refusal) as refused:
+        await ApiJudge(Client(Server())).caller(token, "GET", path)
+    assert refused.value.code == code
+
+
+async def test_who_cannot_be_asked_about_is_refused() -> None:
+    """Without an API server nobody is let in."""
+    server = Server()
+    server.away = True
+    with pytest.raises(Refusal) as refused:
+        await ApiJudge(Client(server)).caller("good", "GET", "/metrics")
+    assert refused.value.code == "unavailable"
+
+
+@pytest.mark.parametrize(
+    ("client", "host", "here"),
+    [
+        ("127.0.0.1", "localhost:9080", True),
+        ("127.0.0.1", "127.0.0.1:9080", True),
+        ("::1", "[::1]:9080", True),
+        ("10.0.0.7", "localhost:9080", False),
+        ("127.0.0.1", "evil.example:9080", False),
+    ],
+)
+def test_who_is_here(client: str, host: str, here: bool) -> None:
+    """Whoever connects from this host and asks for it by its own name."""
+    assert is_here({"client": (client, 1)}, host) is here

@@ -1,0 +1,191 @@
+"""Questions to a scheduler on a cluster: when, what if with forecasts, views of much, and pods that ended."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from testbed.cluster_service import ClusterService, serving
+from testbed.fake_server import FakeServer
+
+from fairlead.service.kubernetes import desk as desk_module
+
+pytestmark = pytest.mark.timeout(120)
+
+
+async def _two_of_which_one_waits(service: ClusterService, **first: Any) -> None:
+    service.pod("first", "3", **first)
+    await service.until(lambda: service.node_of("first"), "a place")
+    service.pod("second", "3")
+    await service.until(lambda: "second" in {k.name.name for k in _waiting(service)}, "the second")
+
+
+def _waiting(service: ClusterService) -> list[Any]:
+    informer = service.desk.informer
+    return [informer.pod_store.by_uid[uid] for uid in informer.waiting]
+
+
+async def test_when_rests_on_what_alike_pods_took_and_is_scored() -> None:
+    """Five that ended make an experience; the start that follows is held against what was said."""
+    async with serving() as service:
+        for number in range(5):
+            service.pod(f"early{number}", "3")
+            await service.until(lambda n=number: service.node_of(f"early{n}"), "a place")  # type: ignore[misc]
+            await service.ends(f"early{number}")
+        await service.until(lambda: service.desk.pod_history.runtimes.ends == 5, "five ends")
+        await _two_of_which_one_waits(service)
+        told = await service.get("/api/v1/jobs/default/second/forecast")
+        assert told["key"] == "default/second"
+        assert told["made_ms"] <= told["median_ms"] < told["made_ms"] + 60_000
+        assert "5 ends" in " ".join(told["assumptions"])
+        assert told["score"]["open"] == 1
+        assert "default/second: 80 %: " in await service.cli("when", "pod/second")
+        await service.ends("first")
+        await service.until(lambda: service.node_of("second"), "its start")
+        await service.until(lambda: service.desk.pod_history.card.scored == 1, "the score")
+        assert (await service.get("/api/v1/forecasts/score"))["open"] == 0
+
+
+async def test_what_is_restarted_for_ever_never_ends() -> None:
+    """So no start is in sight, and the answer says why; a deadline ends it all the same."""
+    async with serving() as service:
+        await _two_of_which_one_waits(service, restartPolicy="Always")
+        told = await service.get("/api/v1/jobs/default/second/forecast")
+        assert (told["median_ms"], told["never"]) == (None, 1.0)
+        assert "restartPolicy Always" in " ".join(told["assumptions"])
+        assert "no start in sight" in await service.cli("when", "pod/second")
+    async with serving() as service:
+        await _two_of_which_one_waits(service, restartPolicy="Always", activeDeadlineSeconds=600)
+        told = await service.get("/api/v1/jobs/default/second/forecast")
+        assert told["made_ms"] + 500_000 < told["median_ms"] <= told["made_ms"] + 600_000
+
+
+async def test_what_ran_before_the_start_is_not_taken_for_young() -> None:
+    """A pod with a deadline of an hour that has run for 59 minutes ends within one."""
+    server = FakeServer()
+    began = datetime.fromtimestamp(time.time() - 59 * 60, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    spec = {"schedulerName": "fairlead", "nodeName": "n0", "activeDeadlineSeconds": 3600}
+    spec["containers"] = [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]
+    meta = {"name": "old", "namespace": "default", "uid": str(uuid.uuid4())}
+    server.put("pods", {"metadata": meta, "spec": spec, "status": {"phase": "Running", "startTime": began}})
+    async with serving(server=server) as service:
+        service.pod("second", "3")
+        await service.until(lambda: _waiting(service), "the second")
+        told = await service.get("/api/v1/jobs/default/second/forecast")
+        assert told["median_ms"] <= told["made_ms"] + 61_000
+        known = service.desk.informer.pod_store.named("default", "old")
+        assert known is not None
+        app = service.desk.scheduler.cluster.partitions["default"].applications[known.application]
+        assert app.asks[known.name.uid].allocated_ms > time.time() * 1000 - 60_000, "the books themselves are untouched"
+
+
+async def test_only_what_is_in_line_has_a_forecast() -> None:
+    """One sentence for the others."""
+    async with serving() as service:
+        service.pod("first", "3")
+        await service.until(lambda: service.node_of("first"), "a place")
+        said = await service.cli("when", "pod/first", status=4)
+        assert "pod default/first is running and not in line" in said
+        assert "no pod default/nobody" in await service.cli("when", "pod/nobody", status=4)
+
+
+async def test_what_if_says_whose_start_would_move() -> None:
+    """With --forecast."""
+    async with serving() as service:
+        await _two_of_which_one_waits(service, restartPolicy="Always", activeDeadlineSeconds=600)
+        answer = await service.cli("whatif", "cancel", "pod/first", "--forecast")
+        assert "would start: default/second" in answer
+        assert "default/second" in answer.split("would start", 1)[1].split("\n", 1)[1], answer
+
+
+async def test_a_pod_that_ended_is_shown_until_its_name_is_taken_again() -> None:
+    """How it ended, where and how long it ran."""
+    async with serving() as service:
+        service.pod("job", "3", labels={"applicationId": "app-1"})
+        await service.until(lambda: service.node_of("job"), "a place")
+        await service.ends("job", "Failed")
+        await service.until(lambda: "default/job" in service.desk.pod_history.ended, "its end")
+        row = await service.get("/api/v1/jobs/default/job")
+        assert (row["state"], row["node"], row["queue"]) == ("failed", "n0", "root.default")
+        assert row["started_at_ms"] <= row["ended_at_ms"]
+        service.server.remove("pods", "job", "default")
+        service.pod("job", "1")
+        await service.until(lambda: service.node_of("job"), "a place")
+        assert (await service.get("/api/v1/jobs/default/job"))["state"] == "running"
+
+
+@pytest.mark.parametrize("large", [False, True])
+async def test_views_of_much_are_the_same_from_a_copy(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And errors are; nothing is shown by a pod's identity."""
+    monkeypatch.setattr(desk_module, "LARGE", 0 if large else 1_000)
+    async with serving(nodes=3) as service:
+        service.pod("first", "3")
+        service.pod("second", "3")
+        await service.until(lambda: service.node_of("first") and service.node_of("second"), "places")
+        service.pod("huge", "9")
+        await service.until(lambda: _waiting(service), "the huge one")
+        assert service.desk.is_large is large
+        rows = {row["key"]: row for row in (await service.get("/api/v1/jobs"))["jobs"]}
+        assert (rows["default/first"]["state"], rows["default/huge"]["state"]) == ("running", "waiting")
+        assert "cpu" in rows["default/huge"]["reason"]["sentence"]
+        page = await service.get("/api/v1/jobs?limit=1&after=default/first")
+        assert ([row["key"] for row in page["jobs"]], page["total"]) == (["default/second"], 3)
+        assert len((await service.get("/api/v1/nodes"))["nodes"]) == 3
+        assert "root.default" in json.dumps(await service.get("/api/v1/queues"))
+        assert 'fairlead_kubernetes_pods{state="waiting"} 1.0' in await service.get("/metrics")
+        assert len(await service.get("/ws/v1/partition/default/nodes")) == 3
+        assert (await service.get("/ws/v1/scheduler/healthcheck"))["Healthy"] is True
+        missing = await service.get("/ws/v1/partition/none/nodes", status=404)
+        assert missing["message"] == "Partition not found"
+        dumped = await service.get("/debug/fullstatedump")
+        assert [len(one["nodesInfo"]) for one in dumped["nodes"]] == [3]
+        assert dumped["config"]["Partitions"][0]["Name"] == "default"
+
+
+async def test_at_the_start_pods_of_one_second_stand_in_the_order_of_their_names() -> None:
+    """With numbers as numbers: p2 was made before p10."""
+    server = FakeServer()
+    for name in ("p10", "p9", "p2", "a100"):
+        container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+        meta = {"name": name, "namespace": "default", "uid": str(uuid.uuid4())}
+        meta["creationTimestamp"] = f"2026-01-01T00:00:0{2 if name == 'a100' else 1}Z"
+        spec = {"schedulerName": "fairlead", "restartPolicy": "Never", "containers": [container]}
+        server.put("pods", {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}})
+    async with serving(cpu="1", server=server) as service:
+        for name in ("p2", "p9", "p10", "a100"):
+            await service.until(lambda n=name: service.node_of(n), f"a place for {name}")  # type: ignore[misc]
+            await service.ends(name)
+        bound = [what for _, verb, _, what, _ in server.log.entries if verb == "bind"]
+        assert [name.partition("/")[2] for name in bound] == ["p2", "p9", "p10", "a100"]
+
+
+@pytest.mark.parametrize(
+    "words", [("cancel", "pod/first"), ("submit", "--", "true"), ("drain", "n0"), ("priority", "pod/first", "5")]
+)
+async def test_what_would_change_a_cluster_is_kubectls_business(words: tuple[str, ...]) -> None:
+    """Every such command says so."""
+    async with serving() as service:
+        assert "a cluster is changed through its API server, not here: kubectl" in await service.cli(*words, status=4)
+
+
+async def test_what_a_pod_wrote_is_with_the_cluster() -> None:
+    """And the sentence says how to see it: of a pod that runs, of one that is long gone, and of another namespace."""
+    async with serving() as service:
+        assert "`kubectl logs first` shows it" in await service.cli("logs", "pod/first", status=4)
+        assert "`kubectl logs web -n shop` shows it" in await service.cli("logs", "pod/shop/web", status=4)
+        service.pod("first", "3")
+        await service.until(lambda: service.node_of("first"), "a place")
+        assert "`kubectl logs first` shows it" in await service.cli("logs", "-f", "pod/first", status=4)
+
+
+async def test_operations_are_called_as_on_a_machine() -> None:
+    """So that one generated client serves both."""
+    async with serving() as service:
+        paths = (await service.get("/api/v1/openapi.json"))["paths"]
+        found = [operation["operationId"] for verbs in paths.values() for operation in verbs.values()]
+        assert len(set(found)) == len(found)
+        assert {"listJobs", "getJob", "explainJob", "forecastJob", "listQueues", "getInfo", "whatIf"} <= set(found)
