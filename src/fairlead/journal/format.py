@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 FORMAT = 2
-"""The version this code writes. Older ones are read, and migrated when a writer opens them; newer ones are refused.
+"""The version this code writes. Older ones are read, and migrated with the first write; newer ones are refused.
 
 1: Fairlead 0.1. Every field is written, and what is not ASCII is escaped.
 2: what is empty is left out, in UTF-8 (`codec`). Whoever reads this reads 1 as well.

@@ -32,6 +32,7 @@ from fairlead.journal.format import (
     create,
     migrate,
     record_checksum,
+    require_known,
     set_meta,
     snapshot_checksum,
     transaction,
@@ -64,7 +65,7 @@ class Opening:
 
     created: bool
     migrated: int
-    """Format steps taken."""
+    """Format steps that are taken with the first write; until then whoever wrote it can go on with it."""
     cut_seq: int | None
     """The last record was torn: it was cut off, and is kept aside."""
     cut_wal_bytes: int
@@ -76,7 +77,7 @@ class Opening:
         """What a person should know, empty if all is well."""
         said = []
         if self.migrated:
-            said.append(f"the journal was brought to format {FORMAT}")
+            said.append(f"the journal is brought to format {FORMAT}")
         if self.cut_wal_bytes:
             said.append(f"an unfinished write of {self.cut_wal_bytes} bytes at the end of the log was cut off")
         if self.cut_seq is not None:
@@ -144,13 +145,14 @@ class Journal:
         if created:
             tail.require_fresh(self._connection, self.path)
             create(self._connection)
-        migrated = migrate(self._connection, self.path)
+        behind = FORMAT - require_known(self._connection, self.path)
         cut_seq = tail.cut_torn_record(self._connection)
         self.last_seq, self.last_at_ms, self._chain = tail.end(self._connection)
         self.committed_seq = self.last_seq
         before = self._lock.held_before or 0
         gone = range((cut_seq or self.last_seq) + 1, before + 1)
-        self.opening = Opening(created, migrated, cut_seq, cut_wal_bytes, gone)
+        self._is_older = behind > 0
+        self.opening = Opening(created, behind, cut_seq, cut_wal_bytes, gone)
         self._lock.note(self.last_seq)
 
     def close(self) -> None:
@@ -223,6 +225,7 @@ class Journal:
             raise self._refusal()
         if self._pending:
             try:
+                self._renew_format()
                 with transaction(self._connection):
                     self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", self._pending)
             except sqlite3.Error as e:
@@ -231,6 +234,12 @@ class Journal:
             self._pending.clear()
             self._lock.note(self.committed_seq)
         return self.committed_seq
+
+    def _renew_format(self) -> None:
+        """What is written from now on is of today's format, and the file says so before any of it is there."""
+        if self._is_older:
+            migrate(self._connection, self.path)
+            self._is_older = False
 
     def _failure(self, e: sqlite3.Error) -> JournalError:
         code = getattr(e, "sqlite_errorcode", None)
@@ -282,6 +291,7 @@ class Journal:
         chain = row[0] if row else before
         sealed = snapshot_checksum(seq, at_ms, packed, chain)
         try:
+            self._renew_format()
             with transaction(self._connection):
                 self._connection.execute(
                     "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)", (seq, at_ms, packed, chain, sealed)

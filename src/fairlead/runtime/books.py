@@ -156,16 +156,9 @@ class Books:
     def replay(self, seq: int, at_ms: int, kind: str, payload: bytes, outcome: bytes) -> None:
         """Enter one record of the journal again.
 
-        Raises `RecoveryError` if it cannot be read, or gives other decisions than then.
+        Raises `CodecError` if it cannot be read, `RecoveryError` if it gives other decisions than then.
         """
-        try:
-            same = self._same(at_ms, kind, payload, outcome)
-        except codec.CodecError as e:
-            raise RecoveryError(
-                f"journal record {seq} cannot be read: {e}; start the version of fairlead that wrote it, or put it and "
-                f"all after it aside with `fairlead journal cut --from {seq}`"
-            ) from e
-        if not same:
+        if not self._same(at_ms, kind, payload, outcome):
             raise RecoveryError(
                 f"journal record {seq} gives other decisions now than it gave when it was written; start the version "
                 f"of fairlead that wrote it once more and stop it in an orderly way, or see `fairlead journal replay`"

@@ -66,7 +66,7 @@ def test_a_writer_brings_it_to_the_newest_format_and_goes_on(path: Path, version
     with Journal(path) as journal:
         assert journal.opening.migrated == FORMAT - version
         told = journal.opening.sentences()
-        assert told == ((f"the journal was brought to format {FORMAT}",) if version < FORMAT else ())
+        assert told == ((f"the journal is brought to format {FORMAT}",) if version < FORMAT else ())
         last = journal.append(journal.last_at_ms, NOTE, b"{}")
     result = verify(path)
     assert (result.ok, result.format, result.sizes and result.sizes.last_seq) == (True, FORMAT, last)

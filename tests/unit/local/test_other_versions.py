@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from fairlead.journal.format import connect, set_meta
+from fairlead.journal.replay import verify
 from fairlead.journal.store import Journal
 from fairlead.local.place import LocalPlace
 from fairlead.runtime import RecoveryError, Runtime
@@ -51,9 +54,23 @@ def test_a_snapshot_of_version_0_1_is_refused_with_what_to_do(tmp_path: Path) ->
 
 
 def test_a_refused_directory_is_left_as_it_was(tmp_path: Path) -> None:
-    """The version that wrote it can go on with it: nothing is added, and it is not locked."""
-    with Journal(tmp_path / "journal.db") as journal:
+    """The version that wrote it can go on with it: nothing is added, it is not locked, its format is the old one."""
+    path = tmp_path / "journal.db"
+    with Journal(path) as journal:
         journal.append(1, "note", json.dumps(WORK).encode())
+    with closing(connect(str(path))) as connection:
+        set_meta(connection, "format", 1)
     opened(tmp_path)
-    with Journal(tmp_path / "journal.db") as journal:
+    with Journal(path) as journal:
         assert journal.last_seq == 1
+        assert journal.opening.migrated == 1
+
+
+def test_a_refused_journal_can_be_looked_at(tmp_path: Path) -> None:
+    """What it has can be verified and listed by this version too: only going on from it is impossible."""
+    path = tmp_path / "journal.db"
+    with Journal(path) as journal:
+        journal.append(1, "note", json.dumps(WORK).encode())
+    assert verify(path).ok
+    with Journal.read(path) as reader:
+        assert [r.kind for r in reader.records()] == ["note"]
