@@ -112,7 +112,7 @@ def journal(path: str, number: str, steps: str) -> None:
             if n % SNAPSHOT_EVERY == 0:
                 written.commit()
                 written.save_snapshot(
-                    written.last_seq, now_ms, encode_plain({"scheduler": scheduler.dump(), "works": []})
+                    written.last_seq, now_ms, encode_plain({"scheduler": scheduler.dump(), "place": {}})
                 )
         written.commit()
     say(encode_plain(scheduler.dump()))

@@ -31,14 +31,15 @@ class GangsHoldEachOther(Reason):
 
     def sentence(self) -> str:
         """One plain sentence."""
+        needs, other_needs = _amounts(self.needs, up=True), _amounts(self.other_needs, up=True)
         both = (
-            f"its gang holds {_amounts(self.holds)} and still needs {_amounts(self.needs)}, gang {self.other} holds "
-            f"{_amounts(self.other_holds)} and still needs {_amounts(self.other_needs)}"
+            f"its gang holds {_amounts(self.holds)} and still needs {needs}, gang {self.other} holds "
+            f"{_amounts(self.other_holds)} and still needs {other_needs}"
         )
         if self.gives_way:
             return f"{both}; its placeholders are given back until gang {self.other} is whole or gone"
         return f"{both}; gang {self.other} gives its placeholders back"
 
 
-def _amounts(amounts: Mapping[str, int]) -> str:
-    return format_amounts({name: amount for name, amount in amounts.items() if amount}) or "nothing"
+def _amounts(amounts: Mapping[str, int], *, up: bool = False) -> str:
+    return format_amounts({name: amount for name, amount in amounts.items() if amount}, up=up)

@@ -190,9 +190,11 @@ def _complaint(said: str, data: bytes) -> str:
         if tag[1] in _STRUCTS.classes:
             what = f"{tag[1]} has no place here"
         else:
-            what = f"unknown type {tag[1]!r:.80}: written by a newer Fairlead, or its module was not imported"
+            what = (
+                f"unknown type {tag[1]!r:.80}: written by another version of Fairlead, or its module was not imported"
+            )
     elif what.startswith("object contains unknown field"):
-        what = f"{what}; was it written by a newer Fairlead?"
+        what = f"{what}; was it written by another version of Fairlead?"
     elif what == f"object missing required field `{TAG}`":
         what = f"expected an object with its type under {TAG!r}"
     try:

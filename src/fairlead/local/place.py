@@ -59,7 +59,7 @@ DEVICES = "gpu"
 
 
 class Machine(orders.Machine, Protocol):
-    """What the workplace needs of the machine (see `fairlead.local.machine`)."""
+    """What the place needs of the machine (see `fairlead.local.machine`)."""
 
     def adopt(self) -> Sequence[RunReport]:
         """Every run there is: still running (watched again), ended, or never executed."""

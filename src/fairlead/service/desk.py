@@ -1,4 +1,4 @@
-"""What every route needs: the runtime, the workplace, and who is asking.
+"""What every route needs: the runtime, the place, and who is asking.
 
 Decides nothing; it brings requests to the writer and answers back. Invariant: routes touch the books through `read` and
 `do` alone.

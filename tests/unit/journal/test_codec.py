@@ -194,7 +194,7 @@ def test_an_absent_field_takes_its_default() -> None:
             b'{"$":"Release","application":"a","key":"k","wait":1}',
             r"^Release: object contains unknown field `wait`; was",
         ),
-        (b'{"$":"Launch"}', r"^unknown type 'Launch': written by a newer Fairlead"),
+        (b'{"$":"Launch"}', r"^unknown type 'Launch': written by another version of Fairlead"),
         (b'{"$":7}', r"^\.\$: expected `str`"),
         (b'{"application":"a","key":"k"}', r"^expected an object with its type under '\$'"),
         (b"[]", r"^expected `object`, got `array`"),
@@ -213,7 +213,7 @@ def test_an_absent_field_takes_its_default() -> None:
         (b'{"$":"AddAsks","asks":{}}', r"AddAsks\.asks: expected `array`"),
         (
             b'{"$":"AddAsks","asks":[{"$":"Surprise"}]}',
-            r"AddAsks\.asks\[0\]: unknown type 'Surprise': written by a newer",
+            r"AddAsks\.asks\[0\]: unknown type 'Surprise': written by another",
         ),
         (b'{"$":"AddAsks","asks":[{"$":"NoNodes"}]}', r"AddAsks\.asks\[0\]: NoNodes has no place here"),
         (b'{"$":"UpdateNode","id":"n","capacity":{"cpu":"1"}}', r"capacity\[\.\.\.\]: expected `int`, got `str`"),

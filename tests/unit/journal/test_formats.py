@@ -72,6 +72,13 @@ def test_a_writer_brings_it_to_the_newest_format_and_goes_on(path: Path, version
     assert (result.ok, result.format, result.sizes and result.sizes.last_seq) == (True, FORMAT, last)
 
 
+def test_who_only_opens_it_leaves_its_format(path: Path, version: int) -> None:
+    """A version that cannot go on from it must not keep the one that wrote it from doing so."""
+    with Journal(path) as journal:
+        assert journal.load_for_recovery().count >= 0
+    assert verify(path).format == version
+
+
 def test_what_is_read_differently_is_noticed() -> None:
     """The comparison itself: a new field may come, a changed, lost or otherwise typed one may not."""
     then = {"$": "A", "x": 1, "inner": [{"$": "B", "labels": {"k": "v"}}]}

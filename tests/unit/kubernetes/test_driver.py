@@ -260,7 +260,7 @@ def test_placeholders_that_wait_go_when_their_gang_is_given_up() -> None:
 def test_of_two_gangs_that_hold_each_other_the_younger_makes_its_placeholders_again() -> None:
     """Its placeholder pods are deleted; the older one starts; those that were deleted come again, and wait."""
     cluster = Cluster()
-    cluster.pilot.configure(load_text(TWO), 0)
+    cluster.driver.configure(load_text(TWO), 0)
     cluster.node("n1", "4")
 
     def pod(job: str, name: str, **more: Any) -> None:
@@ -285,7 +285,7 @@ def test_of_two_gangs_that_hold_each_other_the_younger_makes_its_placeholders_ag
         cluster.gone(name)
         again += [a for a in cluster.acts() if isinstance(a, CreatePlaceholder)]
     assert sorted(a.name for a in again) == sorted(deleted)
-    applications = cluster.pilot.scheduler.cluster.partitions["default"].applications
+    applications = cluster.driver.scheduler.cluster.partitions["default"].applications
     assert str(applications["old"].state) == "Running"
     for placeholder in again:
         pod(placeholder.application, placeholder.name, **{identity.PLACEHOLDER: "true"})

@@ -147,7 +147,7 @@ def test_both_say_whom_they_wait_for_while_placeholders_are_given_back() -> None
     why = g.s.why("young", "young-2")
     assert why == GangsHoldEachOther("old", *books, *books, True)
     assert why.sentence() == (
-        "its gang holds vcore 2m and still needs vcore 1m, gang old holds vcore 2m and still needs vcore 1m; "
+        "its gang holds cpu 0.002 and still needs cpu 0.001, gang old holds cpu 0.002 and still needs cpu 0.001; "
         "its placeholders are given back until gang old is whole or gone"
     )
     g.do(Release("young", "young-0", Cause.PREEMPTED_BY_SCHEDULER))

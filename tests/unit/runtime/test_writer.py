@@ -415,7 +415,9 @@ def test_a_record_that_cannot_be_read_stops_recovery_with_its_seq(path: Path) ->
     """One of a newer version, say: the sentence names the record, what is wrong with it, and what to do."""
     with Journal(path) as journal:
         seq = journal.append(0, "note", b'{"$":"FromTheFuture"}')
-    with pytest.raises(RecoveryError, match=f"record {seq} of .*cannot be read .unknown type 'FromTheFuture'.*another version"):
+    with pytest.raises(
+        RecoveryError, match=f"record {seq} of .*cannot be read .unknown type 'FromTheFuture'.*another version"
+    ):
         Runtime(path, Notebook())
     with Journal(path):
         pass
