@@ -204,6 +204,11 @@ def test_plots_are_written_as_files(place: Path) -> None:
         assert all(float(each.attrib.get("y", 0)) < height for each in root.iter(f"{svg}text"))
     lines = [p for p in ElementTree.fromstring(files["tasks"]).iter(f"{svg}path") if p.get("class") == "line"]
     assert len(lines) == 4, "waiting and running, of each of both"
+    headings = [
+        t.text for t in ElementTree.fromstring(files["utilisation"]).iter(f"{svg}text") if t.get("class") == "head"
+    ]
+    assert "cpu" in headings
+    assert "vcore" not in files["utilisation"]
     assert ElementTree.fromstring(files["waits"]).find(f".//{svg}g[@aria-label='waiting times']") is not None
 
 
