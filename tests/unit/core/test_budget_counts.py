@@ -108,12 +108,12 @@ class Course:
     def step(self) -> None:
         """One thing happens."""
         rng, c = self.rng, self.c
-        what, (app, key) = rng.randrange(12), self.pick()
+        what, (app, key) = rng.randrange(14), self.pick()
         if what < 3:
             self.submit()
         elif what < 6:
             ends = (Cause.FINISHED, Cause.INTERRUPTED, Cause.PREEMPTED_BY_SCHEDULER, Cause.STOPPED_BY_RM)
-            c.handle(Release(app, key, rng.choice(ends), 1))
+            c.handle(Release(app, key, rng.choice(ends), exit_code=1))
         elif what == 6:
             c.handle(Leaving(app, key, rng.choice((Cause.PREEMPTED_BY_SCHEDULER, Cause.STOPPED_BY_RM))))
         elif what == 7:
