@@ -55,6 +55,8 @@ class Application:
     submitted_ms: int
     arrival: int
     state: str = "new"
+    told: bool = False
+    """Its age is what a tag says: whole seconds, so that two may be of one age."""
     asks: dict[str, Ask] = field(default_factory=dict)
 
     def waiting(self) -> list[Ask]:
@@ -170,7 +172,10 @@ class Queue:
                 return (
                     (-app.priority(), shares(app), age) if self.by_priority() else (shares(app), -app.priority(), age)
                 )
-            return (-app.priority(), age) if self.by_priority() else (age,)
+            if self.by_priority():
+                return (-app.priority(), age)
+            came = 0 if app.told else app.arrival
+            return (app.submitted_ms, came, -app.priority(), app.arrival)
 
         return sorted((a for a in self.applications.values() if a.waiting()), key=key)
 
@@ -336,7 +341,8 @@ class NaiveScheduler:
             created = int(spec.tags["creationTime"]) * 1000 if "creationTime" in spec.tags else self.now_ms
             ask = Ask(spec.key, spec.resources.as_dict(), spec.priority, created, self.next_arrival(), spec.node)
             app.asks[spec.key] = ask
-            app.submitted_ms = min(app.submitted_ms, created)
+            if created < app.submitted_ms:
+                app.submitted_ms, app.told = created, True
             app.state = {"new": "accepted", "completing": "running"}.get(app.state, app.state)
             if spec.node:
                 app.state = "running"
