@@ -16,7 +16,8 @@ from fairlead.service import views
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.applications import Application, Ask
+    from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask
     from fairlead.kubernetes.informer import Informer
     from fairlead.scheduler import Scheduler
 
