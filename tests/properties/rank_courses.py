@@ -48,7 +48,7 @@ from properties.rank_fit import (
 )
 
 from fairlead.config import check_text
-from fairlead.core.asks import Ask
+from fairlead.core.applications import Ask
 from fairlead.core.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
 from fairlead.core.events import AddApplication, AddAsks, Event, Release
 from fairlead.core.partition import Partition

@@ -14,8 +14,7 @@ from properties.promises import is_drawn, is_named, is_spread, keep_apart, label
 from properties.standing import standings
 from reference.constrained import meets, puts_up_with
 
-from fairlead.core.applications import Application
-from fairlead.core.asks import Ask
+from fairlead.core.applications import Application, Ask
 from fairlead.core.decisions import Allocated, Decision, ReservationSwitched, Reserved, Unreserved
 from fairlead.core.lifecycle import State
 from fairlead.core.nodes import Node
@@ -102,7 +101,7 @@ def goes_round(rule: str, ask: Ask, other: Ask, among: list[Ask]) -> bool:
     """Whether `other` comes before `ask` too, by way of others: then no order can honour each single pair.
 
     With `both` that can be so: whether an ask is within a guarantee is asked below the queue where two meet, and three
-    asks meet in two queues. There an ask that may go ahead of `ask` below need not go ahead of `other` above.
+    asks meet in two queues.
     """
     reached, left = [other], [a for a in among if a is not other]
     for at in reached:
@@ -111,15 +110,7 @@ def goes_round(rule: str, ask: Ask, other: Ask, among: list[Ask]) -> bool:
         following = [a for a in left if comes_before(rule, at, a, other)]
         reached += following
         left = [a for a in left if a not in following]
-    return rule == "both" and any(
-        not comes_before(rule, ask, first, other) and not comes_before(rule, first, other, other)
-        for first in among
-        if first is not ask and not first.spec.idle and len(_shared(first, ask)) > len(_shared(other, ask))
-    )
-
-
-def _shared(ask: Ask, other: Ask) -> list[Queue]:
-    return [queue for queue in ask.app.queue.lineage if queue in other.app.queue.lineage]
+    return False
 
 
 def _walks_before(ask: Ask, other: Ask) -> bool:

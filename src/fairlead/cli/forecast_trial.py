@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from fairlead.core.asks import Ask
+from fairlead.core.applications import Ask
 from fairlead.core.decisions import Allocated, Decision
 from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.insight.forecast import Forecast, forecast, kind_of
@@ -25,7 +25,6 @@ from fairlead.insight.runtimes import Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.trial import Name
 from fairlead.sim.attempts import Attempt, Settings
-from fairlead.sim.collector import rare_collections
 from fairlead.sim.columns import End
 from fairlead.sim.engine import Engine, Id
 from fairlead.sim.fleet import on_ctrl_c
@@ -34,7 +33,7 @@ from fairlead.sim.jobs import Workload
 from fairlead.sim.mistakes import sentence
 from fairlead.sim.simulate import INTERRUPTED, progress_bars
 from fairlead.sim.sources import Source
-from fairlead.sim.trials import Trial, spec_of
+from fairlead.sim.trials import Trial, rare_collections, spec_of
 
 DRAWS = 12
 MOMENTS = 400

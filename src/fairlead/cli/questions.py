@@ -21,8 +21,6 @@ from fairlead.cli.keys import NamespaceOption, key_of
 from fairlead.cli.render import Screen
 from fairlead.cli.values import parse_duration, parse_pairs
 
-SPEND_MAX_MS = 60_000
-"""As the service has it; it is told before one is asked."""
 ForecastOption = Annotated[
     bool, typer.Option("--forecast", help="Also say whose expected start would move; takes longer.")
 ]
@@ -170,7 +168,7 @@ def when(
     if spend and key is None:
         raise wrong_usage("when: --spend goes with a KEY: say of which job")
     if spend:
-        path += f"?seconds={_seconds(spend):g}"
+        path += f"?seconds={parse_duration(spend, '--spend') / 1000:g}"
     answer = client.get(path)
     if json:
         render.write_json(answer)
@@ -290,18 +288,10 @@ def if_nodes_added(
     return _ask(client, {"add_nodes": {"like": like, "count": count}}, forecast, spend, json)
 
 
-def _seconds(spend: str) -> float:
-    """The time of `--spend`."""
-    millis = parse_duration(spend, "--spend")
-    if not 0 < millis <= SPEND_MAX_MS:
-        raise wrong_usage(f"--spend: more than 0 and at most 1m, not '{spend}'")
-    return millis / 1000
-
-
 def _ask(client: Client, body: dict[str, Any], forecast: bool, spend: str, json: bool) -> Status:
     if spend and not forecast:
         raise wrong_usage("whatif: --spend goes with --forecast: only a forecast takes time to look ahead")
-    more = {"seconds": _seconds(spend)} if spend else {}
+    more = {"seconds": parse_duration(spend, "--spend") / 1000} if spend else {}
     answer = client.post("/whatif", body | {"forecast": forecast} | more)
     if json:
         render.write_json(answer)

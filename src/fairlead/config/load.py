@@ -50,7 +50,7 @@ partitions:
 _CHECKSUM = re.compile(r"checksum: *[0-9a-fA-F]{64}")
 _RESOLVERS = ("", "os", "ldap", "test")
 _NODE_SORTS = ("fair", "binpacking")
-_PREEMPTION_RULES = ("guarantee", "priority", "both")
+_PREEMPTION_RULES = ("guarantee", "priority")
 
 
 def load_text(text: str, source: str = "<text>", *, keep_broken_rules: bool = False) -> ClusterSpec:

@@ -23,7 +23,7 @@ from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.trial import Name, confirmations, leaving, on_a_copy
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
+    from fairlead.core.applications import Ask
     from fairlead.scheduler import Scheduler
 
 DRAWS = 20

@@ -18,7 +18,7 @@ from fairlead.insight.clauses import TOLERATES
 from fairlead.insight.parts import OF_THE_ASK, Part, What
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
+    from fairlead.core.applications import Ask
 
 AGAIN = "~again"
 """How the key of the new ask ends."""

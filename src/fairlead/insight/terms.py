@@ -19,7 +19,7 @@ from fairlead.insight.places import Place
 from fairlead.policy.expected import expected_start
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
+    from fairlead.core.applications import Ask
     from fairlead.core.constraints import Taint
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition

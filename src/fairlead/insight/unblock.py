@@ -21,7 +21,7 @@ from fairlead.insight.terms import terms
 from fairlead.insight.trial import Name, Start, starts
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
+    from fairlead.core.applications import Ask
     from fairlead.core.partition import Partition
     from fairlead.insight.levers import Lever
     from fairlead.scheduler import Scheduler

@@ -18,7 +18,7 @@ from fairlead.policy.limits import full_ceiling, may_run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.asks import Ask
+    from fairlead.core.applications import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import gangs, node_reservations, nominations
+from fairlead.core import claims, gangs
 from fairlead.core.constraints import ANYWHERE
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import State
@@ -25,8 +25,7 @@ from fairlead.core.trackers import Ceiling
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from fairlead.core.applications import Application
-    from fairlead.core.asks import Ask
+    from fairlead.core.applications import Application, Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
@@ -54,7 +53,7 @@ def _is_not_whole(app: Application) -> bool:
 
 
 def _lacks_some(app: Application) -> bool:
-    return any(ask.pending and ask.spec.placeholder for batch in app.batches.values() for ask in batch.asks)
+    return any(ask.pending and ask.spec.placeholder for batch in app.batches for ask in batch.asks)
 
 
 def _lacking(app: Application) -> list[Ask]:
@@ -113,8 +112,8 @@ def _give_way(partition: Partition, younger: Application, older: Application) ->
     name = f"{older.id}/{_lacking(older)[0].key}"
     gangs.give_way(younger, older)
     for ask in younger.waiting_asks():
-        nominations.withdraw(partition, ask)
-        node_reservations.unreserve(partition, ask)
+        claims.unhold(partition, ask)
+        claims.unreserve(partition, ask)
     for ask in _standing(younger):
         text = f"given back so that gang {older.id} gets through: both held a part of what the other lacks"
         partition.evict(ask, Cause.PREEMPTED_BY_SCHEDULER, name, GAVE_WAY, text)

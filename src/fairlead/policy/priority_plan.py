@@ -15,18 +15,20 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairlead.core import nominations
+from fairlead.core import claims
 from fairlead.core.budgets import violated
 from fairlead.core.idle import payer
 from fairlead.core.lifecycle import State
+from fairlead.core.promises import is_promised
 from fairlead.policy.limits import may_run
-from fairlead.policy.protection import is_spared, look_again, overdrawn, protected_ms, within, within_guarantees
+from fairlead.policy.overdue import is_stuck
+from fairlead.policy.protection import is_spared, look_again, overdrawn, protected_ms, within
 from fairlead.policy.stoppable import leaves_for_others, rank_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from fairlead.core.asks import Ask
+    from fairlead.core.applications import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
@@ -104,40 +106,33 @@ class Search:
         weaker: list[Ask],
         budgets_left: Book,
         ranks: dict[Group, Rank],
-        may_stop: bool,
     ) -> None:
         self.partition, self.ask, self.reach = partition, ask, reach
         self.weaker = weaker
         """Nominated asks whose space it may take."""
         self.budgets_left, self.ranks = budgets_left, ranks
-        self.may_stop = may_stop
-        nomination = ask.nomination
-        self._keeps_hold = nomination is not None and not nomination.is_stuck
+        self.may_stop = ask.spec.allow_preempt_other
+        self._keeps_hold = ask.held_on is not None and not is_stuck(ask)
         """It holds space that it will not give up unless somebody has to stop for it elsewhere."""
-        self.passed_young = False  # Some work was passed over because it started just now.
-        self._far: list[Ask] | None = None
-        self._overdrawn = bool(weaker or partition.nominations) and nominations.is_overdrawn(partition)
+        self._overdrawn = bool(weaker or partition.holds) and claims.is_overdrawn(partition)
         self._freed: dict[Queue | Ceiling, Book] = {}
-        given_up = weaker if nomination is None else [*weaker, ask]
+        given_up = weaker if ask.held_on is None else [*weaker, ask]
         for nominee in given_up:
-            kept = nominee.nomination
-            assert kept is not None
-            sums = (partition.root,) if self._overdrawn and not kept.gathers else ()
-            for place in (*kept.places, *sums):
+            sums = (partition.root,) if self._overdrawn and is_promised(partition.nodes, nominee) else ()
+            for place in (*partition.disruption.keeps(nominee), *sums):
                 book = self._freed.setdefault(place, {})
                 for name, amount in nominee.items:
                     book[name] = book.get(name, 0) + amount
         self.has_history = partition.disruption.has_history(ask)
         self._weaker_on: dict[Node, list[Ask]] = {}
         for nominee in given_up:
-            assert nominee.nomination is not None
-            self._weaker_on.setdefault(nominee.nomination.node, []).append(nominee)
+            assert nominee.held_on is not None
+            self._weaker_on.setdefault(nominee.held_on, []).append(nominee)
         self._bounds = self._binding_bounds()
-        self._above = [bound for bound in self._bounds if bound.place is not partition.root]
-        """Those under which room can be made on any node; what all nodes lack has to come free on this one."""
         limited = bool(given_up) and (ask.app.allowance is not None or ask.app.state is State.ACCEPTED)
         self.plain = ask.shape is not None and ask.shape.is_plain and not partition.nodes.terrain.wary
-        choosy = bool(partition.nominations) and not self.plain
+        choosy = bool(partition.holds) and not self.plain
+        self._is_common = not (self.has_history or budgets_left or self._bounds or limited or choosy)
         self._far_matter = bool(self._bounds) or limited or choosy
         """Whether nominations on other nodes may be in the way too: because of a queue or limit, or to keep apart."""
 
@@ -149,7 +144,7 @@ class Search:
         if allowance is None:
             return True
         for ceiling in allowance.ceilings:
-            kept, freed = self.partition.nominations.kept.get(ceiling, {}), self._freed.get(ceiling, {})
+            kept, freed = self.partition.disruption.kept.get(ceiling, {}), self._freed.get(ceiling, {})
             limit = ceiling.max or {}
             for name, amount in self.ask.items:
                 used = ceiling.used.get(name, 0) + kept.get(name, 0) - freed.get(name, 0)
@@ -161,19 +156,23 @@ class Search:
         """The maxima that matter, for one node to be tried with."""
         return [Bound(bound.place, dict(bound.left)) for bound in self._bounds]
 
+    def _is_common_on(self, node: Node) -> bool:
+        """Whether its equals would find the same on a node as long as nothing changes there."""
+        return self._is_common and node not in self._weaker_on
+
     def _binding_bounds(self) -> list[Bound]:
         """The maxima from the leaf to the root for which work, or a nomination, has to go.
 
         Each with what it leaves once all that was told to stop is gone.
         """
-        kept = self.partition.nominations.kept
+        kept = self.partition.disruption.kept
         bounds = []
         for queue in self.ask.app.queue.lineage:
             is_root = queue.parent is None
             most = self.partition.nodes.total if is_root else queue.max
             if most is None:
                 continue
-            promised = nominations.kept_under(self.partition, queue) if is_root else kept.get(queue, {})
+            promised = claims.promised(self.partition, queue) if is_root else kept.get(queue, {})
             freed = self._freed.get(queue, {})
             left = {}
             for name, amount in self.ask.items:
@@ -187,18 +186,20 @@ class Search:
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
-    def best(self, table: Stoppable) -> Plan | None:
-        """The plan with the least harm, or None.
+    def best(self, table: Stoppable, known: dict[Node, Plan | None]) -> Plan | None:
+        """The plan with the least harm, or None. `known`: what was found out for an equal ask on unchanged nodes.
 
         Nodes on which work is overdue come last: what is stopped there may not leave either.
         """
         if not self.is_within_limits():
             return None
         avoided = {a.node: None for a in self.partition.disruption.overdue if a.node is not None}
-        found = self._best_but_on(avoided, False, table)
-        return found if found is not None or not avoided else self._best_but_on(avoided, True, table)
+        found = self._best_but_on(avoided, False, table, known)
+        return found if found is not None or not avoided else self._best_but_on(avoided, True, table, known)
 
-    def _best_but_on(self, avoided: Collection[Node], wanted: bool, table: Stoppable) -> Plan | None:
+    def _best_but_on(
+        self, avoided: Collection[Node], wanted: bool, table: Stoppable, known: dict[Node, Plan | None]
+    ) -> Plan | None:
         """The best plan on nodes that are avoided, or on those that are not."""
         looked_at: set[Node] = set()
         found: Plan | None = None
@@ -211,12 +212,21 @@ class Search:
                 if found is not None and len(looked_at) >= NODES_MAX:
                     break
                 looked_at.add(node)
-                plan = self.on_node(node)
+                plan = self._known_on(node, known)
                 if plan is not None and (found is None or plan.harm < found.harm):
                     found = plan
             if found is not None and (found.is_best_above(place) or len(looked_at) >= NODES_MAX):
                 break
         return found
+
+    def _known_on(self, node: Node, known: dict[Node, Plan | None]) -> Plan | None:
+        common = self._is_common_on(node)
+        if common and node in known:
+            return known[node]
+        plan = self.on_node(node)
+        if common and (plan is None or not any(_is_capped(v) for v in plan.victims)):
+            known[node] = plan
+        return plan
 
     def _levels(self, table: Stoppable) -> Iterator[Level]:
         """The nodes worth a look, the least harm first. The space of nominations that may go counts as free."""
@@ -284,54 +294,20 @@ class Search:
 
     def _candidates(self, node: Node) -> list[Ask]:
         """Work on the node that may be stopped, whoever is to be given back first coming first."""
-        now = self.partition.now_ms
-        found = [a for a in node.allocations if self._may_go(a)]
-        if self._above:
-            found += [a for a in self._elsewhere() if a.node is not node]
+        reach, now = self.reach, self.partition.now_ms
+        found = [
+            a
+            for a in node.allocations
+            if a.evict_cause is None
+            and a.priority < reach.below(a.app.queue)
+            and not ((self.has_history or protected_ms(a)) and is_spared(self.partition, self.ask, a))
+        ]
         found.sort(key=lambda a: self._importance(a, now))
-        if self.ask.app.queue.lineage[-1].owes:
-            found = within_guarantees(self.ask, found[::-1])[::-1]
         if self.budgets_left and found:
             budgets = self.partition.admission.budgets
             broken = violated(self.budgets_left, ((a, budgets.protecting(a)) for a in found))
             found.sort(key=lambda a: not broken[a])
         return found
-
-    def _may_go(self, running: Ask) -> bool:
-        """Whether running work may be stopped for the ask, as far as it alone is concerned."""
-        if running.evict_cause is not None or running.priority >= self.reach.below(running.app.queue):
-            return False
-        if running.started_at == self.partition.news:
-            self.passed_young = True
-            return False
-        return not ((self.has_history or protected_ms(running)) and is_spared(self.partition, self.ask, running))
-
-    def _elsewhere(self) -> list[Ask]:
-        """Work on any node that would make room under the maxima that lack it: no more than that takes, the least
-        important first.
-        """
-        if self._far is not None:
-            return self._far
-        now = self.partition.now_ms
-        found = [a for n in self.partition.nodes.nodes.values() for a in n.allocations if self._helps_above(a)]
-        found.sort(key=lambda a: self._importance(a, now), reverse=True)
-        if self.ask.app.queue.lineage[-1].owes:
-            found = within_guarantees(self.ask, found)
-        self._far = []
-        bounds = [Bound(bound.place, dict(bound.left)) for bound in self._above]
-        for victim in found:
-            if all(bound.is_kept for bound in bounds):
-                break
-            useful = [bound for bound in bounds if not bound.is_kept and bound.holds(victim)]
-            if useful:
-                self._far.append(victim)
-                for bound in bounds:
-                    if bound.holds(victim):
-                        bound.add(victim, 1)
-        return self._far
-
-    def _helps_above(self, running: Ask) -> bool:
-        return any(bound.holds(running) for bound in self._above) and self._may_go(running)
 
     def _importance(self, ask: Ask, now_ms: int) -> tuple[object, ...]:
         at_root, own = self._rank(ask)
@@ -405,7 +381,7 @@ class Search:
             if ceiling not in allowance.ceilings:
                 continue
             limit = ceiling.max or {}
-            kept = self.partition.nominations.kept.get(ceiling, {})
+            kept = self.partition.disruption.kept.get(ceiling, {})
             for name, amount in self.ask.items:
                 gone = sum(dict(a.items).get(name, 0) for a in cleared)
                 if name in limit and ceiling.used.get(name, 0) + kept.get(name, 0) - gone + amount > limit[name]:
@@ -443,6 +419,11 @@ class Search:
         start = min(v.allocated_ms or 0 for v in top)
         total = sum(max(at_root, 0) for at_root, _ in ranks)
         return (broken, highest, total, len(victims), len(cleared), lost, -start, node.id)
+
+
+def _is_capped(victim: Ask) -> bool:
+    """Whether some queue above it counts its evictions."""
+    return any(queue.properties.preemption_evictions_max is not None for queue in victim.app.queue.lineage)
 
 
 def lost_ms(ask: Ask, now_ms: int) -> int:

@@ -17,7 +17,7 @@ from fairlead.policy.victims import preference
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fairlead.core.asks import Ask
+    from fairlead.core.applications import Ask
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
 
@@ -94,34 +94,17 @@ def within(left: dict[Queue, int], victims: Iterable[Ask]) -> list[Ask]:
     return kept
 
 
-def within_guarantees(preemptor: Ask, victims: Iterable[Ask]) -> list[Ask]:
-    """As many of the first of these as may go without leaving a queue, other than those of the ask, below its
-    guarantee. What was told to stop counts as gone; idle work is nobody's guarantee.
-    """
-    own = preemptor.app.queue.lineage
-    left: dict[Queue, dict[str, int]] = {}
-    kept: list[Ask] = []
-    for victim in victims:
-        guarded = [q for q in victim.app.queue.lineage if q.guaranteed and q not in own and not victim.spec.idle]
-        for queue in guarded:
-            if queue not in left:
-                due = queue.guaranteed or {}
-                used, gone = queue.allocated, queue.preempting
-                left[queue] = {name: used.get(name, 0) - gone.get(name, 0) - most for name, most in due.items()}
-        if all(amount <= left[q][name] for q in guarded for name, amount in victim.items if name in left[q]):
-            for queue in guarded:
-                for name, amount in victim.items:
-                    if name in left[queue]:
-                        left[queue][name] -= amount
-            kept.append(victim)
-    return kept
-
-
 def look_again(partition: Partition, due_ms: int) -> None:
     """Search again at `due_ms`: work that is spared now will not be then."""
-    partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
+    memory = partition.disruption
+    if memory.again_ms is None or due_ms < memory.again_ms or memory.again_ms <= partition.now_ms:
+        memory.again_ms = due_ms
+        partition.timers.set(due_ms, partition.name, "", 0, TIMER)
 
 
 def on_timer(partition: Partition, _: str) -> None:
     """Some work is spared no longer: what was found out in the state of things before does not count."""
-    partition.books_version += 1
+    memory = partition.disruption
+    if memory.again_ms is not None and memory.again_ms <= partition.now_ms:
+        memory.again_ms = None
+        partition.books_version += 1

@@ -29,7 +29,7 @@ from fairlead.local.job import Job, State
 from fairlead.service.scorefile import ScoreFile
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
+    from fairlead.core.applications import Ask
     from fairlead.local.jobs import Jobs
     from fairlead.runtime.books import Entry
     from fairlead.scheduler import Scheduler

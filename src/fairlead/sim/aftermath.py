@@ -14,7 +14,7 @@ from fairlead.core.resources import pruned
 from fairlead.core.specs import DEFAULT_PARTITION
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
+    from fairlead.core.applications import Ask
     from fairlead.core.reasons import Reason
     from fairlead.scheduler import Scheduler
 
@@ -33,7 +33,7 @@ def aftermath(scheduler: Scheduler, unblock: Unblock | None = None) -> dict[str,
         return {"nominated": {}, "waiting": {}}
     waiting = [ask for app in partition.applications.values() for ask in app.waiting_asks()]
     names = _Names([ask.key for ask in waiting] + [coming.spec.key for _, coming in partition.retries])
-    nominated = {names.of(a.app.id, a.key): a.held_on.id for a in partition.nominations if a.held_on is not None}
+    nominated = {names.of(a.app.id, a.key): a.held_on.id for a in partition.holds if a.held_on is not None}
     rows: dict[str, Row] = {}
     known: dict[object, Row] = {}
     for ask in waiting:

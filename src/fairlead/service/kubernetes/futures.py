@@ -17,7 +17,7 @@ from fairlead.service.forecaster import SPEND_S, spending
 from fairlead.service.kubernetes import pods
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
+    from fairlead.core.applications import Ask
     from fairlead.insight.trial import Name
     from fairlead.kubernetes.driver import Driver
 

@@ -16,8 +16,7 @@ from fairlead.service import views
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.applications import Application
-    from fairlead.core.asks import Ask
+    from fairlead.core.applications import Application, Ask
     from fairlead.kubernetes.informer import Informer
     from fairlead.scheduler import Scheduler
 
