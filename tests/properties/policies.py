@@ -6,6 +6,8 @@ Amounts are tiny and names few, so that the policies meet. Decides what happens;
 from __future__ import annotations
 
 import random
+from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -108,6 +110,8 @@ OTHERS = (
     Mixture(rule="priority", gangs=0.35, cores=(1, 4)),
     Mixture(rule="guarantee", gangs=0.35, cores=(6, 12)),
 )
+SETTLING_MAX = 300
+"""So many rounds have to be enough for a course to come to rest."""
 COURSES_OF_ONE = 500
 """So many courses are taken with everything; later numbers take one of the other mixtures each."""
 
@@ -356,3 +360,40 @@ class Happenings:
             originator=chance.random() < 0.1,
             idle=idle,
         )
+
+
+class SettlingCourse(Happenings):
+    """A course that can be left to itself until it comes to rest."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.counts: Counter[str] = Counter()
+        """How many decisions of each kind were made, and what else is counted."""
+
+    @property
+    @abstractmethod
+    def part(self) -> Partition:
+        """The books."""
+
+    @abstractmethod
+    def handle(self, event: Event) -> None:
+        """Something happens."""
+
+    @abstractmethod
+    def schedule(self) -> None:
+        """A call of the scheduler, with what has to hold after it."""
+
+    def comes_to_rest(self) -> bool:
+        """Nothing new comes, all that is told to stop does, and the clock goes on: whether decisions come to an end."""
+        for _ in range(SETTLING_MAX):
+            for order in self.orders[:]:
+                self.orders.remove(order)
+                self.handle(Release(order.application, order.key, order.cause))
+            before = self.counts.total()
+            self.schedule()
+            self.now_ms += 1_000
+            for event in self.ends_by_limit([a for app in self.part.applications.values() for a in app.asks.values()]):
+                self.handle(event)
+            if self.counts.total() == before and not self.orders:
+                return True
+        return False

@@ -32,7 +32,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from properties.policies import EVERYTHING, OTHERS, Happenings, world
+from properties.policies import EVERYTHING, OTHERS, SETTLING_MAX, SettlingCourse, world
 from properties.rank_fit import (
     Kept,
     Name,
@@ -50,7 +50,7 @@ from properties.rank_fit import (
 from fairlead.config import check_text
 from fairlead.core.applications import Ask
 from fairlead.core.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
-from fairlead.core.events import AddApplication, AddAsks, Event, Release
+from fairlead.core.events import AddApplication, AddAsks, Event
 from fairlead.core.partition import Partition
 from fairlead.core.resources import Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec
@@ -59,7 +59,6 @@ from fairlead.scheduler import Scheduler
 STEPS_OF_ONE = 60
 ROUNDS_MAX = 100
 """So many calls at one time have to be enough."""
-SETTLING_MAX = 300
 MIXTURES = (EVERYTHING, *OTHERS)
 CLEARS = frozenset({"quota", "taint", "placeholder"})
 """Rules that clear what may not stay where it is; all others make room for another ask."""
@@ -85,7 +84,7 @@ class Start:
     at_hand: set[Name]
 
 
-class RankCourse(Happenings):
+class RankCourse(SettlingCourse):
     """One course under one rule of preemption."""
 
     def __init__(self, rule: str, number: int) -> None:
@@ -97,7 +96,6 @@ class RankCourse(Happenings):
         self.kept = Kept()
         self.broken: dict[str, Broken] = {}
         """What was seen first of each law."""
-        self.counts: Counter[str] = Counter()
         self.steps = 0
         self.epoch = 0
         """Goes up when something new comes."""
@@ -197,20 +195,11 @@ class RankCourse(Happenings):
         return meanwhile.node.get(name) == decision.node and meanwhile.turn.get(name, False)
 
     def settle(self) -> None:
-        """Nothing new comes, all that is told to stop does, and the clock goes on: it has to come to rest."""
-        for _ in range(SETTLING_MAX):
-            for order in self.orders[:]:
-                self.orders.remove(order)
-                self.handle(Release(order.application, order.key, order.cause))
-            before = self.counts.total()
-            self.schedule()
-            self.now_ms += 1_000
-            for event in self.ends_by_limit([a for app in self.part.applications.values() for a in app.asks.values()]):
-                self.handle(event)
-            if self.counts.total() == before and not self.orders:
-                self.scheduler.check()
-                return
-        self.breaks("rest", f"after {SETTLING_MAX} rounds it still decides: {self.orders[:3]}")
+        """Nothing new comes, and it has to come to rest."""
+        if self.comes_to_rest():
+            self.scheduler.check()
+        else:
+            self.breaks("rest", f"after {SETTLING_MAX} rounds it still decides: {self.orders[:3]}")
 
     def note(self, decisions: list[Decision]) -> None:
         for decision in decisions:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from properties.laws import Before, every_wait_has_a_reason
-from properties.policies import COURSES_OF_ONE, Happenings, world
+from properties.policies import COURSES_OF_ONE, SettlingCourse, world
 from properties.price import is_paid
 from properties.promises import Promises, keep_apart
 from properties.standing import standings
@@ -66,14 +66,13 @@ MAKES_ROOM = frozenset({"priority", "guarantee", "reclaim", "required-node"})
 CLEARS = frozenset({"quota", "taint", "placeholder"})
 
 
-class Course(Happenings):
+class Course(SettlingCourse):
     """One course under way, with what is remembered of it to watch the laws."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
         spec = world(self.chance, self.mixture)
         self.scheduler, self.twin = Scheduler(spec, 0), Scheduler(spec, 0)
-        self.counts: Counter[str] = Counter()
         self.steps = 0
         self.news = 0
         self.stopped_for: dict[tuple[str, str], int] = {}
@@ -156,20 +155,9 @@ class Course(Happenings):
         raise AssertionError("it goes on deciding although nothing happens")
 
     def settle(self) -> None:
-        """Nothing new comes, all that is told to stop does, and the clock goes on: it has to come to rest."""
-        for _ in range(300):
-            for order in self.orders[:]:
-                self.orders.remove(order)
-                self.handle(Release(order.application, order.key, order.cause))
-            before = self.counts.total()
-            self.schedule()
-            self.now_ms += 1_000
-            for event in self.ends_by_limit([a for app in self.part.applications.values() for a in app.asks.values()]):
-                self.handle(event)
-            if self.counts.total() == before and not self.orders:
-                self.promises.at_rest()
-                return
-        raise AssertionError(f"it does not come to rest: {[str(a) for a in self.part.holds]}")
+        """Nothing new comes, and it has to come to rest."""
+        assert self.comes_to_rest(), f"it does not come to rest: {[str(a) for a in self.part.holds]}"
+        self.promises.at_rest()
 
     # -- what has to hold -------------------------------------------------------------------------------------------
 
