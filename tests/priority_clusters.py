@@ -91,7 +91,7 @@ class PriorityCluster:
 
     def nominated(self) -> dict[str, str]:
         part = self.s.cluster.partitions["default"]
-        return {ask.key: ask.held_on.id for ask in part.holds if ask.held_on is not None}
+        return {ask.key: ask.held_on.id for ask in part.nominations if ask.held_on is not None}
 
 
 def cores(count: int) -> Limits:

@@ -7,7 +7,7 @@ followed, in order. Never reads a clock, draws a random number, logs, locks, or 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlead.core.cluster import Cluster
 from fairlead.core.decisions import Allocated, ConfigurationRejected, Decision
@@ -24,6 +24,9 @@ from fairlead.policy.line import Lines
 from fairlead.policy.priority_preempt import why_not as why_not_preempting
 from fairlead.policy.reload import why_not
 from fairlead.policy.waiting import why_waiting
+
+if TYPE_CHECKING:
+    from fairlead.core.partition import Partition
 
 MOVES_MAX = 10_000
 """Runs of one call that set a node aside or tell victims to stop; what is left to do then waits for the next call."""
@@ -53,6 +56,7 @@ class Scheduler:
         if partition is None:
             refuse_unknown_partition(event, name, self.cluster.out)
         else:
+            partition.news += 1
             rule(partition, event)
         return self.cluster.drain_out()
 
@@ -62,6 +66,11 @@ class Scheduler:
             self._configure(event.spec)
         else:
             CLUSTER_HANDLERS[type(event)](self.cluster, event)
+            self._note_news()
+
+    def _note_news(self) -> None:
+        for partition in self.cluster.partitions.values():
+            partition.news += 1
 
     def schedule(self, now_ms: int, limit: int | None = None, *, stop_when_empty: bool = False) -> list[Decision]:
         """Run scheduling at `now_ms` until nothing more can be done or `limit` allocations were made in each partition.
@@ -72,7 +81,7 @@ class Scheduler:
         """
         self._bring_forward(now_ms)
         left, moves = limit, MOVES_MAX
-        parts = [(p, self._lines.setdefault(name, Lines())) for name, p in self.cluster.partitions.items()]
+        parts = [(p, self._lines_of(p)) for p in self.cluster.partitions.values()]
         for partition, _ in parts:
             if partition.shares_stale:
                 partition.reshare()
@@ -89,8 +98,14 @@ class Scheduler:
             if placed and left is not None:
                 left -= 1
         if moves < 0:
-            self.cluster.timers.set(now_ms + 1, DEFAULT_PARTITION, "", 0, "again")
+            self.cluster.timers.set(now_ms + 1, DEFAULT_PARTITION, "", "again")
         return self.cluster.drain_out()
+
+    def _lines_of(self, partition: Partition) -> Lines:
+        lines = self._lines.get(partition.name)
+        if lines is None or lines.partition is not partition:
+            lines = self._lines[partition.name] = Lines(partition)
+        return lines
 
     def _configure(self, spec: ClusterSpec) -> None:
         """Apply a queue file as one step, or refuse it as a whole."""
@@ -99,15 +114,22 @@ class Scheduler:
             self.cluster.out.append(ConfigurationRejected(refused))
             return
         self.cluster.configure(spec)
+        self._note_news()
         self._lines = {name: lines for name, lines in self._lines.items() if name in self.cluster.partitions}
 
     def _bring_forward(self, now_ms: int) -> None:
         cluster = self.cluster
-        due_ms = cluster.timers.next_due_ms()
+        due_ms = cluster.timers.next_wakeup_ms()
         if due_ms is not None and due_ms <= now_ms:
             cluster.fire_due(now_ms)
         if now_ms != cluster.now_ms:
             cluster.set_time(now_ms)
+
+    def forget(self) -> None:
+        """Drop every memory of what was looked at in vain; it changes nothing but how long the next call takes."""
+        for partition in self.cluster.partitions.values():
+            partition.wake_all()
+        self._lines.clear()
 
     def forget_ended(self) -> None:
         """Keep nothing of applications that end, from now on: for a caller who has a record of his own.
@@ -119,7 +141,7 @@ class Scheduler:
 
     def next_wakeup_ms(self) -> int | None:
         """When the next timer is due (then call `schedule`), or None."""
-        return self.cluster.timers.next_due_ms()
+        return self.cluster.timers.next_wakeup_ms()
 
     def last_timer_ms(self) -> int:
         """When the last of the timers that are set now is due; 0 if there is none."""

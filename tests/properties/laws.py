@@ -5,7 +5,7 @@ Nothing here is taken from the policy: a law that used the code it watches would
 
 from __future__ import annotations
 
-from fairlead.core.applications import Ask
+from fairlead.core.asks import Ask
 from fairlead.core.decisions import Decision, Evict, Reserved
 from fairlead.core.partition import Partition
 from fairlead.core.queues import Queue
@@ -65,8 +65,12 @@ def evictions_pay_for_a_placement(partition: Partition, decisions: list[Decision
         if not isinstance(order, Evict) or order.rule != "priority":
             continue
         preemptor = _ask(partition, order.on_behalf_of)
-        assert (preemptor.app.id, preemptor.key, order.node) in held, f"{order} holds no space for {preemptor}"
         victim = partition.applications[order.application].asks[order.key]
+        if (preemptor.app.id, preemptor.key, order.node) not in held:
+            # It goes for a maximum that both are under, not for room on a node.
+            assert any(app == preemptor.app.id and key == preemptor.key for app, key, _ in held), f"{order}: no space"
+            shared = set(preemptor.app.queue.lineage) & set(victim.app.queue.lineage)
+            assert any(q.max is not None and q.parent is not None for q in shared), f"{order} frees nothing it lacks"
         mine, theirs = _standing(preemptor, victim)
         assert mine > theirs, f"{preemptor} stands at {mine}, its victim {victim} at {theirs}"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from reference.test_constraints import Chance
 
-from fairlead.core.applications import Ask
+from fairlead.core.asks import Ask
 from fairlead.core.constraints import Constraints, Requirement
 from fairlead.core.decisions import Evict
 from fairlead.core.events import (

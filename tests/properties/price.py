@@ -17,7 +17,7 @@ stopped (YuniKorn's rule, see `promises`).
 
 from __future__ import annotations
 
-from fairlead.core.applications import Ask
+from fairlead.core.asks import Ask
 from fairlead.core.decisions import Allocated, Decision, Evict, Unreserved
 from fairlead.core.events import Cause
 from fairlead.core.idle import payer
@@ -60,8 +60,8 @@ def _is_driven_off(partition: Partition, ask: Ask, later: list[Decision]) -> boo
 
 def _gathers_behind(partition: Partition, ask: Ask) -> list[Ask]:
     """Those for whom room began to gather, with nothing being stopped, after room was held for the ask."""
-    holders = list(partition.holds)
-    behind = holders[holders.index(ask) + 1 :] if ask in partition.holds else []
+    holders = list(partition.nominations)
+    behind = holders[holders.index(ask) + 1 :] if ask in partition.nominations else []
     turns = partition.reserving
     return [a for a in behind if not a.victims and (turn := turns.get(a)) is not None and turn.by_itself]
 
@@ -94,7 +94,7 @@ def _has_room(partition: Partition, queue: Queue, ask: Ask, staying: Ask | None)
                 _add(used, other.items, -1)
     if staying is not None and (queue.parent is not None or _is_overdrawn(partition)):
         behind = _gathers_behind(partition, ask)
-        for other in partition.holds:
+        for other in partition.nominations:
             if other is not ask and other not in behind and queue in other.app.queue.lineage:
                 _add(used, other.items)
     return all(used.get(n, 0) + v <= queue.max[n] for n, v in ask.items if n in queue.max and v > 0)

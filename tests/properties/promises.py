@@ -10,7 +10,7 @@ a claim (space that is held, or a node that is set aside). It is excused:
   its queue;
 * when machines or the queue file change, work is there that nobody asked this scheduler about (foreign or restored), or
   work grows where it runs; a node that is set aside also while some node is over its capacity because of that;
-* when an ask of strictly higher standing takes the room (a nomination that is cleared, `docs/queues`), and with
+* when an ask of strictly higher standing takes the room, where rank decides (`docs/queues`), and with
   reservations when an ask that requires that very node is placed there or reserves it (YuniKorn cancels all other
   reservations of a node for an ask that requires it, before that is tried there: its rule for daemon sets);
 * when a turn by `wait.max` begins in its queue: what was set aside for those who wait for it now goes back;
@@ -29,7 +29,8 @@ from collections.abc import Callable, Iterable
 from properties.standing import standings
 from reference.constrained import meets
 
-from fairlead.core.applications import Application, Ask
+from fairlead.core.applications import Application
+from fairlead.core.asks import Ask
 from fairlead.core.constraints import AffinityTerm, Constraints
 from fairlead.core.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
 from fairlead.core.events import (
@@ -149,7 +150,10 @@ class Promises:
             elif ask.held_on is None and ask.reserved_on is None:
                 where = self.claimed[name]
                 better = [t for t in takers if t is not ask and _may_take(t, ask, order, where)]
-                better += [t for t in placed if order.rule == "guarantee" and t.required_node == where]
+                if ask.app.queue.by_rank:
+                    better += [t for t in placed if _may_take(t, ask, order, where)]
+                else:
+                    better += [t for t in placed if order.rule == "guarantee" and t.required_node == where]
                 assert better or self._is_kept_off(ask, order.node), f"{ask} lost what was stopped for it by {order}"
                 self.counts["promises taken" if better else "promises lost"] += 1
                 del self.open[name]
@@ -215,10 +219,10 @@ def _application(event: SetPriority | RemoveApplication) -> str:
 
 
 def _may_take(taker: Ask, ask: Ask, order: Evict, where: str) -> bool:
-    if order.rule == "guarantee":
-        return taker.required_node == where
+    if not ask.app.queue.by_rank:
+        return order.rule == "guarantee" and taker.required_node == where
     mine, theirs = standings(taker, ask)
-    return order.rule == "priority" and mine > theirs
+    return mine > theirs
 
 
 def _has_no_place(queue: Queue, app: Application) -> bool:

@@ -23,6 +23,7 @@ counterexample of courses FROM to TO - 1, and a count.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from properties.kept import check_kept
 from properties.policies import EVERYTHING, OTHERS, SETTLING_MAX, SettlingCourse, world
 from properties.rank_fit import (
     Kept,
@@ -39,7 +41,6 @@ from properties.rank_fit import (
     View,
     comes_before,
     counted_in,
-    goes_round,
     known,
     may_start,
     named,
@@ -48,15 +49,17 @@ from properties.rank_fit import (
 )
 
 from fairlead.config import check_text
-from fairlead.core.applications import Ask
+from fairlead.core.asks import Ask
 from fairlead.core.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
-from fairlead.core.events import AddApplication, AddAsks, Event
+from fairlead.core.events import AddApplication, AddAsks, Cause, Event
 from fairlead.core.partition import Partition
 from fairlead.core.resources import Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec
 from fairlead.scheduler import Scheduler
 
 STEPS_OF_ONE = 60
+COURSE_S = 60
+"""A course takes less than a second; one that takes so long does not end."""
 ROUNDS_MAX = 100
 """So many calls at one time have to be enough."""
 MIXTURES = (EVERYTHING, *OTHERS)
@@ -156,6 +159,8 @@ class RankCourse(SettlingCourse):
                 self.breaks("portions", f"{_difference(portions, decisions)}")
             self.note(decisions)
             if not decisions:
+                self.scheduler.check()
+                check_kept(self.scheduler)
                 self.looking_again_changes_nothing()
                 return
         self.breaks("rest", f"{ROUNDS_MAX} calls at one time are not enough")
@@ -273,17 +278,22 @@ class RankCourse(SettlingCourse):
                 continue
             if waits_for_turn(part, ask, meanwhile, placed) or not may_start(part, ask, self.kept, self.now_ms):
                 continue
-            if view.fits(ask, node) and not goes_round(self.rule, ask, placed, waiting(part)):
+            if view.fits(ask, node):
                 self.breaks("weaker-went-first", f"{placed} was placed on {node.id}, where {ask} would fit")
 
     def no_queue_falls_below_its_guarantee(self, part: Partition, decisions: list[Decision]) -> None:
-        """G1: what was told to stop counts as gone, what was placed in the same call comes after it."""
+        """G1: what was told to stop counts as gone, what was placed in the same call comes after it. A placeholder that
+        is replaced is there until its real ask has its room.
+        """
         later = {(d.application, d.key) for d in decisions if isinstance(d, Evict | Allocated)}
         left = {q: dict[str, int]() for q in part.root.walk() if q.guaranteed}
         for app in part.applications.values():
             for ask in app.asks.values():
                 is_placed = (app.id, ask.key) in later and ask.evict_cause is None
-                is_leaving = (app.id, ask.key) not in later and ask.evict_cause is not None
+                is_leaving = (app.id, ask.key) not in later and ask.evict_cause not in (
+                    None,
+                    Cause.PLACEHOLDER_REPLACED,
+                )
                 if ask.node is not None and not ask.spec.idle and not is_placed and not is_leaving:
                     for queue in app.queue.lineage:
                         if queue in left:
@@ -325,16 +335,26 @@ def _difference(portions: list[Decision], decisions: list[Decision]) -> str:
     return f"{len(portions)} decisions and not {len(decisions)}"
 
 
+def _too_long(*_: object) -> None:
+    raise TimeoutError
+
+
 def main(rule: str, first: int, last: int) -> int:
     """Take courses `first` to `last` - 1 and print what they broke; returns how many broke a law."""
     laws: Counter[str] = Counter()
     failed = 0
+    signal.signal(signal.SIGALRM, _too_long)
     for number in range(first, last):
         course = RankCourse(rule, number)
+        signal.alarm(COURSE_S)
         try:
             course.take()
+        except TimeoutError:
+            course.breaks("rest", f"a call has no end, or none within {COURSE_S} s")
         except Exception as e:
             course.breaks("crash", f"{type(e).__name__}: {e}")
+        finally:
+            signal.alarm(0)
         for broken in course.broken.values():
             print(f"{rule} course {number}, step {broken.step}: {broken.law}: {broken.how}", flush=True)
             laws[broken.law] += 1

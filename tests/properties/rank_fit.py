@@ -14,7 +14,8 @@ from properties.promises import is_drawn, is_named, is_spread, keep_apart, label
 from properties.standing import standings
 from reference.constrained import meets, puts_up_with
 
-from fairlead.core.applications import Application, Ask
+from fairlead.core.applications import Application
+from fairlead.core.asks import Ask
 from fairlead.core.decisions import Allocated, Decision, ReservationSwitched, Reserved, Unreserved
 from fairlead.core.lifecycle import State
 from fairlead.core.nodes import Node
@@ -88,29 +89,13 @@ def comes_before(rule: str, ask: Ask, other: Ask, less: Ask | None = None) -> bo
         return _walks_before(ask, other)
     mine, theirs = standings(ask, other)
     if rule == "both":
-        surely, possibly = _within_guarantee(ask, other, less)
-        other_surely, other_possibly = _within_guarantee(other, ask, less)
+        surely, possibly = _within_guarantees(ask, less)
+        other_surely, other_possibly = _within_guarantees(other, less)
         if surely and not other_possibly:
             return True
         if surely != possibly or other_surely != other_possibly or surely != other_surely:
             return False
     return mine > theirs
-
-
-def goes_round(rule: str, ask: Ask, other: Ask, among: list[Ask]) -> bool:
-    """Whether `other` comes before `ask` too, by way of others: then no order can honour each single pair.
-
-    With `both` that can be so: whether an ask is within a guarantee is asked below the queue where two meet, and three
-    asks meet in two queues.
-    """
-    reached, left = [other], [a for a in among if a is not other]
-    for at in reached:
-        if at is ask:
-            return True
-        following = [a for a in left if comes_before(rule, at, a, other)]
-        reached += following
-        left = [a for a in left if a not in following]
-    return False
 
 
 def _walks_before(ask: Ask, other: Ask) -> bool:
@@ -132,27 +117,26 @@ def _first(app: Application, but_for: Ask | None = None) -> tuple[bool, int]:
     return (not any(a.spec.retried for a in own), -max(a.priority for a in own))
 
 
-def _within_guarantee(ask: Ask, other: Ask, less: Ask | None) -> tuple[bool, bool]:
-    """Whether `ask` is within the guarantee of its queue against `other`: surely, and possibly.
+def _within_guarantees(ask: Ask, less: Ask | None) -> tuple[bool, bool]:
+    """Whether `ask` is within the guarantees on its way to the root: surely, and possibly.
 
-    Every queue with a guarantee from its leaf up to just below the queue where the two meet has room for it, and there
-    is one. In between lie idle work, which is in some books and counts for no guarantee, and work that is leaving.
+    Some queue guarantees something of what it asks for, and in every one that does less is in use. In between lie idle
+    work, which is in some books and counts for no guarantee, and work that is leaving.
     """
-    own = [q for q in ask.app.queue.lineage if q not in other.app.queue.lineage and q.guaranteed]
-    if not own:
-        return False, False
     surely = possibly = True
-    for queue in own:
+    is_some = False
+    for queue in ask.app.queue.lineage:
         used, leaving = dict(queue.allocated), _leaving(queue)
         if less is not None and queue in counted_in(less):
             _add(used, less.items, -1)
         for name, amount in ask.items:
             most = (queue.guaranteed or {}).get(name)
-            if most is None:
+            if most is None or not amount:
                 continue
-            surely &= used.get(name, 0) + amount + _promised(queue, ask).get(name, 0) <= most
+            is_some = True
+            surely &= used.get(name, 0) + amount <= most
             possibly &= used.get(name, 0) + amount - leaving.get(name, 0) <= most
-    return surely, possibly
+    return (surely, possibly) if is_some else (False, False)
 
 
 def counted_in(ask: Ask) -> tuple[Queue, ...]:
@@ -171,17 +155,6 @@ def _leaving(queue: Queue) -> dict[str, int]:
         for app in leaf.applications.values():
             for ask in app.asks.values():
                 if ask.node is not None and (ask.spec.idle or ask.evict_cause is not None):
-                    _add(found, ask.items)
-    return found
-
-
-def _promised(queue: Queue, but: Ask) -> dict[str, int]:
-    """What asks below a queue will need for which space is kept."""
-    found: dict[str, int] = {}
-    for leaf in queue.walk():
-        for app in leaf.applications.values():
-            for ask in app.asks.values():
-                if ask is not but and ask.pending and (ask.held_on is not None or ask.reserved_on is not None):
                     _add(found, ask.items)
     return found
 

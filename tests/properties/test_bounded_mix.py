@@ -29,7 +29,7 @@ from dataclasses import replace
 import pytest
 from properties.policies import Happenings, world
 
-from fairlead.core.applications import Ask
+from fairlead.core.asks import Ask
 from fairlead.core.decisions import (
     Allocated,
     ApplicationRejected,
@@ -82,6 +82,9 @@ def bounded_world(course: Honoured) -> ClusterSpec:
     properties = {"wait.max": f"{WAIT_MAX_MS}ms", "preemption.delay": chance.choice(["1ms", "1s", "20s"])}
     if chance.random() < 0.5:
         properties["backfill"] = "easy"
+    if part.preemption.rule != "guarantee":
+        # Where rank decides the bound counts towards what stands no higher: nothing here does.
+        properties["priority.offset"] = "100"
     bounded = QueueSpec(
         name="bounded",
         max=Limits({"vcore": chance.randint(LARGEST, 6)}) if chance.random() < 0.5 else None,

@@ -22,7 +22,8 @@ from hypothesis.stateful import (
 from properties.laws import Before, every_wait_has_a_reason, evictions_pay_for_a_placement
 from properties.worlds import ASKED, CAPACITY, CLUSTER, FEW, LEAVES, PICK, PRIORITY
 
-from fairlead.core.applications import Application, Ask
+from fairlead.core.applications import Application
+from fairlead.core.asks import Ask
 from fairlead.core.decisions import Decision, Evict
 from fairlead.core.events import (
     AddApplication,

@@ -24,7 +24,7 @@ from properties.promises import Promises, keep_apart
 from properties.standing import standings
 from reference.constrained import meets, puts_up_with
 
-from fairlead.core.applications import Ask
+from fairlead.core.asks import Ask
 from fairlead.core.decisions import (
     Allocated,
     AskRejected,
@@ -156,7 +156,7 @@ class Course(SettlingCourse):
 
     def settle(self) -> None:
         """Nothing new comes, and it has to come to rest."""
-        assert self.comes_to_rest(), f"it does not come to rest: {[str(a) for a in self.part.holds]}"
+        assert self.comes_to_rest(), f"it does not come to rest: {[str(a) for a in self.part.nominations]}"
         self.promises.at_rest()
 
     # -- what has to hold -------------------------------------------------------------------------------------------
@@ -203,7 +203,8 @@ class Course(SettlingCourse):
         where = claimed.get((preemptor.app.id, preemptor.key)) or ([node.id] if node is not None else [])
         where = where or [d.node for d in given_up if (d.application, d.key) == (preemptor.app.id, preemptor.key)]
         assert where, f"{order}: no space is kept for {preemptor}"
-        assert order.node in where or (order.rule in ("guarantee", "reclaim") and have_a_maximum(preemptor, victim)), (
+        elsewhere = order.rule in ("guarantee", "reclaim", "priority") and have_a_maximum(preemptor, victim)
+        assert order.node in where or elsewhere, (
             f"{order}: {preemptor} has its space on {where}, and nothing that is full holds for both"
         )
         if order.rule == "reclaim":
@@ -366,10 +367,13 @@ def is_choosy(ask: Ask) -> bool:
 
 
 def after(ask: Ask, other: Ask) -> bool:
-    """Whether it comes behind the other in the order of a queue: retried, priority, creation, arrival."""
+    """Whether it comes behind the other in the order of a queue: retried, priority (where rank decides the other way
+    round), creation, arrival.
+    """
 
-    def place(one: Ask) -> tuple[bool, int, int, int]:
-        return (not one.spec.retried, -one.priority, one.created_ms, one.seq)
+    def place(one: Ask) -> tuple[int, int, int, int]:
+        first = (not one.spec.retried, -one.priority)
+        return (*(first[::-1] if one.app.queue.by_rank else first), one.created_ms, one.seq)
 
     return ask is not other and place(ask) > place(other)
 

@@ -214,7 +214,7 @@ class Course:
 
     def holds_agree(self) -> None:
         """Who had others stopped has the space held, or was told that it is not held any more."""
-        held = {f"{a.app.id}/{a.key}": a.held_on.id for a in self.part.holds}
+        held = {f"{a.app.id}/{a.key}": a.held_on.id for a in self.part.nominations}
         assert self.nominated == held
         for order in self.to_confirm:
             app = self.part.applications.get(order.application)
@@ -264,7 +264,7 @@ def test_nominations_end_with_the_start_when_all_is_confirmed() -> None:
         course = Course(1_000 + number)
         course.run(100)
         for _ in range(400):
-            if not course.to_confirm and not course.part.holds:
+            if not course.to_confirm and not course.part.nominations:
                 break
             while course.to_confirm:
                 order = course.to_confirm.pop()
@@ -272,4 +272,4 @@ def test_nominations_end_with_the_start_when_all_is_confirmed() -> None:
             for decision in course.s.schedule(course.now_ms):
                 course.note(decision)
         else:
-            raise AssertionError(f"course {1_000 + number} goes on for ever: {list(course.part.holds)}")
+            raise AssertionError(f"course {1_000 + number} goes on for ever: {list(course.part.nominations)}")

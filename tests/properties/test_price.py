@@ -6,8 +6,8 @@ import pytest
 from priority_clusters import PriorityCluster, cores
 from properties.price import is_paid
 
-from fairlead.core import claims, reserving
-from fairlead.core.applications import Ask
+from fairlead.core import node_reservations, nominations, reserving
+from fairlead.core.asks import Ask
 from fairlead.core.events import Cause
 from fairlead.core.partition import Partition
 from fairlead.core.specs import TAG_REQUIRED_NODE, QueueSpec
@@ -77,7 +77,7 @@ def test_only_room_that_gathers_behind_it_is_not_in_the_way(waited_too_long: boo
     c.submit("long", 4, queue="root.b")
     if waited_too_long:
         reserving.begin(part, found(part, "long"), "", "it has waited", by_itself=True)
-    claims.hold(part, found(part, "long"), part.nodes.nodes["n1"], ())
+    nominations.nominate(part, found(part, "long"), part.nodes.nodes["n1"], ())
     if waited_too_long:
         assert is_paid(part, c.evictions()) == 1
         c.gone("late")
@@ -120,7 +120,7 @@ def test_only_who_requires_the_node_drives_the_claim_off(by_its_daemon: bool) ->
         assert found(part, "high").reserved_on is part.nodes.nodes["n2"]
         assert is_paid(part, c.decided[c.decided.index(c.evictions()[0]) :]) == 0
         return
-    claims.unreserve(part, found(part, "high"))
-    claims.reserve(part, found(part, "high"), part.nodes.nodes["n2"])
+    node_reservations.unreserve(part, found(part, "high"))
+    node_reservations.reserve(part, found(part, "high"), part.nodes.nodes["n2"])
     with pytest.raises(AssertionError, match=r"does not fit on .* even so"):
         is_paid(part, [*c.evictions(), *part.out])

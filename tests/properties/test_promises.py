@@ -8,7 +8,7 @@ import pytest
 from priority_clusters import PriorityCluster, labelled
 from properties.promises import Promises
 
-from fairlead.core import claims
+from fairlead.core import node_reservations, nominations
 from fairlead.core.constraints import HOSTNAME, AffinityTerm, Constraints, SpreadTerm
 from fairlead.core.decisions import Allocated
 from fairlead.core.resources import Limits
@@ -30,7 +30,7 @@ def promised(mine: Constraints, **of_other: Any) -> tuple[PriorityCluster, Promi
     assert c.nominated() == {"high": "n1"}
     if of_other:
         c.submit("other", 1, 0, node="n1", **of_other)
-    claims.unhold(part, part.applications["high"].asks["high"])
+    nominations.withdraw(part, part.applications["high"].asks["high"])
     return c, promises
 
 
@@ -91,6 +91,6 @@ def test_only_who_requires_that_very_node_may_take_it(there: bool) -> None:
         promises.decisions(c.decided[before:])
         assert promises.counts["promises taken"] == 1
         return
-    claims.unreserve(part, high)
+    node_reservations.unreserve(part, high)
     with pytest.raises(AssertionError, match="lost what was stopped for it"):
         promises.decisions(c.decided[before:])

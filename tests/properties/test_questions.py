@@ -19,25 +19,24 @@ from properties.worlds import LEAVES, WORLDS, world
 
 from fairlead.core.decisions import Allocated, Decision, Evict
 from fairlead.core.events import Event, Release
-from fairlead.core.specs import ApplicationSpec, AskSpec
-from fairlead.insight.changes import events_of, until_ms
+from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec
+from fairlead.insight.changes import events_of, renamed, until_ms
 from fairlead.insight.copying import copied
 from fairlead.insight.explain import explain
 from fairlead.insight.parts import Part
-from fairlead.insight.resubmission import renamed
+from fairlead.insight.suppositions import (
+    Cancelled,
+    Configured,
+    Drained,
+    Moved,
+    NodesAdded,
+    Prioritised,
+    Supposition,
+    submitted,
+)
 from fairlead.insight.trial import Name
 from fairlead.insight.unblock import ways
-from fairlead.insight.whatif import (
-    Supposition,
-    cancelled,
-    configured,
-    drained,
-    moved,
-    nodes_added,
-    prioritised,
-    submitted,
-    suppose,
-)
+from fairlead.insight.whatif import suppose
 from fairlead.scheduler import Scheduler
 
 SOUND_STATES, EQUAL_STATES = 5_000, 1_000
@@ -189,25 +188,52 @@ def starts_with(scheduler: Scheduler, state: dict[str, object], name: Name, part
     return renamed(name, parts)[1:] in got.placed
 
 
+@dataclass
+class Here:
+    """Everything may be asked, and goes by its own name (`fairlead.insight.suppositions.Place`)."""
+
+    scheduler: Scheduler
+    asks: dict[str, Name]
+    spec: ClusterSpec
+    asker: str = ""
+
+    def ask(self, key: str) -> Name:
+        return self.asks[key]
+
+    def queue(self, name: Name, queue: str) -> str:
+        del name
+        return queue
+
+    def node(self, node: str) -> str:
+        del node
+        return PART
+
+    def file(self, text: str) -> ClusterSpec:
+        del text
+        return self.spec
+
+
 def suppositions(course: Course | Mixed, chance: random.Random) -> list[Supposition]:
     scheduler = course.scheduler
     partition = scheduler.cluster.partitions[PART]
     leaves = [queue.path for queue in partition.root.walk() if queue.is_leaf] or list(LEAVES)
     spec = ApplicationSpec(id="new", queue=chance.choice(leaves), user="u1")
     ask = AskSpec(application="new", key="new", resources=course.amount(1, 3), priority=chance.randint(-3, 9))
+    is_mixed = isinstance(course, Mixed)
     if isinstance(course, Mixed):
         ask = course.ask("new", course.amount(1, 3), idle=chance.random() < 0.2)
-        found = [submitted(spec, [ask]), configured(policy_world(chance))]
-    else:
-        found = [submitted(spec, [ask]), configured(world(chance.randrange(WORLDS)))]
+    file = policy_world(chance) if is_mixed else world(chance.randrange(WORLDS))
+    asks = {ask.key: (PART, app.id, ask.key) for app in partition.applications.values() for ask in app.asks.values()}
+    here = Here(scheduler, asks, file)
+    found = [submitted(spec, [ask]), Configured("").supposed(here)]
     if partition.nodes.nodes:
         node = chance.choice(list(partition.nodes.nodes))
-        found += [drained([node]), nodes_added(scheduler, node, chance.randint(1, 3))]
-    asks = [ask for app in partition.applications.values() for ask in app.asks.values()]
+        found += [Drained([node]).supposed(here), NodesAdded(node, chance.randint(1, 3)).supposed(here)]
     if asks:
-        picked = chance.choice(asks)
-        name = (PART, picked.app.id, picked.key)
-        found += [cancelled([name]), prioritised(name, chance.randint(-5, 10)), moved(name, chance.choice(leaves))]
+        key = chance.choice(list(asks))
+        found.append(Cancelled([key]).supposed(here))
+        found.append(Prioritised(key, chance.randint(-5, 10)).supposed(here))
+        found.append(Moved(key, chance.choice(leaves)).supposed(here))
     return chance.sample(found, min(3, len(found)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from collections import Counter
@@ -145,3 +146,39 @@ tenants:
   - {user: bob, queue: root.b, retries: 2, run: {kind: exponential, median: 10m}, sizes: [{vcore: 4, memory: 8Gi}]}
   - {user: eve, queue: root.b, idle: true, run: {kind: exponential, median: 30m}, sizes: [{vcore: 1, memory: 1Gi}]}
 """
+
+
+def test_a_gang_whose_last_placeholder_is_nominated_is_still_waited_for() -> None:
+    """Else those that gave way to it take the room again, and give it back, for ever within one moment."""
+    chance = random.Random(9)
+    chance.choice([1, 2, 3])
+    found, at_s = [], 0
+    for number in range(chance.randint(1, 40)):
+        at_s += chance.randint(0, 20)
+        name, count = f"j{number}", chance.randint(1, 3)
+        more: dict[str, Any] = {
+            "resources": Resources({"vcore": 1000 * chance.randint(1, 3)}),
+            "priority": chance.randint(0, 3),
+            "grace_ms": chance.choice([None, 3000]),
+            "time_limit_ms": chance.choice([None, 25_000]),
+            "retry": chance.choice([None, RetrySpec(limit=2), RetrySpec(limit=1, backoff_ms=4000)]),
+            "idle": chance.choice([False, False, True]),
+        }
+        application = ApplicationSpec(id=name, queue=chance.choice(["root.a", "root.b"]), user="ann")
+        code = chance.choice([0, 0, 0, 1])
+        keys = [f"{name}-{i}" for i in range(count)]
+        specs = [AskSpec(application=name, key=key, **more) for key in keys]
+        tasks = tuple(Task(spec, chance.randint(0, 60) * 1000, code) for spec in specs)
+        is_gang = count > 1 and not more["idle"] and chance.random() < 0.5
+        found.append(Job(at_s * 1000, application, tasks, gang=is_gang))
+    faults, at_ms = [], 0
+    for _ in range(chance.randint(0, 4)):
+        at_ms += chance.randint(1, 60) * 1000
+        node, away_ms = chance.choice("xy"), chance.randint(1, 30) * 1000
+        faults += [Fault(at_ms, node, LOST), Fault(at_ms + away_ms, node, BACK)]
+        at_ms += away_ms
+    nodes = [NodeSpec(id=name, capacity=Resources({"vcore": 1000 * cores})) for name, cores in CORES.items()]
+    settled = Settings(resubmit=chance.random() < 0.5)
+    engine = Engine(load_text(QUEUES.replace("RULE", "priority")), nodes, found, sorted(faults), settled)
+    engine.run(until_ms=600_000)
+    assert engine.now_ms == 600_000

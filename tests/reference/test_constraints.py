@@ -39,7 +39,7 @@ CLUSTER = ClusterSpec(
         PartitionSpec(
             root=QueueSpec(name="root", parent=True, submit_acl="*", queues=QUEUES),
             # Reservations are not for the naive one, whatever the ages.
-            preemption=PreemptionSpec(enabled=False, rule="priority"),
+            preemption=PreemptionSpec(enabled=False),
         ),
     )
 )

@@ -20,32 +20,7 @@ DATA = Path(__file__).parent / "data"
 DECISIONS = DATA / "decisions.toml"
 DEVIATIONS = read_decisions(str(DECISIONS)) if DECISIONS.exists() else {}
 MOST_DEVIATIONS = 0.02
-NOT_YET = frozenset(
-    {
-        "rank-nominee-outranked-as-its-space-gets-free",
-        "rank-low-waits-behind-a-plan",
-        "rank-low-of-another-queue-waits-behind-a-plan",
-        "rank-low-ask-does-not-ride-on-its-application",
-        "rank-promise-to-a-weaker-ask-under-a-maximum",
-        "rank-retried-only-among-its-equals",
-        "rank-retried-waits-on-while-the-stronger-runs",
-        "rank-room-taken-back-goes-to-the-stronger",
-        "rank-idle-work-gives-way-at-the-turn-of-the-ask",
-        "rank-gathered-room-goes-to-the-stronger",
-        "rank-a-gate-opens",
-        "rank-a-gate-opens-and-more-comes",
-        "rank-a-placeholder-is-withdrawn",
-        "rank-a-placeholder-is-withdrawn-and-more-comes",
-        "rank-a-limit-does-not-keep-preemption-away",
-        "rank-a-plan-at-the-turn-of-the-stronger",
-        "rank-a-plan-at-the-turn-of-the-stronger-and-more-comes",
-        "rank-race-of-three",
-        "rank-race-of-three-low-first",
-        "rank-race-of-twenty",
-        "rank-race-of-three-while-the-victim-leaves",
-        "rank-race-with-room-beside",
-    }
-)
+NOT_YET: frozenset[str] = frozenset()
 """Scenarios that say what should come out and does not yet; one that does has to leave this list."""
 
 

@@ -15,7 +15,7 @@ from fairlead.core.class_quotas import ClassQuotas, quota_problem
 from fairlead.core.classes import PriorityClasses
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
     from fairlead.core.resources import Items
     from fairlead.core.specs import ClusterSpec

@@ -22,7 +22,8 @@ from fairlead.core.suitability import flaw as constraints_flaw
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fairlead.core.applications import Application, Ask
+    from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
     from fairlead.core.reasons import Reason
     from fairlead.core.specs import AskSpec, BudgetSpec

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.applications import NO_PRIORITY, line_group
+from fairlead.core.applications import NO_PRIORITY
+from fairlead.core.asks import line_group
 from fairlead.core.idle import group_of, idle_key
 from fairlead.core.leaving import counts_as_gone
 from fairlead.core.lifecycle import LIVE, State
@@ -19,7 +20,8 @@ from fairlead.core.waking_checks import check_waking
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fairlead.core.applications import Application, Ask
+    from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
@@ -56,28 +58,31 @@ def check_partition(partition: Partition) -> None:
     for application, coming in partition.retries:
         assert application in partition.applications, f"{coming.spec.key} is to come for {application}, which is gone"
         assert coming.spec.key not in partition.applications[application].asks, f"{coming.spec.key} has come already"
-    for ask in partition.holds:
-        assert ask.pending, f"{ask} holds space but does not wait"
-        assert ask.held_on is not None, f"{ask} is in the list of holds without a node"
-        assert ask in ask.held_on.held, f"{ask} holds space that {ask.held_on} does not know of"
-        assert ask.reserved_on is None, f"{ask} holds space on {ask.held_on} and has {ask.reserved_on} reserved too"
-    check_kept(partition)
+    check_nominations(partition)
 
 
-def check_kept(partition: Partition) -> None:
-    """Assert that queues and limits keep the room and the places for nominated asks that these need, and no other."""
-    memory = partition.disruption
+def check_nominations(partition: Partition) -> None:
+    """Assert that nodes, queues and limits keep what the nominated asks need, and nothing else."""
+    book = partition.nominations
     want: dict[object, Book] = {}
-    for ask in partition.holds:
-        assert memory.keeps(ask)[:1] == (ask.app.queue,), f"{ask} holds space, and its queue does not keep room for it"
-        for place in memory.keeps(ask):
+    for ask, nomination in book.of.items():
+        assert ask.pending, f"{ask} is nominated but does not wait"
+        assert ask.nomination is nomination, f"{ask} does not know of its nomination"
+        assert ask in nomination.node.held, f"{ask} is nominated for {nomination.node}, which does not know of it"
+        assert ask.reserved_on is None, f"{ask} is nominated for {nomination.node} and has {ask.reserved_on} reserved"
+        assert ask.batch is not None or not nomination.gathers, f"room gathers for {ask}, and it is not in line"
+        assert nomination.places[0] is ask.app.queue, f"{ask} is nominated, and its queue does not keep room for it"
+        for place in nomination.places:
             add_to(want.setdefault(place, {}), ask.items)
-    assert {k: pruned(v) for k, v in memory.kept.items()} == {k: pruned(v) for k, v in want.items() if pruned(v)}
+    assert {k: pruned(v) for k, v in book.kept.items()} == {k: pruned(v) for k, v in want.items() if pruned(v)}
+    for app in partition.applications.values():
+        for ask in app.asks.values():
+            assert ask.nomination is None or ask in book, f"{ask} is nominated, and the book does not know"
     ceilings = partition.trackers.ceilings.values() if partition.trackers is not None else ()
     for place in (*partition.root.walk(), *ceilings):
-        asks = [a for a in partition.holds if place is partition.root or place in memory.keeps(a)]
+        asks = [a for a, n in book.of.items() if place is partition.root or place in n.places]
         count = {a.app: [other.app for other in asks].count(a.app) for a in asks}
-        assert place.promised == count, f"{place} keeps places for {place.promised}, held for {count}"
+        assert place.promised == count, f"{place} keeps places for {place.promised}, kept for {count}"
 
 
 def check_limits(partition: Partition) -> None:
@@ -90,7 +95,7 @@ def check_limits(partition: Partition) -> None:
         assert app not in partition.unseen or app.limit_group is None, f"{app.id} is unseen, but its group is decided"
         decided = app.limit_group is not None or app in partition.unseen
         assert decided or not app.pending_count, f"{app.id} waits, and its group will not be decided"
-        for batch in app.batches:
+        for batch in app.batches.values():
             assert batch.demand.allowance is app.allowance, f"{app.id} waits under limits that are not its own"
     for app in partition.unseen:
         assert partition.applications.get(app.id) is app, f"{app.id} is gone and still unseen"
@@ -228,18 +233,23 @@ def _check_application(partition: Partition, app: Application) -> None:
     assert app.allocations == len(running), f"{app.id}: {app.allocations} allocations counted, {len(running)} there"
     in_line = [a for a in waiting if not a.spec.idle]
     assert app.priority == max((a.priority for a in in_line), default=NO_PRIORITY), f"{app.id}: priority {app.priority}"
-    lines = [batch.line_key for batch in app.batches]
-    assert lines == sorted(lines), f"{app.id}: batches out of order"
-    in_batches = [a for batch in app.batches for a in batch.asks if a.pending]
-    assert sorted(a.seq for a in in_batches) == sorted(a.seq for a in in_line), f"{app.id}: asks missing in line"
-    for batch in app.batches:
-        head = batch.asks[0]
-        assert head.pending, f"{app.id}: a batch is headed by {head}, which does not wait"
-        assert batch.line_key == head.line_key, f"{app.id}: a batch is in line under another key than its head's"
-        key = (head.priority, head.shape, line_group(head), head.spec.retried)
-        assert batch.key == key, f"{app.id}: {head} is in a foreign batch"
-        waits = [a.line_key for a in batch.asks if a.pending]
-        assert waits == sorted(waits), f"{app.id}: asks out of order in a batch"
+    by_priority: dict[int, int] = {}
+    for ask in waiting:
+        if not ask.spec.idle:
+            by_priority[ask.priority] = by_priority.get(ask.priority, 0) + 1
+    assert app.by_priority == by_priority, f"{app.id}: {app.by_priority} wait by priority, {by_priority} are there"
+    assert app.retried == sum(a.spec.retried for a in in_line), f"{app.id}: {app.retried} further attempts counted"
+    in_batches = sorted(a.seq for batch in app.batches.values() for a in batch.asks)
+    apart = [a for a in in_line if a.nomination is not None and a.batch is None]
+    assert in_batches == sorted(a.seq for a in in_line if a not in apart), f"{app.id}: asks missing in line"
+    for key, batch in app.batches.items():
+        assert batch.key == key, f"{app.id}: a batch is listed under another key"
+        for ask in batch.asks:
+            own = (ask.shape, line_group(ask), ask.spec.allow_preempt_other)
+            assert ask.batch is batch, f"{app.id}: {ask} is in a batch that it does not know"
+            assert own == key, f"{app.id}: {ask} is in a foreign batch"
+        places = [a.line_key for a in batch.asks]
+        assert places == sorted(places), f"{app.id}: asks out of order in a batch"
     for ask in running:
         assert ask.node is not None
         assert ask in ask.node.allocations, f"{ask} is not in the books of its node"

@@ -21,7 +21,7 @@ from fairlead.core.resources import Book, Items, add_to, pruned, take_from
 from fairlead.core.specs import QuotaSpec
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
 
 SCOPE_KEY = "PriorityClass"
 """The only thing that scopes are about."""

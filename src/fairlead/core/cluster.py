@@ -9,9 +9,7 @@ from collections.abc import Callable
 
 from fairlead.core import gangs, lives
 from fairlead.core.admission import Admission
-from fairlead.core.decisions import ApplicationChanged, Decision
-from fairlead.core.lifecycle import State, Step
-from fairlead.core.lives import ENDED_KEPT_MS
+from fairlead.core.decisions import Decision
 from fairlead.core.partition import Partition
 from fairlead.core.reconfigure import clean_queues, configure
 from fairlead.core.specs import ClusterSpec
@@ -72,11 +70,15 @@ class Cluster:
 
     def fire_due(self, now_ms: int) -> None:
         """Fire every timer that is due by `now_ms`, each at its own time, in order."""
+        for name in self.timers.looks_due(now_ms):
+            if name in self.partitions:
+                self.partitions[name].rested_at = None
         while (timer := self.timers.pop_due(now_ms)) is not None:
             self.set_time(max(timer.due_ms, self.now_ms))
             partition = self.partitions.get(timer.partition)
             if partition is None:
                 continue
+            partition.news += 1
             rule = self.on_due.get(timer.kind)
             if rule is not None:
                 rule(partition, timer.subject)
@@ -95,32 +97,13 @@ class Cluster:
 
 
 def _fire(partition: Partition, timer: Timer) -> None:
+    """The timers of the life of queues and applications, which no rule decides about."""
     if timer.kind == "queues":
         clean_queues(partition)
-        return
-    if timer.kind == "ended":
-        finished_ms = timer.due_ms - ENDED_KEPT_MS
-        ended_key = f"{timer.subject}-{finished_ms // 1000}"
-        for kept, key in ((partition.ended, ended_key), (partition.rejected, timer.subject)):
-            app = kept.get(key)
-            if app is not None and (app.finished_ms or 0) <= finished_ms:
-                app.advance(Step.EXPIRE, partition.now_ms)
-                del kept[key]
-                if timer.subject not in partition.applications:
-                    expired = (timer.subject, str(State.EXPIRED), str(Step.EXPIRE))
-                    partition.out.append(ApplicationChanged(*expired, partition.name))
-        return
-    app = partition.applications.get(timer.subject)
-    if app is not None and timer.kind == "placeholders":
-        if app.placeholder_due_ms == timer.due_ms and app.seq == timer.epoch:
+    elif timer.kind == lives.ENDED_TIMER:
+        lives.drop_old(partition)
+    elif (app := partition.applications.get(timer.subject)) is not None:
+        if timer.kind == gangs.TIMER:
             gangs.time_out(partition, app)
-        return
-    if app is None or app.timer_epoch != timer.epoch:
-        return
-    if app.state is State.COMPLETING and app.placeholder_count:
-        app.closing = True
-        gangs.release_placeholders(partition, app)
-    elif app.state is State.COMPLETING:
-        lives.advance(partition, app, Step.COMPLETE)
-    elif app.state is State.STARTING:
-        lives.advance(partition, app, Step.RUN)
+        else:
+            lives.on_timer(partition, app)

@@ -14,7 +14,7 @@ from fairlead.core.events import Cause
 from fairlead.core.resources import Book
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.nodes import Node
 
 USED, PREEMPTED, PLACEHOLDER = "used", "preempted", "placeholder"

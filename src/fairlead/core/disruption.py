@@ -1,8 +1,7 @@
 """Disruption: what is remembered of work that was stopped for other work, so that it is not done in vain again.
 
-Decides what a nominated ask keeps of queues and limits while its victims leave, who was stopped for whom since the last
-change, on which nodes it was fruitless, and how much a queue has lost within the last hour. Never chooses a victim.
-Invariant: what is kept is the sum of what the holds keep, and nothing here grows without bound.
+Decides what was stopped for what since the last change, on which nodes it was fruitless, and how much a queue has lost
+within the last hour. Never chooses a victim. Invariant: nothing here grows without bound.
 
 Two counters say what may have changed the outcome: `news` grows with every arrival and every change of capacity,
 `capacity` with the latter alone. What comes back after it was stopped is no arrival.
@@ -13,17 +12,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.gates import give_place_back, keep_place
-from fairlead.core.resources import add_to, take_from
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.queues import Queue
-    from fairlead.core.resources import Book
-    from fairlead.core.trackers import Ceiling
 
 HOUR_MS = 3_600_000
 FRUITLESS_MAX = 2
@@ -41,12 +35,9 @@ class Disruption:
 
     __slots__ = (
         "_fruitless",
-        "_kept_for",
         "_pairs",
         "_times",
-        "again_ms",
         "capacity",
-        "kept",
         "leave_by",
         "news",
         "overdue",
@@ -55,15 +46,10 @@ class Disruption:
     def __init__(self) -> None:
         self.news = 0
         self.capacity = 0
-        self.kept: dict[Queue | Ceiling, Book] = {}
-        """Room under maxima and limits that nominated asks will need."""
-        self.again_ms: int | None = None
-        """When to search again because work that is protected now will not be; None: no such timer is set."""
         self.leave_by: dict[Ask, int] = {}
         """What was told to stop for others, in order, and when it should have left at the latest."""
         self.overdue: dict[Ask, None] = {}
         """What has not left in its time."""
-        self._kept_for: dict[Ask, tuple[Queue | Ceiling, ...]] = {}
         self._pairs: dict[str, dict[str, tuple[int, bool]]] = {}
         """By preemptor and victim the news when the one was stopped for the other, and whether a loop was reported."""
         self._fruitless: dict[tuple[str, str], tuple[int, int, int]] = {}
@@ -75,42 +61,6 @@ class Disruption:
         """A node came, went or changed, or the configuration did."""
         self.news += 1
         self.capacity += 1
-
-    # -- room that is kept ----------------------------------------------------------------------------------------
-
-    def keep(self, ask: Ask) -> None:
-        """`ask` is nominated: room is kept for it under all maxima and limits above it, and its application's place."""
-        ceilings = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
-        places: tuple[Queue | Ceiling, ...] = (*ask.app.queue.lineage[:-1], *ceilings)
-        self._kept_for[ask] = places
-        for place in places:
-            add_to(self.kept.setdefault(place, {}), ask.items)
-        keep_place(ask.app, (*places, ask.app.queue.lineage[-1]))
-
-    def let_go(self, ask: Ask) -> None:
-        """Nothing more is kept for `ask`: who waits for that room is woken."""
-        places = self._kept_for.pop(ask)
-        for place in places:
-            book = self.kept[place]
-            take_from(book, ask.items)
-            if not any(book.values()):
-                del self.kept[place]
-            place.wake_waiting()
-        give_place_back(ask.app, (*places, ask.app.queue.lineage[-1]))
-
-    def keep_anew(self) -> None:
-        """The configuration changed: the same asks keep room where they are under now."""
-        asks = list(self._kept_for)
-        for ask, places in self._kept_for.items():
-            give_place_back(ask.app, (*places, ask.app.queue.lineage[-1]))
-        self.kept.clear()
-        self._kept_for.clear()
-        for ask in asks:
-            self.keep(ask)
-
-    def keeps(self, ask: Ask) -> tuple[Queue | Ceiling, ...]:
-        """Where room is kept for `ask`."""
-        return self._kept_for.get(ask, ())
 
     # -- who was stopped for whom ---------------------------------------------------------------------------------
 
@@ -201,7 +151,6 @@ class Disruption:
         return {
             "news": self.news,
             "capacity": self.capacity,
-            "again_ms": self.again_ms,
             "pairs": [[a, b, *last] for a, own in self._pairs.items() for b, last in own.items()],
             "fruitless": [[*key, *last] for key, last in self._fruitless.items()],
             "times": [[path, list(times)] for path, times in self._times.items()],
@@ -210,17 +159,14 @@ class Disruption:
         }
 
     @classmethod
-    def load(cls, plain: dict[str, Any], holds: Iterable[Ask], asks: Mapping[tuple[str, str], Ask]) -> Disruption:
-        """What `dump` wrote down, and what these asks hold; `asks`: all there are, by application and key."""
+    def load(cls, plain: dict[str, Any], asks: Mapping[tuple[str, str], Ask]) -> Disruption:
+        """What `dump` wrote down; `asks`: all there are, by application and key."""
         memory = cls()
-        memory.news, memory.capacity, memory.again_ms = plain["news"], plain["capacity"], plain["again_ms"]
+        memory.news, memory.capacity = plain["news"], plain["capacity"]
         for preemptor, victim, news, told in plain["pairs"]:
             memory._pairs.setdefault(preemptor, {})[victim] = (news, told)
         memory._fruitless = {(a, n): (times, capacity, last) for a, n, times, capacity, last in plain["fruitless"]}
         memory._times = {path: deque(times) for path, times in plain["times"]}
-        # Versions before it was kept wrote neither of the two.
-        memory.leave_by = {asks[app, key]: due_ms for app, key, due_ms in plain.get("leave_by", ())}
-        memory.overdue = {asks[app, key]: None for app, key in plain.get("overdue", ())}
-        for ask in holds:
-            memory.keep(ask)
+        memory.leave_by = {asks[app, key]: due_ms for app, key, due_ms in plain["leave_by"]}
+        memory.overdue = {asks[app, key]: None for app, key in plain["overdue"]}
         return memory

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import claims, lives, shaping
-from fairlead.core.applications import Application, Ask
+from fairlead.core import gates, lives, node_reservations, nominations, shaping
+from fairlead.core.applications import Application
+from fairlead.core.asks import Ask
 from fairlead.core.decisions import Allocated, Released
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import LIVE, State, Step
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_MS = 15 * 60_000
 """How long placeholders wait for their gang unless the application says otherwise."""
+TIMER = "placeholders"
 TIMED_OUT = "ResourceReservationTimeout"
 
 
@@ -65,7 +67,7 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
     look_again(partition, app)
     if app.placeholder_due_ms is None:
         app.placeholder_due_ms = partition.now_ms + app.placeholder_timeout_ms
-        partition.timers.set(app.placeholder_due_ms, partition.name, app.id, app.seq, "placeholders")
+        partition.timers.set(app.placeholder_due_ms, partition.name, app.id, TIMER)
     if app.state is State.ACCEPTED:
         if app.spec.placeholder_ask and app.spec.placeholder_ask.as_dict() == _without_zeros(app.placeholders):
             lives.advance(partition, app, Step.START if lives.is_state_aware(partition, app) else Step.RUN)
@@ -92,7 +94,7 @@ def placeholder_ended(partition: Partition, ask: Ask) -> None:
 
 def look_again(partition: Partition, app: Application) -> None:
     """Something changed on which replacements of this application depend."""
-    if app.placeholder_count and app.pending_count and any(batch.task_group for batch in app.batches):
+    if app.placeholder_count and app.pending_count and any(batch.task_group for batch in app.batches.values()):
         partition.swappable.setdefault(app.queue, {})[app] = None
 
 
@@ -106,6 +108,7 @@ def give_way(younger: Application, older: Application) -> None:
     """
     for app in (*younger.awaited_by, younger):
         app.gives_way_to = older
+        gates.look_again(app)
         older.awaited_by.append(app)
     younger.awaited_by = []
 
@@ -114,7 +117,8 @@ def part_ways(app: Application) -> None:
     """The application is whole or gone, or no gang any more: nobody waits for it, and it waits for nobody."""
     for younger in app.awaited_by:
         younger.gives_way_to = None
-        younger.queue.touch_app(younger)
+        gates.look_again(younger)
+        younger.queue.open_gates()
     app.awaited_by = []
     older, app.gives_way_to = app.gives_way_to, None
     if older is not None:
@@ -130,10 +134,10 @@ def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> 
     It waits no longer. The placeholder is told to go; only when that is confirmed does the ask run (`end_swap`).
     """
     app = ask.app
-    claims.unhold(partition, ask)
+    nominations.withdraw(partition, ask)
     partition.dequeue(ask)
     app.queue.take_pending(ask.items)
-    claims.unreserve(partition, ask)
+    node_reservations.unreserve(partition, ask)
     ask.replaces, placeholder.replaces = placeholder, ask
     app.swapping += 1
     if node is not placeholder.node:
@@ -163,6 +167,8 @@ def end_swap(partition: Partition, placeholder: Ask) -> None:
     app.queue.add_allocated(ask.items)
     ask.stood_in_ms = placeholder.created_ms
     partition.settle_on(ask, node)
+    # It is no new use of room.
+    ask.started_at, ask.guaranteed_at = placeholder.started_at, placeholder.guaranteed_at
     partition.out.append(Allocated(app.id, ask.key, node.id, partition.name))
     alone = not app.placeholder_count and not app.pending_count
     if app.state in (State.COMPLETING, State.STARTING) or (app.state is State.ACCEPTED and (alone or not first)):

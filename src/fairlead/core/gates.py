@@ -26,6 +26,35 @@ Yielding = Mapping["Application", int]
 NOBODY: Yielding = MappingProxyType({})
 
 
+RUNS, ENTERS, IS_PROMISED = 0, 1, 2
+
+
+def has_to_enter(app: Application) -> int:
+    """Whether the application needs a place among those that may run before any of its asks can start: `RUNS` (not),
+    `ENTERS`, or `IS_PROMISED`: it needs one, and is kept one because work was stopped for it.
+    """
+    if app.state is not State.ACCEPTED:
+        return RUNS
+    if app.gives_way_to is not None:
+        return ENTERS
+    if app.id in app.queue.allocating_accepted:
+        return RUNS  # Its placeholders have its place already, also among what its user may run.
+    limited = app.allowance is not None and any(c.max_applications for c in app.allowance.ceilings)
+    if not limited and not any(q.max_applications for q in app.queue.lineage):
+        return RUNS
+    return IS_PROMISED if app in app.queue.promised else ENTERS
+
+
+def look_again(app: Application) -> None:
+    """Whether the application has a place to run may have changed: what waits with a wrong demand changes its own."""
+    enters = has_to_enter(app)
+    for batch in app.batches.values():
+        if batch.demand.enters != enters:
+            app.out_of_line[batch] = None
+    if app.batches:
+        app.queue.touch_app(app)
+
+
 def closed_queue(app: Application, yielding: Yielding = NOBODY) -> Queue | None:
     """The first queue from the root down that runs as many applications as it may beside this one, or None."""
     for queue in reversed(app.queue.lineage):

@@ -18,7 +18,7 @@ from fairlead.core.resources import Book, add_to
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.demand import Shape
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition

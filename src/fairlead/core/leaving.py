@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.events import Cause
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
 
@@ -31,14 +31,12 @@ def counts_as_gone(ask: Ask) -> bool:
 def begin(partition: Partition, ask: Ask, pays: Queue) -> None:
     """It was told to stop: in the books of the queue that pays for it and above, its room counts as gone."""
     pays.add_preempting(ask.items)
-    if partition.holds:
+    if partition.nominations:
         pays.loosened()  # What leaves counts as gone where room is promised to others.
     grace_ms = ask.spec.grace_ms if ask.spec.grace_ms is not None else GRACE_MS
     due_ms = partition.now_ms + grace_ms + MARGIN_MS
-    leave_by = partition.disruption.leave_by
-    if not leave_by or next(reversed(leave_by.values())) != due_ms:
-        partition.timers.set(due_ms, partition.name, "", 0, TIMER)
-    leave_by[ask] = due_ms
+    partition.disruption.leave_by[ask] = due_ms
+    partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
 
 
 def end(partition: Partition, ask: Ask, pays: Queue) -> None:
@@ -46,6 +44,8 @@ def end(partition: Partition, ask: Ask, pays: Queue) -> None:
     if counts_as_gone(ask):
         pays.add_preempting(ask.items, -1)
     partition.disruption.leave_by.pop(ask, None)
+    if not partition.disruption.leave_by:
+        partition.timers.cancel(partition.name, "", TIMER)
     partition.disruption.overdue.pop(ask, None)
     ask.evict_cause = ask.evicted_by = ask.evicted_for = None
     ask.overdue = False

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import gangs
+from fairlead.core import gangs, gates
 from fairlead.core.decisions import ApplicationChanged
 from fairlead.core.lifecycle import ENDED, LIVE, State, Step
 from fairlead.core.specs import TAG_STATE_AWARE_DISABLE
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application, Ask
+    from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
 
+TIMER, ENDED_TIMER = "application", "ended"
 COMPLETING_MS = 30_000
 STARTING_MS = 5 * 60_000
 ENDED_KEPT_MS = 72 * 3_600_000
@@ -55,18 +57,19 @@ def advance(partition: Partition, app: Application, step: Step, cause: str = "")
         queue.count_running(1)
     if after in LIVE:
         _leave_accepted(app)
+    partition.timers.cancel(partition.name, app.id, TIMER)
     if app.awaited_by or app.gives_way_to is not None:
         gangs.part_ways(app)
     if after is State.COMPLETING:
         app.untrack_if_empty()
-        partition.timers.set(partition.now_ms + COMPLETING_MS, partition.name, app.id, app.timer_epoch)
+        partition.timers.set(partition.now_ms + COMPLETING_MS, partition.name, app.id, TIMER)
     elif after is State.STARTING:
-        partition.timers.set(partition.now_ms + STARTING_MS, partition.name, app.id, app.timer_epoch)
+        partition.timers.set(partition.now_ms + STARTING_MS, partition.name, app.id, TIMER)
     partition.out.append(ApplicationChanged(app.id, str(after), cause or str(step), partition.name))
     if after in ENDED:
         _end(partition, app)
     elif app.pending_count:
-        queue.touch_app(app)
+        gates.look_again(app)
 
 
 def join_accepted(app: Application) -> None:
@@ -75,7 +78,7 @@ def join_accepted(app: Application) -> None:
         queue.allocating_accepted[app.id] = None
     if app.pending_count:
         # Its own place is counted now: the gate is open for it, whatever it was waiting for.
-        app.queue.touch_app(app)
+        gates.look_again(app)
 
 
 def _leave_accepted(app: Application) -> None:
@@ -89,10 +92,10 @@ def _end(partition: Partition, app: Application) -> None:
     forget(partition, app)
     app.finished_ms = partition.now_ms
     partition.ended[f"{app.id}-{partition.now_ms // 1000}"] = app
-    keep_ended(partition, app)
+    keep_ended(partition)
 
 
-def keep_ended(partition: Partition, app: Application) -> None:
+def keep_ended(partition: Partition) -> None:
     """Keep an ended application for a while, and not too many of them; none where no history is kept."""
     if not partition.keeps_history:
         partition.ended.clear()
@@ -101,7 +104,32 @@ def keep_ended(partition: Partition, app: Application) -> None:
     for kept in (partition.ended, partition.rejected):
         while len(kept) > ENDED_KEPT_MAX:
             del kept[next(iter(kept))]
-    partition.timers.set(partition.now_ms + ENDED_KEPT_MS, partition.name, app.id, app.timer_epoch, "ended")
+    partition.timers.set_earlier(partition.now_ms + ENDED_KEPT_MS, partition.name, "", ENDED_TIMER)
+
+
+def drop_old(partition: Partition) -> None:
+    """Forget the ended applications that were kept long enough, and see to it that the next one is forgotten too."""
+    latest_ms = partition.now_ms - ENDED_KEPT_MS
+    for kept in (partition.ended, partition.rejected):
+        for key, app in list(kept.items()):
+            if (app.finished_ms or 0) > latest_ms:
+                partition.timers.set_earlier((app.finished_ms or 0) + ENDED_KEPT_MS, partition.name, "", ENDED_TIMER)
+                break
+            app.advance(Step.EXPIRE, partition.now_ms)
+            del kept[key]
+            if app.id not in partition.applications:
+                partition.out.append(ApplicationChanged(app.id, str(State.EXPIRED), str(Step.EXPIRE), partition.name))
+
+
+def on_timer(partition: Partition, app: Application) -> None:
+    """An application has been in a state for as long as it is in it by itself."""
+    if app.state is State.COMPLETING and app.placeholder_count:
+        app.closing = True
+        gangs.release_placeholders(partition, app)
+    elif app.state is State.COMPLETING:
+        advance(partition, app, Step.COMPLETE)
+    elif app.state is State.STARTING:
+        advance(partition, app, Step.RUN)
 
 
 def forget(partition: Partition, app: Application) -> None:
@@ -118,8 +146,8 @@ def forget(partition: Partition, app: Application) -> None:
     if app.state in LIVE:
         app.queue.count_running(-1)
     app.queue.open_gates()
-    app.entry = None
-    app.park_stamp += 1
+    for kind in (TIMER, gangs.TIMER):
+        partition.timers.cancel(partition.name, app.id, kind)
 
 
 def is_state_aware(partition: Partition, app: Application) -> bool:
@@ -138,6 +166,7 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
     app.untrack_if_empty()
     if not app.placeholder_count:
         app.placeholder_due_ms = None
+        partition.timers.cancel(partition.name, app.id, gangs.TIMER)
         after = _awaited(app)
         if after is not None:
             advance(partition, app, after)
@@ -161,7 +190,7 @@ def _give_place_back(partition: Partition, app: Application) -> None:
     if app.allocations or app.swapping:
         return
     gave_way = app.gives_way_to is not None
-    if not gave_way and not (app.state in LIVE and all(batch.key[3] for batch in app.batches)):
+    if not gave_way and not (app.state in LIVE and not app.has_ordinary_work()):
         return
     app.tracked = False
     if app.allowance is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import claims, gangs, lives
+from fairlead.core import gangs, lives, node_reservations, nominations
 from fairlead.core.idle import payer
 from fairlead.core.leaving import counts_as_gone
 from fairlead.core.lifecycle import LIVE
@@ -25,9 +25,9 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     old = app.queue
     waiting = app.waiting_asks()
     for ask in waiting:
-        claims.unhold(partition, ask)
-        claims.unreserve(partition, ask)
-        partition.dequeue(ask, withdraw=True)
+        nominations.withdraw(partition, ask)
+        node_reservations.unreserve(partition, ask)
+        partition.dequeue(ask)
         old.take_pending(ask.items)
     for ask in app.asks.values():
         partition.admission.leave(ask)
@@ -84,8 +84,7 @@ def _leave(partition: Partition, app: Application, old: Queue) -> None:
     if app.touched:
         old.changed_apps.remove(app)
         app.touched = False
-    app.entry = None
-    app.park_stamp += 1
+    app.order_key, app.stamp = (), 0
     partition.clean_if_leaving(old)
 
 

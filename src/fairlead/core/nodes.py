@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from fairlead.core.columns import Columns
 from fairlead.core.constraints import HOSTNAME, Taint
 from fairlead.core.demand import Shape
-from fairlead.core.dozing import Dozing, let_reserve
 from fairlead.core.narrow import Narrow
 from fairlead.core.node_order import NodeOrder
 from fairlead.core.resources import Book, Items, Resources, add_to, fits_in, take_from
@@ -23,7 +22,11 @@ from fairlead.core.suitability import keeps_away
 from fairlead.core.terrain import Terrain
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
+
+
+AT_ONCE = -(2**62)
+"""As an age: an ask that requires its node waits for nothing before it is set aside."""
 
 
 class Node:
@@ -218,10 +221,14 @@ class NodeTable:
         self.total: Book = {}
         self.in_use: Book = {}
         """What the root queue uses: the very book of the root, not a copy (set by the partition)."""
+        self.fitting: dict[Shape, None] = {}
+        """Shapes of waiting asks that may fit on some node, as far as is known."""
         self.foreign_on: dict[str, Node] = {}
         """Where each work of another scheduler runs."""
         self.unfit: dict[Shape, None] = {}
-        """Shapes that had room nowhere when last looked."""
+        """Those that had room nowhere when last looked."""
+        self.seekable: dict[Shape, int] = {}
+        """Those of these for which some node may be set aside, and how old the oldest ask is that may have one."""
         self.oversize: dict[Shape, None] = {}  # Shapes that no node could hold even when empty (`core.oversize`).
         self.suspects: dict[Node, None] = {}  # Where more may run than there is room for (`core.claims`).
         self.reserved_again: dict[Ask, None] = {}
@@ -234,7 +241,6 @@ class NodeTable:
         self.columns = Columns(self.nodes, self.score)
         self._order = NodeOrder(self.nodes, self.columns)
         self.terrain = Terrain(self)
-        self.dozing = Dozing()
         self.narrow = Narrow()
 
     # -- membership -----------------------------------------------------------------------------------------------
@@ -344,7 +350,8 @@ class NodeTable:
                 and node.fits_total(shape.items)
                 and self.terrain.may_let(shape, node)
             ):
-                let_reserve(shape)
+                shape.may_reserve = True
+                self.seekable[shape] = shape.oldest_ms
 
     def sum_has_room(self, items: Items) -> bool:
         """Whether all nodes together have this much that no queue uses; a name that no node has is 0."""
@@ -361,23 +368,47 @@ class NodeTable:
                 self.mark_unfit(shape)
 
     def clear_unfit(self, shape: Shape) -> None:
-        """`shape` may fit again; whoever waits with it is woken."""
+        """`shape` may fit again."""
         self.unfit.pop(shape, None)
+        self.seekable.pop(shape, None)
         if shape.watched:
             self.terrain.unwatch(shape)
         shape.unfit = shape.blocked_by_root = shape.may_reserve = False
-        self.dozing.stir(shape)
+        self.fitting[shape] = None
+        for ask, again in shape.reserved.items():
+            again[ask] = None
 
     def mark_unfit(self, shape: Shape, by_root: bool = False) -> None:
         """`shape` has room nowhere until some node gains."""
+        self.fitting.pop(shape, None)
         shape.unfit = True
         shape.blocked_by_root = by_root
         shape.may_reserve = not by_root
         self.unfit[shape] = None
-        self.dozing.fresh.pop(shape, None)
+        if by_root:
+            self.seekable.pop(shape, None)
+        else:
+            self.seekable[shape] = shape.oldest_ms if not shape.required_node else AT_ONCE
         self.narrow.forget(shape)
         if not (by_root or shape.is_plain) or self.terrain.wary:
             self.terrain.watch(shape)
+
+    def cannot_reserve(self, shape: Shape) -> None:
+        """No node can be set aside for `shape`, until one changes."""
+        shape.may_reserve = False
+        self.seekable.pop(shape, None)
+
+    def seeks(self, shape: Shape, created_ms: int) -> None:
+        """An ask of this age may have a node set aside, if any may; one that requires its node, at once."""
+        since_ms = created_ms if not shape.required_node else AT_ONCE
+        if self.seekable.get(shape, AT_ONCE) > since_ms:
+            self.seekable[shape] = since_ms
+
+    def forget_shape(self, shape: Shape) -> None:
+        """Nobody waits with `shape` any longer."""
+        for book in (self.fitting, self.unfit, self.seekable, self.oversize):
+            book.pop(shape, None)
+        self.narrow.forget(shape)
 
     # -- search ---------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask, Batch
+    from fairlead.core.asks import Ask, Batch
     from fairlead.core.demand import Shape
     from fairlead.core.nodes import Node, NodeTable
     from fairlead.core.partition import Partition
@@ -23,7 +23,7 @@ ATTEMPT_EVERY_MS = 15_000
 
 def rest_if_too_large(table: NodeTable, batch: Batch) -> bool:
     """Whether no node, or some maximum, could hold an ask of this batch; then they rest from now on."""
-    if is_oversize(table, batch.key[1]):
+    if is_oversize(table, batch.key[0]):
         rest(table, batch)
     elif exceeds(batch):
         rest_in_leaf(batch)
@@ -39,7 +39,7 @@ def is_oversize(table: NodeTable, shape: Shape) -> bool:
 
 def rest(table: NodeTable, batch: Batch) -> None:
     """The asks of this batch make no attempt until a node comes that could hold them."""
-    shape = batch.key[1]
+    shape = batch.key[0]
     table.oversize[shape] = None
     shape.resting[batch] = None
 
@@ -62,7 +62,7 @@ def exceeds(batch: Batch) -> bool:
         amount > queue.max.get(name, amount)
         for queue in batch.demand.leaf.lineage
         if queue.max is not None and queue.parent is not None
-        for name, amount in batch.key[1].items
+        for name, amount in batch.key[0].items
     )
 
 
@@ -80,9 +80,9 @@ def raised(queue: Queue, now_ms: int) -> None:
 
 
 def _wake(batch: Batch, now_ms: int) -> None:
-    batch.attempt_ms = 0
-    app = batch.asks[0].app
-    for ask in batch.waiting():
+    app = batch.app
+    app.forget_attempts(batch)
+    for ask in batch.asks:
         _catch_up(ask, app.queue.properties.preemption_delay_ms, now_ms)
     app.queue.touch_app(app)
 
@@ -104,13 +104,13 @@ def _could_hold(node: Node, shape: Shape) -> bool:
 
 def dump(partition: Partition) -> list[Any]:
     """Application and key of the first ask of each batch that rests."""
-    firsts = [batch.asks[0] for shape in partition.nodes.oversize for batch in shape.resting]
+    firsts = [batch.head for shape in partition.nodes.oversize for batch in shape.resting]
     return [[ask.app.id, ask.key] for ask in firsts]
 
 
 def dump_in_leaves(partition: Partition) -> list[Any]:
     """The same of each batch that rests in its leaf."""
-    firsts = [batch.asks[0] for queue in partition.root.walk() for batch in queue.resting]
+    firsts = [batch.head for queue in partition.root.walk() for batch in queue.resting]
     return [[ask.app.id, ask.key] for ask in firsts]
 
 

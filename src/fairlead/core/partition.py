@@ -7,12 +7,13 @@ so by appending decisions to `out`, in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
-from fairlead.core import claims, gangs, idle, leaving, lives, quotas, reserving, shaping
+from fairlead.core import gangs, gates, idle, leaving, lives, node_reservations, nominations, quotas, reserving, shaping
 from fairlead.core.admission import Admission
-from fairlead.core.applications import Application, Ask, line_group
+from fairlead.core.applications import Application
+from fairlead.core.asks import Ask, line_group
 from fairlead.core.constraints import ANYWHERE
 from fairlead.core.consumption import Consumption
 from fairlead.core.decisions import Allocated, Decision, Evict, QueueChanged, Released
@@ -22,6 +23,7 @@ from fairlead.core.events import Cause
 from fairlead.core.idle import IdleWork
 from fairlead.core.lifecycle import State, Step
 from fairlead.core.nodes import Node, NodeTable
+from fairlead.core.nominations import Nominations
 from fairlead.core.queues import Queue
 from fairlead.core.reserving import Reserving
 from fairlead.core.retries import Retries
@@ -53,12 +55,22 @@ class Partition:
     clean_due_ms: int = 0
     """When empty queues that leave are removed next; in the past: nothing to remove."""
     reservations: int = 0
-    holds: dict[Ask, None] = field(default_factory=dict)
-    """Asks for which space is held while their victims leave, in the order of their preemptions."""
-    disruption: Disruption = field(default_factory=Disruption)  # What is remembered of work stopped for other work.
-    retries: Retries = field(default_factory=Retries)  # Attempts that enter when their back-off is over.
-    idle: IdleWork = field(default_factory=IdleWork)  # Asks that run on what others leave over.
-    reserving: Reserving = field(default_factory=Reserving)  # Asks whose turn is kept: others of their queue wait.
+    nominations: Nominations = field(default_factory=Nominations)
+    """What is kept for asks for which work was stopped, or that waited too long."""
+    disruption: Disruption = field(default_factory=Disruption)
+    """What is remembered of work that was stopped for other work."""
+    retries: Retries = field(default_factory=Retries)
+    """Attempts that enter when their back-off is over."""
+    idle: IdleWork = field(default_factory=IdleWork)
+    """Asks that run on what others leave over."""
+    reserving: Reserving = field(default_factory=Reserving)
+    """Asks whose turn is kept, so that others of their queue wait."""
+    uncounted: dict[Application, None] = field(default_factory=dict)
+    """Applications in queues where they may have to rest (`policy.backoff`)."""
+    rested_at: tuple[int, int] | None = None
+    """The state of things in which a run found nothing to do; never needed, only quicker."""
+    counted_at: tuple[int, int] | None = None
+    """The state of things in which those were last looked at; never needed, only quicker."""
     swappable: dict[Queue, dict[Application, None]] = field(default_factory=dict)
     """By leaf, applications with placeholders in which some ask may replace one, as far as known."""
     homeless: dict[Application, None] = field(default_factory=dict)
@@ -67,14 +79,16 @@ class Partition:
     """The count of gains (`NodeTable.gains`) up to which that was so."""
     allocation_count: int = 0
     released_count: int = 0
-    books_version: int = 0  # Grows with every change of what runs or is held.
-    preempt_tried: tuple[int, int] | None = None
-    """The state of things (`change_stamp`) in which preemption last found nothing."""
+    books_version: int = 0
+    """Grows with every change of what runs or is held."""
+    news: int = 0
+    """How many events and timers there were: what started since the last of them is nobody's victim."""
     shares_stale: bool = False
     """Nodes came, went or changed since shares were measured: one look at the tree serves all of them."""
     admission: Admission = field(default_factory=Admission)
     """Priority classes and quotas by class; the cluster gives all its partitions the same."""
-    ask_version: int = 0  # Grows with every ask that starts to wait or changes its priority.
+    tightened: int = 0
+    """How many of these changes took room and made none."""
     keeps_history: bool = True
     """Ended applications, and what each consumed, are kept for a while; a simulation has its own record."""
 
@@ -92,17 +106,34 @@ class Partition:
         """The partition's name as in the file."""
         return self.spec.name
 
-    def change_stamp(self) -> tuple[int, int]:
-        """Two numbers that stay the same exactly while nothing changes that preemption depends on."""
-        return (self.books_version, self.ask_version)
+    @property
+    def room_stamp(self) -> int:
+        """A number that changes whenever room is made, or work comes that others may take room from: not when ordinary
+        work starts, which only makes things tighter.
+        """
+        return self.books_version - self.tightened
 
     # -- asks -----------------------------------------------------------------------------------------------------
 
     def demand_for(self, app: Application, shape: Shape, task_group: str) -> Demand:
         """The demand that asks of this shape and task group wait with: one for all to whom the same limits apply."""
-        allowance = app.allowance
-        key = (shape, task_group) if allowance is None else (shape, task_group, allowance)
-        return app.queue.demand(shape, key, allowance)
+        allowance, enters = app.allowance, gates.has_to_enter(app)
+        key = (task_group, allowance, enters)
+        return app.queue.demand(shape, key, allowance, enters)
+
+    def demands_of(self, shape: Shape) -> Iterator[Demand]:
+        """Every demand that waits with this shape and may be looked at."""
+        for queue in self.root.walk():
+            for demand in queue.demands.get(shape, {}).values():
+                if demand.live:
+                    yield demand
+
+    def line_up(self, ask: Ask) -> None:
+        """A waiting ask (not idle, not nominated) takes its place in line."""
+        app, shape, group = ask.app, ask.shape, line_group(ask)
+        assert shape is not None
+        batch = app.batches.get((shape, group, ask.spec.allow_preempt_other))
+        app.join(ask, self.demand_for(app, shape, group) if batch is None else batch.demand, group)
 
     def new_ask(self, app: Application, spec: AskSpec) -> Ask:
         """Make an ask and put it in line."""
@@ -125,13 +156,11 @@ class Partition:
         queue = app.queue
         shape = shaping.shape_of(self, ask)
         shape.pending += 1
+        if ask.created_ms < shape.oldest_ms:
+            shape.oldest_ms = ask.created_ms
         ask.shape = shape
         if ask.spec.labels:
             self.nodes.terrain.label_keys.waits(ask)
-        self.ask_version += 1
-        group = line_group(ask)
-        if ask.batch is not None:
-            app.withdraw(ask)
         if app.limit_group is None:
             come_under_limits(self, app)
             self.unseen[app] = None
@@ -139,14 +168,14 @@ class Partition:
         if ask.spec.idle:
             self.idle.join(ask)
         else:
-            app.join(ask, self.demand_for(app, shape, group), group)
+            self.line_up(ask)
             if queue.properties.wait_max_ms:
                 reserving.watch(self, ask)
         queue.add_pending(ask.items)
         self._priority_may_have_changed(app)
         queue.touch_app(app)
 
-    def dequeue(self, ask: Ask, withdraw: bool = False) -> None:
+    def dequeue(self, ask: Ask) -> None:
         """`ask` waits no longer (its place in the books of the queues is the caller's business)."""
         app = ask.app
         if self.reserving.of:
@@ -154,8 +183,6 @@ class Partition:
         app.uncount_pending(ask)
         if ask.spec.idle:
             self.idle.leave(ask)
-        elif withdraw:
-            app.withdraw(ask)
         else:
             app.leave(ask)
         shape = ask.shape
@@ -163,7 +190,7 @@ class Partition:
         shaping.leave_shape(self, shape)
         if ask.spec.labels:
             self.nodes.terrain.label_keys.waits_no_longer(ask)
-        if not app.batches or app.batches[0].key[0] != app.priority or app.batches[0].key[3]:
+        if app.priority not in app.by_priority:
             self._priority_may_have_changed(app)
         app.queue.touch_app(app)
 
@@ -176,19 +203,21 @@ class Partition:
     def change_priority(self, ask: Ask, priority: int) -> None:
         """Give a waiting ask another priority; the order changes at once."""
         app = ask.app
-        self.ask_version += 1
         if ask.spec.idle:
             self.idle.leave(ask)
             ask.priority = priority
+            ask.place_in_line()
             self.idle.join(ask)
             return
-        app.withdraw(ask)
-        ask.priority = priority
+        in_line = ask.batch is not None
+        app.leave(ask)
+        app.recount_priority(ask, priority)
         if ask.reserved_on is not None:
             self.nodes.reserved_again[ask] = None
-        assert ask.shape is not None
-        group = line_group(ask)
-        app.join(ask, self.demand_for(app, ask.shape, group), group)
+        if in_line:
+            self.line_up(ask)
+        if ask.nomination is not None:
+            self.books_version += 1  # What stands above it may be something else now.
         self._priority_may_have_changed(app)
         app.queue.touch_app(app)
         if app.queue in self.reserving.of:
@@ -196,10 +225,10 @@ class Partition:
 
     def drop_ask(self, ask: Ask) -> None:
         """A waiting ask is withdrawn by its owner (or its application ended)."""
-        self.dequeue(ask, withdraw=True)
+        self.dequeue(ask)
         ask.app.queue.take_pending(ask.items)
-        claims.unhold(self, ask)
-        claims.unreserve(self, ask)
+        nominations.withdraw(self, ask)
+        node_reservations.unreserve(self, ask)
         del ask.app.asks[ask.key]
         self.admission.leave(ask)
         shaping.part(self, ask.spec.where)
@@ -210,7 +239,7 @@ class Partition:
 
     def place(self, ask: Ask, node: Node) -> None:
         """A waiting ask gets this node."""
-        claims.unhold(self, ask)
+        nominations.withdraw(self, ask)
         self.dequeue(ask)
         if ask.spec.idle:
             idle.start(ask)
@@ -219,7 +248,7 @@ class Partition:
         self.settle_on(ask, node)
         self.out.append(Allocated(ask.app.id, ask.key, node.id, self.name))
         if ask.reserved_on is not None:
-            claims.unreserve(self, ask)
+            node_reservations.unreserve(self, ask)
         self.after_allocation(ask)
 
     def restore(self, ask: Ask, node: Node) -> None:
@@ -234,14 +263,17 @@ class Partition:
         app.asks[ask.key] = ask
         lives.grow_as_old_as(app, ask)
         if ask.pending:
-            claims.unhold(self, ask)
-            claims.unreserve(self, ask)
-            self.dequeue(ask, withdraw=True)
+            nominations.withdraw(self, ask)
+            node_reservations.unreserve(self, ask)
+            self.dequeue(ask)
             app.queue.take_pending(ask.items)
         idle.payer(ask).add_allocated(ask.items)
         quotas.forced(self, app.queue)
         self.nodes.suspects[node] = None
         self.settle_on(ask, node)
+        ask.started_at = -1
+        if app.pending_count:
+            app.queue.touch_app(app)
         self.out.append(Allocated(app.id, ask.key, node.id, self.name))
         self.after_allocation(ask)
 
@@ -252,6 +284,7 @@ class Partition:
             decide_group(self, ask.app)
         ask.node = node
         ask.allocated_ms = self.now_ms
+        ask.started_at = self.news
         node.take(ask)
         self.admission.changed(ask)
         if ask.spec.idle:
@@ -259,13 +292,11 @@ class Partition:
         terrain = self.nodes.terrain
         if terrain.counted or ask.spec.where is not ANYWHERE:
             terrain.started(ask, node)
-        if self.trackers is None:
-            self.nodes.lost(node)
-        else:
-            self.nodes.touch(node)  # Who waited for a limit has no timer to preempt: it is looked at, fit or not.
+        self.nodes.lost(node)
         ask.app.count_allocated(ask)
         self.allocation_count += 1
         self.books_version += 1
+        self.tightened += not ask.spec.idle
 
     def after_allocation(self, ask: Ask) -> None:
         """The application's life goes on with its first, second, … allocation."""
@@ -316,55 +347,6 @@ class Partition:
         if ask.spec.placeholder and not replaced:
             gangs.placeholder_ended(self, ask)
 
-    def resize(self, ask: Ask, spec: AskSpec) -> None:
-        """An ask or allocation changes its size in place; a running one may go over any limit."""
-        old, new = ask.items, spec.resources.items
-        self.admission.resized(ask, old, new)
-        app, queue = ask.app, ask.app.queue
-        # Only the amount can change: what else the report says is not what it was submitted with.
-        spec = replace(ask.spec, resources=spec.resources)
-        if ask.pending:
-            claims.unhold(self, ask)
-            claims.unreserve(self, ask)
-            kept = self.reserving.take(ask)
-            self.dequeue(ask, withdraw=True)
-            queue.take_pending(old)
-            ask.spec, ask.items = spec, new
-            self.enqueue(ask)
-            if kept is not None:
-                self.reserving.put(ask, kept)
-            if spec.task_group:
-                gangs.look_again(self, app)
-            return
-        if ask.node is None:
-            # Under way to a placeholder's place: its new size is looked at from the start.
-            ask.spec, ask.items = spec, new
-            gangs.wait_again(self, ask)
-            return
-        ask.spec, ask.items = spec, new
-        queue = idle.payer(ask)
-        if leaving.counts_as_gone(ask):
-            queue.add_preempting(old, -1)
-            queue.add_preempting(new)
-        assert ask.node is not None
-        ask.node.resize(old, new)
-        self.nodes.suspects[ask.node] = None
-        book = app.placeholders if spec.placeholder else app.allocated
-        if app.consumed is None:
-            app.consumed = Consumption()
-        app.consumed.note_peak(app.allocated)
-        for items, sign in ((old, -1), (new, 1)):
-            for name, amount in items:
-                book[name] = book.get(name, 0) + sign * amount
-        if app.allowance is not None:
-            app.allowance.add(app.id, new)
-            app.allowance.take(old)
-        queue.add_allocated(new)
-        queue.take_allocated(old)
-        quotas.forced(self, queue)
-        self.books_version += 1
-        self.nodes.gained(ask.node)
-
     def evict(
         self,
         ask: Ask,
@@ -410,7 +392,7 @@ class Partition:
         """Have the empty queues that leave removed at the next whole multiple of ten seconds."""
         if self.clean_due_ms <= self.now_ms:
             self.clean_due_ms = (self.now_ms // CLEAN_QUEUES_MS + 1) * CLEAN_QUEUES_MS
-            self.timers.set(self.clean_due_ms, self.name, "", 0, "queues")
+            self.timers.set(self.clean_due_ms, self.name, "", "queues")
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
@@ -431,6 +413,7 @@ class Partition:
 
     def wake_all(self) -> None:
         """Something general changed: look at everything again."""
+        self.rested_at = self.counted_at = None
         for shape in list(self.nodes.unfit):
             self.nodes.clear_unfit(shape)
         if self.trackers is not None:
@@ -438,13 +421,13 @@ class Partition:
         for node in self.nodes.nodes.values():
             self.nodes.reserved_again |= dict.fromkeys(node.reservations)
         for queue in self.root.walk():
+            queue.full.clear()
             queue.forget_lines()
-            for demand in list(queue.waiting):
-                del queue.waiting[demand]
+            for demand in (*queue.waiting, *queue.gated):
                 demand.wake()
-            if queue.is_leaf:
-                for app in queue.applications.values():
-                    for batch in app.batches:
-                        batch.forget_attempts()
-                    if app.pending_count:
-                        queue.touch_app(app)
+            queue.touch()
+            for app in queue.applications.values():
+                for batch in app.batches.values():
+                    app.forget_attempts(batch)
+                if app.pending_count:
+                    queue.touch_app(app)

@@ -19,7 +19,7 @@ from fairlead.core.tallies import NOWHERE
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.columns import Mask
     from fairlead.core.constraints import AffinityTerm, SpreadTerm
     from fairlead.core.nodes import Node, NodeTable

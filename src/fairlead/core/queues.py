@@ -10,17 +10,16 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from fairlead.core.applications import NO_PRIORITY, Application, Batch
-from fairlead.core.demand import Demand
+from fairlead.core.applications import NO_PRIORITY, Application
+from fairlead.core.asks import Batch
 from fairlead.core.properties import QueueProperties, inherited
+from fairlead.core.queue_line import QueueLine
 from fairlead.core.resources import Book, Items, Limits
 from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, QueueSpec, TemplateSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fairlead.core.demand import Shape
-    from fairlead.core.trackers import Allowance
 
 RECOVERY_QUEUE = "root.@recovery@"
 
@@ -32,41 +31,27 @@ class QueueState(StrEnum):
     DRAINING = "Draining"
 
 
-class Queue:
+class Queue(QueueLine):
     """One queue with its books. Names and paths are lower case."""
 
     __slots__ = (
-        "_lineage",
         "admin_acl",
         "allocated",
         "allocating_accepted",
-        "applications",
-        "asleep",
-        "changed_apps",
-        "changed_children",
-        "children",
-        "dozed_at",
-        "dozers",
-        "dozing",
-        "entry",
-        "gates",
+        "by_rank",
         "guaranteed",
-        "heap",
-        "is_leaf",
         "managed",
         "max",
         "max_applications",
         "name",
-        "open_demands",
-        "demands",
-        "parent",
+        "owes",
         "path",
         "pending",
         "preempting",
         "priority_counts",
         "promised",
-        "quota_due_ms",
         "properties",
+        "quota_due_ms",
         "raw_priority",
         "reported",
         "resting",
@@ -76,21 +61,15 @@ class Queue:
         "state",
         "submit_acl",
         "template",
-        "touched",
-        "waiting",
     )
 
     def __init__(self, name: str, parent: Queue | None, seq: int, *, leaf: bool, managed: bool) -> None:
+        super().__init__(parent, leaf=leaf)
         self.name = name.lower()
-        self.parent = parent
         self.path: str = self.name if parent is None else f"{parent.path}.{self.name}"
         self.seq = seq
-        self.is_leaf = leaf
         self.managed = managed
         self.state = QueueState.ACTIVE
-        self.children: dict[str, Queue] = {}
-        self.applications: dict[str, Application] = {}
-        self._lineage: tuple[Queue, ...] = ()
         # What it may use.
         self.max: dict[str, int] | None = None
         self.guaranteed: dict[str, int] | None = None
@@ -115,33 +94,16 @@ class Queue:
         self.priority_counts: dict[int, int] = {}
         self.raw_priority = NO_PRIORITY
         self.reported = NO_PRIORITY
-        # Kept orders (policy.line) and who waits for room here.
-        self.demands: dict[object, Demand] = {}
-        self.gates: dict[object, Demand] = {}
-        self.open_demands: dict[Demand, None] = {}
-        self.waiting: dict[Demand, None] = {}
-        self.heap: list[tuple[object, ...]] = []
-        # How many demands below wait for a node, by shape; children that are asleep with some, in order.
-        self.dozing: dict[Shape, int] = {}
-        self.dozers, self.dozed_at = list[tuple[object, ...]](), -1
-        self.changed_children: list[Queue] = []
-        self.changed_apps: list[Application] = []
-        self.entry: int | None = None
-        self.touched = False
-        self.asleep = True
-        """Nothing below can be placed, as far as is known: nobody looks."""
+        # Kept orders (policy.line), and what waits for room here.
+        self.by_rank: bool = parent.by_rank if parent is not None else False
+        """Whether asks have their turn by rank (`preemption.rule` is `priority` or `both`), not by YuniKorn's walk."""
+        self.owes = False
+        """Some queue here or below has a guarantee, and guarantees count for the rank (`preemption.rule: both`)."""
         self.share_terms: tuple[tuple[str, int], ...] | None = None
         if parent is not None:
             parent.children[self.name] = self
 
     # -- the tree -------------------------------------------------------------------------------------------------
-
-    @property
-    def lineage(self) -> tuple[Queue, ...]:
-        """This queue, its parent, …, the root."""
-        if not self._lineage:
-            self._lineage = (self,) if self.parent is None else (self, *self.parent.lineage)
-        return self._lineage
 
     @property
     def is_leaving(self) -> bool:
@@ -300,17 +262,29 @@ class Queue:
                 else:
                     book.pop(name, None)
 
+    def lacks(self, items: Items) -> bool:
+        """Whether this maximum has no room for the amount."""
+        most = self.max
+        if most is not None:
+            used = self.allocated
+            for name, amount in items:
+                if name in most and used.get(name, 0) + amount > most[name] and amount > 0:
+                    return True
+        return False
+
     def loosened(self) -> None:
-        """Room was made in this queue and above: wake what waits for it."""
+        """Room was made in this queue and above: what waits for it is looked at again."""
         for queue in self.lineage:
-            if queue.waiting:
+            if queue.full or queue.waiting or queue.reserved:
                 queue.wake_waiting()
 
     def wake_waiting(self) -> None:
-        """Wake every demand that waits for this queue and would now get past it."""
+        """Look again at what waits for room under this maximum."""
+        self.full.clear()
+        for ask, again in self.reserved.items():
+            again[ask] = None
         for demand in list(self.waiting):
-            if demand.shape is None or demand.leaf.short_of_room(demand.shape.items) is not self:
-                del self.waiting[demand]
+            if not self.lacks(demand.shape.items):
                 demand.wake()
 
     def count_running(self, change: int) -> None:
@@ -321,12 +295,12 @@ class Queue:
             self.open_gates()
 
     def open_gates(self) -> None:
-        """Applications may run again: wake what waits behind `maxapplications`."""
+        """Applications may run again: wake what waits behind `maxapplications`, here and above."""
         for queue in self.lineage:
-            for demand in list(queue.waiting):
-                if demand.shape is None:
-                    del queue.waiting[demand]
-                    demand.wake()
+            for ask, again in queue.reserved.items():
+                again[ask] = None
+            for demand in list(queue.gated):
+                demand.wake()
 
     # -- priorities -----------------------------------------------------------------------------------------------
 
@@ -363,76 +337,6 @@ class Queue:
             if old != new:
                 queue.touch()
             queue = queue.parent
-
-    # -- kept orders ----------------------------------------------------------------------------------------------
-
-    def touch(self) -> None:
-        """Something its place among its siblings depends on has changed."""
-        if not self.touched and self.parent is not None:
-            self.touched = True
-            self.parent.changed_children.append(self)
-
-    def wake(self) -> None:
-        """Something here may be placeable again, or for the first time.
-
-        A queue that is awake has awake queues above it: it begins asleep, and its parent goes to sleep only when all
-        its children sleep. So the way up ends there.
-        """
-        self.touch()
-        queue: Queue | None = self
-        while queue is not None and queue.asleep:
-            queue.asleep = False
-            queue.touch()
-            queue = queue.parent
-
-    def forget_lines(self) -> None:
-        """Who comes before whom may be decided by other criteria now: keys made before cannot be compared with new
-        ones.
-
-        The caller touches every child and every application that waits.
-        """
-        self.heap.clear()
-        self.dozers.clear()
-        self.open_demands.clear()
-        for demand in (*self.demands.values(), *self.gates.values()):
-            demand.parked.clear()
-            demand.seekers.clear()
-            demand.candidate = None
-
-    def touch_app(self, app: Application) -> None:
-        """The application's place in line may have changed, or it has something new to offer."""
-        if not app.touched:
-            app.touched = True
-            self.changed_apps.append(app)
-        if app.let_out_by:
-            app.let_out_by = []
-        self.wake()
-
-    def demand(self, shape: Shape, key: object, allowance: Allowance | None = None) -> Demand:
-        """The demand of this leaf for `key`, made when it is new."""
-        found = self.demands.get(key)
-        if found is None:
-            found = self.demands[key] = Demand(self, shape, key, allowance)
-        return found
-
-    def gate(self) -> Demand:
-        """Where applications of this leaf are parked that may not run yet."""
-        found = self.gates.get("applications")
-        if found is None:
-            found = self.gates["applications"] = Demand(self, None, "applications")
-        return found
-
-    def drop_demand(self, demand: Demand) -> None:
-        """Forget a demand that nobody has any longer."""
-        if not demand.pending:
-            self.demands.pop(demand.key, None)
-            self.open_demands.pop(demand, None)
-            for queue in self.lineage:
-                queue.waiting.pop(demand, None)
-            if demand.allowance is not None:
-                for ceiling in demand.allowance.ceilings:
-                    ceiling.waiting.pop(demand, None)
-            demand.wait_no_longer()
 
     def __repr__(self) -> str:
         return f"<Queue {self.path}>"

@@ -81,4 +81,4 @@ def set_timer(partition: Partition, not_before_ms: int = 0) -> None:
         return
     due = min((q.quota_due_ms for q in partition.root.walk() if q.quota_due_ms is not None), default=None)
     if due is not None:
-        partition.timers.set(max(due, partition.now_ms, not_before_ms), partition.name, "", 0, TIMER)
+        partition.timers.set(max(due, partition.now_ms, not_before_ms), partition.name, "", TIMER)

@@ -85,6 +85,32 @@ def _add_partition(cluster: Cluster, spec: PartitionSpec) -> None:
     partition.queue_changed(root, "added")
     _derive(root, spec.root)
     _apply_children(partition, root, spec.root)
+    _set_order(partition)
+
+
+def _set_order(partition: Partition) -> None:
+    """Whether rank decides which ask has its turn, or YuniKorn's walk: what waits is put in line accordingly."""
+    by_rank = partition.spec.preemption.rule != "guarantee"
+    find_owing(partition.root, partition.spec.preemption.rule == "both")
+    if partition.root.by_rank == by_rank:
+        return
+    for queue in partition.root.walk():
+        queue.by_rank = by_rank
+    for app in partition.applications.values():
+        in_line = [ask for ask in app.asks.values() if ask.batch is not None]
+        for ask in in_line:
+            app.leave(ask)
+        for ask in app.asks.values():
+            ask.place_in_line()
+        for ask in in_line:
+            partition.line_up(ask)
+
+
+def find_owing(queue: Queue, counts: bool) -> bool:
+    """Work out below which queues there are guarantees that count for the rank."""
+    below = [find_owing(child, counts) for child in queue.children.values()]
+    queue.owes = counts and (any(below) or queue.guaranteed is not None)
+    return queue.owes
 
 
 def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
@@ -95,13 +121,14 @@ def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
     _derive(partition.root, spec.root)
     _apply_children(partition, partition.root, spec.root)
     idle.recount(partition)
+    _set_order(partition)
     reserving.watch_all(partition)
     recount_priorities(partition.root)
     partition.reshare()
     partition.books_version += 1
     limits_changed(partition)
     partition.disruption.capacity_changed()
-    partition.disruption.keep_anew()
+    partition.nominations.keep_anew()
     quotas.rearm(partition, held_to)
     partition.wake_all()
     oversize.raised(partition.root, partition.now_ms)
@@ -197,7 +224,7 @@ def clean_queues(partition: Partition) -> None:
             continue
         del parent.children[queue.name]
         partition.reserving.forget(queue)
-        queue.entry = None
+        queue.stamp = 0
         partition.queue_changed(queue, "removed")
         if not parent.children:
             _settle_kind(partition, parent)
@@ -210,7 +237,7 @@ def _settle_kind(partition: Partition, queue: Queue) -> None:
         spec = next((child for child in spec.queues if child.name.lower() == above.name), None) if spec else None
     if spec is not None and queue.parent is not None and says_leaf(spec):
         queue.is_leaf = True
-        queue.forget_lines()
+        queue.heap.clear()
         _derive(queue, spec)
 
 

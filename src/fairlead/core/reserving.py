@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core import claims
+from fairlead.core import node_reservations, nominations
 from fairlead.core.decisions import ReservationSwitched
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
 
@@ -125,7 +125,7 @@ def begin(partition: Partition, ask: Ask, who: str, why: str, *, by_itself: bool
     for app in ask.app.queue.applications.values():
         for other in app.asks.values():
             if other.reserved_on is not None and other is not ask and reservation.holds_back(ask, other):
-                claims.unreserve(partition, other)
+                node_reservations.unreserve(partition, other)
 
 
 def end(partition: Partition, ask: Ask, who: str = "", why: str = "") -> None:
@@ -135,8 +135,8 @@ def end(partition: Partition, ask: Ask, who: str = "", why: str = "") -> None:
     if reservation is None:
         return
     partition.books_version += 1
-    if ask.held_on is not None and not any(v.evict_cause is not None for v in ask.victims):
-        claims.unhold(partition, ask)
+    if ask.nomination is not None and not ask.nomination.is_coming:
+        nominations.withdraw(partition, ask)
     partition.out.append(ReservationSwitched(ask.app.id, ask.key, False, who, why, partition.name))
     wake(leaf)
     if leaf.properties.wait_max_ms:
@@ -149,15 +149,15 @@ def reordered(partition: Partition, leaf: Queue) -> None:
         for app in leaf.applications.values():
             for ask in app.asks.values():
                 if ask.reserved_on is not None and partition.reserving.holder(ask) is not None:
-                    claims.unreserve(partition, ask)
+                    node_reservations.unreserve(partition, ask)
     wake(leaf)
 
 
 def wake(leaf: Queue) -> None:
     """Who is held back in this leaf may have changed: asks that nobody looked at are looked at now."""
     for app in leaf.applications.values():
-        for batch in app.batches:
-            batch.forget_attempts()
+        for batch in app.batches.values():
+            app.forget_attempts(batch)
         if app.pending_count:
             leaf.touch_app(app)
 
@@ -169,7 +169,7 @@ def watch(partition: Partition, ask: Ask) -> None:
     """An ask begins to wait in a leaf with `wait.max`: look at the leaf when it has waited so long."""
     partition.reserving.bounded[ask.app.queue] = None
     due_ms = ask.created_ms + ask.app.queue.properties.wait_max_ms
-    partition.timers.set(max(due_ms, partition.now_ms), partition.name, ask.app.queue.path, 0, TIMER)
+    partition.timers.set_earlier(max(due_ms, partition.now_ms), partition.name, ask.app.queue.path, TIMER)
 
 
 def watch_all(partition: Partition) -> None:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.applications import line_group
 from fairlead.core.constraints import ANYWHERE
 from fairlead.core.demand import Shape
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.constraints import Constraints
     from fairlead.core.demand import ShapeKey
     from fairlead.core.partition import Partition
@@ -31,6 +30,7 @@ def shape_of(partition: Partition, ask: Ask) -> Shape:
     found = partition.shapes.get(key)
     if found is None:
         found = partition.shapes[key] = Shape(key)
+        partition.nodes.fitting[found] = None
         if not found.is_plain:
             partition.nodes.terrain.need(found)
     return found
@@ -41,10 +41,7 @@ def leave_shape(partition: Partition, shape: Shape) -> None:
     shape.pending -= 1
     if not shape.pending:
         partition.shapes.pop(shape.key, None)
-        partition.nodes.unfit.pop(shape, None)
-        partition.nodes.oversize.pop(shape, None)
-        partition.nodes.dozing.fresh.pop(shape, None)
-        partition.nodes.narrow.forget(shape)
+        partition.nodes.forget_shape(shape)
         if not shape.is_plain or shape.watched:
             partition.nodes.terrain.need_no_longer(shape)
 
@@ -66,18 +63,20 @@ def _regroup(partition: Partition, ask: Ask) -> None:
     """Put a waiting ask behind the shape that it has now."""
     app, old = ask.app, ask.shape
     assert old is not None
+    in_line = ask.batch is not None
     if ask.spec.idle:
         partition.idle.leave(ask)
     else:
-        app.withdraw(ask)
+        app.leave(ask)
     leave_shape(partition, old)
     shape = ask.shape = shape_of(partition, ask)
     shape.pending += 1
+    shape.oldest_ms = min(shape.oldest_ms, ask.created_ms)
     if ask.spec.idle:
         partition.idle.join(ask)
         return
-    group = line_group(ask)
-    app.join(ask, partition.demand_for(app, shape, group), group)
+    if in_line:
+        partition.line_up(ask)
     if ask.reserved_on is not None:
         partition.nodes.reserved_again[ask] = None
     app.queue.touch_app(app)

@@ -10,19 +10,20 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead.core import gangs, idle, oversize, reserving
-from fairlead.core.applications import Application, Ask, line_group
+from fairlead.core.applications import Application
+from fairlead.core.asks import Ask
 from fairlead.core.cluster import Cluster
 from fairlead.core.consumption import Consumption
 from fairlead.core.disruption import Disruption
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import State
 from fairlead.core.nodes import Node
+from fairlead.core.nominations import Nomination, enter
 from fairlead.core.partition import Partition
 from fairlead.core.plain import from_plain, to_plain, values_of
-from fairlead.core.promises import promise
 from fairlead.core.properties import QueueProperties
 from fairlead.core.queues import Queue, QueueState
-from fairlead.core.reconfigure import recount_priorities
+from fairlead.core.reconfigure import find_owing, recount_priorities
 from fairlead.core.retries import Retries
 from fairlead.core.shaping import shape_of
 from fairlead.core.state_lists import (
@@ -37,7 +38,7 @@ from fairlead.core.state_lists import (
 from fairlead.core.task_groups import TaskGroup
 from fairlead.core.timers import Timer
 
-VERSION = 1
+VERSION = 2
 
 
 # -- writing ------------------------------------------------------------------------------------------------------
@@ -63,20 +64,30 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
     return {
         "spec": to_plain(partition.spec),
         **{name: getattr(partition, name) for name in PARTITION_STATE},
-        "preempt_tried": list(partition.preempt_tried) if partition.preempt_tried else None,
         "queues": [_dump_queue(q) for q in partition.root.walk()],
         "nodes": [_dump_node(n) for n in partition.nodes.nodes.values()],
         "applications": [_dump_application(a) for a in partition.applications.values()],
         "ended": [[key, _dump_application(a)] for key, a in partition.ended.items()],
         "rejected": [_dump_application(a) for a in partition.rejected.values()],
-        "holds": [_name(a) for a in partition.holds],
-        "promised": [_name(a) for a in partition.nodes.terrain.promised],
+        "nominations": [_dump_nomination(n) for n in partition.nominations.of.values()],
         "disruption": partition.disruption.dump(),
         "retries": partition.retries.dump(),
         "reserving": partition.reserving.dump(),
         "label_keys": list(partition.nodes.terrain.label_keys),
         "resting": oversize.dump(partition),
         "resting_in_leaves": oversize.dump_in_leaves(partition),
+    }
+
+
+def _dump_nomination(nomination: Nomination) -> dict[str, Any]:
+    """What has left already is not known any more after a restart."""
+    victims = [_name(v) for v in nomination.victims if v.evict_cause is not None]
+    return {
+        "ask": _name(nomination.ask),
+        "node": nomination.node.id,
+        "victims": victims,
+        "gathers": nomination.gathers,
+        "in_line": nomination.ask.batch is not None,
     }
 
 
@@ -140,12 +151,9 @@ def _dump_ask(ask: Ask) -> dict[str, Any]:
         **dict(zip(ASK_STATE, _state_of_ask(ask), strict=True)),
         "node": ask.node.id if ask.node else None,
         "evict_cause": str(ask.evict_cause) if ask.evict_cause else None,
-        "took_back": ask.took_back,
         "evicted_by": list(ask.evicted_by) if ask.evicted_by else None,
         "evicted_for": _name(ask.evicted_for) if ask.evicted_for and ask.evicted_for.pending else None,
-        "held_on": ask.held_on.id if ask.held_on else None,
         "reserved_on": ask.reserved_on.id if ask.reserved_on else None,
-        "victims": [_name(v) for v in ask.victims if v.evict_cause is not None] if ask.victims else [],
         "replaces": _name(ask.replaces) if ask.replaces else None,
         "bound_for": ask.bound_for.id if ask.bound_for else None,
     }
@@ -172,7 +180,7 @@ def load_cluster(state: dict[str, Any]) -> Cluster:
     cluster.restore_seq(state["seq"])
     cluster.admission.load(state.get("admission"))
     timers = [Timer(*t) for t in state["timers"]]
-    cluster.timers.restore(timers, state.get("timer_seq", 0))  # Versions before it was kept did not write it.
+    cluster.timers.restore(timers, state["timer_seq"])
     for part in state["partitions"]:
         _load_partition(cluster, part)
     return cluster
@@ -185,6 +193,9 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
         queues[queue.path] = queue
     root = next(iter(queues.values()))
     spec = from_plain(state["spec"])
+    for queue in queues.values():
+        queue.by_rank = spec.preemption.rule != "guarantee"
+    find_owing(root, spec.preemption.rule == "both")
     partition = Partition(spec, root, cluster.timers, cluster.out, cluster.next_seq, cluster.now_ms)
     partition.admission = cluster.admission
     cluster.partitions[partition.name] = partition
@@ -212,15 +223,14 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
             gangs.give_way(partition.applications[younger], partition.applications[row["spec"]["id"]])
     for name in PARTITION_STATE:
         setattr(partition, name, state[name])
-    partition.preempt_tried = tuple(state["preempt_tried"]) if state["preempt_tried"] else None
-    partition.disruption = Disruption.load(state["disruption"], partition.holds, asks)
+    partition.disruption = Disruption.load(state["disruption"], asks)
     partition.retries = Retries.load(state["retries"])
     reserving.load(partition, state["reserving"])
     recount_priorities(root)
     partition.reshare()
     partition.wake_all()
-    # Versions before they were kept did not write them.
-    oversize.load(partition, state.get("resting", []), state.get("resting_in_leaves", []))
+    partition.timers.look(cluster.now_ms, partition.name)
+    oversize.load(partition, state["resting"], state["resting_in_leaves"])
 
 
 def _gone(path: str) -> Queue:
@@ -267,12 +277,11 @@ def _load_application(row: dict[str, Any], queue: Queue) -> Application:
     for ask_row in row["asks"]:
         ask = Ask(app, from_plain(ask_row["spec"]), ask_row["seq"], ask_row["created_ms"])
         for name in ASK_STATE:
-            if name in ask_row:  # Versions before something was kept did not write it.
-                setattr(ask, name, ask_row[name])
+            setattr(ask, name, ask_row[name])
+        ask.place_in_line()
         ask.evict_cause = Cause(ask_row["evict_cause"]) if ask_row["evict_cause"] else None
-        by = ask_row.get("evicted_by")  # Versions before it was kept did not write it.
+        by = ask_row["evicted_by"]
         ask.evicted_by = (by[0], by[1]) if by else None
-        ask.took_back = ask_row.get("took_back", False)
         app.asks[ask.key] = ask
     for group_row in row["groups"]:
         group = app.task_group(group_row["name"])
@@ -294,18 +303,16 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
     for row in state["nodes"]:
         node = nodes[row["spec"]["id"]]
         node.allocations = {asks[app, key]: None for app, key in row["allocations"]}
-        node.held = {asks[app, key]: asks[app, key].items for app, key in row["held"]}
+        node.held = {asks[app, key]: asks[app, key].items for app, key in row["held"]}  # Also of swaps under way.
         node.reservations = {asks[app, key]: since_ms for app, key, since_ms in row["reservations"]}
         node.recompute()
         partition.nodes.touch(node)
     for ask, row in named.items():
         ask.node = nodes[row["node"]] if row["node"] else None
-        ask.held_on = nodes[row["held_on"]] if row["held_on"] else None
         ask.reserved_on = nodes[row["reserved_on"]] if row["reserved_on"] else None
-        ask.victims = tuple(asks[app, key] for app, key in row["victims"] if (app, key) in asks)
         ask.replaces = asks.get(tuple(row["replaces"])) if row["replaces"] else None
         ask.bound_for = nodes[row["bound_for"]] if row["bound_for"] else None
-        whom = row.get("evicted_for")
+        whom = row["evicted_for"]
         ask.evicted_for = asks[whom[0], whom[1]] if whom else None
         ask.app.swapping += ask.replaces is not None and not ask.spec.placeholder
         if ask.node is not None:
@@ -313,41 +320,30 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
             ask.app.count_allocated(ask)
         if ask.pending:
             _put_in_line(partition, ask)
-    for ask, row in named.items():
-        if "evicted_for" not in row:  # Versions before it was kept did not write it.
-            ask.evicted_for = _for_whom(ask, asks)
-    partition.holds = {asks[app, key]: None for app, key in state["holds"]}
-    for ask in [asks[app, key] for app, key in state.get("promised", state["holds"])]:
-        assert ask.held_on is not None
-        promise(partition.nodes, ask, ask.held_on)
+    for row in state["nominations"]:
+        ask = asks[tuple(row["ask"])]
+        victims = tuple(asks[app, key] for app, key in row["victims"] if (app, key) in asks)
+        if not row["in_line"]:
+            ask.app.leave(ask)
+        enter(partition, Nomination(ask, nodes[row["node"]], victims, row["gathers"]))
     partition.nodes.suspects = dict.fromkeys(partition.nodes.nodes.values())
     idle.load(partition)
     for app in partition.applications.values():
         gangs.look_again(partition, app)
 
 
-def _for_whom(victim: Ask, asks: dict[tuple[str, str], Ask]) -> Ask | None:
-    """The ask that it was told to stop for by guarantee, by its name: the one that has the node."""
-    rule, name = victim.evicted_by or ("", "")
-    if rule != "guarantee" or victim.node is None:
-        return None
-    spelled = [(name, name), *((name[:at], name[at + 1 :]) for at, sign in enumerate(name) if sign == "/")]
-    found = (asks[each] for each in spelled if each in asks)
-    return next((ask for ask in found if ask.reserved_on is victim.node), None)
-
-
 def _put_in_line(partition: Partition, ask: Ask) -> None:
     app = ask.app
     shape = shape_of(partition, ask)
     shape.pending += 1
+    shape.oldest_ms = min(shape.oldest_ms, ask.created_ms)
     ask.shape = shape
     partition.nodes.terrain.label_keys.waits(ask)
     app.count_pending(ask)
-    group = line_group(ask)
     if app.limit_group is None:
         partition.unseen[app] = None
     if ask.spec.idle:
         partition.idle.join(ask)
-        return
-    app.join(ask, partition.demand_for(app, shape, group), group)
-    app.priority = app.highest_priority()
+    else:
+        partition.line_up(ask)
+        app.priority = app.highest_priority()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.resources import Items
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
 
 
 class TaskGroup:

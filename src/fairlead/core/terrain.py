@@ -45,7 +45,7 @@ from fairlead.core.suitability import (
 from fairlead.core.tallies import NOWHERE, Counts, Tally, TallyIndex, View
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.columns import Mask
     from fairlead.core.demand import Shape, ShapeKey
     from fairlead.core.nodes import Node, NodeTable

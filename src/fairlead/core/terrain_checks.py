@@ -11,7 +11,7 @@ from fairlead.core.constraints import ANYWHERE
 from fairlead.core.suitability import Selector, drawn_by, matches, port_of
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.tallies import Tally
@@ -25,8 +25,8 @@ def check_terrain(partition: Partition) -> None:
     _check_tallies(terrain, running, list(terrain.promised.items()))
     for ask, node in terrain.promised.items():
         assert ask.held_on is node, f"{ask} is promised {node}, and has its space on {ask.held_on}"
-    for ask in partition.holds:
-        assert ask in terrain.promised or not ask.victims, f"work stops for {ask}, and only room is kept for it"
+    for ask, nomination in partition.nominations.of.items():
+        assert (ask in terrain.promised) != nomination.gathers, f"{ask} is nominated, and what it needs is not kept"
     for shape in partition.nodes.unfit:
         assert partition.shapes.get(shape.key) is shape, f"shape {shape.key} fits nowhere and waits no more"
     for app in partition.applications.values():

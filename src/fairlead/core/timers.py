@@ -1,61 +1,122 @@
-"""Timers: what is due when, in one total order.
+"""Timers: what is due when, in one total order; each of them can be replaced or cancelled.
 
-Decides which timer is next: by time, then by the order in which they were set. Never acts; who set a timer also decides
-whether it still counts (the epoch of its application).
+Decides which timer is next: by time, then by the order in which they were set. Never acts. Invariant: there is at most
+one timer for each partition, kind and subject, and only timers that still count are kept, counted and written down.
 """
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 
 class Timer(NamedTuple):
-    """One thing that is due at `due_ms`. `kind` tells who handles it."""
+    """One thing that is due at `due_ms`. `kind` tells which rule handles it."""
 
     due_ms: int
     seq: int
     partition: str
     subject: str
-    epoch: int
     kind: str
 
 
+Name = tuple[str, str, str]
+"""Partition, kind and subject of a timer."""
+
+
 class Timers:
-    """A queue of timers for the whole cluster."""
+    """The timers of the whole cluster."""
 
     def __init__(self) -> None:
         self._heap: list[Timer] = []
+        self._live: dict[Name, int] = {}
+        """By name the number of the timer that counts; entries of the heap with other numbers are left over."""
+        self._due: dict[Name, int] = {}
+        self._looks: dict[str, int] = {}
+        """By partition when to look again at what waits. Nothing is due then, so that this is no part of the state."""
         self.last_seq = 0
         """The number of the timer that was set last: it decides between two that are due at the same time."""
 
-    def set(self, due_ms: int, partition: str, subject: str, epoch: int, kind: str = "application") -> None:
-        """Something is due at `due_ms`."""
+    def set(self, due_ms: int, partition: str, subject: str, kind: str) -> None:
+        """Something is due at `due_ms`, and no longer when it was due before."""
         self.last_seq += 1
-        heappush(self._heap, Timer(due_ms, self.last_seq, partition, subject, epoch, kind))
+        name = (partition, kind, subject)
+        self._live[name] = self.last_seq
+        self._due[name] = due_ms
+        heappush(self._heap, Timer(due_ms, self.last_seq, partition, subject, kind))
+        if len(self._heap) > 2 * len(self._live) + 64:
+            self._heap = [timer for timer in self._heap if self._counts(timer)]
+            heapify(self._heap)
+
+    def set_earlier(self, due_ms: int, partition: str, subject: str, kind: str) -> None:
+        """Something is due at `due_ms`, unless it is due earlier already."""
+        known = self._due.get((partition, kind, subject))
+        if known is None or due_ms < known:
+            self.set(due_ms, partition, subject, kind)
+
+    def cancel(self, partition: str, subject: str, kind: str) -> None:
+        """It is due no longer."""
+        name = (partition, kind, subject)
+        if name in self._live:
+            del self._live[name], self._due[name]
+
+    def due_ms(self, partition: str, subject: str, kind: str) -> int | None:
+        """When it is due; None: it is not."""
+        return self._due.get((partition, kind, subject))
+
+    def look(self, due_ms: int, partition: str) -> None:
+        """At `due_ms` something may be found by looking again, though nothing happens then."""
+        known = self._looks.get(partition)
+        if known is None or due_ms < known:
+            self._looks[partition] = due_ms
+
+    def looks_due(self, now_ms: int) -> list[str]:
+        """The partitions to look at again by now; they are forgotten."""
+        due = [name for name, due_ms in self._looks.items() if due_ms <= now_ms]
+        for name in due:
+            del self._looks[name]
+        return due
 
     def next_due_ms(self) -> int | None:
         """When the next timer is due."""
-        return self._heap[0].due_ms if self._heap else None
+        heap = self._heap
+        while heap and not self._counts(heap[0]):
+            heappop(heap)
+        return heap[0].due_ms if heap else None
+
+    def next_wakeup_ms(self) -> int | None:
+        """When the next timer is due, or something may be found by looking again."""
+        times = [*self._looks.values(), *([due_ms] if (due_ms := self.next_due_ms()) is not None else [])]
+        return min(times, default=None)
 
     def pop_due(self, now_ms: int) -> Timer | None:
         """Take out the next timer that is due by `now_ms`."""
-        if self._heap and self._heap[0].due_ms <= now_ms:
-            return heappop(self._heap)
-        return None
+        due_ms = self.next_due_ms()
+        if due_ms is None or due_ms > now_ms:
+            return None
+        timer = heappop(self._heap)
+        self.cancel(timer.partition, timer.subject, timer.kind)
+        return timer
+
+    def _counts(self, timer: Timer) -> bool:
+        return self._live.get((timer.partition, timer.kind, timer.subject)) == timer.seq
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._live)
 
     def drop(self, partition: str) -> None:
         """Forget every timer of a partition."""
-        self._heap = sorted(t for t in self._heap if t.partition != partition)
+        self._looks.pop(partition, None)
+        for name in [name for name in self._live if name[0] == partition]:
+            del self._live[name], self._due[name]
 
     def pending(self) -> list[Timer]:
         """All timers in order."""
-        return sorted(self._heap)
+        return sorted(timer for timer in self._heap if self._counts(timer))
 
-    def restore(self, timers: list[Timer], last_seq: int = 0) -> None:
+    def restore(self, timers: list[Timer], last_seq: int) -> None:
         """Take over timers as they were (after a restart)."""
         self._heap = sorted(timers)
-        self.last_seq = max(last_seq, *(t.seq for t in timers), 0)
+        self._live = {(t.partition, t.kind, t.subject): t.seq for t in timers}
+        self._due = {(t.partition, t.kind, t.subject): t.due_ms for t in timers}
+        self.last_seq = last_seq

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairlead.core.demand import Demand
 from fairlead.core.gates import NOBODY, Yielding, awaited
 from fairlead.core.resources import Book, Items
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask
+    from fairlead.core.demand import Demand
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
     from fairlead.core.specs import LimitSpec, QueueSpec
@@ -44,7 +45,7 @@ class Ceiling:
 
     __slots__ = (
         "applications",
-        "gates",
+        "gated",
         "holders",
         "kind",
         "max",
@@ -52,6 +53,7 @@ class Ceiling:
         "name",
         "promised",
         "queue",
+        "reserved",
         "used",
         "waiting",
     )
@@ -75,8 +77,10 @@ class Ceiling:
         """Allowances that refer to it; the trackers drop it at 0."""
         self.waiting: dict[Demand, None] = {}
         """Demands to wake up when room is made here."""
-        self.gates: dict[str, Demand] = {}
-        """By path of the leaf: where its applications are parked that may not run because of this ceiling."""
+        self.gated: dict[Demand, None] = {}
+        """Demands to wake up when an application less counts here."""
+        self.reserved: dict[Ask, dict[Ask, None]] = {}
+        """Asks with a reserved node that are tried there again when room is made here: each with the list of those."""
 
     def lacks(self, items: Items) -> bool:
         """Whether this amount does not fit under the maximum any more."""
@@ -99,26 +103,22 @@ class Ceiling:
         count = len(self.applications)
         return count + len(awaited(self.promised, self.applications, but, yielding)) if self.promised else count
 
-    def gate(self, leaf: Queue) -> Demand:
-        """Where applications of `leaf` are parked until this ceiling lets one more run."""
-        found = self.gates.get(leaf.path)
-        if found is None or found.leaf is not leaf:
-            found = self.gates[leaf.path] = Demand(leaf, None, self)
-        return found
-
     def wake_waiting(self) -> None:
         """Room was made: wake every demand that would get past this ceiling now."""
+        self._try_reserved()
         for demand in list(self.waiting):
-            if demand.shape is not None and not self.lacks(demand.shape.items):
-                del self.waiting[demand]
+            if not self.lacks(demand.shape.items):
                 demand.wake()
 
     def open_gates(self) -> None:
         """One application less counts here: wake those that may not run because of it."""
-        for demand in list(self.waiting):
-            if demand.shape is None:
-                del self.waiting[demand]
-                demand.wake()
+        self._try_reserved()
+        for demand in list(self.gated):
+            demand.wake()
+
+    def _try_reserved(self) -> None:
+        for ask, again in self.reserved.items():
+            again[ask] = None
 
     def __repr__(self) -> str:
         return f"<Ceiling of {self.kind} {self.name} in {self.queue}>"
@@ -164,7 +164,7 @@ class Allowance:
             used = ceiling.used
             for name, amount in items:
                 used[name] = used.get(name, 0) - amount
-            if ceiling.waiting:
+            if ceiling.waiting or ceiling.reserved:
                 ceiling.wake_waiting()
 
     def strike_off(self, app: str) -> None:
@@ -172,8 +172,7 @@ class Allowance:
         for ceiling in self.ceilings:
             if app in ceiling.applications:
                 del ceiling.applications[app]
-                if ceiling.waiting:
-                    ceiling.open_gates()
+                ceiling.open_gates()
 
     def __repr__(self) -> str:
         return f"<Allowance {'/'.join(self.key)}>"
@@ -284,8 +283,7 @@ class Trackers:
     def wake_all(self) -> None:
         """Look at everything again that waits for a ceiling."""
         for ceiling in self.ceilings.values():
-            for demand in list(ceiling.waiting):
-                del ceiling.waiting[demand]
+            for demand in (*ceiling.waiting, *ceiling.gated):
                 demand.wake()
 
 
@@ -345,17 +343,15 @@ def limits_changed(partition: Partition) -> None:
 
 def rebind(partition: Partition, app: Application) -> None:
     """The limits that hold for an application changed: its batches wait with other demands."""
-    for batch in app.batches:
+    for batch in list(app.batches.values()):
         old = batch.demand
-        assert old.shape is not None
         demand = partition.demand_for(app, old.shape, batch.task_group)
         if demand is old:
             continue
         batch.demand = demand
         demand.pending += 1
-        old.pending -= 1
-        if not old.pending:
-            old.leaf.drop_demand(old)
+        old.forget(batch)
+        app.out_of_line[batch] = None
     if app.batches:
         app.queue.touch_app(app)
 

@@ -20,7 +20,7 @@ from fairlead.core.classes import NEVER
 from fairlead.core.reasons import PriorityMismatch, Reason, UnknownPriorityClass
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.resources import Items
     from fairlead.core.specs import AskSpec
 

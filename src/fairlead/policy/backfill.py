@@ -16,7 +16,7 @@ from fairlead.policy.limits import full_ceiling, may_run
 from fairlead.policy.ordering import application_key
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask, Batch
+    from fairlead.core.asks import Ask, Batch
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
@@ -42,7 +42,7 @@ def _from_leaf(partition: Partition, leaf: Queue, starts: list[tuple[Ask, Expect
     for app in sorted(waiting, key=application_key):
         if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:
             continue
-        for batch in app.batches:
+        for batch in app.in_order():
             if app.stands_in(batch.task_group):
                 continue
             for ask in _unlike(batch):

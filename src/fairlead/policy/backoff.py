@@ -1,7 +1,7 @@
 """Back-off: an application with too many asks that fit on no node rests for a while.
 
 Decides when an application rests (its queue's `application.unschedasks.backoff`) and wakes it when the rest is over.
-Never looks at nodes; it counts the asks for which `allocate` found none. Invariant: a resting application has a timer.
+Never looks at nodes; it counts the asks whose shape fits on none. Invariant: a resting application has a timer.
 """
 
 from __future__ import annotations
@@ -11,63 +11,76 @@ from typing import TYPE_CHECKING
 from fairlead.policy.headroom import is_held_back
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application, Batch
+    from fairlead.core.applications import Application
+    from fairlead.core.asks import Batch, LineKey
     from fairlead.core.partition import Partition
 
 TIMER = "backoff"
-LineKey = tuple[int, int, int]
 
 
-class RunOfMisses:
-    """The asks of one visit to an application for which there was no node, in the application's order."""
+def rests_before(partition: Partition, batch: Batch) -> bool:
+    """Whether the application rests because of what stands before this batch in it; it does from now on."""
+    app = batch.app
+    missed = _missed(partition, app, batch.head.line_key)
+    if len(missed) < app.queue.properties.backoff_threshold:
+        return False
+    _back_off(partition, app, len(missed))
+    return True
 
-    __slots__ = ("_app", "_missed", "_threshold")
 
-    def __init__(self, app: Application) -> None:
-        self._app = app
-        self._threshold = app.queue.properties.backoff_threshold
-        self._missed: list[LineKey] = []
+def rest_all(partition: Partition) -> bool:
+    """Nothing more can be placed: let rest what has missed often enough and has some ask (waiting or running) behind
+    that; True when something rests now.
+    """
+    stamp = (partition.news, partition.books_version)
+    if partition.counted_at == stamp:
+        return False
+    partition.counted_at = stamp
+    found = False
+    for app in list(partition.uncounted):
+        threshold = app.queue.properties.backoff_threshold
+        if not threshold or partition.applications.get(app.id) is not app:
+            del partition.uncounted[app]
+            continue
+        if is_resting(partition, app):
+            continue
+        missed = _missed(partition, app, None)
+        if len(missed) >= threshold and any(a.line_key > missed[threshold - 1] for a in app.asks.values()):
+            _back_off(partition, app, len(missed))
+            found = True
+    return found
 
-    def missed(self, partition: Partition, batch: Batch) -> None:
-        """There was no node for any ask of this batch. What is in the way above the nodes does not count.
 
-        It does as soon as only the nodes are in the way, whoever finds that out: the application is looked at then.
-        """
-        if batch.asks[0].required_node:
-            return
-        demand, shape = batch.demand, batch.demand.shape
-        assert shape is not None
-        if is_held_back(partition, demand, batch.asks[0]):
-            demand.uncounted = shape.wakes_at_once = True
-            return
-        seen = 0
-        for ask in batch.asks:
-            if ask.pending:
-                self._missed.append(ask.line_key)
-                seen += 1
-                if seen == self._threshold:
-                    break
+def is_resting(partition: Partition, app: Application) -> bool:
+    """Whether the application rests now."""
+    return app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms
 
-    def is_due_before(self, key: LineKey) -> bool:
-        """Whether enough asks were missed before the one with this place in line."""
-        return len(self._missed) >= self._threshold and sorted(self._missed)[self._threshold - 1] < key
 
-    def is_due(self) -> bool:
-        """Whether enough were missed, and the application has some ask (waiting or running) behind the last of them."""
-        if len(self._missed) < self._threshold:
-            return False
-        last = sorted(self._missed)[self._threshold - 1]
-        return any(ask.line_key > last for ask in self._app.asks.values())
+def _missed(partition: Partition, app: Application, before: LineKey | None) -> list[LineKey]:
+    """The asks before a place in the application's line for which no node has room, in order. What is in the way above
+    the nodes does not count. Of one batch no more count than it takes to rest.
+    """
+    missed: list[LineKey] = []
+    for batch in app.batches.values():
+        shape = batch.demand.shape
+        if not batch.stamp or not shape.unfit or shape.required_node:
+            continue
+        if is_held_back(partition, batch.demand, batch.head) or shape.blocked_by_root:
+            continue
+        keys = [a.line_key for a in batch.asks[: app.queue.properties.backoff_threshold]]
+        missed += [key for key in keys if before is None or key < before]
+    return sorted(missed)
 
-    def back_off(self, partition: Partition) -> None:
-        """Let the application rest from now on."""
-        app = self._app
-        app.unschedulable = len(self._missed)
-        app.backoff_until_ms = partition.now_ms + app.queue.properties.backoff_delay_ms
-        partition.timers.set(app.backoff_until_ms, partition.name, app.id, 0, TIMER)
-        if app.queue in partition.reserving.of:
-            # No room is kept for who rests: the next run gives it back.
-            partition.books_version += 1
+
+def _back_off(partition: Partition, app: Application, missed: int) -> None:
+    """Let the application rest from now on."""
+    app.unschedulable = missed
+    app.backoff_until_ms = partition.now_ms + app.queue.properties.backoff_delay_ms
+    partition.timers.set(app.backoff_until_ms, partition.name, app.id, TIMER)
+    app.queue.touch_app(app)
+    if app.queue in partition.reserving.of:
+        # No room is kept for what rests: the next run gives it back.
+        partition.books_version += 1
 
 
 def on_timer(partition: Partition, app_id: str) -> None:

@@ -1,7 +1,8 @@
-"""The cycle: the steps of one scheduling run, least disruptive first.
+"""The cycle: the steps of one scheduling run.
 
 Decides the order of the steps and when a run is over; each step decides in its own module. A run places at most one
-ask; a later step is only tried when the earlier ones found nothing.
+ask. There are two orders of turns: YuniKorn's walk of the tree (`preemption.rule: guarantee`), and rank (`priority`,
+`both`). In both an ask tries in its turn what is least disruptive first, before anything behind it is looked at.
 """
 
 from __future__ import annotations
@@ -9,20 +10,25 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from fairlead.policy.allocate import RESERVED, allocate_one
+from fairlead.core.trackers import decide_groups
+from fairlead.policy.allocate import RESERVED, Outcome, allocate_one
 from fairlead.policy.backfill import backfill_one
+from fairlead.policy.backoff import rest_all
 from fairlead.policy.gang import replace_one
 from fairlead.policy.gang_deadlock import resolve_one
 from fairlead.policy.idle import place_idle
 from fairlead.policy.nominate import place_nominated
-from fairlead.policy.preempt import preempt_one
-from fairlead.policy.reclaim import reclaim_one
+from fairlead.policy.rank import Turns
 from fairlead.policy.reserve import place_reserved
 from fairlead.policy.turns import keep_turns
 
 if TYPE_CHECKING:
     from fairlead.core.partition import Partition
     from fairlead.policy.line import Lines
+
+
+MOVES_MAX = 1_000
+"""So often work is stopped, or a nomination moves, in one run at most; then the next one goes on."""
 
 
 class Run(Enum):
@@ -39,29 +45,68 @@ class Run(Enum):
 def run_once(partition: Partition, lines: Lines) -> Run:
     """One scheduling run."""
     before = partition.books_version
-    if partition.holds and place_nominated(partition):
-        return Run.PLACED
+    if partition.rested_at == (partition.news, before):
+        return Run.EMPTY
+    lines.settle()
+    # 1. Turns that are kept: reservations that are due, and room that gathers for what waited too long.
     kept = bool(partition.reserving.of or partition.reserving.overdue)
     if kept:
-        keep_turns(partition)
-        if partition.holds and place_nominated(partition):
+        if not partition.root.by_rank and partition.nominations and place_nominated(partition):
             return Run.PLACED
-    if partition.reservations and place_reserved(partition) is not None:
-        return Run.PLACED
-    if (partition.swappable or partition.homeless) and replace_one(partition, lines) is not None:
-        return Run.PLACED
-    outcome = allocate_one(partition, lines)
+        keep_turns(partition)
+        lines.settle()
+    # 2. Real asks take the places of their placeholders; that takes no room from anything.
+    # 3. Waiting asks have their turns.
+    outcome = _by_rank(partition, lines) if partition.root.by_rank else _in_walk_order(partition, lines)
     if outcome is not None:
         return Run.MOVED if outcome is RESERVED else Run.PLACED
-    if partition.idle.running and reclaim_one(partition):
-        return Run.MOVED
+    if partition.unseen:
+        decide_groups(partition)
+    # 4. What waits for the turn of another starts where it delays nothing.
     if partition.reserving.of and backfill_one(partition) is not None:
         return Run.PLACED
-    if preempt_one(partition, lines):
-        return Run.MOVED
+    # 5. Idle work takes what is left over.
     if partition.idle.lines and place_idle(partition) is not None:
         return Run.PLACED
+    # 6. Of gangs that hold each other one gives way.
     if partition.root.allocating_accepted and resolve_one(partition):
         return Run.MOVED
-    # Turns that were given or taken, and room that was gathered or let go, may let somebody start in the next run.
-    return Run.MOVED if kept and partition.books_version != before else Run.EMPTY
+    # 7. Applications with too many asks that fit nowhere rest.
+    if partition.uncounted and rest_all(partition):
+        return Run.MOVED
+    # Turns that were given or taken, and room that was gathered or let go, may let something start in the next run.
+    if kept and partition.books_version != before:
+        return Run.MOVED
+    partition.rested_at = (partition.news, partition.books_version)
+    return Run.EMPTY
+
+
+def _in_walk_order(partition: Partition, lines: Lines) -> Outcome:
+    """YuniKorn's order: what has room kept for it, a node set aside, or placeholders; then the walk of the tree."""
+    if partition.nominations and (ask := place_nominated(partition)) is not None:
+        return ask
+    if partition.reservations and (ask := place_reserved(partition)) is not None:
+        return ask
+    if (partition.swappable or partition.homeless) and (ask := replace_one(partition)) is not None:
+        return ask
+    lines.settle()
+    return allocate_one(partition, lines)
+
+
+def _by_rank(partition: Partition, lines: Lines) -> Outcome:
+    """The order of rank."""
+    if partition.reservations and (ask := place_reserved(partition)) is not None:
+        return ask
+    if (partition.swappable or partition.homeless) and (ask := replace_one(partition)) is not None:
+        return ask
+    lines.settle()
+    if partition.root.max is None:
+        return None
+    moved = False
+    for _ in range(MOVES_MAX):
+        outcome = Turns(partition, lines).take_next()
+        if outcome is not RESERVED:
+            return RESERVED if outcome is None and moved else outcome
+        moved = True
+        lines.settle()
+    return RESERVED

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fairlead.core import leaving, reserving
+from fairlead.core import leaving, node_reservations, reserving
 from fairlead.core.partition import Partition
 from fairlead.core.quotas import TIMER as QUOTA
-from fairlead.policy import backoff, overdue, preempt, protection, quota, reserve, retry
+from fairlead.policy import attempt_times, backoff, overdue, protection, quota, reserve, retry
 
 ON_DUE: dict[str, Callable[[Partition, str], None]] = {
-    preempt.TIMER: preempt.on_timer,
+    attempt_times.TIMER: attempt_times.on_timer,
     QUOTA: quota.on_timer,
-    reserve.TIMER: reserve.on_timer,
-    "reservation": reserve.on_expiry,
+    node_reservations.TIMER: reserve.on_expiry,
     backoff.TIMER: backoff.on_timer,
     protection.TIMER: protection.on_timer,
     retry.TIMER: retry.on_timer,

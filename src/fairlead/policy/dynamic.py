@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.core import oversize
 from fairlead.core.queues import RECOVERY_QUEUE, Queue, QueueState
+from fairlead.core.reconfigure import find_owing
 from fairlead.core.resources import INT64_MAX, INT64_MIN, Limits
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def create_path(partition: Partition, path: str) -> Queue:
         queue = Queue(name, queue, partition.next_seq(), leaf=at + 1 == len(missing), managed=False)
         queue.configure_dynamic(template)
         partition.queue_changed(queue, "added")
+    find_owing(partition.root, partition.spec.preemption.rule == "both")
     return queue
 
 
@@ -103,9 +105,13 @@ def apply_namespace_tags(partition: Partition, queue: Queue, tags: Mapping[str, 
 
 def _limits_changed(partition: Partition, leaf: Queue) -> None:
     """Shares are measured anew, and what waited for the old limits is looked at again."""
+    find_owing(partition.root, partition.spec.preemption.rule == "both")
     leaf.share_terms = None
     leaf.touch()
     for app in leaf.applications.values():
+        app.order_key = ()
+        for batch in app.batches.values():
+            app.forget_attempts(batch)
         if app.pending_count:
             leaf.touch_app(app)
     leaf.loosened()

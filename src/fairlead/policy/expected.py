@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlead.core.idle import payer
+from fairlead.core.nodes import Node
 from fairlead.core.resources import Book, Items, add_to, fits_in, take_from
 from fairlead.core.suitability import AFFINITY, SELECTOR, TAINT, all_of, matches
 from fairlead.policy.limits import full_ceiling, may_run
@@ -18,8 +19,7 @@ from fairlead.policy.limits import full_ceiling, may_run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.applications import Ask
-    from fairlead.core.nodes import Node
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
 

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 from fairlead.core import gangs
 from fairlead.core.events import Cause
 from fairlead.core.resources import fits_in
-from fairlead.policy.ordering import queue_key
+from fairlead.policy.ordering import application_key, queue_key
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application, Ask
+    from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
     from fairlead.core.task_groups import TaskGroup
-    from fairlead.policy.line import Lines
 
 
-def replace_one(partition: Partition, lines: Lines) -> Ask | None:
+def replace_one(partition: Partition) -> Ask | None:
     """Begin the next replacement in walk order; None when there is none. Headroom and limits are not looked at."""
     if partition.homeless and partition.homeless_at != partition.nodes.gains:
         for app in partition.homeless:
@@ -33,7 +33,7 @@ def replace_one(partition: Partition, lines: Lines) -> Ask | None:
     leaves = partition.swappable
     while leaves:
         leaf = next(iter(leaves)) if len(leaves) == 1 else min(leaves, key=_path_key)
-        ask = _replace_in_leaf(partition, lines, leaf, leaves[leaf])
+        ask = _replace_in_leaf(partition, leaf, leaves[leaf])
         if ask is not None:
             return ask
         del leaves[leaf]
@@ -45,8 +45,7 @@ def _path_key(leaf: Queue) -> tuple[object, ...]:
     return tuple(queue_key(queue) for queue in reversed(leaf.lineage[:-1]))
 
 
-def _replace_in_leaf(partition: Partition, lines: Lines, leaf: Queue, waiting: dict[Application, None]) -> Ask | None:
-    lines.applications(leaf)  # brings the places in line of all that changed up to date
+def _replace_in_leaf(partition: Partition, leaf: Queue, waiting: dict[Application, None]) -> Ask | None:
     while waiting:
         app = min(waiting, key=_place_in_line)
         is_there = partition.applications.get(app.id) is app and app.queue is leaf
@@ -58,17 +57,17 @@ def _replace_in_leaf(partition: Partition, lines: Lines, leaf: Queue, waiting: d
 
 
 def _place_in_line(app: Application) -> tuple[object, ...]:
-    return app.order_key
+    return application_key(app)
 
 
 def _replace_in(partition: Partition, app: Application) -> Ask | None:
     """The first ask in order that has a placeholder in a place that suits it; then the first that can go elsewhere."""
     elsewhere: tuple[Ask, Ask] | None = None
-    for batch in list(app.batches):
+    for batch in app.in_order():
         group = app.groups.get(batch.task_group)
         if group is None or not group.standing:
             continue
-        ask = batch.asks[0]
+        ask = batch.head
         found = _placeholder_for(partition, ask, group)
         if found is None:
             continue

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import claims, gangs
+from fairlead.core import gangs, node_reservations, nominations
 from fairlead.core.constraints import ANYWHERE
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import State
@@ -25,7 +25,8 @@ from fairlead.core.trackers import Ceiling
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from fairlead.core.applications import Application, Ask
+    from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
@@ -35,7 +36,7 @@ def resolve_one(partition: Partition) -> bool:
     """Break one deadlock of gangs; whether anything was done. Called when nothing else can be."""
     parted = _let_go(partition)
     held = [partition.applications[name] for name in partition.root.allocating_accepted]
-    waiting = sorted((app for app in held if _is_not_whole(app)), key=_age)
+    waiting = sorted((app for app in held if _is_not_whole(partition, app)), key=_age)
     if len(waiting) < 2 or _something_else_may_help(partition, waiting):
         return parted
     for older in waiting:
@@ -47,13 +48,20 @@ def resolve_one(partition: Partition) -> bool:
     return parted
 
 
-def _is_not_whole(app: Application) -> bool:
+def _is_not_whole(partition: Partition, app: Application) -> bool:
     """Whether it holds placeholders and waits for room for more of them. One that gave way holds nothing that stays."""
-    return app.state is State.ACCEPTED and app.gives_way_to is None and _lacks_some(app) and bool(_standing(app))
+    return (
+        app.state is State.ACCEPTED
+        and app.gives_way_to is None
+        and _lacks_some(partition, app)
+        and bool(_standing(app))
+    )
 
 
-def _lacks_some(app: Application) -> bool:
-    return any(ask.pending and ask.spec.placeholder for batch in app.batches for ask in batch.asks)
+def _lacks_some(partition: Partition, app: Application) -> bool:
+    """Whether some of its placeholders wait, in line or nominated."""
+    in_line = any(ask.spec.placeholder for batch in app.batches.values() for ask in batch.asks)
+    return in_line or any(ask.app is app and ask.spec.placeholder for ask in partition.nominations)
 
 
 def _lacking(app: Application) -> list[Ask]:
@@ -74,7 +82,7 @@ def _let_go(partition: Partition) -> bool:
     """Nobody waits for a gang that lacks nothing any more, nor for one that not even the empty cluster could hold."""
     held = [partition.applications[name] for name in partition.root.allocating_accepted]
     awaited = [app for app in held if app.awaited_by]
-    in_vain = [app for app in awaited if not (_lacks_some(app) and _fits_alone(partition, app))]
+    in_vain = [app for app in awaited if not (_lacks_some(partition, app) and _fits_alone(partition, app))]
     for app in in_vain:
         gangs.part_ways(app)
     return bool(in_vain)
@@ -112,8 +120,8 @@ def _give_way(partition: Partition, younger: Application, older: Application) ->
     name = f"{older.id}/{_lacking(older)[0].key}"
     gangs.give_way(younger, older)
     for ask in younger.waiting_asks():
-        claims.unhold(partition, ask)
-        claims.unreserve(partition, ask)
+        nominations.withdraw(partition, ask)
+        node_reservations.unreserve(partition, ask)
     for ask in _standing(younger):
         text = f"given back so that gang {older.id} gets through: both held a part of what the other lacks"
         partition.evict(ask, Cause.PREEMPTED_BY_SCHEDULER, name, GAVE_WAY, text)

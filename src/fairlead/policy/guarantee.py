@@ -16,8 +16,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from fairlead.core.claims import RESERVATION_MS, promised
+from fairlead.core.asks import Ask
 from fairlead.core.idle import payer
+from fairlead.core.node_reservations import RESERVATION_MS
+from fairlead.core.nodes import Node
+from fairlead.core.nominations import kept_under
 from fairlead.core.resources import add_to, fits_in
 from fairlead.policy.protection import spare
 from fairlead.policy.queue_snapshot import QueueSnapshots
@@ -26,8 +29,6 @@ from fairlead.policy.victims import candidates, idle_candidates, preference, tai
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fairlead.core.applications import Ask
-    from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.resources import Items
     from fairlead.policy.queue_snapshot import Remaining
@@ -74,7 +75,7 @@ def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
     snapshots = QueueSnapshots(ask.app.queue)
     if _overfills_its_own(snapshots, ask):
         return None
-    found = spare(partition, ask, [*idle_candidates(partition, ask), *candidates(ask, snapshots)])
+    found = spare(partition, ask, [*idle_candidates(partition, ask), *candidates(ask, snapshots, partition.news)])
     if not found or not _guarantee_leaves_room(snapshots, ask, found):
         return None
     choice = _choose_node(partition, ask, found, snapshots, nodes_tried)
@@ -97,7 +98,7 @@ def is_guaranteed(partition: Partition, ask: Ask) -> bool:
         return False
     snapshots = QueueSnapshots(ask.app.queue)
     for queue in ask.app.queue.lineage:
-        add_to(snapshots.of(queue).used, tuple(promised(partition, queue, ask).items()))
+        add_to(snapshots.of(queue).used, tuple(kept_under(partition, queue, ask).items()))
     for running in partition.idle.every():
         if running.evict_cause is None:
             snapshots.remove(snapshots.of(payer(running)), running.items)

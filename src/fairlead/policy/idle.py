@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.claims import short_of_promised_limit, short_of_promised_room
 from fairlead.core.idle import group_of, idle_key
+from fairlead.core.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.resources import fits_in
 from fairlead.core.trackers import decide_group
 from fairlead.policy.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.demand import Shape
     from fairlead.core.idle import IdleKey, IdleLine
     from fairlead.core.nodes import Node
@@ -63,7 +63,7 @@ def _has_room_above(partition: Partition, line: IdleLine) -> bool:
     group, items = group_of(line.leaf), line.shape.items
     if group.short_of_room(items) is not None:
         return False
-    return not partition.holds or short_of_promised_room(partition, group, items) is None
+    return not partition.nominations or queue_short_of_kept(partition, group, items) is None
 
 
 def _first(partition: Partition, line: IdleLine) -> Ask | None:
@@ -84,7 +84,7 @@ def _is_over_limit(partition: Partition, ask: Ask) -> bool:
     """Whether its user or group has no room for it, beside what they will need for whom work was stopped."""
     if full_ceiling(ask.app, ask.items) is not None:
         return True
-    return bool(partition.holds) and short_of_promised_limit(partition, ask) is not None
+    return bool(partition.nominations) and limit_short_of_kept(partition, ask) is not None
 
 
 def _node_for(partition: Partition, shape: Shape) -> Node | None:

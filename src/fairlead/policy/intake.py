@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core import claims, events, gangs, lives, oversize
-from fairlead.core.applications import Application, Ask
+from fairlead.core import events, gangs, lives, node_reservations, nominations, oversize
+from fairlead.core.applications import Application
+from fairlead.core.asks import Ask
 from fairlead.core.constraints import ANYWHERE
 from fairlead.core.decisions import (
     ApplicationAccepted,
@@ -26,6 +27,7 @@ from fairlead.core.events import Cause
 from fairlead.core.lifecycle import State, Step
 from fairlead.core.nodes import Node
 from fairlead.core.reasons import Refused
+from fairlead.core.resize import resize
 from fairlead.core.resources import INT64_MAX, Resources
 from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, TAG_FOREIGN, ApplicationSpec, AskSpec
 from fairlead.core.suitability import flaw
@@ -88,9 +90,9 @@ def drain_node(partition: Partition, event: events.DrainNode) -> None:
         partition.nodes.touch(node)
         partition.books_version += 1
         for ask in list(node.held):
-            claims.unhold(partition, ask)
+            nominations.withdraw(partition, ask)
         for ask in [a for a in node.reservations if not a.required_node]:
-            claims.unreserve(partition, ask)
+            node_reservations.unreserve(partition, ask)
             ask.app.queue.touch_app(ask.app)
 
 
@@ -111,8 +113,8 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
     if node is None:
         return
     for ask in [*node.held, *node.reservations]:
-        claims.unhold(partition, ask)
-        claims.unreserve(partition, ask)
+        nominations.withdraw(partition, ask)
+        node_reservations.unreserve(partition, ask)
     gangs.leave_node(partition, node)
     for ask in list(node.allocations):
         app, real = ask.app, not ask.spec.placeholder
@@ -165,7 +167,7 @@ def _reject(partition: Partition, spec: ApplicationSpec, reason: Refused) -> Non
     app.advance(Step.REJECT, partition.now_ms)
     app.finished_ms = partition.now_ms
     partition.rejected[spec.id] = app
-    lives.keep_ended(partition, app)
+    lives.keep_ended(partition)
     partition.out.append(ApplicationRejected(spec.id, reason, partition.name))
 
 
@@ -212,7 +214,7 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
         if known.pending and (too_large := why_not_larger(partition.admission, known, spec.resources.items)):
             partition.out.append(AskRejected(spec.application, spec.key, too_large, partition.name))
             return
-        partition.resize(known, spec)
+        resize(partition, known, spec)
     if spec.node and known.pending:
         partition.restore(known, partition.nodes.nodes[spec.node])
 

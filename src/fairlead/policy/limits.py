@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.gates import NOBODY, Yielding, awaited, closed_queue
 from fairlead.core.lifecycle import State
-from fairlead.core.queues import Queue
 from fairlead.core.reasons import ApplicationsPromised, LimitApplications, LimitReached
 
 if TYPE_CHECKING:
@@ -44,41 +43,29 @@ def full_ceiling(app: Application, items: Items) -> Ceiling | None:
     return app.allowance.short_of_room(items) if app.allowance is not None else None
 
 
-def closed_gate(app: Application) -> Demand | None:
-    """The gate at which an accepted application has to wait, or None; what closes it will wake it."""
+def is_at_closed_gate(demand: Demand, app: Application) -> bool:
+    """Whether an application that does not run yet has to wait for a place; what closes the gate will wake it."""
     # What a gang waits for that gave way is over with a change in that other one's life, which wakes it.
-    full = app.gives_way_to.queue if app.gives_way_to is not None else closed_queue(app)
-    if full is not None:
-        gate = app.queue.gate()
-        gate.obstacle = full
-        full.waiting[gate] = None
-        return gate
-    ceiling = closing_ceiling(app)
-    if ceiling is not None:
-        gate = ceiling.gate(app.queue)
-        gate.obstacle = ceiling
-        ceiling.waiting[gate] = None
-        return gate
-    return None
+    closed = app.gives_way_to.queue if app.gives_way_to is not None else closed_queue(app) or closing_ceiling(app)
+    if closed is None:
+        return False
+    demand.block(closed, at_gate=True)
+    return True
 
 
 def is_over_limit(demand: Demand) -> bool:
     """Whether the user or group of this demand has no room for it; that room will wake it.
 
-    Of what is in the way a limit counts first: while there is one nobody is stopped for this demand (`preempt`), and
-    when it moves somebody may be, though its queue is as full as before.
+    Of what is in the way a limit counts first: while there is one nothing is stopped for this demand (`preempt`), and
+    when it moves something may be, though its queue is as full as before.
     """
-    if demand.allowance is None or demand.shape is None:
+    if demand.allowance is None:
         return False
     full = demand.allowance.short_of_room(demand.shape.items)
     if full is None:
         return False
-    known = demand.obstacle
-    if known is None or isinstance(known, Queue):
-        if known is not None:
-            known.waiting.pop(demand, None)
-        demand.obstacle = full
-        full.waiting[demand] = None
+    if demand.obstacle is None or demand.obstacle is demand.leaf:
+        demand.block(full)
     return True
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask, Batch
     from fairlead.core.queues import Queue
     from fairlead.core.resources import Book
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 NOTHING_DUE: Mapping[str, int] = {}
 NOT_AHEAD = 0
 """Greater than what a key with a retried ask begins with, whatever its priority (`Ask.line_key`)."""
-WAITS = 2
-"""Where in the key of a queue it says how much waits: 0 when nothing does."""
 
 
 def fair_share(queue: Queue) -> float:
@@ -41,6 +40,18 @@ def fair_share(queue: Queue) -> float:
             if part > share:
                 share = part
     return share
+
+
+def may_be_owed(queue: Queue) -> bool:
+    """Whether some ask here or below may be within the guarantee of this queue, if it has one."""
+    guaranteed = queue.guaranteed
+    if guaranteed is None:
+        return True
+    used = queue.allocated
+    for name, due in guaranteed.items():
+        if used.get(name, 0) < due + queue.preempting.get(name, 0):
+            return True
+    return False
 
 
 def share_terms(guaranteed: Mapping[str, int] | None, fair_max: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
@@ -65,11 +76,28 @@ def queue_key(queue: Queue) -> tuple[object, ...]:
     With priority (the parent's `application.sort.priority`): 1. higher reported priority, 2. smaller fair share;
     without: the other way round. Then 3. more that waits (by the sum over all resources: whoever waits for more of one
     and not for less of any other comes first, and the order stays total where neither does), 4. created earlier.
+
+    By rank: as with priority. What of it holds for the ask that is next there is worked out by `policy.rank`; this is
+    the best that can be hoped for.
     """
     parent = queue.parent
-    if parent is None or parent.properties.priority_sorting:
+    if queue.by_rank or parent is None or parent.properties.priority_sorting:
         return (-queue.reported, fair_share(queue), -sum(queue.pending.values()), queue.seq)
     return (fair_share(queue), -queue.reported, -sum(queue.pending.values()), queue.seq)
+
+
+def batch_key(batch: Batch) -> tuple[object, ...]:
+    """Order among the batches of a leaf: 1. the order of applications, 2. in it the order of its asks.
+
+    By rank: 1. higher priority of its first ask, 2. retried, 3. the order of applications, without priorities, 4. age.
+    """
+    app, first = batch.app, batch.head.line_key
+    return (first[0], app.order_key, first) if app.queue.by_rank else (app.order_key, first)
+
+
+def ask_key(ask: Ask, of_application: tuple[object, ...]) -> tuple[object, ...]:
+    """The same for one ask, given the key of its application."""
+    return (ask.line_key[0], of_application, ask.line_key) if ask.app.queue.by_rank else (of_application, ask.line_key)
 
 
 def walk_key(app: Application) -> tuple[object, ...]:
@@ -90,9 +118,12 @@ def application_key(app: Application) -> tuple[object, ...]:
     """
     queue = app.queue
     properties = queue.properties
-    if app.batches and app.batches[0].key[3]:
-        return _retried_key(app)
     submitted = (app.submitted_ms, app.seq)
+    if queue.by_rank:
+        is_fair = properties.sort_policy == "fair"
+        return (usage_shares(app.allocated, queue.guaranteed), submitted) if is_fair else (submitted,)
+    if app.retried and (first := app.first_ask()) is not None and first.spec.retried:
+        return _retried_key(app, first)
     if properties.sort_policy == "fair":
         shares = usage_shares(app.allocated, queue.guaranteed)
         if properties.priority_sorting:
@@ -103,12 +134,12 @@ def application_key(app: Application) -> tuple[object, ...]:
     return (NOT_AHEAD, app.submitted_ms, app.submitted_seq, -app.priority, app.seq)
 
 
-def _retried_key(app: Application) -> tuple[object, ...]:
+def _retried_key(app: Application, ask: Ask) -> tuple[object, ...]:
     """Before every key of an application that does not begin with a retried ask, and comparable with all of them.
 
     Among themselves: 1. higher priority of that ask, 2. submitted earlier, 3. arrived earlier.
     """
-    first = app.batches[0].line_key[0]
+    first = ask.line_key[0]
     submitted = (app.submitted_ms, app.seq)
     properties = app.queue.properties
     if properties.sort_policy == "fair":

@@ -16,7 +16,7 @@ from fairlead.core.idle import payer
 from fairlead.policy.protection import look_again
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
 
@@ -30,6 +30,14 @@ def on_timer(partition: Partition, _: str) -> None:
         partition.out.append(Overdue(victim.app.id, victim.key, victim.node.id, for_whom, partition.name))
         if victim.evicted_for is not None:
             _let_try_again(partition, victim.evicted_for)
+    for nomination in partition.nominations.of.values():
+        if nomination.is_stuck and nomination.ask.batch is None:
+            # It keeps the room until it finds other room: it looks for that in its turn.
+            partition.line_up(nomination.ask)
+            nomination.ask.app.queue.touch_app(nomination.ask.app)
+    if partition.disruption.leave_by:
+        next_ms = min(partition.disruption.leave_by.values())
+        partition.timers.set_earlier(next_ms, partition.name, "", leaving.TIMER)
 
 
 def _let_try_again(partition: Partition, ask: Ask) -> None:
@@ -47,14 +55,9 @@ def _let_try_again(partition: Partition, ask: Ask) -> None:
         ask.app.queue.touch_app(ask.app)
 
 
-def is_stuck(ask: Ask) -> bool:
-    """Whether something that was told to stop for it should have left."""
-    return any(victim.overdue for victim in ask.victims)
-
-
 def may_move_on(partition: Partition, ask: Ask) -> bool:
     """Whether it is stuck and may have other work stopped instead."""
-    return is_stuck(ask) and not _is_barred(partition, ask)
+    return ask.nomination is not None and ask.nomination.is_stuck and not _is_barred(partition, ask)
 
 
 def _is_barred(partition: Partition, ask: Ask) -> bool:

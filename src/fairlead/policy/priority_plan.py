@@ -1,12 +1,9 @@
-"""The plan of a preemption by priority: on which node, whom to stop, and who loses a nomination for it.
+"""The plan of a preemption by priority: on which node, what to stop, and which nominations go for it.
 
 Decides for one waiting ask. A node is a candidate when the ask would fit there, with every filter, without all work
 that stands strictly below it; then as many as possible are given back, and of all nodes the one with the least harm is
 taken. Never takes more than needed, never plans what `nominate` could not carry out. Invariant: searching changes
 nothing but the memory of loops that it reports.
-
-Given back first: 1. whose budget would be violated, 2. higher priority, 3. who would rather not, 4. who would lose more
-run time, 5. started earlier, 6. arrived earlier.
 """
 
 from __future__ import annotations
@@ -15,21 +12,20 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairlead.core import claims
+from fairlead.core import nominations
+from fairlead.core.asks import Ask
 from fairlead.core.budgets import violated
-from fairlead.core.idle import payer
 from fairlead.core.lifecycle import State
-from fairlead.core.promises import is_promised
+from fairlead.core.nodes import Node
+from fairlead.policy.bound import Bound
+from fairlead.policy.candidates import Candidates, lost_ms
 from fairlead.policy.limits import may_run
-from fairlead.policy.overdue import is_stuck
-from fairlead.policy.protection import is_spared, look_again, overdrawn, protected_ms, within
-from fairlead.policy.stoppable import leaves_for_others, rank_of
+from fairlead.policy.protection import look_again, overdrawn, within
+from fairlead.policy.stoppable import leaves_for_others
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from fairlead.core.applications import Ask
-    from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
     from fairlead.core.trackers import Ceiling
@@ -63,38 +59,6 @@ class Plan:
         return broken == 0 and highest <= place
 
 
-class Bound:
-    """Something that the ask has to fit into beside what stays: a node, or a queue's maximum."""
-
-    __slots__ = ("left", "place")
-
-    def __init__(self, place: Node | Queue, left: Book) -> None:
-        self.place = place
-        self.left = left
-        """What is over; below 0: missing."""
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether nothing is missing."""
-        return all(amount >= 0 for amount in self.left.values())
-
-    def holds(self, ask: Ask) -> bool:
-        """Whether this ask, running or nominated, takes its room from here."""
-        return self.place in payer(ask).lineage or self.place in (ask.node, ask.held_on)
-
-    def add(self, ask: Ask, sign: int) -> None:
-        """The ask gives its room back (1) or takes it (-1)."""
-        left = self.left
-        for name, amount in ask.items:
-            if name in left:
-                left[name] += sign * amount
-
-    def lets(self, ask: Ask) -> bool:
-        """Whether the ask could take its room again without anything being missing."""
-        left = self.left
-        return all(amount <= left[name] for name, amount in ask.items if name in left)
-
-
 class Search:
     """What is worked out once for all nodes when one ask looks for a plan."""
 
@@ -106,33 +70,40 @@ class Search:
         weaker: list[Ask],
         budgets_left: Book,
         ranks: dict[Group, Rank],
+        may_stop: bool,
     ) -> None:
-        self.partition, self.ask, self.reach = partition, ask, reach
+        self.partition, self.ask, self.reach, self.ranks = partition, ask, reach, ranks
         self.weaker = weaker
         """Nominated asks whose space it may take."""
-        self.budgets_left, self.ranks = budgets_left, ranks
-        self.may_stop = ask.spec.allow_preempt_other
-        self._keeps_hold = ask.held_on is not None and not is_stuck(ask)
-        """It holds space that it will not give up unless somebody has to stop for it elsewhere."""
-        self._overdrawn = bool(weaker or partition.holds) and claims.is_overdrawn(partition)
+        self.budgets_left = budgets_left
+        self.may_stop = may_stop
+        nomination = ask.nomination
+        self._keeps_hold = nomination is not None and not (nomination.gathers or nomination.is_stuck)
+        """It holds space that it will not give up unless something has to stop for it elsewhere. Room that only gathers
+        it does: what started meanwhile in room that it could have had it would stop later.
+        """
+        self._overdrawn = bool(weaker or partition.nominations) and nominations.is_overdrawn(partition)
         self._freed: dict[Queue | Ceiling, Book] = {}
-        given_up = weaker if ask.held_on is None else [*weaker, ask]
+        given_up = weaker if nomination is None else [*weaker, ask]
         for nominee in given_up:
-            sums = (partition.root,) if self._overdrawn and is_promised(partition.nodes, nominee) else ()
-            for place in (*partition.disruption.keeps(nominee), *sums):
+            kept = nominee.nomination
+            assert kept is not None
+            sums = (partition.root,) if self._overdrawn and not kept.gathers else ()
+            for place in (*kept.places, *sums):
                 book = self._freed.setdefault(place, {})
                 for name, amount in nominee.items:
                     book[name] = book.get(name, 0) + amount
-        self.has_history = partition.disruption.has_history(ask)
         self._weaker_on: dict[Node, list[Ask]] = {}
         for nominee in given_up:
-            assert nominee.held_on is not None
-            self._weaker_on.setdefault(nominee.held_on, []).append(nominee)
+            assert nominee.nomination is not None
+            self._weaker_on.setdefault(nominee.nomination.node, []).append(nominee)
         self._bounds = self._binding_bounds()
+        above = [bound for bound in self._bounds if bound.place is not partition.root]
+        # Under those room can be made on any node; what all nodes lack has to come free on this one.
+        self.candidates = Candidates(partition, ask, reach, above, budgets_left, ranks)
         limited = bool(given_up) and (ask.app.allowance is not None or ask.app.state is State.ACCEPTED)
         self.plain = ask.shape is not None and ask.shape.is_plain and not partition.nodes.terrain.wary
-        choosy = bool(partition.holds) and not self.plain
-        self._is_common = not (self.has_history or budgets_left or self._bounds or limited or choosy)
+        choosy = bool(partition.nominations) and not self.plain
         self._far_matter = bool(self._bounds) or limited or choosy
         """Whether nominations on other nodes may be in the way too: because of a queue or limit, or to keep apart."""
 
@@ -144,7 +115,7 @@ class Search:
         if allowance is None:
             return True
         for ceiling in allowance.ceilings:
-            kept, freed = self.partition.disruption.kept.get(ceiling, {}), self._freed.get(ceiling, {})
+            kept, freed = self.partition.nominations.kept.get(ceiling, {}), self._freed.get(ceiling, {})
             limit = ceiling.max or {}
             for name, amount in self.ask.items:
                 used = ceiling.used.get(name, 0) + kept.get(name, 0) - freed.get(name, 0)
@@ -156,23 +127,19 @@ class Search:
         """The maxima that matter, for one node to be tried with."""
         return [Bound(bound.place, dict(bound.left)) for bound in self._bounds]
 
-    def _is_common_on(self, node: Node) -> bool:
-        """Whether its equals would find the same on a node as long as nothing changes there."""
-        return self._is_common and node not in self._weaker_on
-
     def _binding_bounds(self) -> list[Bound]:
         """The maxima from the leaf to the root for which work, or a nomination, has to go.
 
         Each with what it leaves once all that was told to stop is gone.
         """
-        kept = self.partition.disruption.kept
+        kept = self.partition.nominations.kept
         bounds = []
         for queue in self.ask.app.queue.lineage:
             is_root = queue.parent is None
             most = self.partition.nodes.total if is_root else queue.max
             if most is None:
                 continue
-            promised = claims.promised(self.partition, queue) if is_root else kept.get(queue, {})
+            promised = nominations.kept_under(self.partition, queue) if is_root else kept.get(queue, {})
             freed = self._freed.get(queue, {})
             left = {}
             for name, amount in self.ask.items:
@@ -186,20 +153,18 @@ class Search:
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
-    def best(self, table: Stoppable, known: dict[Node, Plan | None]) -> Plan | None:
-        """The plan with the least harm, or None. `known`: what was found out for an equal ask on unchanged nodes.
+    def best(self, table: Stoppable) -> Plan | None:
+        """The plan with the least harm, or None.
 
         Nodes on which work is overdue come last: what is stopped there may not leave either.
         """
         if not self.is_within_limits():
             return None
         avoided = {a.node: None for a in self.partition.disruption.overdue if a.node is not None}
-        found = self._best_but_on(avoided, False, table, known)
-        return found if found is not None or not avoided else self._best_but_on(avoided, True, table, known)
+        found = self._best_but_on(avoided, False, table)
+        return found if found is not None or not avoided else self._best_but_on(avoided, True, table)
 
-    def _best_but_on(
-        self, avoided: Collection[Node], wanted: bool, table: Stoppable, known: dict[Node, Plan | None]
-    ) -> Plan | None:
+    def _best_but_on(self, avoided: Collection[Node], wanted: bool, table: Stoppable) -> Plan | None:
         """The best plan on nodes that are avoided, or on those that are not."""
         looked_at: set[Node] = set()
         found: Plan | None = None
@@ -212,21 +177,12 @@ class Search:
                 if found is not None and len(looked_at) >= NODES_MAX:
                     break
                 looked_at.add(node)
-                plan = self._known_on(node, known)
+                plan = self.on_node(node)
                 if plan is not None and (found is None or plan.harm < found.harm):
                     found = plan
             if found is not None and (found.is_best_above(place) or len(looked_at) >= NODES_MAX):
                 break
         return found
-
-    def _known_on(self, node: Node, known: dict[Node, Plan | None]) -> Plan | None:
-        common = self._is_common_on(node)
-        if common and node in known:
-            return known[node]
-        plan = self.on_node(node)
-        if common and (plan is None or not any(_is_capped(v) for v in plan.victims)):
-            known[node] = plan
-        return plan
 
     def _levels(self, table: Stoppable) -> Iterator[Level]:
         """The nodes worth a look, the least harm first. The space of nominations that may go counts as free."""
@@ -247,21 +203,28 @@ class Search:
         ask = self.ask
         if not node.is_open or not node.fits_total(ask.items):
             return None
-        if self.has_history and self._is_barred(node):
+        if self.candidates.has_history and self._is_barred(node):
             return None
         given_up = self._weaker_on.get(node, [])
         weaker = [a for a in given_up if a is not ask]
         leaving = tuple(a for a in node.allocations if leaves_for_others(a))
+        if leaving and self._node_bound(node, given_up, ()).is_kept and self._suits(node, ()):
+            leaving = ()  # It has no need to wait for that, and may want to be with it.
         bounds = [self._node_bound(node, given_up, leaving), *self.queue_bounds()]
         chosen = self._choose(node, bounds, leaving)
         if chosen is None:
             return None
         cleared = self._clear(node, bounds, (*leaving, *chosen), self.weaker if self._far_matter else weaker)
-        victims = tuple(sorted(chosen, key=lambda v: (*self._rank(v), -(v.allocated_ms or 0), -v.seq)))
-        if not victims and (self._keeps_hold or not (cleared or (self.may_stop and leaving))):
+        victims = tuple(sorted(chosen, key=lambda v: (*self.candidates.rank(v), -(v.allocated_ms or 0), -v.seq)))
+        if not victims and (self._keeps_hold or not (cleared or (self.may_stop and leaving) or self._waits_above())):
             return None
         violates = self._violates(victims)
         return Plan(ask, node, victims, leaving, cleared, violates, self._harm(node, victims, cleared, violates))
+
+    def _waits_above(self) -> bool:
+        """Whether some queue above has no room yet, and work that was told to stop will leave it some."""
+        full = self.ask.app.queue.short_of_room(self.ask.items) if self.may_stop else None
+        return full is not None and any(full.preempting.get(name, 0) for name, _ in self.ask.items)
 
     def _is_barred(self, node: Node) -> bool:
         until_ms = self.partition.disruption.barred_until(self.ask, node, self.partition.now_ms)
@@ -277,8 +240,26 @@ class Search:
         return bound
 
     def _choose(self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...]) -> dict[Ask, None] | None:
-        """Whom to stop on this node; nobody is fine, None when that does not help."""
-        candidates = self._candidates(node) if self.may_stop else []
+        """What to stop on this node; nothing is fine, None when that does not help.
+
+        Work that is within a guarantee of the ask's own queues goes only for an ask that is within it then: any other
+        could lose the room to a third, from which the guarantee takes it back for the first.
+        """
+        # It may want to be with work that it could stop: where it fits beside that, none goes.
+        chosen = self._reprieved(node, bounds, leaving, [])
+        if chosen is not None or not self.may_stop:
+            return chosen
+        chosen = self._chosen(node, bounds, leaving, among_own=False)
+        own = self.candidates.own_guarantees()
+        if chosen is None and own:
+            chosen = self._chosen(node, [*bounds, *own], leaving, among_own=True)
+        return chosen
+
+    def _chosen(
+        self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], among_own: bool
+    ) -> dict[Ask, None] | None:
+        """The same, with work that is within a guarantee of the ask's own queues, or without."""
+        candidates = self.candidates.on(node, among_own)
         chosen = self._reprieved(node, bounds, leaving, candidates)
         over = overdrawn(self.partition, chosen) if chosen else {}
         if not over:
@@ -291,31 +272,6 @@ class Search:
                     bound.add(victim, -1)
         chosen = self._reprieved(node, bounds, leaving, fewer[::-1])
         return None if chosen and overdrawn(self.partition, chosen) else chosen
-
-    def _candidates(self, node: Node) -> list[Ask]:
-        """Work on the node that may be stopped, whoever is to be given back first coming first."""
-        reach, now = self.reach, self.partition.now_ms
-        found = [
-            a
-            for a in node.allocations
-            if a.evict_cause is None
-            and a.priority < reach.below(a.app.queue)
-            and not ((self.has_history or protected_ms(a)) and is_spared(self.partition, self.ask, a))
-        ]
-        found.sort(key=lambda a: self._importance(a, now))
-        if self.budgets_left and found:
-            budgets = self.partition.admission.budgets
-            broken = violated(self.budgets_left, ((a, budgets.protecting(a)) for a in found))
-            found.sort(key=lambda a: not broken[a])
-        return found
-
-    def _importance(self, ask: Ask, now_ms: int) -> tuple[object, ...]:
-        at_root, own = self._rank(ask)
-        unwilling = ask.spec.originator or not ask.spec.allow_preempt_self
-        return (-at_root, -own, not unwilling, -lost_ms(ask, now_ms), ask.allocated_ms or 0, ask.seq)
-
-    def _rank(self, ask: Ask) -> Rank:
-        return rank_of(self.ranks, (ask.app.queue, ask.priority))
 
     def _reprieved(
         self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], candidates: list[Ask]
@@ -354,7 +310,7 @@ class Search:
         """The nominated asks that have to go: all weaker ones, save those that fit beside it, the highest first."""
         cleared: list[Ask] = []
         yielding = dict.fromkeys(weaker)
-        for nominee in sorted(weaker, key=lambda a: (*(-v for v in self._rank(a)), a.seq)):
+        for nominee in sorted(weaker, key=lambda a: (*(-v for v in self.candidates.rank(a)), a.seq)):
             held = [bound for bound in bounds if bound.holds(nominee)]
             if not self._overdrawn:
                 held = [bound for bound in held if bound.place is not self.partition.root]
@@ -381,7 +337,7 @@ class Search:
             if ceiling not in allowance.ceilings:
                 continue
             limit = ceiling.max or {}
-            kept = self.partition.disruption.kept.get(ceiling, {})
+            kept = self.partition.nominations.kept.get(ceiling, {})
             for name, amount in self.ask.items:
                 gone = sum(dict(a.items).get(name, 0) for a in cleared)
                 if name in limit and ceiling.used.get(name, 0) + kept.get(name, 0) - gone + amount > limit[name]:
@@ -412,20 +368,10 @@ class Search:
         broken = sum(1 for names in violates.values() if names)
         if not victims:
             return (broken, (), 0, 0, len(cleared), 0, 0, node.id)
-        ranks = [self._rank(v) for v in victims]
+        ranks = [self.candidates.rank(v) for v in victims]
         highest = max(ranks)
         top = [v for v, place in zip(victims, ranks, strict=True) if place == highest]
         lost = max(lost_ms(v, self.partition.now_ms) for v in top)
         start = min(v.allocated_ms or 0 for v in top)
         total = sum(max(at_root, 0) for at_root, _ in ranks)
         return (broken, highest, total, len(victims), len(cleared), lost, -start, node.id)
-
-
-def _is_capped(victim: Ask) -> bool:
-    """Whether some queue above it counts its evictions."""
-    return any(queue.properties.preemption_evictions_max is not None for queue in victim.app.queue.lineage)
-
-
-def lost_ms(ask: Ask, now_ms: int) -> int:
-    """The run time that is lost when the work is stopped now: since it started, or last said that all is saved."""
-    return now_ms - max(ask.allocated_ms or 0, ask.checkpoint_ms or 0)

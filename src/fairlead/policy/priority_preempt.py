@@ -1,215 +1,222 @@
-"""Preempt by priority: make room for waiting asks by stopping strictly less important work.
+"""Preempt by priority: make room for a waiting ask in its own turn by stopping strictly less important work.
 
-Decides who looks for room, in which order, and carries out what `priority_plan` found: victims are told to stop, and
-the space is held for the ask until they are gone. Never takes work of equal or higher standing, and never stops work
-without the placement it pays for. For partitions with `preemption.rule: priority`.
+Decides which waiting asks look for room, and carries out what `priority_plan` found: victims are told to stop, and the
+space is kept for the ask until they are gone. Never takes work of equal or higher standing, and never stops work
+without the placement it pays for. For partitions with `preemption.rule: priority` or `both`.
 
-Equal asks of one leaf stand for each other, and nobody searches who stands above nothing that runs: so many asks that
-cannot be helped cost little and keep nobody else from being looked at.
+Equal asks stand for each other, in whatever leaves, as long as their queues are alike on the way up; of those the
+strongest is looked at, and when nothing can be stopped for it, nothing can for the others. That is remembered until
+room is made somewhere, so that many asks that cannot be helped cost little.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from itertools import islice
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from fairlead.core import claims, reasons
+from fairlead.core import node_reservations, nominations, reasons
 from fairlead.core.events import Cause
-from fairlead.policy.limits import may_run
-from fairlead.policy.ordering import application_key, queue_key
-from fairlead.policy.overdue import is_stuck, may_move_on, moves_on
+from fairlead.core.idle import group_of
+from fairlead.policy import reclaim
+from fairlead.policy.headroom import is_full_above
+from fairlead.policy.limits import is_at_closed_gate, may_run
+from fairlead.policy.overdue import may_move_on, moves_on
 from fairlead.policy.priority_plan import Search
 from fairlead.policy.protection import spared_until
-from fairlead.policy.standing import EVERYBODY, NOBODY, Reach, outranks, standing_by_queue
-from fairlead.policy.stoppable import rank_of
-from fairlead.policy.turns import gathers_room, waits_for_turn
+from fairlead.policy.reclaim import is_tried, note_tried
+from fairlead.policy.standing import (
+    EVERYBODY,
+    NOBODY,
+    Reach,
+    is_stronger,
+    path_of,
+    standing_by_queue,
+    strength,
+)
 from fairlead.policy.victims import on_behalf_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.applications import Application, Ask, Batch
+    from fairlead.core.asks import Ask
+    from fairlead.core.demand import Demand
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
     from fairlead.core.reasons import Reason
+    from fairlead.policy.line import Lines
     from fairlead.policy.priority_plan import Plan
-    from fairlead.policy.standing import Rank
+    from fairlead.policy.standing import Path, Rank
     from fairlead.policy.stoppable import Group, Stoppable
 
 RULE = "priority"
 Class = tuple[object, ...]
-"""What asks have in common that stand for each other."""
+"""What demands have in common that stand for each other."""
 
 
-def preempt_by_priority(partition: Partition, table: Stoppable) -> bool:
-    """Make room for every waiting ask for which that can be done; True when something was done.
+class Attempts:
+    """The attempts of one run to make room for asks that have their turn."""
 
-    It ends early when an ask could be placed at once, or somebody lost a nomination: the next run may find more to do.
-    """
-    rules = partition.spec.preemption
-    if rules.rule != "priority" or not rules.enabled or not partition.allocation_count:
-        return False
-    if partition.preempt_tried == partition.change_stamp():
-        return False
-    table.keep_up(partition)
-    turn = Turn(partition, table)
-    done = False
-    for ask in turn.preemptors():
-        plan = turn.plan_for(ask)
-        if plan is None:
-            continue
-        gathered = ask.held_on is not None
-        turn.carry_out(plan)
-        done = True
-        if plan.cleared or gathered or not plan.victims:
-            return True
-    if not (done and turn.some_never):
-        partition.preempt_tried = partition.change_stamp()
-    return done
+    __slots__ = ("_floors", "_passed_young", "_ranks", "lines", "partition")
 
-
-class Turn:
-    """One look at all waiting asks."""
-
-    def __init__(self, partition: Partition, table: Stoppable) -> None:
-        self.partition = partition
-        self.table = table
-        self.budgets_left: dict[str, int] = {}
-        self._counted = False
-        self.some_never = False
-        """Somebody waits who stops nobody but may take the space that others hold."""
-        self._hopeless: dict[Class, None] = {}
-        self._known: dict[Class, dict[Node, Plan | None]] = {}
-        self._reach: dict[Group, Reach] = {}
-        self._weaker: dict[Group, tuple[int, list[Ask]]] = {}
+    def __init__(self, partition: Partition, lines: Lines) -> None:
+        self.partition, self.lines = partition, lines
         self._ranks: dict[Group, Rank] = {}
-        self._floors = Floors(partition, table)
+        self._floors: Floors | None = None
+        self._passed_young = False
 
-    def preemptors(self) -> Iterator[Ask]:
-        """Waiting asks that stand above something; of equal ones none after one without a plan.
-
-        Order: 1. higher rank, so that nobody loses again what he just got, 2. the scheduling order.
+    def make_room_before(self, path: Path | None) -> bool:
+        """Make room for the first ask in order for which that can be done, if it comes before this place (None: the
+        end); True when it was done.
         """
-        waiting: list[tuple[Rank, Batch, Application]] = []
-        for leaf in leaves_in_order(self.partition.root) if self._floors.lowest else ():
-            floor = self._floors.of(leaf)
-            apps = [a for a in leaf.applications.values() if a.priority > floor]
-            apps.sort(key=application_key)
-            for app in apps:
-                waiting += [(rank_of(self._ranks, (leaf, b.key[0])), b, app) for b in app.batches if b.key[0] > floor]
-        waiting.sort(key=itemgetter(0), reverse=True)
-        for _, batch, app in waiting:
-            yield from self._asks(app, batch)
-
-    def _asks(self, app: Application, batch: Batch) -> Iterator[Ask]:
         partition = self.partition
-        if batch.task_group and app.stands_in(batch.task_group):
-            return
-        if self._both_hopeless(app, batch.asks[0]) or not self._may_run(app, batch.key[0]):
-            return
-        if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:
-            return
-        reserving = app.queue in partition.reserving.of
-        for ask in list(batch.asks):
-            if not ask.pending or class_of(ask) in self._hopeless:
-                continue
-            if ask.held_on is not None and not (_only_gathers(partition, ask) or may_move_on(partition, ask)):
-                continue
-            if reserving and waits_for_turn(partition, ask):
-                continue
-            self.some_never |= not ask.spec.allow_preempt_other
-            if ask.spec.allow_preempt_other or partition.holds:
-                yield ask
+        best: tuple[Path, Plan | reclaim.Plan] | None = None
+        for demands in list(self.lines.classes.values()):
+            waiting = [d for d in demands if d.live and not is_tried(partition, d) and self._may_look(d)]
+            found = self._of_class(waiting, path) if waiting else None
+            if found is not None and (best is None or found[0] < best[0]):
+                best = found
+        if best is None or (path is not None and not best[0] < path):
+            return False
+        if isinstance(best[1], reclaim.Plan):
+            reclaim.carry_out(partition, best[1])
+        else:
+            self._carry_out(best[1])
+        return True
 
-    def _may_run(self, app: Application, priority: int) -> bool:
-        """Whether the application may run, if need be in the place of one that is promised it for a weaker ask."""
-        if may_run(app) or not self.partition.holds:
-            return may_run(app)
-        group = (app.queue, priority)
-        return may_run(app, Counter(nominee.app for nominee in self._weaker_than(group)))
-
-    def _both_hopeless(self, app: Application, ask: Ask) -> bool:
-        """Whether no ask of the batch is worth a look, be it one that may stop others or one that may not."""
-        common = _common(app, ask)
-        return (*common, True) in self._hopeless and ((*common, False) in self._hopeless or not self.partition.holds)
-
-    def plan_for(self, ask: Ask) -> Plan | None:
-        """The plan with the least harm for the ask; without one, its equals are not looked at in this turn."""
-        self._count_budgets()
-        group = (ask.app.queue, ask.priority)
-        reach, weaker = self._reach_of(group), self._weaker_than(group)
-        search = Search(self.partition, ask, reach, weaker, self.budgets_left, self._ranks)
-        equals = class_of(ask)
-        plan = search.best(self.table, self._known.setdefault(equals, {}))
-        if plan is None and not search.has_history:
-            self._hopeless[equals] = None
-        return plan if plan is None or plan.ask is ask else replace(plan, ask=ask)
-
-    def _reach_of(self, group: Group) -> Reach:
-        found = self._reach.get(group)
-        if found is None:
-            found = self._reach[group] = Reach(*group)
-        return found
-
-    def _weaker_than(self, group: Group) -> list[Ask]:
-        """The nominated asks that stand below an ask; those that an administrator has room kept for are not touched.
-
-        Nominations only come in the course of a turn (the first that goes ends it), so only new ones are looked at.
+    def _may_look(self, demand: Demand) -> bool:
+        """Whether it cannot be placed as things are, and room may be made where it is lacking: on nodes, in queues, or
+        where it is kept for weaker asks.
         """
-        holds, reserving = self.partition.holds, self.partition.reserving
-        reach = self._reach_of(group)
-        known, weaker = self._weaker.get(group, (0, []))
-        new = islice(holds, known, None)
-        weaker += [a for a in new if reserving.get(a) is None and not a.took_back and outranks(reach.seen, a)]
-        self._weaker[group] = (len(holds), weaker)
-        return weaker
+        if self.partition.nominations and demand.obstacle is not None:
+            return True
+        if demand.obstacle is None:
+            if not (demand.shape.unfit or is_full_above(demand)):
+                return False
+            first = self.lines.first(demand) if demand.enters and not self.partition.nominations else None
+            return first is None or not is_at_closed_gate(demand, first[2].app)
+        return demand.obstacle is demand.leaf and demand in demand.leaf.waiting
 
-    def _count_budgets(self) -> None:
-        budgets = self.partition.admission.budgets
-        if budgets and not self._counted:
-            self.budgets_left = budgets.left(self.partition)
-            self._counted = True
+    def _of_class(self, demands: list[Demand], path: Path | None) -> tuple[Path, Plan | reclaim.Plan] | None:
+        """The plan for the first ask in order of demands that stand for each other, with its place."""
+        partition = self.partition
+        firsts = [entry[2].head for demand in demands if (entry := self.lines.first(demand)) is not None]
+        if not firsts:
+            return None
+        top = max(ask.priority for ask in firsts)
+        strongest = [ask for ask in firsts if ask.priority == top]
+        if path is not None and strength(strongest[0]) > path[0]:
+            return None
+        if self._is_below_all(strongest[0]):
+            note_tried(partition, demands)
+            return None
+        plan, is_common = self._plan(strongest[0])
+        if plan is None and is_common:
+            note_tried(partition, demands, self._passed_young)
+            return None
+        for place, ask in self._in_order(demands):
+            if path is not None and not place < path:
+                return None
+            found, is_common = (plan, True) if ask is strongest[0] and plan is not None else self._plan(ask)
+            if found is not None:
+                return place, found
+            if is_common and ask.priority <= top and ask.spec.allow_preempt_other:
+                top = ask.priority - 1
+                if all(other.priority <= ask.priority for other in firsts):
+                    break
+        if not any(demand.enters for demand in demands):
+            note_tried(partition, demands, self._passed_young)
+        return None
 
-    def carry_out(self, plan: Plan) -> None:
-        """Tell the victims to stop and hold the space they leave; who loses a nomination may preempt again."""
-        partition, ask = self.partition, plan.ask
-        if ask.held_on is not None and is_stuck(ask):
-            moves_on(partition, ask, ask.held_on)
-        for nominee in plan.cleared:
-            claims.unhold(partition, nominee)
-            nominee.app.may_preempt_again(nominee)
+    def _in_order(self, demands: list[Demand]) -> list[tuple[Path, Ask]]:
+        """All asks of some demands that may start as far as their applications are concerned, with their places."""
+        is_eligible = self.lines.is_eligible
+        batches = [entry[2] for demand in demands for entry in demand.entries() if is_eligible(entry[2])]
+        return sorted((path_of(ask), ask) for batch in batches for ask in batch.asks)
+
+    def _is_below_all(self, ask: Ask) -> bool:
+        """Whether nothing runs, and nothing is kept for anything, that stands below it."""
+        partition = self.partition
+        if partition.idle.running or partition.disruption.leave_by or ask.app.queue.lineage[-1].owes:
+            return False
+        if self._floors is None:
+            self.lines.stoppable.keep_up(self.partition)
+            self._floors = Floors(self.partition, self.lines.stoppable)
+        return ask.priority <= self._floors.of(ask.app.queue)
+
+    def _plan(self, ask: Ask) -> tuple[Plan | reclaim.Plan | None, bool]:
+        """The plan with the least harm for an ask, idle work first; and whether its equals would find the same."""
+        partition = self.partition
+        self._passed_young = any(a.started_at == partition.news for a in partition.idle.every())
+        weaker = [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
+        if not may_run(ask.app, Counter(other.app for other in weaker)):
+            return None, False
+        if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
+            return None, False
+        if partition.idle.running and (taken_back := reclaim.plan_for(partition, ask)) is not None:
+            return taken_back, True
+        may_stop = partition.spec.preemption.enabled and ask.spec.allow_preempt_other
+        if not may_stop and not weaker:
+            return None, ask.spec.allow_preempt_other
         budgets = partition.admission.budgets
-        for victim in plan.victims:
-            partition.evict(
-                victim,
-                Cause.PREEMPTED_BY_SCHEDULER,
-                on_behalf_of=on_behalf_of(ask),
-                rule=RULE,
-                message=f"makes room on {plan.node.id} for {ask.key} (priority {ask.priority} over {victim.priority})",
-                violates=plan.violates.get(victim, ()),
-            )
-            partition.disruption.note(ask, victim, partition.now_ms)
-            for name in budgets.protecting(victim) if self._counted else ():
-                self.budgets_left[name] = max(self.budgets_left[name] - 1, 0)
-        for known in self._known.values():
-            known.pop(plan.node, None)
+        left = budgets.left(partition) if budgets and may_stop else {}
+        search = Search(partition, ask, Reach(partition, ask), weaker, left, self._ranks, may_stop)
+        plan = search.best(self.lines.stoppable)
+        self._passed_young |= search.candidates.passed_young
+        return plan, not search.candidates.has_history and ask.spec.allow_preempt_other
+
+    def _carry_out(self, plan: Plan) -> None:
+        """Tell the victims to stop and keep the space they leave; what loses a nomination may preempt again."""
+        partition, ask = self.partition, plan.ask
+        if ask.nomination is not None and ask.nomination.is_stuck:
+            moves_on(partition, ask, ask.nomination.node)
+        for nominee in plan.cleared:
+            nominations.withdraw(partition, nominee)
+            nominee.app.may_preempt_again(nominee)
+        tell(partition, plan)
         ask.preempt_triggered = bool(plan.victims) or ask.preempt_triggered
-        claims.unhold(partition, ask)
-        claims.hold(partition, ask, plan.node, (*plan.victims, *plan.leaving))
+        node_reservations.unreserve(partition, ask)
+        nominations.nominate(partition, ask, plan.node, (*plan.victims, *plan.leaving))
+
+
+def tell(partition: Partition, plan: Plan) -> None:
+    """Tell the victims of a plan to stop."""
+    ask = plan.ask
+    for victim in plan.victims:
+        partition.evict(
+            victim,
+            Cause.PREEMPTED_BY_SCHEDULER,
+            on_behalf_of=on_behalf_of(ask),
+            rule=RULE,
+            message=f"makes room on {plan.node.id} for {ask.key} (priority {ask.priority} over {victim.priority})",
+            violates=plan.violates.get(victim, ()),
+        )
+        partition.disruption.note(ask, victim, partition.now_ms)
+
+
+def class_of(demand: Demand) -> Class:
+    """What the outcome of a search depends on, apart from the priority of the ask and what it was stopped for before.
+
+    Leaves are alike when nothing on their way to the root limits them or changes what a priority counts.
+    """
+    leaf = demand.leaf
+    for queue in leaf.lineage[:-1]:
+        rules = queue.properties
+        if queue.max is not None or queue.owes or rules.priority_fence or rules.priority_offset or demand.enters:
+            return (leaf, demand)
+        if rules.preemption_policy != "default":
+            return (leaf, demand)
+    return (demand.shape, demand.allowance, group_of(leaf))
 
 
 def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:
     """The plan for a waiting ask on this one node; None when there is none, or another rule holds."""
     rules = partition.spec.preemption
-    if rules.rule != "priority" or not rules.enabled or not ask.spec.allow_preempt_other or ask.spec.idle:
+    if rules.rule == "guarantee" or not rules.enabled or not ask.spec.allow_preempt_other or ask.spec.idle:
         return None
     budgets = partition.admission.budgets
     left = budgets.left(partition) if budgets else {}
-    return Search(partition, ask, Reach(ask.app.queue, ask.priority), [], left, {}).on_node(node)
+    return Search(partition, ask, Reach(partition, ask), [], left, {}, may_stop=True).on_node(node)
 
 
 def why_not(partition: Partition, ask: Ask) -> Reason | None:
@@ -218,20 +225,15 @@ def why_not(partition: Partition, ask: Ask) -> Reason | None:
     It searches as the rule itself does, on the state as it is, and changes nothing.
     """
     rules = partition.spec.preemption
-    if rules.rule != "priority" or not rules.enabled or not ask.pending or ask.held_on is not None:
+    if rules.rule == "guarantee" or not rules.enabled or not ask.pending or ask.nomination is not None:
         return None
     if not ask.spec.allow_preempt_other or ask.spec.idle:
         return reasons.NeverPreempts()
-    reach = Reach(ask.app.queue, ask.priority)
+    reach = Reach(partition, ask)
     running = [a for node in partition.nodes.nodes.values() for a in node.allocations if a.evict_cause is None]
     below = [a for a in running if a.priority < reach.below(a.app.queue)]
     spared = sum(spared_until(partition, ask, a) is not None for a in below)
     return reasons.PreemptionDoesNotHelp(ask.priority, len(below), spared)
-
-
-def _only_gathers(partition: Partition, ask: Ask) -> bool:
-    """Whether the ask holds space because it waited too long, and nothing was stopped for it yet."""
-    return gathers_room(partition, ask) and not any(victim.evict_cause for victim in ask.victims)
 
 
 class Floors:
@@ -243,7 +245,7 @@ class Floors:
         self.lowest: dict[Queue, int] = {}
         """By queue the lowest standing, as seen there, of what could be taken from below it."""
         self._of: dict[Queue, int] = {}
-        nominated = [(a.app.queue, a.priority) for a in partition.holds]
+        nominated = [(a.app.queue, a.priority) for a in partition.nominations]
         running = (g for g in table.running_groups() if g[0].properties.preemption_policy != "disabled")
         for leaf, priority in (*running, *nominated):
             for queue, standing in standing_by_queue(leaf, priority).items():
@@ -271,21 +273,3 @@ class Floors:
                 offset, fenced = rules.priority_offset, True
             else:
                 offset += rules.priority_offset
-
-
-def class_of(ask: Ask) -> Class:
-    """What the outcome of a search depends on, apart from what it was stopped for before."""
-    return (*_common(ask.app, ask), ask.spec.allow_preempt_other)
-
-
-def _common(app: Application, ask: Ask) -> Class:
-    return (app.queue, ask.priority, ask.shape, app.allowance)
-
-
-def leaves_in_order(queue: Queue) -> Iterator[Queue]:
-    """Leaves with waiting work in scheduling order."""
-    if queue.is_leaf:
-        yield queue
-        return
-    for child in sorted((c for c in queue.children.values() if c.has_pending), key=queue_key):
-        yield from leaves_in_order(child)

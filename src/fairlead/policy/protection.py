@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.decisions import LoopBroken
 from fairlead.core.disruption import work_name
+from fairlead.core.idle import payer
+from fairlead.core.leaving import counts_as_gone
 from fairlead.policy.victims import preference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
 
@@ -94,17 +96,48 @@ def within(left: dict[Queue, int], victims: Iterable[Ask]) -> list[Ask]:
     return kept
 
 
+def within_guarantees(partition: Partition, victims: Iterable[Ask], unguarded: Collection[Queue]) -> list[Ask]:
+    """As many of the first of these as may go without leaving a queue, but the `unguarded`, below its guarantee.
+
+    What was told to stop counts as gone; idle work is within no guarantee.
+    """
+    left: dict[Queue, dict[str, int]] = {}
+    kept: list[Ask] = []
+    for victim in victims:
+        guarded = [q for q in victim.app.queue.lineage if q.guaranteed and q not in unguarded and not victim.spec.idle]
+        for queue in guarded:
+            if queue not in left:
+                left[queue] = above_guarantee(partition, queue)
+        if all(amount <= left[q][name] for q in guarded for name, amount in victim.items if name in left[q]):
+            for queue in guarded:
+                for name, amount in victim.items:
+                    if name in left[queue]:
+                        left[queue][name] -= amount
+            kept.append(victim)
+    return kept
+
+
+def above_guarantee(partition: Partition, queue: Queue) -> dict[str, int]:
+    """By how much what runs there is more than the guarantee, for all that this names; below 0: less. What was told to
+    stop counts as gone, also where its room is not counted on.
+    """
+    used, gone = queue.allocated, queue.preempting
+    above = {name: used.get(name, 0) - gone.get(name, 0) - most for name, most in (queue.guaranteed or {}).items()}
+    told = partition.disruption
+    others = {**told.leave_by, **dict.fromkeys(told.overdue), **dict.fromkeys(partition.idle.every())}
+    for ask in others:
+        if queue in payer(ask).lineage and not counts_as_gone(ask):
+            for name, amount in ask.items:
+                if name in above:
+                    above[name] -= amount
+    return above
+
+
 def look_again(partition: Partition, due_ms: int) -> None:
     """Search again at `due_ms`: work that is spared now will not be then."""
-    memory = partition.disruption
-    if memory.again_ms is None or due_ms < memory.again_ms or memory.again_ms <= partition.now_ms:
-        memory.again_ms = due_ms
-        partition.timers.set(due_ms, partition.name, "", 0, TIMER)
+    partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
 
 
 def on_timer(partition: Partition, _: str) -> None:
     """Some work is spared no longer: what was found out in the state of things before does not count."""
-    memory = partition.disruption
-    if memory.again_ms is not None and memory.again_ms <= partition.now_ms:
-        memory.again_ms = None
-        partition.books_version += 1
+    partition.books_version += 1

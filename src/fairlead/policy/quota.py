@@ -19,7 +19,7 @@ from fairlead.policy.victims import reluctance
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
     from fairlead.core.resources import Book

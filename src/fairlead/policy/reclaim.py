@@ -17,15 +17,16 @@ from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING
 
-from fairlead.core import claims
-from fairlead.core.applications import line_group
+from fairlead.core import node_reservations, nominations
+from fairlead.core.asks import Ask, line_group
 from fairlead.core.events import Cause
 from fairlead.core.idle import group_of, payer
+from fairlead.core.nodes import Node
 from fairlead.core.resources import Book, add_to, fits_in
 from fairlead.policy.guarantee import is_guaranteed
 from fairlead.policy.limits import full_ceiling, may_run
 from fairlead.policy.ordering import application_key, queue_key
-from fairlead.policy.overdue import is_stuck, may_move_on, moves_on
+from fairlead.policy.overdue import may_move_on, moves_on
 from fairlead.policy.protection import spare
 from fairlead.policy.standing import search_root
 from fairlead.policy.stoppable import leaves_for_others
@@ -33,12 +34,13 @@ from fairlead.policy.turns import waits_for_turn
 from fairlead.policy.victims import on_behalf_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from fairlead.core.applications import Ask
-    from fairlead.core.nodes import Node
+    from fairlead.core.asks import Batch
+    from fairlead.core.demand import Demand
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
+    from fairlead.policy.line import Lines
 
 RULE = "reclaim"
 GUARANTEE = "guarantee"
@@ -72,44 +74,62 @@ def _harm(victims: tuple[Ask, ...]) -> tuple[int, int, int, int]:
     return (len(victims), max(standing), sum(standing), -min(v.allocated_ms or 0 for v in victims))
 
 
-def reclaim_one(partition: Partition) -> bool:
-    """Make room for the first waiting ask in order for which idle work can; True when some was told to stop."""
-    stamp = (*partition.change_stamp(), partition.root.running, len(partition.applications))
-    if partition.idle.tried == stamp:
-        return False
-    looked_at: dict[object, None] = {}
-    for ask in claimants(partition):
-        equals = (ask.app.queue, ask.shape, ask.app.allowance)
-        if equals in looked_at:
-            continue
-        looked_at[equals] = None
-        plan = find_plan(partition, ask)
-        if plan is not None:
-            carry_out(partition, plan)
+def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> bool:
+    """Make room for the first waiting ask in order for which idle work can, if it comes before the head of this batch
+    (None: the end); True when some was told to stop. Asks with a reservation come first.
+
+    So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`priority_preempt`).
+    """
+    before = _place(batch) if batch is not None else None
+    waiting = [n.ask for n in partition.nominations.of.values() if may_move_on(partition, n.ask)]
+    tried: list[Demand] = []
+    for leaf in partition.root.walk():
+        for demand in leaf.every_demand():
+            if demand.live and not is_tried(partition, demand):
+                tried.append(demand)
+                waiting += [entry[2].head for entry in demand.entries() if lines.is_eligible(entry[2])]
+    for ask in sorted(waiting, key=_order(partition)):
+        if before is not None and partition.reserving.get(ask) is None and not _place_of(ask) < before:
+            return False
+        if reclaim_for(partition, ask):
             return True
-    partition.idle.tried = stamp
+    note_tried(partition, tried, any(a.started_at == partition.news for a in partition.idle.every()))
     return False
 
 
-def claimants(partition: Partition) -> Iterator[Ask]:
-    """Waiting asks that are not idle and may run, those with a reservation first, else in scheduling order."""
-    reserved = [ask for ask, _ in partition.reserving.every()]
-    for ask in reserved:
-        if _may_claim(partition, ask):
-            yield ask
-    for leaf in _leaves_in_order(partition.root):
-        for app in sorted((a for a in leaf.applications.values() if a.batches), key=application_key):
-            for batch in app.batches:
-                if _may_claim(partition, batch.asks[0]):
-                    yield batch.asks[0]
+def is_tried(partition: Partition, demand: Demand) -> bool:
+    """Whether it is known that nothing can be stopped for what waits with this demand."""
+    return demand.tried == _stamp(partition, demand) and demand.tried_in in (-1, partition.news)
 
 
-def _leaves_in_order(queue: Queue) -> Iterator[Queue]:
-    if queue.is_leaf:
-        yield queue
-        return
-    for child in sorted((c for c in queue.children.values() if c.has_pending), key=queue_key):
-        yield from _leaves_in_order(child)
+def note_tried(partition: Partition, demands: list[Demand], passed_young: bool = False) -> None:
+    """Nothing can be stopped for what waits with these demands, as things are. `passed_young`: some work was passed
+    over because it has started since the last event.
+    """
+    for demand in demands:
+        demand.tried, demand.tried_in = _stamp(partition, demand), partition.news if passed_young else -1
+
+
+def _stamp(partition: Partition, demand: Demand) -> int:
+    """What stays the same as long as nothing changes that matters: where any work may be in the way, or may help, that
+    starts too; or where a queue may have more than its guarantee by it.
+    """
+    is_plain = demand.shape.is_plain and not partition.nodes.terrain.wary
+    return partition.room_stamp if is_plain and not partition.root.owes else partition.books_version
+
+
+def _order(partition: Partition) -> Callable[[Ask], tuple[bool, tuple[object, ...]]]:
+    return lambda ask: (partition.reserving.get(ask) is None, _place_of(ask))
+
+
+def _place(batch: Batch) -> tuple[object, ...]:
+    return _place_of(batch.head)
+
+
+def _place_of(ask: Ask) -> tuple[object, ...]:
+    """Where the walk comes to an ask."""
+    queues = tuple(queue_key(queue) for queue in reversed(ask.app.queue.lineage[:-1]))
+    return (queues, ask.app.order_key or application_key(ask.app), ask.line_key)
 
 
 def _may_claim(partition: Partition, ask: Ask) -> bool:
@@ -117,7 +137,7 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
     app = ask.app
     if app.stands_in(line_group(ask)):
         return False
-    if any(victim.evict_cause is not None for victim in ask.victims) and not may_move_on(partition, ask):
+    if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
         return False
     if ask.preempt_triggered and ask.reserved_on is not None:
         return False  # Others were told to stop for it already, by guarantee.
@@ -125,12 +145,12 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
         return False
     if not may_run(app) or waits_for_turn(partition, ask) or full_ceiling(app, ask.items) is not None:
         return False
-    if partition.holds and claims.short_of_promised_limit(partition, ask) is not None:
+    if partition.nominations and nominations.limit_short_of_kept(partition, ask) is not None:
         return False
     above = group_of(app.queue).lineage
     for full in (
         app.queue.short_of_room(ask.items),
-        claims.short_of_promised_room(partition, app.queue, ask.items, ask) if partition.holds else None,
+        nominations.queue_short_of_kept(partition, app.queue, ask.items, ask) if partition.nominations else None,
     ):
         if full is not None and full not in above:
             return False
@@ -143,7 +163,7 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
 def find_plan(partition: Partition, ask: Ask) -> Plan | None:
     """The plan with the least harm over all nodes, or None when stopping idle work does not help."""
     group = group_of(ask.app.queue)
-    running = [a for a in partition.idle.every() if a.evict_cause is None]
+    running = [a for a in partition.idle.every() if a.evict_cause is None and a.started_at != partition.news]
     own = [a for a in running if group in a.app.queue.lineage[1:]]
     plan = _best(partition, ask, own)
     if plan is None and len(own) < len(running) and _may_look_further(partition, ask):
@@ -218,7 +238,7 @@ def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]
     """
     needs: list[Need] = []
     for queue in group_of(ask.app.queue).lineage:
-        others = claims.promised(partition, queue, ask) if partition.holds else {}
+        others = nominations.kept_under(partition, queue, ask) if partition.nominations else {}
         missing: Book = {}
         for name, amount in ask.items:
             if queue.max is None or name not in queue.max or amount <= 0:
@@ -314,10 +334,15 @@ def _covers(victims: Iterable[Ask], needs: list[Need]) -> bool:
 
 def reclaim_for(partition: Partition, ask: Ask) -> bool:
     """Make room for this one ask, if idle work can; True when some was told to stop."""
-    plan = find_plan(partition, ask) if _may_claim(partition, ask) else None
+    plan = plan_for(partition, ask)
     if plan is not None:
         carry_out(partition, plan)
     return plan is not None
+
+
+def plan_for(partition: Partition, ask: Ask) -> Plan | None:
+    """The plan for this one ask, if idle work can make room for it and nothing else is in its way."""
+    return find_plan(partition, ask) if _may_claim(partition, ask) else None
 
 
 def carry_out(partition: Partition, plan: Plan) -> None:
@@ -325,8 +350,9 @@ def carry_out(partition: Partition, plan: Plan) -> None:
     ask, node = plan.ask, plan.node
     name = on_behalf_of(ask)
     group = group_of(ask.app.queue)
-    if ask.held_on is not None and is_stuck(ask):
-        moves_on(partition, ask, ask.held_on)
+    if ask.nomination is not None and ask.nomination.is_stuck:
+        moves_on(partition, ask, ask.nomination.node)
+    node_reservations.unreserve(partition, ask)
     for victim in plan.victims:
         text = f"idle work makes room on {node.id} for {ask.key} of queue {ask.app.queue.path}"
         rule = RULE
@@ -334,4 +360,4 @@ def carry_out(partition: Partition, plan: Plan) -> None:
             rule, text = GUARANTEE, f"{text}, which is within its guarantee"
             partition.disruption.note(ask, victim, partition.now_ms)
         partition.evict(victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of=name, rule=rule, message=text)
-    claims.hold(partition, ask, node, (*plan.victims, *plan.leaving))
+    nominations.nominate(partition, ask, node, (*plan.victims, *plan.leaving))

@@ -14,7 +14,7 @@ from fairlead.core.resources import add_to, fits_in
 from fairlead.policy.victims import on_behalf_of, reluctance
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
 

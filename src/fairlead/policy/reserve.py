@@ -10,27 +10,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import claims
-from fairlead.core.claims import RESERVATION_MS
-from fairlead.core.lifecycle import State
+from fairlead.core import node_reservations
+from fairlead.core.node_reservations import RESERVATION_MS
+from fairlead.core.node_reservations import TIMER as EXPIRY_TIMER
+from fairlead.core.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.resources import fits_in
+from fairlead.policy.attempt_times import NEVER_MS, RESERVE_AFTER_MS
 from fairlead.policy.expected import never_suits
-from fairlead.policy.headroom import is_held_back
-from fairlead.policy.limits import closed_gate
-from fairlead.policy.ordering import walk_key
+from fairlead.policy.headroom import is_full_above, is_held_back
+from fairlead.policy.limits import full_ceiling, may_run
+from fairlead.policy.ordering import batch_key, walk_key
 from fairlead.policy.required_node import preempt_on_required_node
 from fairlead.policy.turns import waits_for_turn
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application, Ask, Batch
-    from fairlead.core.demand import Demand
+    from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask, Batch
+    from fairlead.core.demand import Demand, Shape
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.resources import Items
+    from fairlead.policy.line import Lines
 
-DELAY_MS = 2_000
-TIMER = "reserve"
-LineKey = tuple[int, int, int]
+DELAY_MS = RESERVE_AFTER_MS
+Key = tuple[object, ...]
 
 
 def is_on(partition: Partition) -> bool:
@@ -41,43 +44,50 @@ def is_on(partition: Partition) -> bool:
 # -- setting a node aside -----------------------------------------------------------------------------------------
 
 
-class Seekers:
-    """The asks of one visit to an application that found no node and are due to have one set aside, kept in turn.
+def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Key, Batch, Ask] | None:
+    """The first ask of a demand without room that is due to have a node set aside, with its place in line.
 
-    Asks of one batch can stand on both sides of another batch's; who comes later must not reserve before the others
-    were looked at.
+    None when there is none; then the demand is left alone until one has waited long enough.
     """
-
-    __slots__ = ("_due", "_partition")
-
-    def __init__(self, partition: Partition) -> None:
-        self._partition = partition
-        self._due: list[tuple[LineKey, Ask, Batch]] = []
-
-    def missed(self, batch: Batch) -> None:
-        """There is no node for this batch: its first ask that is due and has none set aside wants one."""
-        shape = batch.demand.shape
-        assert shape is not None
-        if not shape.unfit or shape.blocked_by_root or not (shape.may_reserve or shape.required_node):
-            return
-        ask = _first_due(self._partition, batch)
+    if demand.obstacle is not None or not demand.live or demand.seek_ms > partition.now_ms or is_full_above(demand):
+        return None
+    latest = partition.now_ms if demand.shape.required_node else partition.now_ms - DELAY_MS
+    next_ms = NEVER_MS
+    for entry in demand.entries():
+        batch = entry[2]
+        if not lines.is_eligible(batch):
+            continue
+        ask, waits_ms = _first_due(partition, batch, latest)
         if ask is not None:
-            self._due.append((ask.line_key, ask, batch))
-
-    def reserve_up_to(self, key: LineKey | None) -> bool:
-        """Set a node aside for the first of them that stands at `key` or before (None: the end); True when done."""
-        if not self._due:
-            return False
-        self._due.sort(key=_place_in_line)
-        while self._due and (key is None or self._due[0][0] <= key):
-            _, ask, batch = self._due.pop(0)
-            if reserve_for(self._partition, ask, batch.demand):
-                return True
-        return False
+            return (*batch_key(batch)[:-1], ask.line_key), batch, ask
+        next_ms = min(next_ms, waits_ms + DELAY_MS)
+    demand.seek_ms = next_ms
+    return None
 
 
-def _place_in_line(due: tuple[LineKey, Ask, Batch]) -> LineKey:
-    return due[0]
+def look_later(partition: Partition) -> None:
+    """No ask seeks a node now: for each shape it is worked out when one will, and there is a timer for the first."""
+    seekable = partition.nodes.seekable
+    latest = partition.now_ms - DELAY_MS
+    for shape, since_ms in list(seekable.items()):
+        if since_ms <= latest:
+            seekable[shape] = min((d.seek_ms for d in partition.demands_of(shape)), default=NEVER_MS) - DELAY_MS
+    next_ms = min(seekable.values(), default=NEVER_MS) + DELAY_MS
+    if partition.now_ms < next_ms < NEVER_MS:
+        partition.timers.look(next_ms, partition.name)
+
+
+def _first_due(partition: Partition, batch: Batch, latest: int) -> tuple[Ask | None, int]:
+    """The first ask of the batch that was created by then and has nothing kept for it; else when the oldest of the
+    others was created.
+    """
+    next_ms = NEVER_MS
+    for ask in batch.asks if batch.oldest_ms <= latest else ():
+        if ask.created_ms > latest:
+            next_ms = min(next_ms, ask.created_ms)
+        elif ask.reserved_on is None and ask.nomination is None:
+            return (ask, next_ms) if not waits_for_turn(partition, ask) else (None, next_ms)
+    return None, next_ms if batch.oldest_ms <= latest else batch.oldest_ms
 
 
 def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
@@ -87,33 +97,22 @@ def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
     get it.
     """
     shape = demand.shape
-    assert shape is not None
-    if not is_on(partition) or is_held_back(partition, demand, ask):
+    if is_held_back(partition, demand, ask):
         return False
     if shape.required_node:
         node = partition.nodes.nodes.get(shape.required_node)
-        if node is None or not node.fits_total(shape.items) or any(not a.required_node for a in node.reservations):
-            shape.may_reserve = False
-            return False
+        if node is not None and (
+            not node.fits_total(shape.items) or any(not a.required_node for a in node.reservations)
+        ):
+            node = None
     else:
-        node = tightest(partition, ask) if shape.may_reserve else None
-        if node is None:
-            shape.may_reserve = False
-            return False
+        node = tightest(partition, ask)
+    if node is None:
+        partition.nodes.cannot_reserve(shape)
+        return False
     ask.attempted = True
-    claims.reserve(partition, ask, node)
+    node_reservations.reserve(partition, ask, node)
     return True
-
-
-def _first_due(partition: Partition, batch: Batch) -> Ask | None:
-    """The first waiting ask of the batch without a node that is old enough for one."""
-    latest = partition.now_ms if batch.asks[0].required_node else partition.now_ms - DELAY_MS
-    for ask in batch.asks:
-        if ask.created_ms > latest:
-            return None
-        if ask.pending and ask.reserved_on is None and ask.held_on is None:
-            return None if waits_for_turn(partition, ask) else ask
-    return None
 
 
 def tightest(partition: Partition, ask: Ask) -> Node | None:
@@ -150,54 +149,22 @@ def slack(items: Items, node: Node) -> float:
 def clear_for(partition: Partition, node: Node) -> None:
     """An ask that requires this node has its turn: ordinary asks for which it was set aside lose it."""
     for ask in [a for a in node.reservations if not a.required_node]:
-        claims.unreserve(partition, ask)
+        node_reservations.unreserve(partition, ask)
         ask.app.queue.touch_app(ask.app)
 
 
 # -- when to look again -------------------------------------------------------------------------------------------
 
 
-def watch_ages(partition: Partition, app: Application) -> None:
-    """An application is parked: see to it that it is looked at when one of its asks may have a node set aside.
-
-    Asks that are old enough seek one from now on; for the first that is younger there is a timer.
-    """
-    if not is_on(partition):
-        return
-    due_ms: int | None = None
-    for batch in app.batches:
-        if app.stands_in(batch.task_group) or waits_for_turn(partition, batch.asks[0]):
-            continue
-        latest = partition.now_ms if batch.asks[0].required_node else partition.now_ms - DELAY_MS
-        for ask in batch.asks:
-            if not ask.pending or ask.reserved_on is not None or ask.held_on is not None:
-                continue
-            if waits_for_turn(partition, ask):
-                break
-            if ask.created_ms <= latest:
-                batch.demand.seek(app)
-            elif due_ms is None or ask.created_ms + DELAY_MS < due_ms:
-                due_ms = ask.created_ms + DELAY_MS
-            break
-    if due_ms is not None and (app.reserve_due_ms is None or due_ms < app.reserve_due_ms):
-        app.reserve_due_ms = due_ms
-        partition.timers.set(due_ms, partition.name, app.id, 0, TIMER)
-
-
-def on_timer(partition: Partition, app_id: str) -> None:
-    """Some ask of the application may be old enough now: put it back in line."""
-    app = partition.applications.get(app_id)
-    if app is not None and app.reserve_due_ms is not None and app.reserve_due_ms <= partition.now_ms:
-        app.reserve_due_ms = None
-        if app.pending_count:
-            app.queue.touch_app(app)
-
-
 def on_expiry(partition: Partition, app_id: str) -> None:
     """Some reservation of the application is old: try it again, which gives it up if it still cannot be used."""
     app = partition.applications.get(app_id)
-    if app is not None and partition.reservations:
-        partition.nodes.reserved_again |= {a: None for a in app.asks.values() if a.reserved_on is not None}
+    own = [a for a in app.asks.values() if a.reserved_on is not None] if app is not None else []
+    partition.nodes.reserved_again |= dict.fromkeys(own)
+    since = (a.reserved_on.reservations[a] for a in own if a.reserved_on is not None)
+    later = [ms + RESERVATION_MS for ms in since if ms + RESERVATION_MS > partition.now_ms]
+    if later:
+        partition.timers.set_earlier(min(later), partition.name, app_id, EXPIRY_TIMER)
 
 
 # -- using it -----------------------------------------------------------------------------------------------------
@@ -220,7 +187,7 @@ def place_reserved(partition: Partition) -> Ask | None:
             by_app.setdefault(ask.app, []).append(ask)
     for app in sorted(by_app, key=walk_key) if len(by_app) > 1 else by_app:
         asks = sorted(by_app[app], key=lambda a: a.line_key)
-        placed = _place_one_of(partition, app, asks)
+        placed = _place_one_of(partition, asks)
         if placed is not None:
             return placed
         for ask in asks:
@@ -228,22 +195,18 @@ def place_reserved(partition: Partition) -> Ask | None:
     return None
 
 
-def _place_one_of(partition: Partition, app: Application, asks: list[Ask]) -> Ask | None:
-    gate = closed_gate(app) if app.state is State.ACCEPTED else None
-    if gate is not None:
-        for ask in asks:
-            claims.watch(partition, ask, gate)
-            _give_up_if_old(partition, ask)
-        return None
+def _place_one_of(partition: Partition, asks: list[Ask]) -> Ask | None:
     free_to_go = []
     for ask in asks:
-        node, demand = ask.reserved_on, app.demand_of(ask)
+        node, batch, shape = ask.reserved_on, ask.batch, ask.shape
         assert node is not None
-        claims.watch(partition, ask, demand)
+        assert batch is not None
+        assert shape is not None
+        _watch(partition, ask, batch.demand)
         if waits_for_turn(partition, ask):
-            claims.unreserve(partition, ask)
+            node_reservations.unreserve(partition, ask)
             continue
-        if is_held_back(partition, demand, ask):
+        if is_in_the_way(partition, ask):
             _give_up_if_old(partition, ask)
             continue
         suits = partition.nodes.suits(ask, node)
@@ -254,35 +217,54 @@ def _place_one_of(partition: Partition, app: Application, asks: list[Ask]) -> As
         if ask.required_node:
             preempt_on_required_node(partition, ask, node)
             if not suits:
-                _wait_until_it_suits(partition, ask, demand)
+                _wait_until_it_suits(partition, shape)
         else:
-            free_to_go.append((ask, demand))
-    for ask, demand in free_to_go:
-        shape = ask.shape
-        assert shape is not None
+            free_to_go.append((ask, shape))
+    for ask, shape in free_to_go:
         node = None if shape.unfit else partition.nodes.first_for(shape)
         if node is not None:
             ask.attempted = True
             partition.place(ask, node)
             return ask
         if ask.reserved_on is not None and never_suits(partition, ask, ask.reserved_on):
-            claims.unreserve(partition, ask)
+            node_reservations.unreserve(partition, ask)
             continue
-        _wait_until_it_suits(partition, ask, demand)
+        _wait_until_it_suits(partition, shape)
     return None
 
 
-def _wait_until_it_suits(partition: Partition, ask: Ask, demand: Demand) -> None:
-    """No node takes the ask: have it tried again when one may."""
-    shape = ask.shape
-    assert shape is not None
+def is_in_the_way(partition: Partition, ask: Ask) -> bool:
+    """Whether a gate, a limit, a queue or the sum of all nodes has no room for a reserved ask."""
+    app, items = ask.app, ask.items
+    if not may_run(app) or full_ceiling(app, items) is not None or app.queue.short_of_room(items) is not None:
+        return True
+    if partition.nominations and (
+        queue_short_of_kept(partition, app.queue, items, ask) is not None
+        or limit_short_of_kept(partition, ask) is not None
+    ):
+        return True
+    return not partition.nodes.sum_has_room(items)
+
+
+def _watch(partition: Partition, ask: Ask, demand: Demand) -> None:
+    """Have it tried again whenever something moves that may be in its way."""
+    if ask.watches:
+        return
+    node_reservations.watch(partition, ask, demand.shape.reserved)
+    for queue in demand.leaf.lineage:
+        node_reservations.watch(partition, ask, queue.reserved)
+    for ceiling in demand.allowance.ceilings if demand.allowance is not None else ():
+        node_reservations.watch(partition, ask, ceiling.reserved)
+
+
+def _wait_until_it_suits(partition: Partition, shape: Shape) -> None:
+    """No node takes the ask: it is tried again when one may."""
     if not shape.unfit:
         partition.nodes.mark_unfit(shape)
-    demand.wait_for_node()
 
 
 def _give_up_if_old(partition: Partition, ask: Ask) -> None:
     """A node that was set aside an hour ago and cannot be used because of what is above it goes back."""
     node = ask.reserved_on
     if node is not None and node.reservations[ask] + RESERVATION_MS <= partition.now_ms:
-        claims.unreserve(partition, ask)
+        node_reservations.unreserve(partition, ask)

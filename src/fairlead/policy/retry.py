@@ -18,7 +18,8 @@ from fairlead.core.reasons import Refused
 from fairlead.core.retries import BROKEN_OFF, GAVE_WAY, backoff_ms, next_placeholder, next_spec, why_final
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application, Ask
+    from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask
     from fairlead.core.events import Cause, Checkpoint
     from fairlead.core.partition import Partition
     from fairlead.core.specs import AskSpec
@@ -50,7 +51,7 @@ def try_again(partition: Partition, ask: Ask, cause: Cause, exit_code: int | Non
         spec, due_ms = next_spec(ask.spec, ask.priority), partition.now_ms + backoff_ms(ask.spec)
     partition.retries.add(ask.app.id, spec, due_ms)
     if due_ms > partition.now_ms:
-        partition.timers.set(due_ms, partition.name, ask.app.id, 0, TIMER)
+        partition.timers.set_earlier(due_ms, partition.name, ask.app.id, TIMER)
     partition.out.append(Retried(ask.app.id, ask.key, spec.key, spec.attempt, due_ms, partition.name))
     return spec
 
@@ -71,6 +72,8 @@ def enter_due(partition: Partition, app: Application) -> None:
         if app.state is State.COMPLETING:
             lives.advance(partition, app, Step.RUN)
         partition.new_ask(app, spec)
+    if later := partition.retries.of(app.id):
+        partition.timers.set_earlier(min(coming.due_ms for coming in later), partition.name, app.id, TIMER)
 
 
 def on_timer(partition: Partition, app_id: str) -> None:

@@ -22,7 +22,7 @@ from fairlead.policy.standing import rank
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
@@ -218,8 +218,10 @@ class Stoppable:
                     continue
                 given = column[entries]
                 if helping is not None:
-                    given = np.where(helping[self._entry_group[entries]], given, 0.0)
-                np.subtract.at(rest, rows, given)
+                    # Under a maximum it helps wherever it runs.
+                    rest -= given[helping[self._entry_group[entries]]].sum()
+                else:
+                    np.subtract.at(rest, rows, given)
             yield place, self._met(open_still, left, slack, shortage)
 
     def _met(
@@ -240,7 +242,7 @@ class Stoppable:
 
     def _helps(self, need: Need) -> npt.NDArray[np.bool_] | None:
         """For each group whether its work counts for the need; None: all of it does."""
-        if need.within is None:
+        if need.within is None or need.within.parent is None:
             return None
         known = self._helping.get(need.within)
         if known is None or len(known) != len(self.groups) + 1:

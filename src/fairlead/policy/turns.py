@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import claims, reserving
+from fairlead.core import node_reservations, nominations, reserving
+from fairlead.core.asks import line_group
 from fairlead.core.decisions import AskRejected
 from fairlead.core.reasons import Refused
 from fairlead.policy.expected import expected_start, never_suits
 from fairlead.policy.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask, Batch
     from fairlead.core.events import ReserveAsk
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
@@ -99,16 +100,32 @@ def _give_turn(partition: Partition, leaf: Queue) -> None:
 
 
 def _overdue(partition: Partition, leaf: Queue, latest_ms: int) -> list[Ask]:
-    """Of each batch the first ask, if it was made by then, may run, and would fit if nothing else ran."""
+    """The oldest ask of each batch, and those for which room is kept, if they were made by then, may run, and would fit
+    if nothing else ran; for the next one that is to wait so long there is a timer.
+    """
     found = []
-    for app in leaf.applications.values():
-        for batch in app.batches:
-            ask = batch.asks[0]
-            if ask.created_ms > latest_ms or app.stands_in(batch.task_group):
-                continue
-            if partition.reserving.get(ask) is None and could_ever_run(partition, ask):
-                found.append(ask)
+    next_ms: int | None = None
+    batches = [batch for app in leaf.applications.values() for batch in app.batches.values()]
+    waiting = [min(batch.asks, key=_age) for batch in batches]
+    waiting += [ask for ask in partition.nominations if ask.batch is None and ask.app.queue is leaf]
+    for ask in waiting:
+        if ask.created_ms > latest_ms:
+            next_ms = ask.created_ms if next_ms is None else min(next_ms, ask.created_ms)
+        elif ask.app.stands_in(line_group(ask)):
+            pass  # It is looked at when that is over (`look_at_late`).
+        elif partition.reserving.get(ask) is None and could_ever_run(partition, ask):
+            found.append(ask)
+    if next_ms is not None:
+        due_ms = next_ms + leaf.properties.wait_max_ms
+        partition.timers.set_earlier(due_ms, partition.name, leaf.path, reserving.TIMER)
     return found
+
+
+def look_at_late(partition: Partition, batch: Batch) -> None:
+    """Real asks that waited for placeholders take their place in line: if it was too long, their leaf is looked at."""
+    leaf = batch.demand.leaf
+    if leaf in partition.reserving.bounded and batch.oldest_ms + leaf.properties.wait_max_ms <= partition.now_ms:
+        partition.reserving.overdue[leaf] = None
 
 
 def _age(ask: Ask) -> tuple[int, int]:
@@ -138,7 +155,7 @@ def _could_take(node: Node, ask: Ask) -> bool:
 
 def gathers_room(partition: Partition, ask: Ask) -> bool:
     """Whether room on a node is kept for this ask because it waited too long, not because others were stopped."""
-    if any(victim.evict_cause is not None for victim in ask.victims):
+    if ask.nomination is not None and ask.nomination.is_coming:
         return False
     reservation = partition.reserving.get(ask)
     return reservation is not None and reservation.by_itself
@@ -150,21 +167,30 @@ def _gather_room(partition: Partition, ask: Ask) -> None:
     kept = ask.reserved_on or ask.held_on
     wanted = _is_worth_it(partition, ask) and not (kept is not None and never_suits(partition, ask, kept))
     if ask.reserved_on is not None:
-        if wanted and _could_take(ask.reserved_on, ask):
+        aside = ask.reserved_on
+        if wanted and _could_take(aside, ask):
             # A node that is set aside keeps no room under the maxima above, which others would fill for ever.
             leaving = tuple(a for a in partition.disruption.leave_by if a.evicted_for is ask)
-            claims.hold(partition, ask, ask.reserved_on, leaving, gathers=not leaving)
+            node_reservations.unreserve(partition, ask)
+            nominations.nominate(partition, ask, aside, leaving, gathers=not leaving)
         return
     if ask.held_on is not None:
-        if not wanted or not _could_take(ask.held_on, ask):
-            claims.unhold(partition, ask)
+        if not wanted or not _could_take(ask.held_on, ask) or _is_kept_off(partition, ask, ask.held_on):
+            nominations.withdraw(partition, ask)
         elif (elsewhere := _room_elsewhere(partition, ask)) is not None:
-            claims.hold(partition, ask, elsewhere, (), gathers=True)
+            nominations.nominate(partition, ask, elsewhere, (), gathers=True)
         return
     if wanted:
         node = _node_for(partition, ask)
-        if node is not None:
-            claims.hold(partition, ask, node, (), gathers=True)
+        if node is not None and not _is_kept_off(partition, ask, node):
+            nominations.nominate(partition, ask, node, (), gathers=True)
+
+
+def _is_kept_off(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Whether the node has the room, and work that runs elsewhere keeps the ask off: more room would not help it, and
+    would be kept from others as long as such work comes.
+    """
+    return node.room_for(ask) and not partition.nodes.suits(ask, node, tuple(node.allocations))
 
 
 def _room_elsewhere(partition: Partition, ask: Ask) -> Node | None:
@@ -178,9 +204,9 @@ def _room_elsewhere(partition: Partition, ask: Ask) -> Node | None:
         return None
     if not partition.nodes.sum_has_room(ask.items):
         return None
-    if claims.short_of_promised_room(partition, leaf, ask.items, ask) is not None:
+    if nominations.queue_short_of_kept(partition, leaf, ask.items, ask) is not None:
         return None
-    if claims.short_of_promised_limit(partition, ask) is not None:
+    if nominations.limit_short_of_kept(partition, ask) is not None:
         return None
     return partition.nodes.first_for(shape)
 
@@ -191,6 +217,8 @@ def _is_worth_it(partition: Partition, ask: Ask) -> bool:
     That a queue above is full is no reason: what is held counts there as used, so that it empties for this ask.
     """
     app = ask.app
+    if app.stands_in(line_group(ask)):
+        return False
     if app.queue.raw_priority > ask.priority or not may_run(app) or waits_for_turn(partition, ask):
         return False
     if full_ceiling(app, ask.items) is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fairlead.core import claims, gangs
+from fairlead.core import gangs, nominations
 from fairlead.core.events import Cause, Leaving, Nominated
 from fairlead.core.idle import payer
 from fairlead.core.leaving import begin
@@ -18,7 +18,7 @@ from fairlead.policy.priority_preempt import RULE, plan_on
 from fairlead.policy.victims import on_behalf_of
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
 
@@ -51,7 +51,7 @@ def nominated(partition: Partition, event: Nominated) -> None:
     leaving = tuple(a for a in node.allocations if a.evict_cause is not None)
     if _would_fit(node, ask, leaving) and partition.nodes.suits(ask, node, leaving):
         ask.preempt_triggered = True
-        claims.hold(partition, ask, node, leaving)
+        nominations.nominate(partition, ask, node, leaving)
         return
     plan = plan_on(partition, ask, node)
     if plan is None:
@@ -62,7 +62,7 @@ def nominated(partition: Partition, event: Nominated) -> None:
         partition.evict(victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of(ask), RULE, message, told)
         partition.disruption.note(ask, victim, partition.now_ms)
     ask.preempt_triggered = True
-    claims.hold(partition, ask, node, (*plan.victims, *plan.leaving))
+    nominations.nominate(partition, ask, node, (*plan.victims, *plan.leaving))
 
 
 def _would_fit(node: Node, ask: Ask, gone: Sequence[Ask]) -> bool:

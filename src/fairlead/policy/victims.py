@@ -15,7 +15,7 @@ from fairlead.core.idle import payer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
     from fairlead.policy.queue_snapshot import QueueSnapshots
@@ -75,8 +75,10 @@ def standing_at(ask: Ask, top: Queue) -> dict[Queue, int]:
     return seen
 
 
-def candidates(ask: Ask, snapshots: QueueSnapshots) -> list[Ask]:
-    """Every allocation that may be stopped for `ask`, by queue and application in order of arrival."""
+def candidates(ask: Ask, snapshots: QueueSnapshots, news: int) -> list[Ask]:
+    """Every allocation that may be stopped for `ask`, by queue and application in order of arrival. What has started
+    since the last event (`news`) is not.
+    """
     top = search_root(ask)
     seen = standing_at(ask, top)
     names = {name for name, _ in ask.items}
@@ -89,7 +91,7 @@ def candidates(ask: Ask, snapshots: QueueSnapshots) -> list[Ask]:
             continue
         for app in leaf.applications.values():
             if app.allocations:
-                found += (a for a in app.asks.values() if _may_go(a, names, most))
+                found += (a for a in app.asks.values() if a.started_at != news and _may_go(a, names, most))
     return found
 
 
@@ -105,6 +107,7 @@ def idle_candidates(partition: Partition, ask: Ask) -> list[Ask]:
         if top in payer(running).lineage
         and running.app.queue.properties.preemption_policy != "disabled"
         and running.evict_cause is None
+        and running.started_at != partition.news
         and not running.required_node
         and any(name in names for name, _ in running.items)
     ]

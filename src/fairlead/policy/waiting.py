@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from fairlead.core import claims, reasons
+from fairlead.core import nominations, reasons
 from fairlead.core.gates import awaited, closed_queue
 from fairlead.core.idle import group_of, payer
 from fairlead.core.lifecycle import State
@@ -20,7 +20,8 @@ from fairlead.policy.limits import closing_ceiling, full_ceiling, limit_applicat
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fairlead.core.applications import Application, Ask
+    from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
@@ -32,11 +33,11 @@ def why_waiting(partition: Partition, ask: Ask) -> Reason:
     """The first thing in the way, from the general to the particular."""
     if not partition.nodes.nodes:
         return reasons.NoNodes(partition.name)
-    if ask.held_on is not None:
-        leaving = tuple(v.key for v in ask.victims if v.evict_cause is not None)
-        if leaving:
-            late = tuple(v.key for v in ask.victims if v.overdue)
-            return reasons.WaitingForVictims(ask.held_on.id, leaving, late)
+    nomination = ask.nomination
+    if nomination is not None and nomination.is_coming:
+        leaving = tuple(v.key for v in nomination.victims if v.evict_cause is not None)
+        late = tuple(v.key for v in nomination.victims if v.overdue)
+        return reasons.WaitingForVictims(nomination.node.id, leaving, late)
     found = _gangs_hold_each_other(ask) or _behind_placeholders(ask) or _may_not_run(ask) or _too_big(partition, ask)
     found = found or _waits_for_turn(partition, ask) or _above_nodes(partition, ask)
     return found or _no_node(partition, ask) or reasons.NextInLine(ask.app.queue.path)
@@ -98,11 +99,11 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
     full = payer(ask).short_of_room(ask.items)
     if full is not None:
         return _queue_full(full, needed)
-    if partition.holds:
-        full = claims.short_of_promised_room(partition, payer(ask), ask.items, ask)
+    if partition.nominations:
+        full = nominations.queue_short_of_kept(partition, payer(ask), ask.items, ask)
         if full is not None:
             return _queue_promised(partition, full, ask)
-        if (ceiling := claims.short_of_promised_limit(partition, ask)) is not None:
+        if (ceiling := nominations.limit_short_of_kept(partition, ask)) is not None:
             return _limit_promised(partition, ceiling, ask)
     root = partition.root
     assert root.max is not None
@@ -137,7 +138,8 @@ def _behind_placeholders(ask: Ask) -> Reason | None:
 
 def _limit_promised(partition: Partition, ceiling: Ceiling, ask: Ask) -> Reason:
     limit = ceiling.max or {}
-    holders = tuple(f"{a.app.id}/{a.key}" for a in partition.holds if ceiling in partition.disruption.keeps(a))
+    kept = partition.nominations.of.values()
+    holders = tuple(f"{n.ask.app.id}/{n.ask.key}" for n in kept if ceiling in n.places)
     free = {name: limit[name] - ceiling.used.get(name, 0) for name, _ in ask.items if name in limit}
     needed = {name: amount for name, amount in ask.items if name in free}
     return reasons.LimitPromised(ceiling.kind, ceiling.name, ceiling.queue, needed, free, holders)
@@ -146,7 +148,9 @@ def _limit_promised(partition: Partition, ceiling: Ceiling, ask: Ask) -> Reason:
 def _queue_promised(partition: Partition, queue: Queue, ask: Ask) -> Reason:
     assert queue.max is not None
     needed = dict(ask.items)
-    holders = tuple(f"{a.app.id}/{a.key}" for a in partition.holds if a is not ask and queue in a.app.queue.lineage)
+    holders = tuple(
+        f"{a.app.id}/{a.key}" for a in partition.nominations if a is not ask and queue in a.app.queue.lineage
+    )
     free = {r: queue.max[r] - queue.allocated.get(r, 0) for r in needed if r in queue.max}
     return reasons.QueuePromised(queue.path, {r: needed[r] for r in free}, free, holders)
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.core.applications import Application, Ask
+from fairlead.core.applications import Application
+from fairlead.core.asks import Ask
 from fairlead.core.columns import Columns
 from fairlead.core.constraints import NO_SCHEDULE, Taint
 from fairlead.core.node_order import ORDERS_KEPT, SEARCHES

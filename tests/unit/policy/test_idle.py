@@ -138,7 +138,7 @@ def test_limits_of_users_count_it() -> None:
 
 
 def test_others_take_it_back() -> None:
-    """The space is held for the one that waits, over its victims' grace, and nobody else gets it."""
+    """The space is held for the one that waits, over its victims' grace, and nothing of its rank gets it."""
     p = Place(4)
     p.idle("i", 4, queue="root.g.b")
     p.run()
@@ -148,9 +148,21 @@ def test_others_take_it_back() -> None:
         ("i", "reclaim", "w")
     ]
     assert any(isinstance(d, Reserved) and d.application == "w" for d in decisions)
-    p.submit("high", 3, queue="root.h.c", priority=99)
+    p.submit("equal", 3, queue="root.h.c")
     assert p.run() == ([], [])
     assert p.leave("i") == (["w"], [])
+
+
+def test_what_is_stronger_takes_the_room_that_is_taken_back() -> None:
+    """Where rank decides: before the one for which it was taken back has started, and nothing is stopped for that."""
+    p = Place(4)
+    p.idle("i", 4, queue="root.g.b")
+    p.run()
+    p.submit("w", 3)
+    assert p.run() == ([], ["i"])
+    p.submit("high", 3, queue="root.h.c", priority=99)
+    assert p.run() == ([], [])
+    assert p.leave("i") == (["high"], [])
 
 
 def test_stopped_work_goes_back_to_its_queue_as_often_as_that_happens() -> None:

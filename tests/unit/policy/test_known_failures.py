@@ -75,10 +75,10 @@ def test_somebody_elses_scheduler_that_takes_the_room_each_time_does_not_make_80
 
 
 def test_nobody_is_stopped_twice_for_the_same_one_wherever_he_went() -> None:
-    """kubernetes#130429, where holding the room does not help: the memory of who was stopped for whom is what ends it.
+    """kubernetes#130429, where holding the room does not help.
 
-    The room that was made is taken by another scheduler, and the victim comes back on another node, ahead of the
-    preemptor (its queue does not sort by priority). Nothing new came, no capacity changed: it is not stopped again.
+    The room that was made is taken by another scheduler, and room comes free on another node: the preemptor has its
+    turn there before its victim, though its queue does not sort by priority, and nothing is stopped a second time.
     """
     c = PriorityCluster(QueueSpec(name="a", properties={"application.sort.priority": "disabled"}), QueueSpec(name="b"))
     c.node("n2", 4)
@@ -91,11 +91,11 @@ def test_nobody_is_stopped_twice_for_the_same_one_wherever_he_went() -> None:
     c.handle(AddAsks((AskSpec(application="", key="x", resources=Resources({"vcore": 4000}), tags=tags, node="n1"),)))
     assert c.run() == ([], [])
     c.finished("longer")
-    assert c.run() == (["victim#2@n2"], [])
+    assert c.run() == (["preemptor@n2"], []), "rank decides, however its queue sorts: it does not come to that"
     for _ in range(100):
         assert c.run(60_000) == ([], [])
     assert [(e.key, e.node) for e in c.evictions()] == [("victim", "n1")]
-    assert [(loop.key, loop.node, loop.victim) for loop in c.loops()] == [("preemptor", "n2", "victim/victim")]
+    assert c.loops() == []
 
 
 def test_two_pieces_of_work_do_not_preempt_each_other_for_ever() -> None:

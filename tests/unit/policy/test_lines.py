@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from priority_clusters import PriorityCluster
 
 from fairlead.core.decisions import Allocated
 from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release, RemoveNode
@@ -13,6 +14,7 @@ from fairlead.core.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
+    LimitSpec,
     NodeSpec,
     PartitionSpec,
     PreemptionSpec,
@@ -246,3 +248,54 @@ def test_who_loses_a_reserved_node_gets_another() -> None:
     assert second.reserved_on is None
     course.placed()
     assert second.reserved_on is not None
+
+
+def test_an_application_that_had_nothing_left_stands_in_its_old_place_again() -> None:
+    """Also while so many shapes fit that applications are gone through instead of shapes."""
+    course = Course(cluster(QueueSpec(name="a")))
+    course.node("n", vcore=14)
+    for name in ("first", "second"):
+        course.app(name)
+    course.ask("first", "k1", vcore=1)
+    for cores in range(2, 12):
+        course.ask("second", f"of {cores}", vcore=cores)
+    assert course.placed(2) == ["k1", "of 2"]
+    course.ask("first", "k2", vcore=1)
+    assert course.placed(1) == ["k2"]
+
+
+def test_an_application_whose_placeholder_runs_passes_the_gate_of_its_queue() -> None:
+    """Also where its user may run only so many applications: its placeholder counts for both already."""
+    queue = QueueSpec(name="a", max_applications=1, limits=(LimitSpec(users=("*",), max_applications=2),))
+    course = Course(cluster(queue))
+    course.node("n", vcore=4)
+    for name in ("first", "gang"):
+        course.app(name)
+        course.ask(name, f"of {name}", vcore=1)
+    assert course.placed() == ["of first"]
+    running = AskSpec(
+        application="gang", key="holds", resources=Resources({"vcore": 1}), node="n", placeholder=True, task_group="g"
+    )
+    course.handle(AddAsks((running,)))
+    assert course.placed() == ["of gang"]
+
+
+@pytest.mark.parametrize("grows", [False, True], ids=["reported", "grown"])
+def test_use_that_is_reported_moves_an_application_behind_others(grows: bool) -> None:
+    """In a fair queue, whether an allocation is taken over or grows in place: as after a restart."""
+    fair = QueueSpec(name="a", properties={"application.sort.policy": "fair"})
+    c = PriorityCluster(fair, QueueSpec(name="b"), nodes={"n1": 8}, rule="guarantee")
+    c.fill("first", 1, 0, "root.a")
+    c.fill("second", 1, 0, "root.a")
+    c.fill("other", 6, 0, "root.b")
+    for name in ("first", "second"):
+        more = AskSpec(application=name, key="more", resources=Resources({"vcore": 2000}))
+        c.handle(AddAsks((more,)))
+    c.run()
+    key, cores_ = ("first", 2) if grows else ("there", 1)
+    use = AskSpec(application="first", key=key, resources=Resources({"vcore": cores_ * 1000}), node="n1")
+    c.handle(AddAsks((use,)))
+    c.finished("other")
+    c.handle(AddNode(NodeSpec(id="n2", capacity=Resources({"vcore": 2000}))))
+    decided = c.s.schedule(c.now_ms, 1)
+    assert [d.application for d in decided if isinstance(d, Allocated)] == ["second"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from fairlead.core.applications import Ask
+from fairlead.core.asks import Ask
 from fairlead.core.constraints import Constraints, Requirement
 from fairlead.core.decisions import Allocated, Decision, Evict, Reserved
 from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Event, Release

@@ -36,10 +36,10 @@ from fairlead.scheduler import Scheduler
 HOUR_MS = 3_600_000
 
 
-def cluster(*nodes: int) -> Scheduler:
+def cluster(*nodes: int, rule: str = "priority") -> Scheduler:
     """One leaf, preemption by priority, and nodes with so many cores (one with four if none is named)."""
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
-    part = PartitionSpec(root=root, preemption=PreemptionSpec(rule="priority"))
+    part = PartitionSpec(root=root, preemption=PreemptionSpec(rule=rule))
     s = Scheduler(ClusterSpec(partitions=(part,)))
     for number, vcore in enumerate(nodes or (4,)):
         s.handle(AddNode(NodeSpec(id=f"n{number}", capacity=Resources({"vcore": vcore}))), 0)
@@ -207,10 +207,11 @@ def test_a_preempted_victim_comes_back_behind_its_preemptor() -> None:
 def test_an_interrupted_task_goes_before_one_that_waits_already() -> None:
     """10:00 A (2c, retry) runs, B (2c, same priority) waits, nothing is free; 11:00 A is interrupted: A1 runs, B waits.
 
-    So it does however high the priority of what was not tried before, in its own queue.
+    So it does however high the priority of what was not tried before, in its own queue; where rank decides, among those
+    of its priority.
     """
-    for priority in (0, 9):
-        s = cluster(2)
+    for priority, rule in ((0, "guarantee"), (9, "guarantee"), (0, "priority")):
+        s = cluster(2, rule=rule)
         s.handle(AddApplication(ApplicationSpec(id="other", queue="root.a")), 0)
         two = Resources({"vcore": 2})
         ask(s, "A", retry=RetrySpec(limit=3), resources=two)

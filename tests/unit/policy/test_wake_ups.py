@@ -31,7 +31,7 @@ def nominated_beside_one_that_waits(c: PriorityCluster) -> None:
 
 @pytest.mark.parametrize("by", ["maximum", "limit"])
 def test_room_that_is_promised_no_longer_lets_others_start(by: str) -> None:
-    """`Disruption.let_go` wakes who waits under the maxima and limits where room was kept."""
+    """`Nominations.give_room_back` wakes what waits under the maxima and limits where room was kept."""
     limit = LimitSpec(users=("nobody",), max_resources=Limits({"vcore": 2000}))
     queue = QueueSpec(name="a", max=cores(2)) if by == "maximum" else QueueSpec(name="a", limits=(limit,))
     c = PriorityCluster(queue, QueueSpec(name="b"), nodes={"n1": 2, "n2": 1})
@@ -46,16 +46,17 @@ def test_the_end_of_a_rest_lets_others_be_stopped_again() -> None:
     queue = QueueSpec(
         name="a", properties={"application.unschedasks.backoff": "2", "application.unschedasks.backoff.delay": "30s"}
     )
-    c = PriorityCluster(queue, QueueSpec(name="b"), nodes={"n1": 3, "n2": 3})
+    young = QueueSpec(name="b", properties={"preemption.min.runtime": "20s"})
+    c = PriorityCluster(queue, young, nodes={"n1": 3, "n2": 3})
     c.fill("one", 2, 1, "root.b")
     c.fill("two", 2, 1, "root.b")
     c.handle(AddApplication(ApplicationSpec(id="big", queue="root.a")))
     two = Resources({"vcore": 2000})
     c.handle(AddAsks(tuple(AskSpec(application="big", key=f"k{i}", resources=two, priority=9) for i in range(3))))
-    assert c.run() == ([], []), "three that fit nowhere: the application rests before anybody is stopped for it"
+    assert c.run() == ([], []), "three that fit nowhere, and what runs is protected: the application rests"
     for key in ("k1", "k2"):
         c.handle(Release("big", key, Cause.STOPPED_BY_RM))
-    assert c.run(1_000) == ([], []), "it rests"
+    assert c.run(21_000) == ([], []), "it rests, though nothing is protected any longer"
     assert c.run(30_000) == ([], ["two"])
 
 
@@ -94,26 +95,4 @@ def test_a_limit_that_moves_lets_work_be_stopped_although_the_nodes_are_full() -
     c.finished("own")
     assert c.run() == ([], ["other2"]), "one core is free, and two are needed"
     part = c.s.cluster.partitions["default"]
-    assert part.applications["next"].attempt_timer_ms is not None
-
-
-def test_who_waits_behind_seekers_that_are_gone_is_woken_when_a_node_gains() -> None:
-    """`line._close`: the only one who sought a node has it, the others behind the demand still wait for room."""
-    c = PriorityCluster(nodes={"n1": 2}, rule="guarantee")
-    c.fill("runs", 2)
-    c.submit("waits", 2)
-    assert c.run() == ([], [])
-    part = c.s.cluster.partitions["default"]
-    (demand,) = [d for d in part.root.children["a"].demands.values() if d.shape is not None]
-    assert demand.shape is not None
-    assert demand.shape.unfit
-    # As after a wake-up when somebody else took the room: woken, and its shape is unfit again.
-    gone = part.applications["runs"]
-    demand.seekers.append((gone.order_key, gone.park_stamp - 1, gone))
-    demand.shape.may_reserve = True
-    demand.wait_no_longer()
-    demand.wake()
-    assert c.run() == ([], [])
-    assert demand in demand.shape.waiting
-    c.finished("runs")
-    assert c.run() == (["waits@n1"], [])
+    assert part.timers.due_ms("default", "next", "preempt") is not None

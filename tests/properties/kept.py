@@ -1,0 +1,192 @@
+"""What a scheduler keeps between runs, compared with the same worked out afresh.
+
+Every order, mark, obstacle and timer that is kept so that a run need not look at all that waits has a check here that
+looks at all that waits. Decides nothing and changes nothing. It is meant for a scheduler that has come to rest:
+whatever could be done then, and is in no line, on no list and behind no timer, has lost its wake-up. `core.checks` says
+whether the books agree with each other; what is here needs the orders and the rules of the policy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core import gangs, leaving, node_reservations, quotas, reserving
+from fairlead.core.nominations import limit_short_of_kept, queue_short_of_kept
+from fairlead.core.resources import fits_in
+from fairlead.policy import attempt_times, backoff, retry
+from fairlead.policy.limits import may_run
+from fairlead.policy.ordering import application_key, batch_key, queue_key
+
+if TYPE_CHECKING:
+    from fairlead.core.applications import Application
+    from fairlead.core.demand import Demand
+    from fairlead.core.partition import Partition
+    from fairlead.core.queues import Queue
+    from fairlead.policy.line import Lines
+    from fairlead.scheduler import Scheduler
+
+
+def check_kept(scheduler: Scheduler) -> None:
+    """Assert all of it, for a scheduler whose last call decided nothing."""
+    for partition in scheduler.cluster.partitions.values():
+        lines = scheduler._lines_of(partition)
+        for queue in partition.root.walk():
+            _check_children(partition, queue)
+            for app in queue.applications.values():
+                _check_application(partition, lines, app)
+            for demand in queue.every_demand():
+                _check_obstacle(partition, demand)
+        _check_marks(partition)
+        _check_timers(partition)
+
+
+# -- orders ---------------------------------------------------------------------------------------------------------
+
+
+def _check_children(partition: Partition, queue: Queue) -> None:
+    """The entry of each child that has something to offer has the key that the child has now."""
+    if queue.is_leaf:
+        for demand in queue.every_demand():
+            if demand.live and demand.obstacle is None:
+                own = [e for e in queue.heap if e[1] == demand.stamp and e[2] is demand]
+                batches = [b for app in queue.applications.values() for b in app.batches.values()]
+                waiting = [batch_key(b) for b in batches if b.stamp and b.demand is demand]
+                assert own, f"{queue.path}: {demand.key} is ready, and in no line"
+                assert own[0][0] <= min(waiting), f"{queue.path}: {demand.key} stands behind its place"
+        return
+    for child in queue.children.values():
+        if child.offers and child.has_pending and not child.touched and not partition.shares_stale:
+            own = [e for e in queue.heap if e[1] == child.stamp and e[2] is child]
+            assert own, f"{child.path} has something to offer, and is in no line"
+            assert own[0][0] == queue_key(child), (
+                f"{child.path} stands by {own[0][0]}, and its key is {queue_key(child)}"
+            )
+
+
+def _check_application(partition: Partition, lines: Lines, app: Application) -> None:
+    """Its kept key is the one it has now, it stands among those of its leaf, and none of its batches that may start is
+    out of line.
+    """
+    if app.touched or not app.batches or backoff.is_resting(partition, app):
+        return
+    leaf = app.queue
+    in_line = [batch for batch in app.batches.values() if batch.stamp]
+    if in_line:
+        assert app.order_key == application_key(app), f"{app.id} stands by {app.order_key}, now {application_key(app)}"
+    if in_line and not leaf.by_rank:
+        assert app.stamp, f"{app.id} waits, and is in no line of {leaf.path}"
+        found = any(e[1] == app.stamp and e[2] is app and e[0] == app.order_key for e in leaf.apps_heap)
+        assert found, f"{app.id} waits, and is in no line of {leaf.path}"
+    for batch in app.batches.values():
+        assert batch.stamp or not lines.is_eligible(batch), f"{app.id}: {batch.head} may start, and is out of line"
+        if batch.stamp and leaf.by_rank:
+            assert any(batch.demand in own for own in lines.classes.values()), f"{batch.head} would stop nothing"
+        if batch.stamp and not leaf.by_rank:
+            _check_attempt(partition, batch.demand, app)
+
+
+def _check_attempt(partition: Partition, demand: Demand, app: Application) -> None:
+    """What may have others stopped by guarantee is on a list now, or behind a timer."""
+    for batch in app.batches.values():
+        if batch.demand is not demand or not batch.stamp or batch.attempt_ms >= attempt_times.NEVER_MS:
+            continue
+        if not attempt_times.may_try(partition, batch) or batch in demand.leaf.due:
+            continue
+        if batch in demand.deferred:
+            assert demand.obstacle is not None, f"{batch.head} waits to try for what is in its way, and nothing is"
+            continue
+        due_ms = partition.timers.due_ms(partition.name, app.id, attempt_times.TIMER)
+        assert due_ms is not None, f"{batch.head} may try from {batch.attempt_ms} on, and would not"
+        assert due_ms <= max(batch.attempt_ms, partition.now_ms), f"{batch.head} would try late, at {due_ms}"
+
+
+# -- what is in the way ---------------------------------------------------------------------------------------------
+
+
+def _check_obstacle(partition: Partition, demand: Demand) -> None:
+    """What it is blocked by, or held to find full, is in the way of its first ask, and it is in no other way."""
+    first = demand.first()
+    known = demand.obstacle
+    if first is None or first[2].head.nomination is not None:
+        return
+    ask = first[2].head
+    if known is not None and demand in known.gated:
+        waits = ask.app.gives_way_to is not None or not may_run(ask.app)
+        assert waits, f"{ask} waits for a place to run in {known}, and may run"
+    elif known is not None:
+        short = known.lacks(ask.items) or queue_short_of_kept(partition, ask.app.queue, ask.items, ask) is not None
+        short = short or limit_short_of_kept(partition, ask) is not None
+        assert short, f"{ask} waits for room in {known}, which has it"
+    for queue in demand.leaf.lineage:
+        if known is None and demand.shape in queue.full:
+            short = queue.lacks(ask.items) or queue_short_of_kept(partition, queue, ask.items, ask) is not None
+            assert short, f"{ask} waits for room in {queue.path}, which has it"
+
+
+def _check_marks(partition: Partition) -> None:
+    """No node has room for a shape that is held to fit nowhere, whatever its constraints are."""
+    nodes = partition.nodes
+    for shape in nodes.unfit:
+        if shape.blocked_by_root:
+            assert not nodes.sum_has_room(shape.items), f"{shape.key} waits for the sum of all nodes, which has room"
+            continue
+        for node in nodes.nodes.values():
+            if shape.required_node not in ("", node.id) or not node.is_open or not fits_in(shape.items, node.free):
+                continue
+            assert not nodes.lets(shape, node), f"{shape.key} fits on {node}, and is held to fit nowhere"
+
+
+# -- time -----------------------------------------------------------------------------------------------------------
+
+
+def _check_timers(partition: Partition) -> None:
+    """Whatever is to happen at some time has a timer that is not later; no timer is for something that is gone."""
+    _check_timers_of_applications(partition)
+    now, name = partition.now_ms, partition.name
+
+    def due(at_ms: int, subject: str, kind: str) -> None:
+        set_ms = partition.timers.due_ms(name, subject, kind)
+        assert set_ms is not None, f"{subject or name}: {kind} is due at {at_ms}, and has no timer"
+        assert set_ms <= max(at_ms, now), f"{subject or name}: {kind} is due at {at_ms}, and set for {set_ms}"
+
+    if partition.disruption.leave_by:
+        due(min(partition.disruption.leave_by.values()), "", leaving.TIMER)
+    elif (set_ms := partition.timers.due_ms(name, "", leaving.TIMER)) is not None:
+        raise AssertionError(f"nothing leaves, and a timer for that is set for {set_ms}")
+    for queue in partition.root.walk():
+        if queue.quota_due_ms is not None and partition.spec.preemption.quota_enabled and queue.quota_due_ms > now:
+            due(queue.quota_due_ms, "", quotas.TIMER)
+        bound_ms = queue.properties.wait_max_ms if queue.is_leaf else None
+        waiting = [a for app in queue.applications.values() for a in app.asks.values() if a.pending and not a.spec.idle]
+        coming = [a.created_ms + bound_ms for a in waiting if bound_ms and a.created_ms + bound_ms > now]
+        if coming and queue not in partition.reserving.of:
+            due(min(coming), queue.path, reserving.TIMER)
+    for timer in partition.timers.pending():
+        if timer.partition == name and timer.kind in ("application", gangs.TIMER):
+            assert timer.subject in partition.applications, f"{timer.subject} is gone, and has a timer ({timer.kind})"
+
+
+def _check_timers_of_applications(partition: Partition) -> None:
+    now, name = partition.now_ms, partition.name
+    for app in partition.applications.values():
+        wanted = {
+            backoff.TIMER: app.backoff_until_ms,
+            gangs.TIMER: app.placeholder_due_ms,
+            retry.TIMER: min((c.due_ms for c in partition.retries.of(app.id)), default=None),
+            node_reservations.TIMER: min(
+                (
+                    ask.reserved_on.reservations[ask] + node_reservations.RESERVATION_MS
+                    for ask in app.asks.values()
+                    if ask.reserved_on is not None
+                ),
+                default=None,
+            ),
+        }
+        for kind, at_ms in wanted.items():
+            if at_ms is None or at_ms <= now:
+                continue
+            set_ms = partition.timers.due_ms(name, app.id, kind)
+            assert set_ms is not None, f"{app.id}: {kind} is due at {at_ms}, and has no timer"
+            assert set_ms <= at_ms, f"{app.id}: {kind} is due at {at_ms}, and set for {set_ms}"
+        if app.state in ("Completing", "Starting") and not app.closing:
+            assert partition.timers.due_ms(name, app.id, "application") is not None, f"{app.id} stays {app.state}"

@@ -1,0 +1,63 @@
+"""Protection by guarantee: what runs, or is kept, for a queue within its guarantee (`preemption.rule: both`)."""
+
+from __future__ import annotations
+
+from priority_clusters import PriorityCluster, cores
+
+from fairlead.core.decisions import Reserved
+from fairlead.core.events import AddApplication, AddAsks, AddNode
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, QueueSpec
+
+
+def leaf(name: str, guaranteed: int = 0) -> QueueSpec:
+    """A leaf with these cores for sure; 0: none."""
+    return QueueSpec(name=name, guaranteed=cores(guaranteed) if guaranteed else None)
+
+
+def test_three_asks_do_not_take_room_from_each_other_for_ever() -> None:
+    """`small` is within the guarantee and goes before all; `other` has a higher priority than `large`, and this than
+    `small`.
+    """
+    c = PriorityCluster(leaf("y", 4), leaf("c"), nodes={"n1": 3, "n2": 2}, rule="both")
+    c.fill("used", 3, 9, "root.y")
+    c.fill("v", 2, 0, "root.c")
+    c.submit("small", 1, -1, "root.y")
+    c.submit("large", 2, 3, "root.y")
+    c.submit("other", 2, 4, "root.c")
+    assert c.run() == ([], ["v"])
+    assert c.nominated() == {"small": "n2"}
+    assert sum(isinstance(d, Reserved) for d in c.decided) <= 3
+    assert c.run() == ([], [])
+
+
+def test_what_starts_may_make_other_work_of_its_queue_easier_to_stop() -> None:
+    """While the queue is within its guarantee nothing is taken from it; in the same call it gets above it."""
+    c = PriorityCluster(leaf("c", 3), leaf("x"), nodes={"n2": 3}, rule="both")
+    c.handle(AddNode(NodeSpec(id="n1", capacity=Resources({"vcore": 1000, "memory": 1}))))
+
+    def submit(key: str, priority: int, queue: str) -> None:
+        c.handle(AddApplication(ApplicationSpec(id=key, queue=queue)))
+        needs = Resources({"vcore": 1000, "memory": 1})
+        c.handle(AddAsks((AskSpec(application=key, key=key, resources=needs, priority=priority),)))
+
+    submit("v", 0, "root.c")
+    assert c.run()[0] == ["v@n1"]
+    submit("strong", 5, "root.x")
+    submit("next", 4, "root.c")
+    c.submit("many", 3, 0, "root.c")
+    assert c.run() == (["many@n2"], ["v"])
+    assert c.nominated() == {"strong": "n1"}
+
+
+def test_late_work_counts_as_gone_for_a_guarantee() -> None:
+    """It was told to stop: the queue must not lose more when it does in the end."""
+    c = PriorityCluster(leaf("b", 2), leaf("c"), nodes={"n1": 2, "n2": 2}, rule="both")
+    c.fill("late", 2, 0, "root.b")
+    c.fill("stays", 2, 0, "root.b")
+    c.submit("first", 2, 5, "root.c")
+    stopped = c.run()[1]
+    assert len(stopped) == 1
+    c.run(200_000)
+    c.submit("second", 2, 5, "root.c")
+    assert c.run() == ([], [])

@@ -1,0 +1,86 @@
+"""Turns by rank: who goes before whom, and what each does in its own turn."""
+
+from __future__ import annotations
+
+from priority_clusters import PriorityCluster, cores
+
+from fairlead.core.constraints import AffinityTerm, Constraints, Requirement
+from fairlead.core.specs import QueueSpec
+
+
+def leaf(name: str, guaranteed: int = 0, maximum: int = 0, **properties: str) -> QueueSpec:
+    """A leaf with these cores; 0: none."""
+    return QueueSpec(
+        name=name,
+        guaranteed=cores(guaranteed) if guaranteed else None,
+        max=cores(maximum) if maximum else None,
+        properties={key.replace("_", "."): value for key, value in properties.items()},
+    )
+
+
+def test_room_stays_free_for_an_ask_whose_full_queue_is_about_to_have_room() -> None:
+    """Else weaker work would start there, and other work be stopped for it later."""
+    c = PriorityCluster(leaf("a", maximum=2), leaf("b"), nodes={"n1": 4, "n2": 2})
+    c.fill("idle", 2, 0, "root.b")
+    c.fill("old", 2, 0, "root.a", where=Constraints(selector=(Requirement("kubernetes.io/hostname", "In", ("n1",)),)))
+    c.finished("idle")
+    c.submit("big", 4, 5, "root.b")
+    c.submit("next", 2, 3, "root.a")
+    c.submit("small", 2, 1, "root.b")
+    assert c.run() == ([], ["old"])
+    assert c.nominated() == {"big": "n1", "next": "n2"}
+    c.gone("old")
+    assert sorted(c.run()[0]) == ["big@n1", "next@n2"]
+
+
+def test_an_ask_that_stops_nobody_starts_at_once_in_room_that_is_kept_for_a_weaker_one() -> None:
+    """Though the weaker one would fit beside it once what was told to stop is gone."""
+    c = PriorityCluster(nodes={"n1": 3})
+    c.fill("old", 1, 0)
+    c.fill("other", 2, 9)
+    c.submit("weak", 1, 1)
+    assert c.run() == ([], ["old"])
+    c.submit("never", 2, 3, allow_preempt_other=False)
+    assert c.run() == ([], [])
+    c.finished("other")
+    assert c.run()[0] == ["never@n1"]
+    assert c.nominated() == {"weak": "n1"}
+
+
+def test_a_nominated_ask_does_not_pass_a_stronger_one_behind_the_first_of_all() -> None:
+    """The first of all is only as strong as the nominated one; behind it a stronger one of its own parent waits."""
+    parent = QueueSpec(name="a", parent=True, queues=(leaf("x"), leaf("y")), properties={"priority.policy": "fence"})
+    c = PriorityCluster(parent, leaf("b"), leaf("c"), nodes={"n1": 2, "n2": 1})
+    c.fill("v", 2, -1, "root.b")
+    c.fill("used", 1, 0, "root.a.x")
+    c.submit("weak", 2, 0, "root.a.y")
+    assert c.run() == ([], ["v"])
+    c.gone("v")
+    c.submit("strong", 2, 3, "root.a.x")
+    c.submit("first", 4, 0, "root.c")
+    assert c.run()[0] == ["strong@n1"]
+
+
+def test_work_that_an_ask_wants_to_be_with_is_not_in_its_way() -> None:
+    """That it could be stopped is no reason to look only at what is left without it."""
+    c = PriorityCluster(nodes={"n1": 4})
+    c.fill("friend", 1, 2, labels={"app": "x"})
+    c.fill("v", 3, 0)
+    c.submit("weak", 2, 1)
+    assert c.run() == ([], ["v"])
+    c.gone("v")
+    near = AffinityTerm((Requirement("app", "In", ("x",)),), "kubernetes.io/hostname")
+    c.submit("strong", 3, 5, where=Constraints(affinity=(near,)))
+    assert c.run() == (["strong@n1"], [])
+
+
+def test_in_one_leaf_too_what_is_within_the_guarantee_goes_first() -> None:
+    """With `both`: the smaller ask is within the guarantee, the larger and stronger one is not."""
+    c = PriorityCluster(leaf("a", guaranteed=5), leaf("b"), nodes={"n1": 4, "n2": 2}, rule="both")
+    c.fill("used", 4, 0, "root.a")
+    c.fill("v", 2, 0, "root.b")
+    c.submit("weak", 1, -1, "root.a")
+    assert c.run() == ([], ["v"])
+    c.gone("v")
+    c.submit("strong", 2, 1, "root.a")
+    assert c.run() == (["weak@n2"], ["used"]), "the stronger one stops other work: it is within the guarantee then"
