@@ -1,14 +1,40 @@
-"""Times and durations as people read them: `1h 5m`, `2026-03-01 14:05:00`. Amounts are in `core.quantities`.
+"""Times and durations as people write and read them: `1h 5m`, `2026-03-01 14:05:00`. Amounts are in `core.quantities`.
 
-Decides the words for every sentence and table outside the core, which has no time zone. Never reads a clock.
-Invariant: what `duration_exactly` says can be typed where a duration is asked for.
+Decides the words for every sentence and table outside the core, which has no time zone, and what a duration that is
+typed means. Never reads a clock. Invariant: what `duration_exactly` says can be typed where a duration is asked for.
 """
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
-_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
+from fairlead.core.resources import INT64_MAX
+
+_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
+_NUMBER = r"\d+(?:\.\d+)?"
+_DURATION = re.compile(r"\s*".join(rf"(?:({_NUMBER}){unit}(?![a-z]))?" for unit, _ in _UNITS))
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds: `90` and `90s` are seconds; `500ms`, `10m`, `1.5h`, `1d` and `1h 30m` are understood.
+
+    Raises ValueError with a sentence for anything else, negative numbers included.
+    """
+    from fractions import Fraction  # Slow to import, and few commands read durations.
+
+    stripped = text.strip()
+    written = f"{stripped}s" if re.fullmatch(_NUMBER, stripped) else stripped
+    match = _DURATION.fullmatch(written)
+    if not match or not stripped:
+        raise ValueError(f"{text!r} is not a duration; write seconds (90) or add units, such as 30s, 10m, 2h or 1h30m")
+    given = zip(match.groups(), _UNITS, strict=True)
+    value = sum((Fraction(number) * size for number, (_, size) in given if number), Fraction(0))
+    if value.denominator != 1:
+        raise ValueError(f"{text!r} is finer than a millisecond")
+    if value > INT64_MAX:
+        raise ValueError(f"{text!r} is too long")
+    return int(value)
 
 
 def duration(ms: int) -> str:
@@ -16,7 +42,7 @@ def duration(ms: int) -> str:
     if ms < 10_000:
         return f"{max(ms, 0) / 1000:.1f}s"
     first = next(i for i, (_, size) in enumerate(_UNITS) if ms >= size)
-    parts, _ = _taken(ms, first, first + 2)
+    parts, _ = _taken(ms, first, min(first + 2, 4))
     return " ".join(parts)
 
 
@@ -28,6 +54,15 @@ def duration_exactly(ms: int) -> str:
     if rest or not parts:
         parts.append(f"{rest / 1000:g}s")
     return " ".join(parts)
+
+
+def span(seconds: float) -> str:
+    """For figures that are compared, in the one unit that suits it: `0.4 s`, `12 min`, `3.5 h`, `2.1 d`."""
+    size = abs(seconds)
+    for unit, length, to in (("s", 1.0, 120.0), ("min", 60.0, 6000.0), ("h", 3600.0, 172_800.0)):
+        if size < to:
+            return f"{seconds / length:.1f} {unit}" if size < 10 * length and size else f"{seconds / length:.0f} {unit}"
+    return f"{seconds / 86400:,.1f} d"
 
 
 def _taken(ms: int, first: int, end: int) -> tuple[list[str], int]:

@@ -5,8 +5,9 @@ Decides which files are used and says what is wrong with the others. Never runs 
 
 from __future__ import annotations
 
+from fairlead.config.declare import schema
 from fairlead.config.load import check_text, checksum_of, default_text, file_text, load_file, load_text
-from fairlead.config.problems import ERROR, WARNING, ConfigurationError, Problem, first_reference
+from fairlead.config.problems import ERROR, WARNING, ConfigurationError, Problem
 
 __all__ = [
     "ERROR",
@@ -17,7 +18,7 @@ __all__ = [
     "checksum_of",
     "default_text",
     "file_text",
-    "first_reference",
     "load_file",
     "load_text",
+    "schema",
 ]

@@ -11,22 +11,21 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from fairlead.config.decode import (
-    Findings,
-    Reader,
-    child_path,
+from fairlead.config.decode import Findings, child_path, read_text_map
+from fairlead.config.kinds import (
+    AMOUNTS,
+    BOUND,
+    DURATION,
+    INTEGER,
+    TEXT,
+    TEXT_MAP,
+    TEXTS,
+    TRUTH,
+    Kind,
+    choice,
     list_of,
-    read_bound,
-    read_duration,
-    read_integer,
-    read_limits,
-    read_record,
-    read_text,
-    read_text_map,
-    read_texts,
-    read_truth,
+    record,
 )
-from fairlead.config.problems import Stage
 from fairlead.config.yamltree import Node
 from fairlead.core.budgets import flaw as budget_flaw
 from fairlead.core.class_quotas import SCOPE_KEY, quota_problem
@@ -46,110 +45,77 @@ class Placed(Generic[S]):
     path: str
 
 
-def _class(found: Findings, node: Node, path: str) -> Placed[PriorityClassSpec]:
-    given = read_record(found, node, path, CLASS_KEYS)
-    _require(found, given, path, "name", "value")
-    policy = given.get("preemptionPolicy")
-    more = {"preemption_policy": policy} if policy else {}
-    spec = PriorityClassSpec(
-        name=given.get("name", ""),
-        value=given.get("value", 0),
-        global_default=given.get("globalDefault", False),
-        description=given.get("description", ""),
-        limited=given.get("limited", False),
-        min_runtime_ms=given.get("minRuntime", 0),
-        **more,
-    )
-    return Placed(spec, path)
+def _class(*, path: str, name: str = "", value: int = 0, **given: Any) -> Placed[PriorityClassSpec]:
+    return Placed(PriorityClassSpec(name=name, value=value, **given), path)
 
 
-def _quota(found: Findings, node: Node, path: str) -> Placed[QuotaSpec]:
-    given = read_record(found, node, path, QUOTA_KEYS)
-    _require(found, given, path, "name", "queue")
-    spec = QuotaSpec(
-        name=given.get("name", ""),
-        queue=given.get("queue", ""),
-        resources=given.get("resources") or UNLIMITED,
-        scopes=given.get("scopes", ()),
-    )
-    return Placed(spec, path)
+def _quota(*, path: str, name: str = "", queue: str = "", **given: Any) -> Placed[QuotaSpec]:
+    return Placed(QuotaSpec(name=name, queue=queue, **{"resources": UNLIMITED} | given), path)
 
 
-def _scope(found: Findings, node: Node, path: str) -> Requirement:
-    given = read_record(found, node, path, SCOPE_KEYS)
-    _require(found, given, path, "operator")
-    return Requirement(given.get("scopeName") or SCOPE_KEY, given.get("operator", ""), given.get("values", ()))
+def _budget(*, path: str, name: str = "", **given: Any) -> Placed[BudgetSpec]:
+    return Placed(BudgetSpec(name=name, **given), path)
 
 
-def _budget(found: Findings, node: Node, path: str) -> Placed[BudgetSpec]:
-    given = read_record(found, node, path, BUDGET_KEYS)
-    _require(found, given, path, "name")
-    spec = BudgetSpec(
-        name=given.get("name", ""),
-        selector=given.get("selector", ()),
-        min_available=given.get("minAvailable"),
-        max_unavailable=given.get("maxUnavailable"),
-        namespace=given.get("namespace", ""),
-    )
-    return Placed(spec, path)
+def _condition(*, key: str = "", operator: str = "", values: tuple[str, ...] = ()) -> Requirement:
+    return Requirement(key, operator, values)
 
 
-def _selector(found: Findings, node: Node, path: str) -> tuple[Requirement, ...]:
-    """`matchLabels` and `matchExpressions`, or the labels themselves."""
-    keys = [key.text for key, _ in node.pairs()] if node.kind == "mapping" else []
-    if keys and not SELECTOR_KEYS.keys() & set(keys):
-        return _labels(read_text_map(found, node, path))
-    given = read_record(found, node, path, SELECTOR_KEYS)
-    return (*_labels(given.get("matchLabels", {})), *given.get("matchExpressions", ()))
+def _of_class(*, key: str = SCOPE_KEY, **given: Any) -> Requirement:
+    return _condition(key=key, **given)
 
 
 def _labels(labels: Mapping[str, str]) -> tuple[Requirement, ...]:
     return tuple(Requirement(key, IN, (value,)) for key, value in sorted(labels.items()))
 
 
-def _expression(found: Findings, node: Node, path: str) -> Requirement:
-    given = read_record(found, node, path, EXPRESSION_KEYS)
-    _require(found, given, path, "key", "operator")
-    return Requirement(given.get("key", ""), given.get("operator", ""), given.get("values", ()))
+def _selected(*, labels: Mapping[str, str] = {}, conditions: tuple[Requirement, ...] = ()) -> tuple[Requirement, ...]:
+    return (*_labels(labels), *conditions)
 
 
-def _require(found: Findings, given: Mapping[str, Any], path: str, *names: str) -> None:
-    if missing := [name for name in names if name not in given]:
-        found.add(path, f"needs {' and '.join(missing)}", stage=Stage.SYNTAX)
+def _read_selector(found: Findings, node: Node, path: str) -> tuple[Requirement, ...]:
+    """`matchLabels` and `matchExpressions`, or the labels themselves."""
+    keys = [key.text for key, _ in node.pairs()] if node.kind == "mapping" else []
+    if keys and not SELECTOR_KEYS.keys() & set(keys):
+        return _labels(read_text_map(found, node, path))
+    selected: tuple[Requirement, ...] = _SELECTOR.read(found, node, path)
+    return selected
 
 
-CLASS_KEYS: dict[str, Reader] = {
-    "name": read_text,
-    "value": read_integer,
-    "globalDefault": read_truth,
-    "preemptionPolicy": read_text,
-    "description": read_text,
-    "limited": read_truth,
-    "minRuntime": read_duration,
+CLASS_KEYS = {
+    "name": TEXT.required,
+    "value": INTEGER.required,
+    "globalDefault": TRUTH.as_("global_default"),
+    "preemptionPolicy": choice("PreemptLowerPriority", "Never").filled.as_("preemption_policy"),
+    "description": TEXT,
+    "limited": TRUTH,
+    "minRuntime": DURATION.as_("min_runtime_ms"),
 }
-SCOPE_KEYS: dict[str, Reader] = {"scopeName": read_text, "operator": read_text, "values": read_texts}
-QUOTA_KEYS: dict[str, Reader] = {
-    "name": read_text,
-    "queue": read_text,
-    "resources": read_limits,
-    "scopes": list_of(_scope, "scopes"),
+_OPERATOR = choice("In", "NotIn", "Exists", "DoesNotExist").required
+SCOPE_KEYS = {"scopeName": TEXT.filled.as_("key"), "operator": _OPERATOR, "values": TEXTS}
+QUOTA_KEYS = {
+    "name": TEXT.required,
+    "queue": TEXT.required,
+    "resources": AMOUNTS,
+    "scopes": list_of(record("scope", SCOPE_KEYS, _of_class), "scopes"),
 }
-EXPRESSION_KEYS: dict[str, Reader] = {"key": read_text, "operator": read_text, "values": read_texts}
-SELECTOR_KEYS: dict[str, Reader] = {
-    "matchLabels": read_text_map,
-    "matchExpressions": list_of(_expression, "conditions"),
+EXPRESSION_KEYS = {"key": TEXT.required, "operator": _OPERATOR, "values": TEXTS}
+SELECTOR_KEYS = {
+    "matchLabels": TEXT_MAP.as_("labels"),
+    "matchExpressions": list_of(record("condition", EXPRESSION_KEYS, _condition), "conditions").as_("conditions"),
 }
-BUDGET_KEYS: dict[str, Reader] = {
-    "name": read_text,
-    "selector": _selector,
-    "minAvailable": read_bound,
-    "maxUnavailable": read_bound,
-    "namespace": read_text,
+_SELECTOR = record("selector", SELECTOR_KEYS, _selected)
+BUDGET_KEYS = {
+    "name": TEXT.required,
+    "selector": Kind(_read_selector, {"anyOf": [_SELECTOR.schema, TEXT_MAP.schema]}),
+    "minAvailable": BOUND.as_("min_available"),
+    "maxUnavailable": BOUND.as_("max_unavailable"),
+    "namespace": TEXT,
 }
-ADMISSION_KEYS: dict[str, Reader] = {
-    "priorityclasses": list_of(_class, "priority classes"),
-    "quotas": list_of(_quota, "quotas"),
-    "budgets": list_of(_budget, "disruption budgets"),
+ADMISSION_KEYS = {
+    "priorityclasses": list_of(record("priorityclass", CLASS_KEYS, _class, placed=True), "priority classes"),
+    "quotas": list_of(record("quota", QUOTA_KEYS, _quota, placed=True), "quotas"),
+    "budgets": list_of(record("budget", BUDGET_KEYS, _budget, placed=True), "disruption budgets"),
 }
 """Keys at the top of the file."""
 
@@ -198,14 +164,14 @@ def _each(found: Findings, entries: tuple[Placed[S], ...], problem_of: Callable[
     for entry in entries:
         name = entry.spec.name
         problem = problem_of(entry.spec)
-        unread = found.report_unread(f"{entry.path}.resources", Stage.SYNTAX, -1)
+        unread = found.any_below(f"{entry.path}.resources")
         told = any(p.path == entry.path for p in found.problems)
         if problem is not None and not told and not (unread and problem[0] == "resources"):
             at, message = problem
-            found.add(f"{entry.path}.{at}" if at else entry.path, message, stage=Stage.SYNTAX)
+            found.add(f"{entry.path}.{at}" if at else entry.path, message)
         if name in seen:
             message = f"there is another one named {name} ({seen[name]}); rename or remove one"
-            found.add(f"{entry.path}.name", message, stage=Stage.SYNTAX)
+            found.add(f"{entry.path}.name", message)
         seen.setdefault(name, entry.path)
 
 
@@ -213,7 +179,7 @@ def _one_default(found: Findings, classes: tuple[Placed[PriorityClassSpec], ...]
     defaults = [entry for entry in classes if entry.spec.global_default]
     for entry in defaults[1:]:
         message = f"a second global default (the first: {defaults[0].spec.name}); at most one class can be it"
-        found.add(f"{entry.path}.globalDefault", message, stage=Stage.SYNTAX)
+        found.add(f"{entry.path}.globalDefault", message)
 
 
 def _paths(queue: QueueSpec, path: str) -> set[str]:

@@ -6,55 +6,38 @@ Decides whether the queues of one partition can stand together, by YuniKorn's ru
 from __future__ import annotations
 
 from fairlead.config.decode import Findings, child_path
-from fairlead.config.problems import Stage
-from fairlead.config.tree import PlacedQueue, go_map
-from fairlead.core.names import ACL_GROUP, ACL_USER, QUEUE_NAME, QUEUE_NAME_RULE
+from fairlead.config.tree import PlacedQueue
+from fairlead.core.names import ACL_GROUP, ACL_USER, QUEUE_NAME
 from fairlead.core.properties import KNOWN, RESOURCE_GROUP, unreadable
 from fairlead.core.quantities import format_quantity
 from fairlead.core.resources import UNLIMITED, Limits
 from fairlead.core.specs import QueueSpec
 
 
-def check_names(found: Findings, queue: PlacedQueue, group: int) -> None:
+def check_names(found: Findings, queue: PlacedQueue) -> None:
     """Names of the children: allowed characters, no two alike on one level whatever their case."""
     seen: dict[str, str] = {}
     for child in queue.children:
         name, at = child.spec.name, f"{child.path}.name"
         if not QUEUE_NAME.fullmatch(name):
             what = f"invalid queue name '{name[:70]}'" if name else "a queue needs a name"
-            found.add(
-                at,
-                f"{what}; use 1 to 64 of: letters, digits and - _ # @ / :",
-                stage=Stage.QUEUES,
-                group=group,
-                reference=QUEUE_NAME_RULE,
-            )
+            found.add(at, f"{what}; use 1 to 64 of: letters, digits and - _ # @ / :")
         elif name.lower() in seen:
             found.add(
                 at,
                 f"{queue.full_name} has a second child named '{name}' (the first is '{seen[name.lower()]}'; "
                 "case does not count); rename one",
-                stage=Stage.QUEUES,
-                group=group,
-                reference=f"duplicate child name found with name '{name}', level {queue.level + 1}",
             )
         else:
             seen[name.lower()] = name
 
 
-def check_acls(found: Findings, queue: PlacedQueue, group: int) -> None:
+def check_acls(found: Findings, queue: PlacedQueue) -> None:
     """Access lists: at most users and groups with one blank between; names that can never match are warned about."""
     for key, text in (("adminacl", queue.spec.admin_acl), ("submitacl", queue.spec.submit_acl)):
         at = f"{queue.path}.{key}"
         if len(text.split(" ")) > 2 or len(text.split()) > 2:
-            stage = Stage.QUEUES if len(text.split()) > 2 else Stage.BUILD
-            found.add(
-                at,
-                f"too many blanks in '{text[:60]}'; write users, one blank, groups: alice,bob devs",
-                stage=stage,
-                group=group,
-                reference=f"multiple spaces found in ACL: '{text}'",
-            )
+            found.add(at, f"too many blanks in '{text[:60]}'; write users, one blank, groups: alice,bob devs")
         elif text.strip() != "*":
             _warn_acl_names(found, at, text)
 
@@ -127,25 +110,16 @@ def check_amounts(found: Findings, queue: PlacedQueue) -> None:
             )
 
 
-def check_root(found: Findings, root: PlacedQueue, group: int) -> None:
+def check_root(found: Findings, root: PlacedQueue) -> None:
     """The root has no resources of its own (it is the sum of the nodes) and is spelled `root`."""
     for key in ("max", "guaranteed"):
         if getattr(root.spec, key) is not None:
             found.add(
                 f"{root.path}.resources.{key}",
                 "the root queue is as large as all nodes together; move this to a queue below it",
-                stage=Stage.STRUCTURE,
-                group=group,
-                reference="root queue must not have resource limits set",
             )
     if root.spec.name != "root":
-        found.add(
-            f"{root.path}.name",
-            f"the root queue must be spelled root, not {root.spec.name}",
-            stage=Stage.BUILD,
-            group=group,
-            reference="partition cannot be created without root queue",
-        )
+        found.add(f"{root.path}.name", f"the root queue must be spelled root, not {root.spec.name}")
 
 
 def first_over(amounts: Limits, ceiling: Limits) -> str | None:
@@ -169,19 +143,16 @@ def _sum(parts: list[Limits]) -> Limits:
     return Limits(total)
 
 
-def check_resources(found: Findings, queue: PlacedQueue, above: Limits, group: int) -> Limits:
+def check_resources(found: Findings, queue: PlacedQueue, above: Limits) -> Limits:
     """Guarantees and maxima of a queue and all below it; `above` is the tightest maximum of its ancestors.
 
     Returns what the queue guarantees as its parent sees it: its own guarantee, or its children's sum when it has none.
     """
-    for key in ("guaranteed", "max"):
-        found.report_unread(f"{queue.path}.resources.{key}", Stage.RESOURCES, group)
     guaranteed, own_max = queue.spec.guaranteed or UNLIMITED, queue.spec.max or UNLIMITED
-    name, short = queue.full_name, queue.spec.name
-    at = f"{queue.path}.resources"
+    name, at = queue.full_name, f"{queue.path}.resources"
 
-    def report(key: str, over: str, message: str, reference: str) -> None:
-        found.add(child_path(f"{at}.{key}", over), message, stage=Stage.RESOURCES, group=group, reference=reference)
+    def report(key: str, over: str, message: str) -> None:
+        found.add(child_path(f"{at}.{key}", over), message)
 
     def text(limits: Limits, resource: str) -> str:
         return format_quantity(resource, limits.get(resource) or 0)
@@ -192,8 +163,6 @@ def check_resources(found: Findings, queue: PlacedQueue, above: Limits, group: i
             over,
             f"{name} guarantees {over} {text(guaranteed, over)} but its maximum is "
             f"{text(own_max, over)}; lower the one or raise the other",
-            f"guaranteed resource {go_map(guaranteed)} is larger than maximum resource {go_map(own_max)} "
-            f"for queue {short}",
         )
     if over := first_over(own_max, above):
         report(
@@ -201,19 +170,15 @@ def check_resources(found: Findings, queue: PlacedQueue, above: Limits, group: i
             over,
             f"the maximum of {name}, {over} {text(own_max, over)}, is above what the queues over it allow, "
             f"{text(above, over)}; lower it",
-            f"max resource of parent {go_map(above)} is smaller than maximum "
-            f"resource {go_map(own_max)} for queue {short}",
         )
     tightest = own_max.min_with(above)
-    below = _sum([check_resources(found, child, tightest, group) for child in queue.children])
+    below = _sum([check_resources(found, child, tightest) for child in queue.children])
     if not _all_zero(guaranteed) and (over := first_over(below, guaranteed)):
         report(
             "guaranteed",
             over,
             f"the children of {name} are guaranteed {over} {text(below, over)} together, more than "
             f"its own {text(guaranteed, over)}; raise it or lower theirs",
-            f"guaranteed resource of parent {go_map(guaranteed)} is smaller than sum of guaranteed resources "
-            f"{go_map(below)} of the children for queue {short}",
         )
     if over := first_over(below, tightest):
         report(
@@ -221,35 +186,22 @@ def check_resources(found: Findings, queue: PlacedQueue, above: Limits, group: i
             over,
             f"the children of {name} are guaranteed {over} {text(below, over)} together, more than the "
             f"maximum {text(tightest, over)}; raise it or lower theirs",
-            f"max resource {go_map(tightest)} is smaller than sum of guaranteed resources {go_map(below)} of the "
-            f"children for queue {short}",
         )
     return below if _all_zero(guaranteed) else guaranteed
 
 
-def check_max_applications(found: Findings, queue: PlacedQueue, group: int) -> None:
+def check_max_applications(found: Findings, queue: PlacedQueue) -> None:
     """Below a queue with `maxapplications` every child has one too, and none a larger one."""
     most = queue.spec.max_applications
     for child in queue.children:
         count, at = child.spec.max_applications, f"{child.path}.maxapplications"
         if most and not count:
             found.add(
-                at,
-                f"{child.full_name} needs maxapplications from 1 to {most}, because {queue.full_name} has {most}",
-                stage=Stage.MAX_APPLICATIONS,
-                group=group,
-                reference="maxApplications is either undefined or zero, "
-                "which is not allowed when parent queue's maxApplications is defined",
+                at, f"{child.full_name} needs maxapplications from 1 to {most}, because {queue.full_name} has {most}"
             )
         elif most and count > most:
-            found.add(
-                at,
-                f"{child.full_name} has {count}, more than the {most} of {queue.full_name}; lower it",
-                stage=Stage.MAX_APPLICATIONS,
-                group=group,
-                reference="parent maxApplications must be larger than child maxApplications",
-            )
-        check_max_applications(found, child, group)
+            found.add(at, f"{child.full_name} has {count}, more than the {most} of {queue.full_name}; lower it")
+        check_max_applications(found, child)
 
 
 def described(spec: QueueSpec) -> str:

@@ -1,32 +1,40 @@
 """The keys of a queue file, level by level, and the declared value each level becomes.
 
-Decides which keys exist and what type each has. Never compares one value with another (that is `check_*`). To add a
-key: a row in its table, a field in the value it builds.
+Decides which keys exist and what kind of value each has, and so what editors are told of a queue file. Never compares
+one value with another (that is `check_*`). To add a key: a row in its table, a field in the value it builds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead.config.admission import ADMISSION_KEYS, AdmissionDeclaration
-from fairlead.config.decode import (
-    Findings,
-    Reader,
+from fairlead.config.decode import Findings
+from fairlead.config.kinds import (
+    AMOUNTS,
+    COUNT,
+    FLOAT_MAP,
+    TEXT,
+    TEXT_MAP,
+    TEXTS,
+    TRUTH,
+    Kind,
+    Schema,
+    choice,
+    json_schema,
     list_of,
-    or_none,
-    read_count,
-    read_float_map,
-    read_limits,
     read_record,
-    read_text,
-    read_text_map,
-    read_texts,
-    read_truth,
+    record,
 )
 from fairlead.config.yamltree import Node
 from fairlead.core.specs import FilterSpec, LimitSpec, NodeSortSpec, PreemptionSpec, QueueSpec, RuleSpec, TemplateSpec
+
+NODE_SORTS = ("fair", "binpacking")
+PREEMPTION_RULES = ("guarantee", "priority", "both")
+RESOLVERS = ("", "os", "ldap", "test")
+RULES = ("provided", "user", "fixed", "tag")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +42,15 @@ class PartitionDeclaration:
     """One entry of `partitions` as written, before the root queue is found or made."""
 
     path: str
-    name: str
-    queues: tuple[QueueSpec, ...] | None
+    name: str = ""
+    queues: tuple[QueueSpec, ...] | None = None
     """None when the key is missing or empty."""
-    rules: tuple[RuleSpec, ...]
-    limits: tuple[LimitSpec, ...]
-    preemption: PreemptionSpec
-    node_sort: NodeSortSpec
-    resolver: str
-    state_aware: bool
+    rules: tuple[RuleSpec, ...] = ()
+    limits: tuple[LimitSpec, ...] = ()
+    preemption: PreemptionSpec = field(default_factory=PreemptionSpec)
+    node_sort: NodeSortSpec = field(default_factory=NodeSortSpec)
+    resolver: str = ""
+    state_aware: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,98 +62,17 @@ class Declaration:
     checksum: str
 
 
-def _record(keys: Mapping[str, Reader]) -> Reader:
-    def read(found: Findings, node: Node, path: str) -> dict[str, Any]:
-        return read_record(found, node, path, keys)
-
-    return read
+def _queue(*, resources: Mapping[str, Any] = {}, name: str = "", **given: Any) -> QueueSpec:
+    return QueueSpec(name=name, **resources, **given)
 
 
-def _limit(found: Findings, node: Node, path: str) -> LimitSpec:
-    given = read_record(found, node, path, LIMIT_KEYS)
-    return LimitSpec(
-        limit=given.get("limit", ""),
-        users=given.get("users", ()),
-        groups=given.get("groups", ()),
-        max_resources=given.get("maxresources"),
-        max_applications=given.get("maxapplications", 0),
-    )
+def _template(*, resources: Mapping[str, Any] = {}, properties: Mapping[str, str] = {}, **given: Any) -> TemplateSpec:
+    filled = {key: value for key, value in properties.items() if key.strip() and value.strip()}
+    return TemplateSpec(properties=filled, **resources, **given)
 
 
-def _template(found: Findings, node: Node, path: str) -> TemplateSpec:
-    given = read_record(found, node, path, TEMPLATE_KEYS)
-    resources = given.get("resources", {})
-    properties: dict[str, str] = given.get("properties", {})
-    return TemplateSpec(
-        guaranteed=resources.get("guaranteed"),
-        max=resources.get("max"),
-        max_applications=given.get("maxapplications", 0),
-        properties={k: v for k, v in properties.items() if k.strip() and v.strip()},
-    )
-
-
-def _queue(found: Findings, node: Node, path: str) -> QueueSpec:
-    given = read_record(found, node, path, QUEUE_KEYS)
-    resources = given.get("resources", {})
-    return QueueSpec(
-        name=given.get("name", ""),
-        parent=given.get("parent", False),
-        guaranteed=resources.get("guaranteed"),
-        max=resources.get("max"),
-        max_applications=given.get("maxapplications", 0),
-        properties=given.get("properties", {}),
-        admin_acl=given.get("adminacl", ""),
-        submit_acl=given.get("submitacl", ""),
-        child_template=given.get("childtemplate"),
-        limits=given.get("limits", ()),
-        queues=given.get("queues", ()),
-    )
-
-
-def _filter(found: Findings, node: Node, path: str) -> FilterSpec:
-    given = read_record(found, node, path, FILTER_KEYS)
-    return FilterSpec(type=given.get("type", ""), users=given.get("users", ()), groups=given.get("groups", ()))
-
-
-def _rule(found: Findings, node: Node, path: str) -> RuleSpec:
-    given = read_record(found, node, path, RULE_KEYS)
-    return RuleSpec(
-        name=given.get("name", ""),
-        create=given.get("create", False),
-        value=given.get("value", ""),
-        filter=given.get("filter"),
-        parent=given.get("parent"),
-    )
-
-
-def _preemption(found: Findings, node: Node, path: str) -> PreemptionSpec:
-    given = read_record(found, node, path, PREEMPTION_KEYS)
-    enabled, quota = given.get("enabled"), given.get("quotapreemptionenabled")
-    return PreemptionSpec(
-        enabled=True if enabled is None else enabled, quota_enabled=bool(quota), rule=given.get("rule") or "guarantee"
-    )
-
-
-def _node_sort(found: Findings, node: Node, path: str) -> NodeSortSpec:
-    given = read_record(found, node, path, NODE_SORT_KEYS)
-    weights = given.get("resourceweights")
-    policy = given.get("type") or NodeSortSpec().policy
-    return NodeSortSpec(policy=policy, weights=weights) if weights else NodeSortSpec(policy=policy)
-
-
-def _partition(found: Findings, node: Node, path: str) -> PartitionDeclaration:
-    given = read_record(found, node, path, PARTITION_KEYS)
-    return PartitionDeclaration(
-        path=path,
-        name=given.get("name", ""),
-        queues=given.get("queues"),
-        rules=given.get("placementrules", ()),
-        limits=given.get("limits", ()),
-        preemption=given.get("preemption") or PreemptionSpec(),
-        node_sort=given.get("nodesortpolicy") or NodeSortSpec(),
-        resolver=given.get("usergroupresolver", {}).get("type", ""),
-        state_aware=given.get("stateaware", False),
-    )
+def _rule(*, name: str = "", **given: Any) -> RuleSpec:
+    return RuleSpec(name=name, **given)
 
 
 def declared(found: Findings, root: Node) -> Declaration:
@@ -159,61 +86,66 @@ def declared(found: Findings, root: Node) -> Declaration:
     )
 
 
-RESOURCE_KEYS: dict[str, Reader] = {
-    "guaranteed": read_limits,
-    "max": read_limits,
+def schema() -> Schema:
+    """The JSON schema of a queue file, for editors; what a key's value means together with others is not in it."""
+    return json_schema("file")
+
+
+RESOURCE_KEYS = {"guaranteed": AMOUNTS, "max": AMOUNTS}
+_RESOURCES = record("resources", RESOURCE_KEYS, dict)
+LIMIT_KEYS = {
+    "limit": TEXT,
+    "users": TEXTS,
+    "groups": TEXTS,
+    "maxresources": AMOUNTS.as_("max_resources"),
+    "maxapplications": COUNT.as_("max_applications"),
 }
-LIMIT_KEYS: dict[str, Reader] = {
-    "limit": read_text,
-    "users": read_texts,
-    "groups": read_texts,
-    "maxresources": read_limits,
-    "maxapplications": read_count,
+_LIMITS = list_of(record("limit", LIMIT_KEYS, LimitSpec), "limits")
+TEMPLATE_KEYS = {
+    "maxapplications": COUNT.as_("max_applications"),
+    "properties": TEXT_MAP,
+    "resources": _RESOURCES,
 }
-TEMPLATE_KEYS: dict[str, Reader] = {
-    "maxapplications": read_count,
-    "properties": read_text_map,
-    "resources": _record(RESOURCE_KEYS),
+QUEUE_KEYS = {
+    "name": TEXT,
+    "parent": TRUTH,
+    "resources": _RESOURCES,
+    "maxapplications": COUNT.as_("max_applications"),
+    "properties": TEXT_MAP,
+    "adminacl": TEXT.as_("admin_acl"),
+    "submitacl": TEXT.as_("submit_acl"),
+    "childtemplate": record("childtemplate", TEMPLATE_KEYS, _template).or_none.as_("child_template"),
 }
-QUEUE_KEYS: dict[str, Reader] = {
-    "name": read_text,
-    "parent": read_truth,
-    "resources": _record(RESOURCE_KEYS),
-    "maxapplications": read_count,
-    "properties": read_text_map,
-    "adminacl": read_text,
-    "submitacl": read_text,
-    "childtemplate": or_none(_template),
-    "queues": list_of(_queue, "queues"),
-    "limits": list_of(_limit, "limits"),
+_QUEUES = list_of(record("queue", QUEUE_KEYS, _queue), "queues")
+QUEUE_KEYS |= {"queues": _QUEUES, "limits": _LIMITS}
+FILTER_KEYS = {"type": choice("allow", "deny"), "users": TEXTS, "groups": TEXTS}
+RULE_KEYS = {
+    "name": choice(*RULES),
+    "create": TRUTH,
+    "filter": record("filter", FILTER_KEYS, FilterSpec).or_none,
 }
-FILTER_KEYS: dict[str, Reader] = {"type": read_text, "users": read_texts, "groups": read_texts}
-RULE_KEYS: dict[str, Reader] = {
-    "name": read_text,
-    "create": read_truth,
-    "filter": or_none(_filter),
-    "parent": or_none(_rule),
-    "value": read_text,
+_RULE = record("placementrule", RULE_KEYS, _rule)
+RULE_KEYS |= {"parent": _RULE.or_none, "value": TEXT}
+PREEMPTION_KEYS = {
+    "enabled": TRUTH.or_none,
+    "quotapreemptionenabled": TRUTH.or_none.as_("quota_enabled"),
+    "rule": choice(*PREEMPTION_RULES).filled,
 }
-PREEMPTION_KEYS: dict[str, Reader] = {
-    "enabled": or_none(read_truth),
-    "quotapreemptionenabled": or_none(read_truth),
-    "rule": read_text,
+NODE_SORT_KEYS = {"type": choice(*NODE_SORTS).filled.as_("policy"), "resourceweights": FLOAT_MAP.filled.as_("weights")}
+RESOLVER_KEYS = {"type": choice(*RESOLVERS)}
+PARTITION_KEYS = {
+    "name": TEXT,
+    "queues": _QUEUES.or_none,
+    "placementrules": list_of(_RULE, "placement rules").as_("rules"),
+    "limits": _LIMITS,
+    "preemption": record("preemption", PREEMPTION_KEYS, PreemptionSpec).or_none,
+    "nodesortpolicy": record("nodesortpolicy", NODE_SORT_KEYS, NodeSortSpec).or_none.as_("node_sort"),
+    "usergroupresolver": record("usergroupresolver", RESOLVER_KEYS, lambda type="": type).as_("resolver"),  # noqa: A006
+    "stateaware": TRUTH.as_("state_aware"),
 }
-NODE_SORT_KEYS: dict[str, Reader] = {"type": read_text, "resourceweights": read_float_map}
-RESOLVER_KEYS: dict[str, Reader] = {"type": read_text}
-PARTITION_KEYS: dict[str, Reader] = {
-    "name": read_text,
-    "queues": or_none(list_of(_queue, "queues")),
-    "placementrules": list_of(_rule, "placement rules"),
-    "limits": list_of(_limit, "limits"),
-    "preemption": or_none(_preemption),
-    "nodesortpolicy": or_none(_node_sort),
-    "usergroupresolver": _record(RESOLVER_KEYS),
-    "stateaware": read_truth,
-}
-FILE_KEYS: dict[str, Reader] = {
-    "partitions": list_of(_partition, "partitions"),
+FILE_KEYS: dict[str, Kind] = {
+    "partitions": list_of(record("partition", PARTITION_KEYS, PartitionDeclaration, placed=True), "partitions"),
     **ADMISSION_KEYS,
-    "checksum": read_text,
+    "checksum": TEXT,
 }
+FILE = record("file", FILE_KEYS, dict)

@@ -1,4 +1,4 @@
-"""Nodes to typed values, by tables of keys: every unknown key, duplicate and wrong type is found, with its place.
+"""Nodes to typed values: every wrong type and duplicate is found, with its place.
 
 Decides how each kind of value may be written (after YuniKorn's reader: a number is text where text is wanted, `yes` is
 true where a truth value is wanted). Never knows what a key means. A value that cannot be read is reported and replaced
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, TypeVar
 
-from fairlead.config.problems import ERROR, WARNING, Problem, Stage
+from fairlead.config.problems import ERROR, WARNING, Problem
 from fairlead.config.yamltree import Node
 from fairlead.core.properties import parse_duration_ms
 from fairlead.core.quantities import QuantityError, parse_quantity
@@ -20,16 +20,15 @@ from fairlead.core.resources import Limits
 
 T = TypeVar("T")
 
-UNMARSHAL = "yaml: unmarshal errors:"
-
 _TRUE = {"true", "True", "TRUE", "y", "Y", "yes", "on"}
 _FALSE = {"false", "False", "FALSE", "n", "N", "no", "off"}
 _ONLY_PLAIN = {"true", "True", "TRUE", "false", "False", "FALSE"}
+TRUTH_WORDS = (_TRUE | _FALSE) - _ONLY_PLAIN
+"""Texts that mean true or false even in quotation marks."""
 _DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WHOLE = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _SIMPLE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_NUMBER = 400
-_AFTER_ALL = 1_000_000
 _SUGGESTED_AT_MOST = 200
 _UINT64_MAX = 2**64 - 1
 
@@ -41,23 +40,9 @@ class Findings:
         self.source = source
         self.places: dict[str, Node] = {}
         self.problems: list[Problem] = []
-        self._unread: dict[str, list[tuple[str, str, str]]] = {}
 
-    def add(
-        self,
-        path: str,
-        message: str,
-        *,
-        stage: Stage,
-        group: int = -1,
-        reference: str = "",
-        severity: str = ERROR,
-        at: Node | None = None,
-    ) -> None:
-        """Report a problem at `path` (or the nearest place above it that the text has), or at the node `at`.
-
-        `group` is the partition's index; syntax comes before all of them (-1).
-        """
+    def add(self, path: str, message: str, *, severity: str = ERROR, at: Node | None = None) -> None:
+        """Report a problem at `path` (or the nearest place above it that the text has), or at the node `at`."""
         node = at or self._nearest(path)
         exact = at is not None or path in self.places
         self.problems.append(
@@ -68,31 +53,17 @@ class Findings:
                 path=path,
                 value=node.shown() if node and exact else "",
                 message=message,
-                reference=reference,
                 severity=severity,
-                order=(group + _AFTER_ALL if stage is Stage.BUILD else group, int(stage), len(self.problems)),
             )
         )
 
     def warn(self, path: str, message: str, at: Node | None = None) -> None:
         """Report something that loads, but probably not as meant."""
-        self.add(path, message, stage=Stage.BUILD, severity=WARNING, at=at)
+        self.add(path, message, severity=WARNING, at=at)
 
-    def keep_unread(self, map_path: str, path: str, message: str, kind: str) -> None:
-        """Remember a quantity that cannot be read; `report_unread` says when YuniKorn would have met it."""
-        self._unread.setdefault(map_path, []).append((path, message, kind))
-
-    def report_unread(self, map_path: str, stage: Stage, group: int) -> bool:
-        """Report the unreadable quantities of one map of resources; whether there were any."""
-        unread = self._unread.pop(map_path, [])
-        for path, message, kind in unread:
-            self.add(path, message, stage=stage, group=group, reference=kind)
-        return bool(unread)
-
-    def report_all_unread(self) -> None:
-        """Report those that no check has come to."""
-        for map_path in list(self._unread):
-            self.report_unread(map_path, Stage.BUILD, 0)
+    def any_below(self, path: str) -> bool:
+        """Whether there is a problem somewhere below a path."""
+        return any(problem.path.startswith((f"{path}.", f"{path}[")) for problem in self.problems)
 
     def did_you_mean(self, word: str, known: Collection[str]) -> str:
         """`; did you mean X?` when a known word is close, else nothing. Searched for the first problems only."""
@@ -123,15 +94,16 @@ def child_path(path: str, key: str) -> str:
     return f'{path}["{key}"]'
 
 
-def _wrong(found: Findings, node: Node, path: str, wanted: str) -> None:
+def wrong(found: Findings, node: Node, path: str, wanted: str) -> None:
+    """Report that a value is of another kind than is wanted."""
     seen = f"'{node.shown()}'" if node.kind == "text" else node.shown()
-    found.add(path, f"needs {wanted}, not {seen}", stage=Stage.SYNTAX, reference=UNMARSHAL, at=node)
+    found.add(path, f"needs {wanted}, not {seen}", at=node)
 
 
 def read_text(found: Findings, node: Node, path: str) -> str:
     """Any scalar as it was written; empty for null."""
     if node.kind != "text":
-        _wrong(found, node, path, "a text")
+        wrong(found, node, path, "a text")
         return ""
     return "" if node.is_null else node.text
 
@@ -144,7 +116,7 @@ def read_truth(found: Findings, node: Node, path: str) -> bool:
     if readable and node.text in _TRUE:
         return True
     if not readable or node.text not in _FALSE:
-        _wrong(found, node, path, "true or false (without quotes)")
+        wrong(found, node, path, "true or false (without quotes)")
     return False
 
 
@@ -168,7 +140,7 @@ def read_count(found: Findings, node: Node, path: str) -> int:
         return 0
     value = _number(node)
     if value is None or value < 0 or value > _UINT64_MAX:
-        _wrong(found, node, path, "a whole number, 0 or more (without quotes)")
+        wrong(found, node, path, "a whole number, 0 or more (without quotes)")
         return 0
     if value != int(value):
         found.warn(path, f"{node.text} is read as {int(value)}; write a whole number", at=node)
@@ -181,7 +153,7 @@ def read_integer(found: Findings, node: Node, path: str) -> int:
     """A whole number, also below 0; 0 for null."""
     value = 0 if node.is_null else _number(node)
     if not isinstance(value, int):
-        _wrong(found, node, path, "a whole number (without quotes)")
+        wrong(found, node, path, "a whole number (without quotes)")
         return 0
     return value
 
@@ -192,7 +164,7 @@ def read_duration(found: Findings, node: Node, path: str) -> int:
         return 0
     found_ms = parse_duration_ms(node.text) if node.kind == "text" else None
     if found_ms is None:
-        _wrong(found, node, path, "a positive duration with units, such as 30s, 500ms or 1h30m")
+        wrong(found, node, path, "a positive duration with units, such as 30s, 500ms or 1h30m")
     return found_ms or 0
 
 
@@ -210,17 +182,17 @@ def read_float(found: Findings, node: Node, path: str) -> float:
         return 0.0
     value = _number(node)
     if value is None or not -1e300 < value < 1e300:
-        _wrong(found, node, path, "a number (without quotes)")
+        wrong(found, node, path, "a number (without quotes)")
         return 0.0
     return float(value)
 
 
-def _entries(found: Findings, node: Node, path: str, of_what: str) -> Iterator[tuple[str, Node]]:
+def entries(found: Findings, node: Node, path: str, of_what: str) -> Iterator[tuple[str, Node]]:
     """The nodes of a list with their paths; entries that are null are skipped with a warning."""
     if node.is_null:
         return
     if node.kind != "list":
-        _wrong(found, node, path, f"a list of {of_what}")
+        wrong(found, node, path, f"a list of {of_what}")
         return
     for index, item in enumerate(node.items):
         at = f"{path}[{index}]"
@@ -233,28 +205,10 @@ def _entries(found: Findings, node: Node, path: str, of_what: str) -> Iterator[t
 
 def read_texts(found: Findings, node: Node, path: str) -> tuple[str, ...]:
     """A list of texts; a null entry is skipped with a warning."""
-    return tuple(read_text(found, item, at) for at, item in _entries(found, node, path, "texts"))
+    return tuple(read_text(found, item, at) for at, item in entries(found, node, path, "texts"))
 
 
-def list_of(reader: Callable[[Findings, Node, str], T], of_what: str) -> Callable[[Findings, Node, str], tuple[T, ...]]:
-    """A reader of lists whose entries `reader` reads; a null entry is skipped with a warning."""
-
-    def read(found: Findings, node: Node, path: str) -> tuple[T, ...]:
-        return tuple(reader(found, item, at) for at, item in _entries(found, node, path, of_what))
-
-    return read
-
-
-def or_none(reader: Callable[[Findings, Node, str], T]) -> Callable[[Findings, Node, str], T | None]:
-    """A reader that gives None where the value was left empty."""
-
-    def read(found: Findings, node: Node, path: str) -> T | None:
-        return None if node.is_null else reader(found, node, path)
-
-    return read
-
-
-def _merged(found: Findings, node: Node, path: str) -> dict[str, tuple[Node, Node]]:
+def merged(found: Findings, node: Node, path: str) -> dict[str, tuple[Node, Node]]:
     """The entries of a mapping by key, with `<<` merged in below the mapping's own; duplicates are reported."""
     own: dict[str, tuple[Node, Node]] = {}
     below: dict[str, tuple[Node, Node]] = {}
@@ -263,30 +217,16 @@ def _merged(found: Findings, node: Node, path: str) -> dict[str, tuple[Node, Nod
         if key.is_merge_key:
             merges += 1
             if merges > 1:
-                found.add(
-                    path,
-                    "a second << in one mapping; merge a list: <<: [*a, *b]",
-                    stage=Stage.SYNTAX,
-                    reference=UNMARSHAL,
-                    at=key,
-                )
-            for name, entry in _merge_entries(found, value, path).items():
+                found.add(path, "a second << in one mapping; merge a list: <<: [*a, *b]", at=key)
+            for name, entry in _mergeentries(found, value, path).items():
                 below.setdefault(name, entry)
         elif key.kind != "text" or key.is_null:
-            found.add(
-                path,
-                f"a key must be a text, not {'empty' if key.is_null else key.shown()}",
-                stage=Stage.SYNTAX,
-                reference=UNMARSHAL,
-                at=key,
-            )
+            found.add(path, f"a key must be a text, not {'empty' if key.is_null else key.shown()}", at=key)
         elif key.text in own:
             first = own[key.text][0]
             found.add(
                 child_path(path, key.text),
                 f"the key {key.shown()} is already there in line {first.line}; keep one of them",
-                stage=Stage.SYNTAX,
-                reference=UNMARSHAL,
                 at=key,
             )
         else:
@@ -294,42 +234,16 @@ def _merged(found: Findings, node: Node, path: str) -> dict[str, tuple[Node, Nod
     return own | {name: entry for name, entry in below.items() if name not in own}
 
 
-def _merge_entries(found: Findings, value: Node, path: str) -> dict[str, tuple[Node, Node]]:
+def _mergeentries(found: Findings, value: Node, path: str) -> dict[str, tuple[Node, Node]]:
     sources = value.items if value.kind == "list" else [value]
     entries: dict[str, tuple[Node, Node]] = {}
     for source in sources:
         if source.kind != "mapping":
-            found.add(
-                path,
-                "<< merges a mapping or a list of mappings, such as <<: *name",
-                stage=Stage.SYNTAX,
-                reference="yaml: map merge requires map or sequence of maps as the value",
-                at=source,
-            )
+            found.add(path, "<< merges a mapping or a list of mappings, such as <<: *name", at=source)
             continue
-        for name, entry in _merged(found, source, path).items():
+        for name, entry in merged(found, source, path).items():
             entries.setdefault(name, entry)
     return entries
-
-
-def read_record(found: Findings, node: Node, path: str, keys: Mapping[str, Reader]) -> dict[str, Any]:
-    """A mapping with known keys only; `{}` for null. Returns the values that were given, by key."""
-    if node.is_null:
-        return {}
-    if node.kind != "mapping":
-        _wrong(found, node, path, f"a mapping with some of: {', '.join(keys)}")
-        return {}
-    values: dict[str, Any] = {}
-    for name, (key, value) in _merged(found, node, path).items():
-        at = child_path(path, name)
-        reader = keys.get(name)
-        if reader is None:
-            hint = found.did_you_mean(name, keys) or f"; known here: {', '.join(keys)}"
-            found.add(at, f"unknown key {key.shown()}{hint}", stage=Stage.SYNTAX, reference=UNMARSHAL, at=key)
-            continue
-        found.places[at] = value
-        values[name] = reader(found, value, at)
-    return values
 
 
 def _read_map(
@@ -338,10 +252,10 @@ def _read_map(
     if node.is_null:
         return {}
     if node.kind != "mapping":
-        _wrong(found, node, path, f"a mapping of {of_what}")
+        wrong(found, node, path, f"a mapping of {of_what}")
         return {}
     values: dict[str, T] = {}
-    for name, (_, value) in _merged(found, node, path).items():
+    for name, (_, value) in merged(found, node, path).items():
         at = child_path(path, name)
         found.places[at] = value
         values[name] = reader(found, value, at)
@@ -359,7 +273,7 @@ def read_float_map(found: Findings, node: Node, path: str) -> dict[str, float]:
 
 
 def read_limits(found: Findings, node: Node, path: str) -> Limits | None:
-    """Resource names to quantities; None for null. An unreadable one is left out and kept for `report_unread`."""
+    """Resource names to quantities; None for null. An unreadable one is reported and left out."""
     if node.is_null:
         return None
     amounts: dict[str, int] = {}
@@ -367,8 +281,7 @@ def read_limits(found: Findings, node: Node, path: str) -> Limits | None:
         try:
             amounts[name] = _quantity(name, text)
         except QuantityError as error:
-            message = f"{error.kind}: '{text[:60]}' for {name}; {error.hint}"
-            found.keep_unread(path, child_path(path, name), message, error.kind)
+            found.add(child_path(path, name), f"{error.kind}: '{text[:60]}' for {name}; {error.hint}")
     return Limits(amounts)
 
 

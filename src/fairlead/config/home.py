@@ -5,8 +5,8 @@ Decides whether a file has the partition that the nodes are in. Never refuses a 
 
 from __future__ import annotations
 
-from fairlead.config.places import places_of
-from fairlead.config.problems import ERROR, Problem, Stage
+from fairlead.config.problems import ERROR, Problem
+from fairlead.config.tree import places_of
 from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
 
 
@@ -19,7 +19,6 @@ def homeless(spec: ClusterSpec, source: str = "<text>", *, severity: str = ERROR
         f"{partitions[0].path}.name" if partitions else "partitions",
         f"no partition is named {DEFAULT_PARTITION}, and a machine or cluster is in that one, so its service refuses "
         f"the file; rename one to {DEFAULT_PARTITION}, or add it",
-        stage=Stage.BUILD,
         severity=severity,
     )
     return found.problems

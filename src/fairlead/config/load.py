@@ -24,9 +24,16 @@ from typing import Any
 
 from fairlead.config import check_limits, check_queues, check_rules
 from fairlead.config.admission import check_admission
-from fairlead.config.declare import Declaration, PartitionDeclaration, declared
+from fairlead.config.declare import (
+    NODE_SORTS,
+    PREEMPTION_RULES,
+    RESOLVERS,
+    Declaration,
+    PartitionDeclaration,
+    declared,
+)
 from fairlead.config.decode import Findings
-from fairlead.config.problems import ERROR, WARNING, ConfigurationError, Problem, Stage, in_text_order
+from fairlead.config.problems import ERROR, WARNING, ConfigurationError, Problem, in_text_order
 from fairlead.config.tree import PlacedQueue, limits_differ, root_of
 from fairlead.config.yamltree import YamlError, compose
 from fairlead.core.resources import UNLIMITED
@@ -48,9 +55,6 @@ partitions:
 """What the empty string means: one root open to all, a queue for each namespace."""
 
 _CHECKSUM = re.compile(r"checksum: *[0-9a-fA-F]{64}")
-_RESOLVERS = ("", "os", "ldap", "test")
-_NODE_SORTS = ("fair", "binpacking")
-_PREEMPTION_RULES = ("guarantee", "priority")
 
 
 def load_text(text: str, source: str = "<text>", *, keep_broken_rules: bool = False) -> ClusterSpec:
@@ -111,8 +115,7 @@ def _read(text: str, source: str, broken: str) -> tuple[ClusterSpec | None, list
     try:
         document = compose(text)
     except YamlError as error:
-        problem = replace(_whole(source, error.message, error.line, error.column), reference=f"yaml: {error.reference}")
-        return None, [problem]
+        return None, [_whole(source, error.message, error.line, error.column)]
     if document.second:
         line, column = document.second
         message = "only the first document of the text is read; remove what follows or put it into a file of its own"
@@ -125,7 +128,6 @@ def _read(text: str, source: str, broken: str) -> tuple[ClusterSpec | None, list
     declaration = declared(found, document.root)
     partitions = _partitions(found, declaration, broken)
     check_admission(found, declaration.admission, partitions)
-    found.report_all_unread()
     _check_checksum(found, declaration, checksum_of(text))
     problems = in_text_order(found.problems)
     if found.failed:
@@ -142,14 +144,10 @@ def _check_checksum(found: Findings, declaration: Declaration, actual: str) -> N
 
 def _partitions(found: Findings, declaration: Declaration, broken: str) -> tuple[PartitionSpec, ...]:
     if not declaration.partitions and not found.failed:
-        found.add(
-            "partitions",
-            "a queue file needs at least one partition: partitions: [{name: default, queues: ...}]",
-            stage=Stage.PARTITION_NAME,
-        )
+        found.add("partitions", "a queue file needs at least one partition: partitions: [{name: default, queues: ...}]")
     built: list[PartitionSpec] = []
     seen: dict[str, str] = {}
-    for index, partition in enumerate(declaration.partitions):
+    for partition in declaration.partitions:
         name = partition.name
         if name.lower() in ("", DEFAULT_PARTITION):
             name = DEFAULT_PARTITION
@@ -157,29 +155,22 @@ def _partitions(found: Findings, declaration: Declaration, broken: str) -> tuple
             found.add(
                 f"{partition.path}.name",
                 f"a second partition named {name} (the first: {seen[name.lower()]}); rename or merge it",
-                stage=Stage.PARTITION_NAME,
-                group=index,
-                reference=f"duplicate partition name found with name {name.lower()}",
             )
         seen.setdefault(name.lower(), partition.path)
-        built.append(_partition(found, partition, name, index, broken))
+        built.append(_partition(found, partition, name, broken))
     return tuple(built)
 
 
-def _partition(found: Findings, declaration: PartitionDeclaration, name: str, index: int, broken: str) -> PartitionSpec:
+def _partition(found: Findings, declaration: PartitionDeclaration, name: str, broken: str) -> PartitionSpec:
     root = root_of(declaration)
     if root is None:
         found.add(
-            f"{declaration.path}.queues",
-            f"partition {name} needs a list of queues, at least: queues: [{{name: root}}]",
-            stage=Stage.STRUCTURE,
-            group=index,
-            reference="queue config is not set",
+            f"{declaration.path}.queues", f"partition {name} needs a list of queues, at least: queues: [{{name: root}}]"
         )
     else:
-        _check_queues(found, declaration, root, index)
-        check_rules.check_rules(found, declaration.rules, f"{declaration.path}.placementrules", root, index, broken)
-    _check_switches(found, declaration, index)
+        _check_queues(found, declaration, root)
+        check_rules.check_rules(found, declaration.rules, f"{declaration.path}.placementrules", root, broken)
+    _check_switches(found, declaration)
     return PartitionSpec(
         name=name,
         root=root.spec if root else QueueSpec(name="root", parent=True),
@@ -191,56 +182,46 @@ def _partition(found: Findings, declaration: PartitionDeclaration, name: str, in
     )
 
 
-def _check_queues(found: Findings, declaration: PartitionDeclaration, root: PlacedQueue, index: int) -> None:
-    check_queues.check_root(found, root, index)
+def _check_queues(found: Findings, declaration: PartitionDeclaration, root: PlacedQueue) -> None:
+    check_queues.check_root(found, root)
     if limits_differ(declaration, root):
         found.add(
             f"{declaration.path}.limits",
             "the partition and its root queue both have limits, and they differ; keep one of the two",
-            stage=Stage.STRUCTURE,
-            group=index,
-            reference="partition limits and root queue limits are not equivalent",
         )
     for queue in root.walk():
-        check_queues.check_acls(found, queue, index)
-        check_limits.check_queue_limits(found, queue, index)
-        check_queues.check_names(found, queue, index)
+        check_queues.check_acls(found, queue)
+        check_limits.check_queue_limits(found, queue)
+        check_queues.check_names(found, queue)
         check_queues.check_properties(found, queue)
         check_queues.check_amounts(found, queue)
-    check_queues.check_resources(found, root, UNLIMITED, index)
-    check_queues.check_max_applications(found, root, index)
-    check_limits.check_hierarchy(found, root, index)
+    check_queues.check_resources(found, root, UNLIMITED)
+    check_queues.check_max_applications(found, root)
+    check_limits.check_hierarchy(found, root)
 
 
-def _check_switches(found: Findings, declaration: PartitionDeclaration, index: int) -> None:
+def _check_switches(found: Findings, declaration: PartitionDeclaration) -> None:
     """Node sorting, the rule of preemption, the resolver of groups."""
     sort = declaration.node_sort
-    if sort.policy not in _NODE_SORTS:
+    if sort.policy not in NODE_SORTS:
         found.add(
             f"{declaration.path}.nodesortpolicy.type",
             f"'{sort.policy[:60]}' is no way to sort nodes; use fair (emptiest first) or binpacking (fullest first)",
-            stage=Stage.NODE_SORT,
-            group=index,
-            reference=f"undefined policy: {sort.policy}",
         )
     for resource, weight in sort.weights.items():
         if weight < 0:
             found.add(
                 f"{declaration.path}.nodesortpolicy.resourceweights.{resource}",
                 f"the weight of {resource} is negative; use 0 or more",
-                stage=Stage.NODE_SORT,
-                group=index,
-                reference=f"negative resource weight for {resource} is not allowed",
             )
     rule = declaration.preemption.rule
-    if rule not in _PREEMPTION_RULES:
+    if rule not in PREEMPTION_RULES:
         found.add(
             f"{declaration.path}.preemption.rule",
             f"'{rule[:60]}' is no rule of preemption; use guarantee or priority"
-            f"{found.did_you_mean(rule, _PREEMPTION_RULES)}",
-            stage=Stage.SYNTAX,
+            f"{found.did_you_mean(rule, PREEMPTION_RULES)}",
         )
-    if declaration.resolver not in _RESOLVERS:
+    if declaration.resolver not in RESOLVERS:
         found.warn(
             f"{declaration.path}.usergroupresolver.type",
             f"'{declaration.resolver[:60]}' is no resolver; there will be none. Known: os, ldap, test",

@@ -7,31 +7,13 @@ one problem of severity `error`, and its problems are in the order of the text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
+from dataclasses import asdict, dataclass
 
 ERROR = "error"
 WARNING = "warning"
 
 SHOWN_AT_MOST = 50
 """Problems printed by `str(ConfigurationError)`; the exception itself holds all of them."""
-
-
-class Stage(IntEnum):
-    """The steps in which YuniKorn checks a file; it stops at the first failure of the first step that fails."""
-
-    SYNTAX = 0
-    PARTITION_NAME = 1
-    STRUCTURE = 2
-    QUEUES = 3
-    RESOURCES = 4
-    RULES = 5
-    NODE_SORT = 6
-    MAX_APPLICATIONS = 7
-    LIMIT_RESOURCES = 8
-    LIMIT_APPLICATIONS = 9
-    BUILD = 10
-    """Found only when the partition is made from the file that passed all the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +29,8 @@ class Problem:
     """The offending value as text."""
     message: str
     """What is wrong and what to do."""
-    reference: str = ""
-    """The words in which Apache YuniKorn refuses the same thing, where it does."""
     severity: str = ERROR
     """`error` or `warning`; a file with warnings alone loads."""
-    order: tuple[int, int, int] = field(default=(0, 0, 0), compare=False, repr=False)
-    """(step or partition, stage, running number): sorts problems as YuniKorn would meet them."""
 
     def __str__(self) -> str:
         place = f" {self.path}:" if self.path else ""
@@ -60,9 +38,8 @@ class Problem:
         return f"{self.source}:{self.line}:{self.column}:{place}{note} {self.message}"
 
     def as_dict(self) -> dict[str, str | int]:
-        """The fields for JSON, without the inner order."""
-        names = ("source", "line", "column", "path", "value", "message", "reference", "severity")
-        return {name: getattr(self, name) for name in names}
+        """The fields for JSON."""
+        return asdict(self)
 
 
 class ConfigurationError(ValueError):
@@ -86,13 +63,7 @@ class ConfigurationError(ValueError):
 def in_text_order(problems: Iterable[Problem]) -> list[Problem]:
     """Sorted by line, then column, then as found; what two checks say of one place in the same words is said once."""
     once: dict[tuple[object, ...], Problem] = {}
-    for problem in sorted(problems, key=lambda p: (p.source, p.line, p.column, p.order)):
+    for problem in sorted(problems, key=lambda p: (p.source, p.line, p.column)):
         place = (problem.source, problem.line, problem.column, problem.path)
         once.setdefault((*place, problem.message, problem.severity), problem)
     return list(once.values())
-
-
-def first_reference(problems: Iterable[Problem]) -> str:
-    """YuniKorn's message for the failure it would have met first; empty if it would not refuse any of them."""
-    refused = [p for p in problems if p.severity == ERROR and p.reference]
-    return min(refused, key=lambda p: p.order).reference if refused else ""

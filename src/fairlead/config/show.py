@@ -14,8 +14,7 @@ import yaml
 
 from fairlead.config import admission
 from fairlead.config.decode import Findings, child_path
-from fairlead.config.places import PlacedPartition, places_of
-from fairlead.config.tree import PlacedQueue
+from fairlead.config.tree import PlacedPartition, PlacedQueue, places_of
 from fairlead.core.quantities import VCORE
 from fairlead.core.resources import Limits
 from fairlead.core.specs import ClusterSpec, LimitSpec, RuleSpec, TemplateSpec

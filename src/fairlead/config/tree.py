@@ -1,7 +1,8 @@
 """The queues of one partition with their places in the text: one root above all, made where the file has none.
 
 Decides what the root is (exactly one top queue named root; otherwise one is put above the list) and whose limits it
-has. Never judges a queue. Invariant: every placed queue points at the place it was written at.
+has, and finds the places of a loaded configuration again, for those who report about it. Never judges a queue.
+Invariant: every placed queue points at the place it was written at; a spec without a text has made-up places.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fairlead.config.declare import PartitionDeclaration
-from fairlead.core.resources import Limits
-from fairlead.core.specs import LimitSpec, QueueSpec
+from fairlead.config.declare import PartitionDeclaration, declared
+from fairlead.config.decode import Findings
+from fairlead.config.yamltree import compose
+from fairlead.core.specs import ClusterSpec, LimitSpec, PartitionSpec, QueueSpec
 
 ROOT = "root"
 
@@ -70,6 +72,29 @@ def limits_differ(declaration: PartitionDeclaration, root: PlacedQueue) -> bool:
     return bool(declaration.limits) and bool(of_root) and declaration.limits != of_root
 
 
-def go_map(limits: Limits) -> str:
-    """`map[memory:100 vcore:10]`, as YuniKorn prints resources."""
-    return "map[" + " ".join(f"{name}:{value}" for name, value in limits) + "]"
+@dataclass(frozen=True, slots=True)
+class PlacedPartition:
+    """One partition, its place, and its placed queues."""
+
+    spec: PartitionSpec
+    path: str
+    root: PlacedQueue
+
+
+def places_of(spec: ClusterSpec, source: str = "<text>") -> tuple[Findings, tuple[PlacedPartition, ...]]:
+    """Fresh findings that know the places of the spec's text, and its partitions with theirs."""
+    found = Findings(source)
+    node = compose(spec.text).root if spec.text else None
+    if node is None:
+        made_up = [
+            PlacedPartition(p, f"partitions[{i}]", placed(p.root, f"partitions[{i}].queues[0]"))
+            for i, p in enumerate(spec.partitions)
+        ]
+        return found, tuple(made_up)
+    declaration = declared(found, node)
+    found.problems.clear()
+    pairs = zip(spec.partitions, declaration.partitions, strict=True)
+    return found, tuple(
+        PlacedPartition(partition, written.path, root_of(written) or placed(partition.root, f"{written.path}.queues"))
+        for partition, written in pairs
+    )

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fairlead.config.places import PlacedPartition, places_of
-from fairlead.config.problems import Problem, Stage, in_text_order
+from fairlead.config.problems import Problem, in_text_order
+from fairlead.config.tree import PlacedPartition, places_of
 from fairlead.core.specs import ClusterSpec
 
 Finding = tuple[str, str]
@@ -34,10 +34,10 @@ def not_yet(spec: ClusterSpec, source: str = "<text>", *, knows_groups: bool = F
     `usergroupresolver: {type: os}` asks for.
     """
     found, partitions = places_of(spec, source)
-    for index, partition in enumerate(partitions):
+    for partition in partitions:
         for feature in NOT_YET:
             if feature is group_resolver and knows_groups and partition.spec.user_group_resolver == "os":
                 continue
             for path, message in feature(partition):
-                found.add(path, f"not yet: {message}", stage=Stage.BUILD, group=index)
+                found.add(path, f"not yet: {message}")
     return in_text_order(found.problems)

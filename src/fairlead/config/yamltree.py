@@ -36,11 +36,9 @@ _TAGGED_KIND = {"map": "mapping", "seq": "list"}
 class YamlError(ValueError):
     """Text that is no usable YAML. `line` and `column` count from 1."""
 
-    def __init__(self, line: int, column: int, message: str, reference: str = "") -> None:
+    def __init__(self, line: int, column: int, message: str) -> None:
         super().__init__(message)
         self.line, self.column, self.message = line, column, message
-        self.reference = reference or message
-        """The bare words of the parser, where it spoke."""
 
 
 @dataclass(slots=True, eq=False)
@@ -130,7 +128,7 @@ class _Composer:
             raise YamlError(line, column, f"the alias *{event.anchor} has no anchor &{event.anchor} before it")
         if any(target is open_node for open_node in self.stack):
             message = f"the anchor &{event.anchor} contains itself; write the inner part out"
-            raise YamlError(line, column, message, f"anchor '{event.anchor}' value contains itself")
+            raise YamlError(line, column, message)
         return target
 
     def _place(self, node: Node) -> None:
@@ -184,13 +182,12 @@ def _described(error: yaml.MarkedYAMLError, text: str, finished: bool) -> YamlEr
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     context = f" {error.context}" if error.context else ""
-    problem = str(error.problem)
     around = text.split("\n", line)[line - 1 : line]
     at_tab = bool(around) and around[0][column - 1 : column] == "\t"
     hint = "; indent with blanks, not tabs" if at_tab else ""
     if finished:
         hint = "; what is above this line is a whole document already, so look at its indent"
-    return YamlError(line, column, f"not readable as YAML{context}: {problem}{hint}", problem)
+    return YamlError(line, column, f"not readable as YAML{context}: {error.problem}{hint}")
 
 
 def _mark(event: Any) -> tuple[int, int]:

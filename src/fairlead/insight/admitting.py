@@ -16,8 +16,7 @@ from fairlead.core.events import Event
 from fairlead.core.reasons import QuotaExceeded, Reason
 from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.insight.changes import events_of
-from fairlead.insight.clauses import clauses
-from fairlead.insight.parts import Part, What
+from fairlead.insight.parts import Part, What, clauses
 from fairlead.insight.trial import on_a_copy
 
 if TYPE_CHECKING:

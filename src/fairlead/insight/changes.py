@@ -1,8 +1,10 @@
 """Changes: what starts an ask, as values, and as the events that bring it about.
 
-Decides which events make a part as it says, and how the queue file is edited for it. Never judges whether a change
-helps (`unblock` tries them). Invariant: `events_of` is the only way in which a change is tried, so what is promised
-of it can be tried by anybody.
+Decides which events make a part as it says, how the queue file is edited for it, and how an ask takes its own place
+with other words: the new one comes first, under a key of its own, then the old one is withdrawn, so that its
+application goes on. It is as young as it is: that is what would happen to its owner. Never judges whether a change
+helps (`unblock` tries them). Invariant: `events_of` is the only way in which a change is tried, so what is promised of
+it can be tried by anybody.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from fairlead.core.constraints import Constraints, Toleration
 from fairlead.core.events import (
     AddAsks,
-    AddNode,
     Configure,
     Event,
     LabelNode,
@@ -26,14 +28,14 @@ from fairlead.core.events import (
     UpdateNode,
 )
 from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import ClusterSpec, LimitSpec, PartitionSpec, QueueSpec, QuotaSpec
-from fairlead.insight.clauses import clauses
-from fairlead.insight.parts import IN_THE_FILE, OF_THE_ASK, Part, What
-from fairlead.insight.resubmission import submitted_again
+from fairlead.core.specs import TAG_REQUIRED_NODE, AskSpec, ClusterSpec, LimitSpec, PartitionSpec, QueueSpec, QuotaSpec
+from fairlead.insight.parts import IN_THE_FILE, OF_THE_ASK, TOLERATES, Part, What, clauses
+from fairlead.insight.suppositions import more_nodes
 from fairlead.insight.trial import Name
 from fairlead.scheduler import Scheduler
 
 if TYPE_CHECKING:
+    from fairlead.core.asks import Ask
     from fairlead.core.constraints import Taint
     from fairlead.core.partition import Partition
 
@@ -145,7 +147,7 @@ def _wider_quotas(scheduler: Scheduler, parts: Sequence[Part]) -> list[Event]:
 
 
 _EVENTS: dict[What, Callable[[Scheduler, Name, Part], list[Event]]] = {
-    What.NODES: lambda scheduler, name, part: _more_nodes(scheduler, name[0], part),
+    What.NODES: lambda scheduler, name, part: list(more_nodes(scheduler, name[0], part.subject, part.value)),
     What.CANCEL: _cancelled,
     What.TURN: _turn_lifted,
     What.QUEUE: lambda _, name, part: [MoveApplication(name[1], part.subject, partition=name[0])],
@@ -184,15 +186,6 @@ def _at_nodes(book: Partition, parts: Sequence[Part]) -> Iterator[Event]:
 def text_of(taint: Taint) -> str:
     """A taint as one writes it: `key=value:effect`."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-
-
-def _more_nodes(scheduler: Scheduler, partition: str, part: Part) -> list[Event]:
-    nodes = scheduler.cluster.partitions[partition].nodes.nodes
-    like = nodes[part.subject]
-    names = (f"{part.subject}-more-{number}" for number in range(1, len(nodes) + part.value + 1))
-    free = [name for name in names if name not in nodes][: part.value]
-    spec = replace(like.spec, capacity=Resources(like.total), schedulable=True)
-    return [AddNode(replace(spec, id=name)) for name in free]
 
 
 def current_spec(scheduler: Scheduler) -> ClusterSpec:
@@ -270,3 +263,59 @@ def _edited_limit(limit: LimitSpec, part: Part) -> LimitSpec:
 
 def _with(limits: Limits | None, part: Part) -> Limits:
     return Limits((limits.as_dict() if limits is not None else {}) | {part.resource: part.value})
+
+
+AGAIN = "~again"
+"""How the key of the new ask ends."""
+
+
+def renamed(name: Name, parts: Sequence[Part]) -> Name:
+    """The name under which the ask is known once these parts are as they say."""
+    if any(part.what in OF_THE_ASK for part in parts):
+        return (name[0], name[1], f"{name[2]}{AGAIN}")
+    return name
+
+
+def submitted_again(ask: Ask, partition: str, parts: Sequence[Part]) -> list[Event]:
+    """The ask takes its own place with these parts as they say."""
+    spec = replace(ask.spec, key=f"{ask.key}{AGAIN}", resources=ask.spec.resources)
+    for part in parts:
+        spec = _said_otherwise(spec, part)
+    events: list[Event] = [AddAsks((spec,), partition)]
+    if ask.priority != ask.spec.priority or spec.priority_class != ask.spec.priority_class:
+        events.append(SetPriority(ask.app.id, spec.key, ask.priority, partition=partition))
+    events.append(Release(ask.app.id, ask.key, partition=partition))
+    return events
+
+
+def _said_otherwise(spec: AskSpec, part: Part) -> AskSpec:
+    if part.what is What.WHERE:
+        return replace(spec, where=_without(spec.where, part.text))
+    if part.what is What.SHORTER:
+        return replace(spec, time_limit_ms=part.value)
+    if part.what is What.PLAIN:
+        return replace(spec, idle=False)
+    if part.what is What.STOPS_OTHERS:
+        # The class would forbid it again: it keeps the priority alone.
+        return replace(spec, allow_preempt_other=True, priority_class="")
+    if part.what is What.ANY_NODE:
+        return replace(spec, tags={name: value for name, value in spec.tags.items() if name != TAG_REQUIRED_NODE})
+    if part.what is What.ALONE:
+        return replace(spec, task_group="", placeholder=False)
+    return spec
+
+
+def _without(where: Constraints, text: str) -> Constraints:
+    if text.startswith(TOLERATES):
+        named, _, effect = text.removeprefix(TOLERATES).rpartition(":")
+        key, _, value = named.partition("=")
+        return replace(where, tolerations=(*where.tolerations, Toleration(key, "Equal", value, effect)))
+    if text == "selector":
+        return replace(where, selector=(), node_terms=())
+    if text == "affinity":
+        return replace(where, affinity=())
+    if text == "anti-affinity":
+        return replace(where, anti_affinity=())
+    if text == "spread":
+        return replace(where, spread=())
+    return replace(where, ports=())

@@ -18,10 +18,11 @@ from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.insight.places import Place, Survey, survey
 from fairlead.insight.unblock import Effort, unblock, ways
 from fairlead.insight.verdict import WAYS_BEGIN, Holder, Level, NodeCount, NodeRoom, PassedOver, Stopped, Verdict
-from fairlead.policy.ordering import application_key
+from fairlead.policy.ordering import application_key, ask_key
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application, Ask
+    from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
     from fairlead.core.retries import Coming
@@ -216,15 +217,13 @@ def _amounts(queue: str, who: str, most: Mapping[str, int], used: Mapping[str, i
 
 def _position(ask: Ask) -> int:
     """How many asks of its queue come before it in the order of applications, then of asks, plus one."""
-    app = ask.app
-    mine = application_key(app)
+    mine = ask_key(ask, application_key(ask.app))
     before = 0
-    for other in app.queue.applications.values():
-        if not other.pending_count or other is app:
-            continue
-        if application_key(other) < mine:
-            before += other.pending_count
-    return before + 1 + sum(1 for a in app.asks.values() if a.pending and a.line_key < ask.line_key)
+    for app in ask.app.queue.applications.values():
+        if app.pending_count:
+            key = application_key(app)
+            before += sum(1 for a in app.asks.values() if a.pending and ask_key(a, key) < mine)
+    return before + 1
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from heapq import heappop, heappush
 from random import Random  # noqa: TID251 - drawn from a seed that the caller gives
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +19,11 @@ from fairlead.core.decisions import Allocated, Decision
 from fairlead.core.events import Cause, Event, Release
 from fairlead.insight.gangs import Gangs
 from fairlead.insight.runtimes import Kind, Runtimes
-from fairlead.insight.trial import Name, confirmations, leaving, on_a_copy
+from fairlead.insight.trial import Name, leaving, on_a_copy
+from fairlead.virtual_time import VirtualTime
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.scheduler import Scheduler
 
 DRAWS = 20
@@ -220,97 +220,85 @@ def play_on(
     return _Future(scheduler, draw, wanted, horizon_ms).run(events, is_over)
 
 
-class _Future:
-    """One future being played."""
+class _Future(VirtualTime):
+    """One future being played. What is told to stop stops at once."""
 
     def __init__(
         self, scheduler: Scheduler, draw: Callable[[Ask, int], int], wanted: Iterable[Name], horizon_ms: int
     ) -> None:
-        self.scheduler, self.draw = scheduler, draw
+        super().__init__(scheduler, scheduler.cluster.now_ms)
+        self.draw = draw
         self.gangs = Gangs(scheduler)
         self.left = dict.fromkeys(wanted)
         self.starts: dict[Name, int] = {}
-        self.ends: list[tuple[int, int, Release]] = []
-        self.now = self.made = scheduler.cluster.now_ms
-        self.until = self.now + horizon_ms
-        self._numbered = 0
+        self.made = self.now_ms
+        self.until = self.now_ms + horizon_ms
 
     def run(self, events: Sequence[Event], is_over: IsOver) -> Played:
         for stopped in leaving(self.scheduler):
-            self._handle(stopped)
+            self._happens(stopped)
         for name, partition in self.scheduler.cluster.partitions.items():
             for node in partition.nodes.nodes.values():
                 for ask in node.allocations:
-                    self._will_end(name, ask, self.now - (self.now if ask.allocated_ms is None else ask.allocated_ms))
+                    since = self.now_ms if ask.allocated_ms is None else ask.allocated_ms
+                    self._will_end(name, ask, self.now_ms - since)
         for event in events:
-            self._handle(event)
+            self._happens(event)
         for standing in self.gangs.standing():
-            self._handle(standing.work())
-        self._schedule()
+            self._happens(standing.work())
+        self.settle()
         for _ in range(EVENTS_MAX):
             moment = self._next()
             if not self.left or moment is None or moment > self.until:
                 break
             if is_over():
-                return Played(self.starts, self.now)
+                return Played(self.starts, self.now_ms)
             together_until = moment + (max(moment - self.made, 0) // COARSE if len(self.left) > MANY else 0)
-            self.now = max(moment, self.now)
-            while self.ends and self.ends[0][0] <= together_until:
-                at, _, end = heappop(self.ends)
-                self.now = max(at, self.now)
-                self._handle(end)
-            self._schedule()
+            self.now_ms = max(moment, self.now_ms)
+            self.happen(together_until)
+            self.settle()
         return Played(self.starts, None)
 
     def _next(self) -> int | None:
-        due = self.scheduler.next_wakeup_ms()
-        moments = [self.ends[0][0]] if self.ends else []
         # A timer alone can start nothing for ever: without work that ends the future stands still in the end.
-        return min([*moments, *([due] if due is not None else [])], default=None)
+        return min((ms for ms in (self.due_ms, self.scheduler.next_wakeup_ms()) if ms is not None), default=None)
 
-    def _schedule(self) -> None:
-        self._take(self.scheduler.schedule(self.now))
+    def _happens(self, event: Event) -> None:
+        """Where something follows at once, what that makes possible comes before what happens next."""
+        self.handle(event)
+        if self.follow():
+            self.settle()
 
-    def _handle(self, event: Event) -> None:
-        self._take(self.scheduler.handle(event, self.now))
-
-    def _take(self, decisions: list[Decision]) -> None:
-        follow: list[Event] = [*confirmations(self.scheduler, decisions)]
+    def take(self, decisions: list[Decision]) -> None:
+        super().take(decisions)
         for each in decisions:
             if isinstance(each, Allocated):
-                follow += self._started(each)
-        for event in follow:
-            self._handle(event)
-        if follow:
-            self._schedule()
+                self._started(each)
 
-    def _started(self, placed: Allocated) -> list[Event]:
-        """Note it; what its owner does then."""
-        for name, partition in self.scheduler.cluster.partitions.items():
-            app = partition.applications.get(placed.application)
-            ask = app.asks.get(placed.key) if app is not None else None
-            if app is not None and ask is not None and placed.node in partition.nodes.nodes:
-                if not ask.spec.placeholder:
-                    self._note((name, app.id, ask.key))
-                    self._will_end(name, ask, 0)
-                elif (gang := self.gangs.complete(name, app)) is not None:
-                    for key in gang.placeholders:
-                        self._note((name, app.id, key))
-                    return [gang.work()]
-                return []
-        return []
+    def _started(self, placed: Allocated) -> None:
+        """Note it; where a gang stands whole now, its owner brings the work."""
+        app = self.scheduler.cluster.partitions[placed.partition].applications.get(placed.application)
+        ask = app.asks.get(placed.key) if app is not None else None
+        if app is None or ask is None:
+            return
+        if not ask.spec.placeholder:
+            self._note((placed.partition, app.id, ask.key))
+            self._will_end(placed.partition, ask, 0)
+        elif (gang := self.gangs.complete(placed.partition, app)) is not None:
+            for key in gang.placeholders:
+                self._note((placed.partition, app.id, key))
+            self.then(partial(self.handle, gang.work()))
 
     def _note(self, name: Name) -> None:
         self.left.pop(name, None)
-        self.starts.setdefault(name, self.now)
+        self.starts.setdefault(name, self.now_ms)
 
     def _will_end(self, partition: str, ask: Ask, elapsed_ms: int) -> None:
         if ask.spec.placeholder:
             return
-        total = self.draw(ask, elapsed_ms)
-        self._numbered += 1
+        rest_ms = max(self.draw(ask, elapsed_ms) - elapsed_ms, 0)
         event = Release(ask.app.id, ask.key, Cause.FINISHED, partition)
-        heappush(self.ends, (self.now + max(total - elapsed_ms, 0), self._numbered, event))
+        self.later(self.now_ms + rest_ms, partial(self._happens, event))
 
 
 def assumptions(scheduler: Scheduler, runtimes: Runtimes, kind: KindOf = kind_of) -> Iterable[str]:

@@ -20,10 +20,10 @@ from fairlead.insight.levers import CANCELS_TRIED, NODES_TRIED, Lever, grain, he
 from fairlead.insight.parts import Part, What
 from fairlead.insight.places import DRAINING, Place
 from fairlead.insight.terms import all_of, not_tolerated, one
-from fairlead.policy import preempt
+from fairlead.policy import attempt_times
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
@@ -142,7 +142,7 @@ def rivals(partition: Partition, ask: Ask, around: Sequence[Place]) -> list[Leve
     for place in around:
         if not place.closed or place.node.reservations:
             found |= dict.fromkeys([*place.node.reservations, *place.node.held])
-    found |= dict.fromkeys(partition.holds)
+    found |= dict.fromkeys(partition.nominations)
     others = [other for other in found if other is not ask and other.pending]
     return [one(Part(What.CANCEL, f"{a.app.id}/{a.key}", 0, 1)) for a in others[:CANCELS_TRIED]]
 
@@ -162,11 +162,11 @@ def guarantees(partition: Partition, ask: Ask) -> list[Lever]:
     if rules.rule != "guarantee" or not rules.enabled or ask.spec.idle or not ask.spec.allow_preempt_other:
         return []
     found = [lever for queue in ask.app.queue.lineage[:-1] if (lever := _guarantee(partition, queue, ask)) is not None]
-    due_ms = preempt.due_ms(ask, ask.app.queue.properties.preemption_delay_ms)
+    due_ms = attempt_times.due_ms(ask, ask.app.queue.properties.preemption_delay_ms)
     if due_ms <= partition.now_ms or due_ms - partition.now_ms > DAY_MS:
         return found
     # Until then it stops nobody, whatever its queue is guaranteed.
-    then = one(Part(What.TIME, "", partition.now_ms, due_ms, text=_OVER[preempt.TIMER]))
+    then = one(Part(What.TIME, "", partition.now_ms, due_ms, text=_OVER[attempt_times.TIMER]))
     return [lever + then for lever in found]
 
 

@@ -15,7 +15,7 @@ from fairlead.insight.history_records import Detail, amounts
 from fairlead.policy.limits import closing_ceiling, full_ceiling
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
 
 
 class Obstacle(NamedTuple):

@@ -22,7 +22,8 @@ from fairlead.insight.parts import Part, What
 from fairlead.insight.places import Place, places
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application, Ask
+    from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
     from fairlead.core.reserving import Reservation

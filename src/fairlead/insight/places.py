@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.promises import filter_on
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
 

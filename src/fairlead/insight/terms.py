@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.suitability import keeps_away, tolerates
 from fairlead.insight.changes import text_of
-from fairlead.insight.clauses import TOLERATES
 from fairlead.insight.levers import NODES_TRIED, Lever, held_back_by
-from fairlead.insight.parts import Part, What
+from fairlead.insight.parts import TOLERATES, Part, What
 from fairlead.insight.places import Place
 from fairlead.policy.expected import expected_start
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.constraints import Taint
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from fairlead.core.decisions import Allocated, Decision, Evict
 from fairlead.core.events import Event, Release
-from fairlead.core.specs import DEFAULT_PARTITION
 from fairlead.insight.apart import CAN_FORK, all_answers, answered_apart, ask_apart
 from fairlead.insight.copying import copied
 from fairlead.scheduler import Scheduler
@@ -56,7 +55,7 @@ def rounds(scheduler: Scheduler, now_ms: int | None = None, limit: int | None = 
     gone = leaving(scheduler)
     for _ in range(ROUNDS_MAX):
         decided = scheduler.schedule(now, limit)
-        gone += confirmations(scheduler, decided)
+        gone += confirmations(decided)
         yield decided
         if limit is not None and decided:
             # The portion may be used up by steps that are no placement (a swap begins): it is over with an empty one.
@@ -67,29 +66,13 @@ def rounds(scheduler: Scheduler, now_ms: int | None = None, limit: int | None = 
         told, gone = gone, []
         for event in told:
             followed = scheduler.handle(event, now)
-            gone += confirmations(scheduler, followed)
+            gone += confirmations(followed)
             yield followed
 
 
-def confirmations(scheduler: Scheduler, decisions: Iterable[Decision]) -> list[Release]:
-    """What those answer who were just told to stop."""
-    return [
-        Release(each.application, each.key, each.cause, home_of(scheduler, each))
-        for each in decisions
-        if isinstance(each, Evict)
-    ]
-
-
-def home_of(scheduler: Scheduler, evict: Evict) -> str:
-    """The partition of somebody who was told to stop."""
-    parts = scheduler.cluster.partitions
-    if len(parts) == 1:
-        return next(iter(parts))
-    for name, partition in parts.items():
-        app = partition.applications.get(evict.application)
-        if app is not None and evict.key in app.asks and evict.node in partition.nodes.nodes:
-            return name
-    return DEFAULT_PARTITION
+def confirmations(decisions: Iterable[Decision]) -> list[Release]:
+    """What is said when those have stopped who were just told to."""
+    return [Release(d.application, d.key, d.cause, d.partition) for d in decisions if isinstance(d, Evict)]
 
 
 def leaving(scheduler: Scheduler) -> list[Release]:
@@ -113,7 +96,7 @@ def play(scheduler: Scheduler, events: Iterable[Event]) -> Outcome:
     after = placed(scheduler)
     started = {name: node for name, node in after.items() if name not in before}
     gone = {name: node for name, node in before.items() if name not in after}
-    return Outcome(tuple(decisions), started, tuple(_evictions(scheduler, decisions)), gone)
+    return Outcome(tuple(decisions), started, tuple(_evictions(decisions)), gone)
 
 
 def placed(scheduler: Scheduler) -> dict[Name, str]:
@@ -126,10 +109,10 @@ def placed(scheduler: Scheduler) -> dict[Name, str]:
     }
 
 
-def _evictions(scheduler: Scheduler, decisions: Iterable[Decision]) -> Iterator[tuple[Name, Evict]]:
+def _evictions(decisions: Iterable[Decision]) -> Iterator[tuple[Name, Evict]]:
     for each in decisions:
         if isinstance(each, Evict):
-            yield (home_of(scheduler, each), each.application, each.key), each
+            yield (each.partition, each.application, each.key), each
 
 
 def on_a_copy(scheduler: Scheduler, question: Callable[[Scheduler], T], *, fork: bool | None = None) -> T:
@@ -206,7 +189,7 @@ def start_of(scheduler: Scheduler, events: Sequence[Event], name: Name, until_ms
                 elif isinstance(each, Allocated) and (each.application, each.key) == (application, key):
                     book = scheduler.cluster.partitions.get(partition)
                     if book is not None and each.node in book.nodes.nodes:
-                        names = tuple(name for name, _ in _evictions(scheduler, evicted))
+                        names = tuple(name for name, _ in _evictions(evicted))
                         broken = dict.fromkeys(budget for evict in evicted for budget in evict.violates)
                         return Start(each.node, names, tuple(broken), at_ms)
     return None

@@ -12,16 +12,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fairlead.insight import levers
-from fairlead.insight.changes import Change, events_of, until_ms
+from fairlead.insight.changes import Change, events_of, renamed, until_ms
 from fairlead.insight.grounds import grounds, horizon_ms, turns, wait_until
 from fairlead.insight.parts import Part, What
 from fairlead.insight.places import places
-from fairlead.insight.resubmission import renamed
 from fairlead.insight.terms import terms
 from fairlead.insight.trial import Name, Start, starts
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
     from fairlead.insight.levers import Lever
     from fairlead.scheduler import Scheduler

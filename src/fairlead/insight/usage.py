@@ -42,21 +42,11 @@ def usage_users(partition: Partition) -> list[Row]:
     return [_user(partition, name, apps) for name in sorted(names | {app.user for app in apps})]
 
 
-def usage_user(partition: Partition, name: str) -> Row | None:
-    """The same for one user; None when he has neither limits of his own nor applications."""
-    return next((row for row in usage_users(partition) if row["userName"] == name), None)
-
-
 def usage_groups(partition: Partition) -> list[Row]:
     """Every group that has limits."""
     apps = _counting(partition)
     names = {name for own in _limits(partition).values() for name in own.groups}
     return [_group(partition, name, apps) for name in sorted(names)]
-
-
-def usage_group(partition: Partition, name: str) -> Row | None:
-    """The same for one group; None when it has no limits."""
-    return next((row for row in usage_groups(partition) if row["groupName"] == name), None)
 
 
 def _user(partition: Partition, name: str, apps: list[Application]) -> Row:

@@ -20,20 +20,8 @@ from fairlead.core.decisions import (
     MoveRejected,
     NodeRejected,
 )
-from fairlead.core.events import (
-    AddApplication,
-    AddAsks,
-    AddNode,
-    Configure,
-    DrainNode,
-    Event,
-    MoveApplication,
-    Release,
-    SetPriority,
-)
+from fairlead.core.events import Event
 from fairlead.core.reasons import QuotaExceeded, Reason
-from fairlead.core.resources import Resources
-from fairlead.core.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec, ClusterSpec
 from fairlead.insight.admitting import Admitted, admitting
 from fairlead.insight.forecast import KindOf, Shift, kind_of, shifts
 from fairlead.insight.trial import Name, Outcome, on_copies, play
@@ -43,6 +31,7 @@ if TYPE_CHECKING:
 
     from fairlead.insight.forecast import Share as ForecastShare
     from fairlead.insight.runtimes import Runtimes
+    from fairlead.insight.suppositions import Supposition
     from fairlead.scheduler import Scheduler
 
 REFUSALS = (ApplicationRejected, AskRejected, ConfigurationRejected, MoveRejected, NodeRejected)
@@ -219,66 +208,6 @@ def _shares(old: Mapping[tuple[str, str], Share], new: Mapping[tuple[str, str], 
             assert shown is not None
             changed.append(replace(shown, before=used[0], after=used[1]))
     return changed
-
-
-# -- changes in the words of people -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Supposition:
-    """A change to suppose: the events that bring it about, and the asks that it is about."""
-
-    events: tuple[Event, ...]
-    subjects: tuple[Name, ...] = ()
-    sentence: str = ""
-
-
-def submitted(application: ApplicationSpec, asks: Sequence[AskSpec]) -> Supposition:
-    """Somebody submits this."""
-    names = tuple((application.partition, ask.application, ask.key) for ask in asks)
-    events: tuple[Event, ...] = (AddApplication(application), AddAsks(tuple(asks), application.partition))
-    where = f" to {application.queue}" if application.queue else ""
-    return Supposition(events, names, f"{application.user} submits {application.id}{where}")
-
-
-def cancelled(names: Sequence[Name]) -> Supposition:
-    """These are cancelled, at once and without grace."""
-    events = tuple(Release(application, key, partition=partition) for partition, application, key in names)
-    return Supposition(events, (), f"{', '.join(key for _, _, key in names)} is cancelled")
-
-
-def prioritised(name: Name, priority: int, who: str = "") -> Supposition:
-    """A waiting ask gets another priority."""
-    partition, application, key = name
-    event = SetPriority(application, key, priority, who, partition=partition)
-    return Supposition((event,), (name,), f"{key} gets priority {priority}")
-
-
-def moved(name: Name, queue: str, who: str = "") -> Supposition:
-    """An application goes to another queue."""
-    partition, application, key = name
-    return Supposition((MoveApplication(application, queue, who, partition),), (name,), f"{key} is moved to {queue}")
-
-
-def configured(spec: ClusterSpec) -> Supposition:
-    """A queue file takes effect."""
-    return Supposition((Configure(spec),), (), "the queue file takes effect")
-
-
-def drained(nodes: Sequence[str], partition: str = DEFAULT_PARTITION) -> Supposition:
-    """These nodes take no new work."""
-    return Supposition(tuple(DrainNode(node, partition) for node in nodes), (), f"{', '.join(nodes)} is drained")
-
-
-def nodes_added(scheduler: Scheduler, like: str, count: int, partition: str = DEFAULT_PARTITION) -> Supposition:
-    """So many nodes like one that is there join. Raises KeyError when there is no such node."""
-    nodes = scheduler.cluster.partitions[partition].nodes.nodes
-    model = nodes[like]
-    spec = replace(model.spec, capacity=Resources(model.total), schedulable=True)
-    names = [f"{like}-more-{number}" for number in range(1, len(nodes) + count + 1)]
-    free = [name for name in names if name not in nodes][:count]
-    events = tuple(AddNode(replace(spec, id=name)) for name in free)
-    return Supposition(events, (), f"{count} more {'node' if count == 1 else 'nodes'} like {like}")
 
 
 def suppose(

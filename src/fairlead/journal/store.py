@@ -303,6 +303,19 @@ class Journal:
         except sqlite3.Error as e:
             raise self._failure(e) from e
 
+    def rollback(self) -> None:
+        """Drop what waits for a commit; open the file again if a failed write left it unclear. Raises as `Journal`.
+
+        It goes on from its last durable record, as if the rest had never been appended.
+        """
+        self._pending.clear()
+        if self._broken:
+            self.close()
+            self.__init__(self.path, keep_snapshots=self._keep)  # type: ignore[misc]
+            return
+        self.last_seq, self.last_at_ms, self._chain = tail.end(self._connection)
+        self.committed_seq = self.last_seq
+
     def load_for_recovery(self) -> Recovery:
         """The newest snapshot that holds and the records after it; older snapshots, or the very start, if need be.
 

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from fairlead.core.decisions import Allocated, Evict
 from fairlead.journal import codec
 from fairlead.journal.format import NOTE, JournalError
+from fairlead.journal.store import Journal
 from fairlead.runtime.books import (
     Books,
     Entry,
@@ -32,7 +33,6 @@ from fairlead.runtime.books import (
     unreadable,
 )
 from fairlead.runtime.clock import Clock
-from fairlead.runtime.ledger import Ledger
 from fairlead.runtime.measures import Measures
 from fairlead.runtime.refusals import InternalFault, Refusal, Unavailable
 from fairlead.scheduler import Scheduler
@@ -91,7 +91,7 @@ class Runtime:
 
     def __init__(self, journal_path: Path, place: Place, *, version: str = "", pid: int = 0) -> None:
         """Open the journal and bring the books back. Raises `JournalError` or `RecoveryError` with a sentence."""
-        self.journal = Ledger(journal_path)
+        self.journal = Journal(journal_path)
         self.books = Books(place)
         self.measures = Measures()
         self.sick = ""

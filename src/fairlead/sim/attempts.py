@@ -1,17 +1,24 @@
-"""Attempts: a task under way in a simulation, and how a simulation runs.
+"""Attempts and gangs: what the engine remembers of a task that waits or runs, and of tasks that start together.
 
-Decides what the engine remembers of a task that waits or runs. Never acts. Invariant: an attempt is one stay of a task
-in the scheduler under one key; what comes back is a new one.
+Decides which placeholders stand for the tasks of a gang until all of them have room, and when all of them stand. Never
+acts, and never places anything. Invariant: an attempt is one stay of a task in the scheduler under one key; what comes
+back is a new one. A gang has one placeholder for each task, of the task's size; tasks of one size are one task group.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TextIO
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TextIO
 
 from fairlead.core.events import Cause
-from fairlead.core.specs import AskSpec
-from fairlead.sim.jobs import Task
+from fairlead.core.resources import NOTHING
+from fairlead.core.specs import ApplicationSpec, AskSpec
+from fairlead.sim.jobs import Job, Task
+
+if TYPE_CHECKING:
+    from fairlead.core.reason import Reason
+    from fairlead.scheduler import Scheduler
+
 
 ENDED = frozenset({"Completed", "Failing", "Failed", "Expired", "Removed", "Rejected"})
 """States in which an application takes no further asks."""
@@ -47,3 +54,51 @@ class Attempt:
         """It was told to stop and does so when its grace is over."""
         self.over = False
         """This run has ended: whatever was to come of it does not."""
+
+
+def placeholders(job: Job) -> ApplicationSpec:
+    """The application of a gang: it says how much the whole gang is."""
+    total = NOTHING
+    for task in job.tasks:
+        total += task.ask.resources
+    return replace(job.application, placeholder_ask=total)
+
+
+class Gang:
+    """A gang whose placeholders are on their way."""
+
+    __slots__ = ("_awaited", "_made", "application", "asks", "placeholders")
+
+    def __init__(self, job: Job, asks: tuple[AskSpec, ...]) -> None:
+        groups: dict[object, str] = {}
+        for ask in asks:
+            groups.setdefault(ask.resources, f"size-{len(groups) + 1}")
+        self.application = job.application.id
+        self.asks = tuple(replace(ask, task_group=groups[ask.resources]) for ask in asks)
+        """The real asks, each with its task group."""
+        self.placeholders = tuple(
+            replace(ask, key=f"{ask.key}~", placeholder=True, retry=None, time_limit_ms=None) for ask in self.asks
+        )
+        self._awaited = {p.key: p for p in self.placeholders}
+        self._made = dict(self._awaited)
+
+    def stands(self, key: str) -> bool:
+        """A placeholder has a node; whether all have one now."""
+        self._awaited.pop(key, None)
+        return not self._awaited
+
+    def another(self, key: str) -> AskSpec:
+        """The placeholder that comes in the place of this one, which was stopped or lost."""
+        old = self._made.pop(key)
+        fresh = replace(old, key=f"{key}~")
+        self._made[fresh.key] = self._awaited[fresh.key] = fresh
+        return fresh
+
+    def comes_back(self, key: str, again: str) -> None:
+        """This placeholder was given back, and waits under another key."""
+        self._made[again] = self._awaited[again] = replace(self._made.pop(key), key=again)
+
+    def why(self, scheduler: Scheduler) -> Reason | None:
+        """Why it is not whole: the reason of the first placeholder that waits."""
+        found = (scheduler.why(self.application, key) for key in self._awaited)
+        return next((reason for reason in found if reason is not None), None)

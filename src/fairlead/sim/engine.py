@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from heapq import heappop, heappush
+from functools import partial
 from typing import Any
 
 from fairlead.core.decisions import (
@@ -32,22 +32,21 @@ from fairlead.core.decisions import (
     Released,
     Retried,
 )
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Event, Release, RemoveNode
+from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release, RemoveNode
 from fairlead.core.reasons import Reason
 from fairlead.core.specs import AskSpec, ClusterSpec, NodeSpec
 from fairlead.scheduler import Scheduler
-from fairlead.sim.account import Account
-from fairlead.sim.attempts import ENDED, FAILED, Attempt, Settings
+from fairlead.sim.attempts import ENDED, FAILED, Attempt, Gang, Settings, placeholders
 from fairlead.sim.columns import Columns, End, Fate
 from fairlead.sim.faults import LOST, Fault
-from fairlead.sim.gangs import Gang, placeholders
 from fairlead.sim.jobs import Job, in_order
+from fairlead.sim.lines import Account
 from fairlead.sim.standstill import Standstill
+from fairlead.virtual_time import VirtualTime
 
 PROGRESS_EVERY = 512
 REASONS_MAX = 100
 """Different reasons of refusals that are kept apart."""
-_END, _STOP = 0, 1
 Id = tuple[str, str]
 """Application and key of an ask."""
 
@@ -56,7 +55,7 @@ class Refused(ValueError):
     """The queue file or a node was refused; the text is the scheduler's reason."""
 
 
-class Engine:
+class Engine(VirtualTime):
     """A simulation under way."""
 
     def __init__(
@@ -73,10 +72,11 @@ class Engine:
         self._next_job = next(self._jobs, None)
         self._faults = iter(faults)
         self._next_fault = next(self._faults, None)
-        self.begin_ms = self.now_ms = self._next_job.at_ms if self._next_job else 0
+        self.begin_ms = self._next_job.at_ms if self._next_job else 0
+        super().__init__(Scheduler(now_ms=self.begin_ms), self.begin_ms)
         self.columns = Columns()
         self.columns.begin_ms = self.columns.end_ms = self.now_ms
-        self.jobs = self.tasks = self.ended = self.evictions = self.losses = self.events = self.decisions = 0
+        self.jobs = self.tasks = self.ended = self.evictions = self.losses = self.decisions = 0
         self.refused: dict[str, int] = {}
         """Why tasks were refused (names left out of the sentence), and how many."""
         self.waiting: dict[Id, Attempt] = {}
@@ -84,21 +84,14 @@ class Engine:
         self.stopped = False
         """Set it to stop before the next moment."""
         self.account = Account(self.settings.digest, self.settings.lines)
-        self._ends: list[tuple[int, int, int, Attempt]] = []
-        self._sequence = 0
         self._queue_of: dict[str, str] = {}
         """The queue of each application that has not ended."""
         self._gangs: dict[str, Gang] = {}
-        self._asked = False
-        """Something came or went since the scheduler ran."""
-        self._orders: list[Evict] = []
-        self._lost: list[Attempt] = []
         self._retries: dict[Id, Retried] = {}
         self._down: dict[str, NodeSpec] = {}
         self._nodes: dict[str, NodeSpec] = {}
         self._still = Standstill()
-        self.scheduler = Scheduler(now_ms=self.now_ms)
-        self._handle(Configure(spec))
+        self.handle(Configure(spec))
         self.scheduler.forget_ended()
         for node in nodes:
             self._add_node(node)
@@ -141,8 +134,8 @@ class Engine:
     @property
     def kept(self) -> int:
         """How many things are kept for what waits, runs or is due later; the columns grow, this does not."""
-        books = (self.waiting, self.running, self._ends, self._queue_of, self._gangs, self._retries, self._lost)
-        return sum(map(len, books)) + self.scheduler.timers
+        work = len(self.waiting) + len(self.running) + len(self._retries)
+        return work + len(self._queue_of) + len(self._gangs) + self.still_due + self.scheduler.timers
 
     def why(self, waits: Id) -> Reason | None:
         """Why a task still waits; where its gang is not whole yet, why a placeholder of that does."""
@@ -152,8 +145,9 @@ class Engine:
     def _next_ms(self) -> int | None:
         """The next moment at which anything happens; None when no work is left, or what waits can never start."""
         at_ms = self._next_job.at_ms if self._next_job is not None else None
-        if self._ends and (at_ms is None or self._ends[0][0] < at_ms):
-            at_ms = self._ends[0][0]
+        end_ms = self.due_ms
+        if end_ms is not None and (at_ms is None or end_ms < at_ms):
+            at_ms = end_ms
         if self.waiting or self._gangs:
             due_ms = self.scheduler.next_wakeup_ms()
             if due_ms is not None and due_ms > self.now_ms:
@@ -170,22 +164,14 @@ class Engine:
 
     def _turn(self, at_ms: int) -> None:
         self.now_ms = at_ms
-        ends = self._ends
-        while ends and ends[0][0] <= at_ms:
-            _, _, kind, attempt = heappop(ends)
-            if not attempt.over:
-                self._end(attempt, kind)
+        self.happen(at_ms)
         while self._next_fault is not None and self.begin_ms + self._next_fault.at_ms <= at_ms:
             self._strike(self._next_fault)
             self._next_fault = next(self._faults, None)
         while self._next_job is not None and self._next_job.at_ms <= at_ms:
             self._submit(self._next_job)
             self._next_job = next(self._jobs, None)
-        self._asked = True
-        while self._asked:
-            self._asked = False
-            self._take(self.scheduler.schedule(at_ms))
-            self._settle()
+        self.settle()
 
     # -- what comes -----------------------------------------------------------------------------------------------
 
@@ -197,11 +183,11 @@ class Engine:
             due_ms = self.scheduler.next_wakeup_ms()
             if due_ms is not None and due_ms <= at_ms:
                 # It may have completed meanwhile: what was due before is said first.
-                self._take(self.scheduler.schedule(at_ms, 0))
+                self.take(self.scheduler.schedule(at_ms, 0))
         if app.id not in self._queue_of:
             self._queue_of[app.id] = app.queue
             sized = placeholders(job) if job.gang else app
-            for decision in self._handle(AddApplication(sized)):
+            for decision in self.handle(AddApplication(sized)):
                 if isinstance(decision, ApplicationRejected):
                     refusal = f"queue {app.queue}: {decision.reason.sentence()}"
         queue, user = columns.queues.of(self._queue_of.get(app.id, app.queue)), columns.users.of(app.user)
@@ -221,16 +207,16 @@ class Engine:
             self.waiting[app.id, attempt.ask.key] = attempt
         if job.gang:
             gang = self._gangs[app.id] = Gang(job, tuple(a.ask for a in attempts))
-            self._handle(AddAsks(gang.placeholders))
+            self.handle(AddAsks(gang.placeholders))
         else:
-            self._handle(AddAsks(tuple([a.ask for a in attempts])))
+            self.handle(AddAsks(tuple([a.ask for a in attempts])))
 
     def _open(self, gang: Gang) -> None:
         """Placeholders stand for all of it (or are given up): its real asks come."""
         app = gang.application
         del self._gangs[app]
-        self._asked = True
-        self._handle(AddAsks(tuple(ask for ask in gang.asks if (app, ask.key) in self.waiting)))
+        self.has_changed = True
+        self.handle(AddAsks(tuple(ask for ask in gang.asks if (app, ask.key) in self.waiting)))
 
     def _refuse(self, attempt: Attempt, sentence: str) -> None:
         ask = attempt.task.ask
@@ -247,11 +233,9 @@ class Engine:
 
     # -- what ends ------------------------------------------------------------------------------------------------
 
-    def _end(self, attempt: Attempt, kind: int) -> None:
-        """A run ends by itself, or its grace is over."""
-        if kind == _STOP:
-            assert attempt.stopping is not None
-            self._stop(attempt, attempt.stopping)
+    def _end(self, attempt: Attempt) -> None:
+        """A run ends by itself."""
+        if attempt.over:
             return
         ask, task = attempt.ask, attempt.task
         limit_ms = ask.time_limit_ms
@@ -259,11 +243,9 @@ class Engine:
         how = End.CUT_OFF if cut_off else End.FAILED if task.exit_code else End.FINISHED
         code = 143 if cut_off else task.exit_code
         id_ = self._leave(attempt, how)
-        self._handle(Release(*id_, Cause.FINISHED, exit_code=code))
+        self.handle(Release(*id_, Cause.FINISHED, exit_code=code))
         if not (self._retries and self._comes_back(id_, attempt)):
             self._over(attempt, Fate.COMPLETED)
-        if self._orders or self._lost:
-            self._settle()
 
     def _leave(self, attempt: Attempt, how: End) -> Id:
         """It runs no longer."""
@@ -273,11 +255,17 @@ class Engine:
         self.columns.end_run(attempt.run, self.now_ms, how)
         return id_
 
-    def _stop(self, attempt: Attempt, cause: Cause) -> None:
-        """What was told to stop has stopped."""
+    def _stopped(self, attempt: Attempt, cause: Cause) -> None:
+        """What was told to stop has stopped, unless it ended by itself before."""
+        if attempt.over:
+            return
         id_ = self._leave(attempt, End.EVICTED)
-        self._handle(Release(*id_, cause))
+        self.handle(Release(*id_, cause))
         self._again(id_, attempt)
+
+    def _lost(self, attempt: Attempt) -> None:
+        """Its node is gone, and so is it."""
+        self._again(self._leave(attempt, End.LOST), attempt)
 
     def _again(self, id_: Id, attempt: Attempt) -> None:
         """It was stopped or lost: by whom does it come back, if at all?"""
@@ -304,13 +292,13 @@ class Engine:
         self.columns.fate[attempt.row] = Fate.WAITING
         self.waiting[ask.application, ask.key] = fresh
         if not told:
-            self._handle(AddAsks((ask,)))
+            self.handle(AddAsks((ask,)))
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def _add_node(self, node: NodeSpec) -> None:
         self._nodes[node.id] = node
-        self._handle(AddNode(node))
+        self.handle(AddNode(node))
         self.columns.capacity.append((self.now_ms, node.id, node.capacity.items, 1))
 
     def _strike(self, fault: Fault) -> None:
@@ -318,21 +306,15 @@ class Engine:
         if fault.what == LOST and fault.node in self._nodes:
             node = self._down[fault.node] = self._nodes.pop(fault.node)
             self.columns.capacity.append((self.now_ms, node.id, node.capacity.items, -1))
-            self._handle(RemoveNode(node.id, node.partition))
-            self._settle()
+            self.handle(RemoveNode(node.id, node.partition))
+            self.follow()
         elif fault.what != LOST and fault.node in self._down:
             self._add_node(self._down.pop(fault.node))
 
     # -- what follows ---------------------------------------------------------------------------------------------
 
-    def _handle(self, event: Event) -> list[Decision]:
-        self.events += 1
-        decisions = self.scheduler.handle(event, self.now_ms)
-        self._take(decisions)
-        return decisions
-
-    def _take(self, decisions: list[Decision]) -> None:
-        """Remember what was decided; orders to stop and losses are acted on by `_settle`."""
+    def take(self, decisions: list[Decision]) -> None:
+        """Remember what was decided."""
         if not decisions:
             return
         self.decisions += len(decisions)
@@ -343,22 +325,11 @@ class Engine:
             if act is not None:
                 act(self, d)
 
-    def _settle(self) -> None:
-        """Confirm what was told to stop and bring back what was lost."""
-        while self._orders or self._lost:
-            self._asked = True
-            lost, self._lost = self._lost, []
-            for attempt in lost:
-                self._again(self._leave(attempt, End.LOST), attempt)
-            orders, self._orders = self._orders, []
-            for order in orders:
-                self._carry_out(order)
-
-    def _carry_out(self, order: Evict) -> None:
+    def stop(self, order: Evict) -> None:
+        """A placeholder stops at once, a run after its grace."""
         attempt = self.running.get((order.application, order.key))
         if attempt is None:
-            # A placeholder: it stops at once.
-            self._handle(Release(order.application, order.key, order.cause))
+            self.confirm(order)
             gang = self._gangs.get(order.application)
             if gang is not None and order.cause is not Cause.PLACEHOLDER_REPLACED:
                 self._placeholder_stopped(gang, order)
@@ -369,9 +340,9 @@ class Engine:
         attempt.stopping = order.cause
         grace_ms = attempt.ask.grace_ms or 0
         if grace_ms:
-            self._push(self.now_ms + grace_ms, _STOP, attempt)
+            self.later(self.now_ms + grace_ms, partial(self._stopped, attempt, order.cause))
         else:
-            self._stop(attempt, order.cause)
+            self._stopped(attempt, order.cause)
 
     def _placeholder_stopped(self, gang: Gang, order: Evict) -> None:
         """Given back for another gang, it waits again by itself; its time was over: the gang goes on as single asks; it
@@ -384,11 +355,7 @@ class Engine:
             if gang.application in self._queue_of:
                 self._open(gang)
         else:
-            self._handle(AddAsks((gang.another(order.key),)))
-
-    def _push(self, at_ms: int, kind: int, attempt: Attempt) -> None:
-        self._sequence += 1
-        heappush(self._ends, (at_ms, self._sequence, kind, attempt))
+            self.handle(AddAsks((gang.another(order.key),)))
 
     def _allocated(self, d: Allocated) -> None:
         attempt = self.waiting.pop((d.application, d.key), None)
@@ -404,16 +371,16 @@ class Engine:
         run_ms, limit_ms = attempt.task.run_ms, attempt.ask.time_limit_ms
         if limit_ms is not None and limit_ms < run_ms:
             run_ms = limit_ms
-        self._push(now_ms + run_ms, _END, attempt)
+        self.later(now_ms + run_ms, partial(self._end, attempt))
 
     def _released(self, d: Released) -> None:
         attempt = self.running.get((d.application, d.key))
         if attempt is not None:
             # Nobody was told that it ended: its node is gone.
             self.losses += 1
-            self._lost.append(attempt)
+            self.then(partial(self._lost, attempt))
         elif d.application in self._gangs and d.message.startswith("Node "):
-            self._handle(AddAsks((self._gangs[d.application].another(d.key),)))
+            self.handle(AddAsks((self._gangs[d.application].another(d.key),)))
 
     def _retried(self, d: Retried) -> None:
         self._retries[d.application, d.key] = d
@@ -439,7 +406,7 @@ class Engine:
 
 _ACTS: dict[type[Any], Callable[[Engine, Any], None]] = {
     Allocated: Engine._allocated,
-    Evict: lambda engine, d: engine._orders.append(d),
+    Evict: lambda engine, d: engine.then(partial(engine.stop, d)),
     Released: Engine._released,
     Retried: Engine._retried,
     ApplicationChanged: Engine._application_changed,

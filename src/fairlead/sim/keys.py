@@ -14,7 +14,7 @@ from fairlead.sim.additions import FinishStep, GoneStep, InterruptStep, KeyStep,
 from fairlead.sim.words import ScenarioError
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
     from fairlead.scheduler import Scheduler
 

@@ -2,16 +2,18 @@
 
 Decides the form alone: `TIME NAME field=value ...`, fields in their order of declaration, empty ones left out, texts
 that could be misread quoted as JSON; the partition is said at the end, unless it is the usual one. Never drops a
-decision. Invariant: different decisions give different lines.
+decision. Invariant: different decisions give different lines, and the digest of an account is the SHA-256 of the file
+that its lines would make, however they were told.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -139,3 +141,46 @@ def _text(value: object) -> str:
         return value
     plain = value.as_dict() if isinstance(value, Reason) else value
     return msgspec.json.encode(plain, order="sorted").decode()
+
+
+LINES_AT_A_TIME = 1024
+
+
+class Account:
+    """Takes decisions down as they are made."""
+
+    __slots__ = ("_count", "_digest", "_file", "_told", "wanted")
+
+    def __init__(self, digest: bool, file: TextIO | None) -> None:
+        self._digest = hashlib.sha256() if digest else None
+        self._file = file
+        self._told: list[tuple[int, Sequence[Decision]]] = []
+        """Told, and not passed on yet."""
+        self._count = 0
+        self.wanted = digest or file is not None
+        """Somebody reads it; if not, telling is wasted."""
+
+    def tell(self, now_ms: int, decisions: Sequence[Decision]) -> None:
+        """What was decided at a moment. The list must stay as it is."""
+        self._told.append((now_ms, decisions))
+        self._count += len(decisions)
+        if self._count >= LINES_AT_A_TIME:
+            self.pass_on()
+
+    def pass_on(self) -> None:
+        """Bring file and digest up to date."""
+        if not self._told:
+            return
+        text = lines_of(self._told)
+        self._told.clear()
+        self._count = 0
+        if self._file is not None:
+            self._file.write(text.decode())
+        if self._digest is not None:
+            self._digest.update(text)
+
+    @property
+    def digest(self) -> str:
+        """Of everything told so far, in hex; empty if it is not wanted."""
+        self.pass_on()
+        return self._digest.hexdigest() if self._digest is not None else ""

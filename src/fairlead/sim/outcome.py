@@ -1,11 +1,14 @@
-"""The state at the end of a scenario: applications and queues in the words of the REST reads.
+"""The state at the end of a scenario: applications and queues in the words of the REST reads, and what still waits.
 
-Decides which figures are shown and that empty ones are left out. Never changes the books it reads. Invariant: the same
-books give the same rows, in order of name.
+Decides which figures are shown, that empty ones are left out, and the rows of what is held and what waits. Never
+changes the books it reads. Invariant: the same books give the same rows, in order of name; every ask that waits has one
+row, and equal asks of one application share their reason.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.resources import pruned
@@ -13,10 +16,15 @@ from fairlead.core.specs import DEFAULT_PARTITION
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask
     from fairlead.core.queues import Queue
+    from fairlead.core.reasons import Reason
     from fairlead.scheduler import Scheduler
 
+
 Row = dict[str, Any]
+Unblock = Callable[["Scheduler", str, str], Any]
+"""The smallest change that would start an ask (application, key) as plain values; None when there is none."""
 
 
 def final_state(scheduler: Scheduler, partition: str = DEFAULT_PARTITION) -> dict[str, Row]:
@@ -59,3 +67,57 @@ def queue_row(queue: Queue) -> Row:
         "runningApps": queue.running,
     }
     return row | {name: value for name, value in optional.items() if value}
+
+
+def aftermath(scheduler: Scheduler, unblock: Unblock | None = None) -> dict[str, Row]:
+    """`{"nominated": {key: node}, "waiting": {key: {reason, sentence, needed, free, unblock}}}`.
+
+    A key that several applications have is written `application/key`. `unblock` is null where nobody works it out.
+    """
+    partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
+    if partition is None:
+        return {"nominated": {}, "waiting": {}}
+    waiting = [ask for app in partition.applications.values() for ask in app.waiting_asks()]
+    names = _Names([ask.key for ask in waiting] + [coming.spec.key for _, coming in partition.retries])
+    nominated = {names.of(a.app.id, a.key): a.held_on.id for a in partition.nominations if a.held_on is not None}
+    rows: dict[str, Row] = {}
+    known: dict[object, Row] = {}
+    for ask in waiting:
+        group: object = (ask.app, ask.priority, ask.shape, ask.spec.task_group)
+        if ask.held_on is not None or ask.reserved_on is not None:
+            group = ask
+        row = known.get(group)
+        if row is None:
+            row = known[group] = _row(scheduler, ask, unblock)
+        rows[names.of(ask.app.id, ask.key)] = row
+    for app_id, coming in partition.retries:
+        rows[names.of(app_id, coming.spec.key)] = _words(coming.held_back(), coming.spec.resources.as_dict(), None)
+    return {"nominated": dict(sorted(nominated.items())), "waiting": dict(sorted(rows.items()))}
+
+
+class _Names:
+    """How asks are called: by their key, where that tells which one is meant."""
+
+    def __init__(self, keys: list[str]) -> None:
+        self._doubled = {key for key, count in Counter(keys).items() if count > 1}
+
+    def of(self, application: str, key: str) -> str:
+        return f"{application}/{key}" if key in self._doubled else key
+
+
+def _row(scheduler: Scheduler, ask: Ask, unblock: Unblock | None) -> Row:
+    reason = scheduler.why(ask.app.id, ask.key)
+    assert reason is not None, f"{ask} waits without a reason"
+    change = unblock(scheduler, ask.app.id, ask.key) if unblock is not None else None
+    return _words(reason, dict(ask.items), change)
+
+
+def _words(reason: Reason, needed: dict[str, int], unblock: Any) -> Row:
+    """The reason's own numbers where it has them; else all that is needed."""
+    return {
+        "reason": reason.code,
+        "sentence": reason.sentence(),
+        "needed": pruned(dict(getattr(reason, "needed", needed))),
+        "free": dict(sorted(getattr(reason, "free", {}).items())),
+        "unblock": unblock,
+    }

@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 class Record:
-    """The rows of one scenario; `evicted` holds the evictions that nobody has confirmed yet."""
+    """The rows of one scenario."""
 
     def __init__(self) -> None:
         self.allocated: list[Row] = []
@@ -38,41 +38,29 @@ class Record:
         self.asks_rejected: dict[str, str] = {}
         self.nodes_rejected: dict[str, str] = {}
         self.configuration_rejected: str | None = None
-        self.evicted: list[Evict] = []
+        self.placed = 0
+        """How many asks were allocated or replaced."""
         self.evictions: list[Row] = []
         self.declarations_rejected: dict[str, str] = {}
 
-    def take(
-        self,
-        decisions: Iterable[Decision],
-        step: int,
-        confirming: Evict | None = None,
-        leaving: Container[tuple[str, str]] = (),
-    ) -> int:
-        """Add rows for `decisions`, which came in `step`; returns how many asks were allocated or replaced.
-
-        `confirming` is the eviction whose confirmation they follow from; `leaving` (application, key) was told to stop
-        before and is listed.
+    def take(self, decisions: Iterable[Decision], step: int, leaving: Container[tuple[str, str]] = ()) -> None:
+        """Add rows for `decisions`, which came in `step`; `leaving` (application, key) was told to stop before and is
+        listed.
         """
-        listed = (confirming.application, confirming.key) if confirming else None
-        placed = 0
         for d in decisions:
             match d:
                 case Allocated():
-                    placed += 1
+                    self.placed += 1
                     self.allocated.append({"key": d.key, "app": d.application, "node": d.node, "step": step})
                 case Evict():
-                    placed += d.cause is Cause.PLACEHOLDER_REPLACED
-                    self.evicted.append(d)
+                    self.placed += d.cause is Cause.PLACEHOLDER_REPLACED
                     self._add_released(d.application, d.key, d.cause, step)
                 case Released():
                     told = d.node or d.cause is Cause.TIMEOUT
-                    name = (d.application, d.key)
-                    if told and name != listed and name not in leaving:
+                    if told and (d.application, d.key) not in leaving:
                         self._add_released(d.application, d.key, d.cause, step)
                 case _:
                     self._take_answer(d)
-        return placed
 
     def add_eviction(self, order: Evict, preemptor: str, step: int) -> None:
         """Add the row of work that was told to stop for the ask with the key `preemptor` (empty: for nobody)."""

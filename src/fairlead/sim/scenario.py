@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -22,15 +23,14 @@ import msgspec
 from fairlead.config import ConfigurationError, load_text
 from fairlead.config.unsupported import not_yet
 from fairlead.core.decisions import Decision, Evict, Released
-from fairlead.core.events import Configure, Event, Release
+from fairlead.core.events import Cause, Configure, Event, Release
 from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.additions import ConfirmStep, KeyStep, config_goes_beyond
-from fairlead.sim.aftermath import Unblock, aftermath
 from fairlead.sim.collector import collector_off
 from fairlead.sim.keys import event_of, key_of
 from fairlead.sim.mistakes import sentence
-from fairlead.sim.outcome import final_state
+from fairlead.sim.outcome import Unblock, aftermath, final_state
 from fairlead.sim.record import Record
 from fairlead.sim.steps import (
     AnyStep,
@@ -44,7 +44,7 @@ from fairlead.sim.steps import (
     goes_beyond,
     read_scenarios,
 )
-from fairlead.sim.stops import Stops
+from fairlead.virtual_time import Due, VirtualTime
 
 EPOCH_MS = 1_700_000_000_000
 """When virtual time begins (November 2023), so that creation times given in tags lie before it."""
@@ -78,20 +78,22 @@ def run_steps(scenario: Scenario, one_by_one: bool = False, unblock: Unblock | N
     return {"name": scenario.name, "result": result, "timings": course.timings}
 
 
-class Course:
+class Course(VirtualTime):
     """A scenario under way: the scheduler, the virtual time and what happened so far."""
 
     def __init__(self, config: str, one_by_one: bool = False) -> None:
-        self.now_ms = EPOCH_MS
         self.record = Record()
         self.timings: list[dict[str, Any]] = []
         self.step = 0
         self.one_by_one = one_by_one
-        self.stops = Stops()
+        self.confirms = True
+        """What was preempted is gone after its grace; False: when the scenario says so."""
+        self.leaving: dict[tuple[str, str], Due | None] = {}
+        """What was preempted and is not gone yet, and when it will be; None: only the scenario knows."""
         spec = read_config(config, at_start=True)
         self.goes_beyond = config_goes_beyond(spec)
         """Whether some queue file says what YuniKorn does not know."""
-        self.scheduler = Scheduler(spec, self.now_ms)
+        super().__init__(Scheduler(spec, EPOCH_MS), EPOCH_MS)
 
     def advance(self, step: AnyStep) -> None:
         """Do one step of the scenario. Raises `ScenarioError` with its number when it names what is not there."""
@@ -103,12 +105,12 @@ class Course:
             case ConfigStep():
                 self._configure(step.config)
             case ConfirmStep():
-                self.stops.manual = step.mode == "manual"
+                self.confirms = step.mode == "auto"
             case KeyStep():
                 self._about_a_key(step)
             case _:
                 for event in events_of(step):
-                    self._handle(event)
+                    self._happens(event)
         self.step += 1
 
     def _about_a_key(self, step: KeyStep) -> None:
@@ -116,37 +118,55 @@ class Course:
             event = event_of(self.scheduler, step)
         except ScenarioError as e:
             raise ScenarioError(f"step {self.step}: {e}") from None
-        self._handle(event)
+        self._happens(event)
 
     def _configure(self, text: str) -> None:
         spec = read_config(text)
         self.goes_beyond = self.goes_beyond or config_goes_beyond(spec)
-        self._handle(Configure(spec))
+        self._happens(Configure(spec))
         if self.record.configuration_rejected is not None:
             raise ConfigurationRefused(self.record.configuration_rejected)
 
-    def _handle(self, event: Event) -> None:
-        self._take(self.scheduler.handle(event, self.now_ms))
+    def _happens(self, event: Event) -> None:
+        self.handle(event)
         if isinstance(event, Release):
-            self.stops.take(event.application, event.key)
-        self._confirm()
+            self._is_gone(event.application, event.key)
+        self.follow()
 
-    def _take(self, decisions: list[Decision], confirming: Evict | None = None) -> int:
-        placed = self.record.take(decisions, self.step, confirming, self.stops)
+    def take(self, decisions: list[Decision]) -> None:
+        """Add the rows that they are."""
+        self.record.take(decisions, self.step, self.leaving)
         for d in decisions:
-            if isinstance(d, Released):
-                self.stops.take(d.application, d.key)
-        return placed
+            if isinstance(d, Evict):
+                self.record.add_eviction(d, key_of(self.scheduler, d.on_behalf_of), self.step)
+                self.then(partial(self.stop, d))
+            elif isinstance(d, Released):
+                self._is_gone(d.application, d.key)
 
-    def _confirm(self) -> None:
-        """The resource manager does what it was told to stop, and says so; that may lead to more of it."""
-        while self.record.evicted:
-            orders, self.record.evicted = self.record.evicted, []
-            for order in orders:
-                self.record.add_eviction(order, key_of(self.scheduler, order.on_behalf_of), self.step)
-            for order in orders:
-                if not self.stops.add(order, self._grace_ms(order), self.now_ms):
-                    self._gone(order)
+    def stop(self, order: Evict) -> None:
+        """At once, after its grace, or when the scenario says so; the scheduler's own affairs (placeholders that are
+        replaced or out of time) at once in any case.
+        """
+        name = (order.application, order.key)
+        self.leaving[name] = None
+        if order.cause is Cause.PREEMPTED_BY_SCHEDULER and not self.confirms:
+            return
+        grace_ms = self._grace_ms(order) if order.cause is Cause.PREEMPTED_BY_SCHEDULER else 0
+        if grace_ms:
+            self.leaving[name] = self.later(self.now_ms + grace_ms, partial(self.confirm, order))
+        else:
+            self.confirm(order)
+
+    def confirm(self, order: Evict) -> None:
+        """It has stopped; that may lead to more orders."""
+        super().confirm(order)
+        self._is_gone(order.application, order.key)
+
+    def _is_gone(self, application: str, key: str) -> None:
+        """However it went: nothing is to come of it."""
+        due = self.leaving.pop((application, key), None)
+        if due is not None:
+            due.call_off()
 
     def _grace_ms(self, order: Evict) -> int:
         """How long it has between being told and being gone."""
@@ -155,30 +175,28 @@ class Course:
         ask = app.asks.get(order.key) if app is not None else None
         return (ask.spec.grace_ms or 0) if ask is not None else 0
 
-    def _gone(self, order: Evict) -> None:
-        confirmation = Release(order.application, order.key, order.cause)
-        self._take(self.scheduler.handle(confirmation, self.now_ms), order)
-
     def _sleep(self, millis: int) -> None:
         """Time passes; every timer that comes due on the way fires, and all grace ends, each at its own moment."""
         until, fired_ms = self.now_ms + millis, -1
-        while (due := self._next_ms(fired_ms)) is not None and due <= until:
-            self.now_ms = max(due, self.now_ms)
-            if self.scheduler.next_wakeup_ms() == due:
-                fired_ms = due
-            self._take(self.scheduler.schedule(self.now_ms, limit=0))
-            for order in self.stops.take_due(self.now_ms):
-                self._gone(order)
-            self._confirm()
+        while (due_ms := self._next_ms(fired_ms)) is not None and due_ms <= until:
+            self.now_ms = max(due_ms, self.now_ms)
+            if self.scheduler.next_wakeup_ms() == due_ms:
+                fired_ms = due_ms
+            self._fire_timers()
+            self.happen(self.now_ms)
+            self.follow()
         self.now_ms = until
-        self._take(self.scheduler.schedule(self.now_ms, limit=0))
-        self._confirm()
+        self._fire_timers()
+        self.follow()
+
+    def _fire_timers(self) -> None:
+        self.take(self.scheduler.schedule(self.now_ms, limit=0))
 
     def _next_ms(self, fired_ms: int) -> int | None:
         """When something happens next. A timer that has been fired and is still there does not count again."""
-        timer_ms, gone_ms = self.scheduler.next_wakeup_ms(), self.stops.next_due_ms()
-        moments = [timer_ms] if timer_ms is not None and timer_ms > fired_ms else []
-        return min(moments + ([gone_ms] if gone_ms is not None else []), default=None)
+        timer_ms = self.scheduler.next_wakeup_ms()
+        moments = [timer_ms if timer_ms is not None and timer_ms > fired_ms else None, self.due_ms]
+        return min((moment for moment in moments if moment is not None), default=None)
 
     def _schedule(self, step: ScheduleStep) -> None:
         settle = step.action == "settle"
@@ -189,31 +207,33 @@ class Course:
         self.timings.append({"runs": runs, "seconds": seconds})
 
     def _run_batch(self, steps: int) -> tuple[int, float]:
-        decisions, seconds = self._timed(steps)
-        placed = self._take(decisions)
-        self._confirm()
+        placed, seconds = self._timed(steps)
+        self.follow()
         return (placed if placed >= steps else placed + 1), seconds
 
     def _run_each(self, steps: int, settle: bool) -> tuple[int, float]:
         """Single runs: `settle` does all of them and confirms after each; otherwise the first empty one is the last."""
         total, runs = 0.0, 0
         while runs < steps:
-            decisions, seconds = self._timed(1)
+            placed, seconds = self._timed(1)
             total += seconds
             runs += 1
-            placed = self._take(decisions)
             if settle:
-                self._confirm()
+                self.follow()
             elif not placed:
                 break
-        self._confirm()
+        self.follow()
         return runs, total
 
-    def _timed(self, limit: int) -> tuple[list[Decision], float]:
+    def _timed(self, limit: int) -> tuple[int, float]:
+        """Schedule; how many asks were allocated or replaced, and how long the call took."""
+        before = self.record.placed
         with collector_off():
             began = time.perf_counter()
             decisions = self.scheduler.schedule(self.now_ms, limit=limit, stop_when_empty=True)
-            return decisions, time.perf_counter() - began
+            seconds = time.perf_counter() - began
+        self.take(decisions)
+        return self.record.placed - before, seconds
 
 
 def read_config(text: str, at_start: bool = False) -> ClusterSpec:

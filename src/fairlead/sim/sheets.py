@@ -1,7 +1,8 @@
 """Sheets: the plots that stand under each other in the report, and each alone as an SVG file.
 
-Decides which plots there are, what is in them, and how a sheet is laid out. Never computes a figure. Invariant: the
-report and the files show the same drawings; a file refers to nothing outside itself.
+Decides which plots there are, what is in them, the colour of each queue, and how a sheet is laid out. Never computes a
+figure. Invariant: the report and the files show the same drawings, a queue has one colour in all of them, and a file
+refers to nothing outside itself.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.core.quantities import people_call
-from fairlead.sim.fills import largest_queues, queue_fills
 from fairlead.sim.plots import (
     COLOURS,
     FILLS,
@@ -202,3 +202,21 @@ def nodes(outcomes: Sequence[Outcome]) -> Sheet:
         left = f"{plan['left_out']:,} shorter runs are not shown." if plan["left_out"] else ""
         panels.append(Panel(drawn, outcome["name"], left))
     return Sheet(panels, [(path, fill) for path, fill in fills.items() if path in there][: len(FILLS)])
+
+
+LAYERS_MAX = 11
+"""So many queues have a layer of their own; the others are summed up."""
+
+
+def largest_queues(outcomes: Sequence[Outcome]) -> list[str]:
+    """The queues that had most, by name."""
+    every = sorted({path for o in outcomes for path in o["courses"]["shares"]})
+    weight = {path: sum(sum(o["courses"]["shares"].get(path, [0.0])) for o in outcomes) for path in every}
+    return sorted(sorted(every, key=lambda path: (-weight[path], path))[:LAYERS_MAX])
+
+
+def queue_fills(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """A colour for each queue: no two of the largest have the same."""
+    first = largest_queues(outcomes)
+    every = {path for o in outcomes for path in (*o["courses"]["shares"], *o["gantt"]["queues"])}
+    return {path: FILLS[i % len(FILLS)] for i, path in enumerate([*first, *sorted(every.difference(first))])}

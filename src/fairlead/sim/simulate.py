@@ -24,7 +24,8 @@ from fairlead.sim.mistakes import sentence
 from fairlead.sim.report import html_report
 from fairlead.sim.sheets import write_images
 from fairlead.sim.trials import Trial
-from fairlead.sim.verdicts import BREAKDOWNS, Row, breakdown, in_words, rows, span, write_csv
+from fairlead.sim.verdicts import BREAKDOWNS, Row, breakdown, in_words, rows, write_csv
+from fairlead.times import span
 
 INTERRUPTED = 130
 BARS = " ▁▂▃▄▅▆▇█"

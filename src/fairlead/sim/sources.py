@@ -19,8 +19,7 @@ from fairlead.sim.machines import MachineError, is_openb, machines
 from fairlead.sim.trace import TASK_COLUMNS, TraceError, read_nodes, read_tasks
 from fairlead.sim.workloads.generate import generate
 from fairlead.sim.workloads.openb import openb
-from fairlead.sim.workloads.presets import PRESETS
-from fairlead.sim.workloads.recipes import RecipeError, duration_ms, read_recipe
+from fairlead.sim.workloads.recipes import PRESETS, RecipeError, duration_ms, read_recipe
 from fairlead.sim.workloads.swf import read_log, swf
 from fairlead.sim.workloads.table import read_table
 

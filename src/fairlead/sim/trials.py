@@ -6,10 +6,8 @@ the same outcome (CPU times apart); one that was stopped early says so and has t
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TextIO
@@ -18,6 +16,7 @@ from fairlead.config import ConfigurationError, load_file, load_text
 from fairlead.config.unsupported import not_yet
 from fairlead.core.specs import ClusterSpec
 from fairlead.sim.attempts import Settings
+from fairlead.sim.collector import rare_collections
 from fairlead.sim.columns import Columns, End
 from fairlead.sim.engine import Engine
 from fairlead.sim.faults import Fault, drawn, known_only, read_faults
@@ -112,18 +111,6 @@ def run_trial(
         | outcome
         | {"cpu_s": round(time.process_time() - began, 2), "pace": pace.figures()}
     )
-
-
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Look for garbage less often: a simulation makes many objects and little garbage that needs looking for."""
-    before = gc.get_threshold()
-    gc.collect()
-    gc.set_threshold(100_000, 50, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def outcome_of(engine: Engine, spec: ClusterSpec) -> dict[str, Any]:

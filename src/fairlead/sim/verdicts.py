@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from fairlead.core.quantities import people_call
+from fairlead.times import span
 
 Outcome = dict[str, Any]
 LESS, MORE, NEITHER = "less", "more", ""
@@ -60,15 +61,6 @@ def written(value: float, kind: str) -> str:
     if kind == "part":
         return f"{value:.1%}"
     return f"{value:,.0f}" if kind == "count" else f"{value:,.2f}"
-
-
-def span(seconds: float) -> str:
-    """A time in the unit that suits it: `0.4 s`, `12 min`, `3.5 h`, `2.1 d`."""
-    size = abs(seconds)
-    for unit, length, to in (("s", 1.0, 120.0), ("min", 60.0, 6000.0), ("h", 3600.0, 172_800.0)):
-        if size < to:
-            return f"{seconds / length:.1f} {unit}" if size < 10 * length and size else f"{seconds / length:.0f} {unit}"
-    return f"{seconds / 86400:,.1f} d"
 
 
 def rows(outcomes: Sequence[Outcome]) -> list[Row]:

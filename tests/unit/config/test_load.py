@@ -269,3 +269,9 @@ def test_a_fixed_rule_without_a_value_is_told_once(rule: str, at: str) -> None:
     [problem] = check_text(f"partitions: [{{name: default, placementrules: [{rule}], queues: {queues}}}]")
     assert problem.message == "a fixed rule needs a queue name as value"
     assert problem.path == f"partitions[0].placementrules[0]{at}.value"
+
+
+def test_the_built_in_file_protects_guarantees_and_priorities() -> None:
+    """Whoever adds a guarantee to a copy of it has it kept, and without one priorities decide."""
+    [only] = load_text(default_text()).partitions
+    assert only.preemption == PreemptionSpec(rule="both")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.config import WARNING, ConfigurationError, Problem, check_text, first_reference, load_file, load_text
+from fairlead.config import WARNING, ConfigurationError, Problem, check_text, load_file, load_text
 
 BROKEN = """\
 partitions:
@@ -54,15 +54,6 @@ def test_a_warning_says_so() -> None:
     assert problem.severity == WARNING
     assert str(problem).startswith('q.yaml:1:67: partitions[0].queues[0].properties["priority.offset"]: warning: ')
     assert load_text(text).partitions[0].root.properties == {"priority.offset": "abc"}
-
-
-def test_the_first_reference_follows_the_order_of_checks_not_of_lines() -> None:
-    """A syntax problem comes before all others wherever it stands; then names before node sorting."""
-    problems = problems_of(BROKEN)
-    assert first_reference(problems) == "yaml: unmarshal errors:"
-    assert first_reference(problems[:3]) == "duplicate child name found with name 'A', level 1"
-    assert first_reference(problems[:2]) == "invalid quantity"
-    assert first_reference([]) == ""
 
 
 def test_check_finds_what_load_raises() -> None:

@@ -33,10 +33,10 @@ def test_values_are_the_same_objects() -> None:
 def test_tuples_with_something_inside_that_changes_are_copied() -> None:
     """Entries of heaps are of this kind."""
     inner = [1]
-    copy = copied({"plain": (inner, 2), "named": Timer(1, 2, "p", "s", 0, "k")})
+    copy = copied({"plain": (inner, 2), "named": Timer(1, 2, "p", "s", "k")})
     inner.append(2)
     assert copy["plain"] == ([1], 2)
-    assert copy["named"] == Timer(1, 2, "p", "s", 0, "k")
+    assert copy["named"] == Timer(1, 2, "p", "s", "k")
 
 
 def test_containers_keep_their_kind_and_order() -> None:

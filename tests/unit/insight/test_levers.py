@@ -37,9 +37,10 @@ from fairlead.core.specs import (
 )
 from fairlead.insight.answers import difference
 from fairlead.insight.explain import Effort, explain
+from fairlead.insight.suppositions import submitted
 from fairlead.insight.trial import settle
 from fairlead.insight.unblock import ways
-from fairlead.insight.whatif import submitted, suppose
+from fairlead.insight.whatif import suppose
 
 APP = (Requirement("app", "In", ("x",)),)
 

@@ -8,10 +8,18 @@ from fairlead.core.events import AddApplication, AddAsks, AddNode, Release, Remo
 from fairlead.core.partition import Partition
 from fairlead.core.resources import Limits, Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, LimitSpec, NodeSpec, PartitionSpec, QueueSpec
-from fairlead.insight.usage import usage_group, usage_groups, usage_user, usage_users
+from fairlead.insight.usage import Row, usage_groups, usage_users
 from fairlead.scheduler import Scheduler
 
 CORE = 1000
+
+
+def usage_user(partition: Partition, name: str) -> Row | None:
+    return next((row for row in usage_users(partition) if row["userName"] == name), None)
+
+
+def usage_group(partition: Partition, name: str) -> Row | None:
+    return next((row for row in usage_groups(partition) if row["groupName"] == name), None)
 
 
 def cores(n: int) -> Limits:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.sim.differences import ABSENT, differences, viewed
+from fairlead.sim.compare import ABSENT, differences, viewed
 
 NO_ALLOCATIONS: tuple[list[str] | None, ...] = (None, [])
 

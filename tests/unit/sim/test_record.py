@@ -38,10 +38,8 @@ def test_allocations_are_rows_in_order() -> None:
 def test_an_eviction_is_listed_when_ordered_and_not_again_when_confirmed() -> None:
     """The confirmation's echo is the same ending, not a second one."""
     record = Record()
-    order = Evict("a", "k", "n", Cause.PREEMPTED_BY_SCHEDULER)
-    record.take([order], 1)
-    assert record.evicted == [order]
-    record.take([Released("a", "k", "n", Cause.PREEMPTED_BY_SCHEDULER)], 1, confirming=order)
+    record.take([Evict("a", "k", "n", Cause.PREEMPTED_BY_SCHEDULER)], 1)
+    record.take([Released("a", "k", "n", Cause.PREEMPTED_BY_SCHEDULER)], 1, {("a", "k")})
     record.take([Released("a", "k", "n", Cause.STOPPED_BY_RM)], 2)
     rows = record.as_result()["released"]
     assert [(r["by"], r["step"]) for r in rows] == [("PREEMPTED_BY_SCHEDULER", 1), ("STOPPED_BY_RM", 2)]
@@ -50,8 +48,7 @@ def test_an_eviction_is_listed_when_ordered_and_not_again_when_confirmed() -> No
 def test_a_confirmation_lists_what_else_was_released_with_it() -> None:
     """Only the confirmed allocation itself is left out."""
     record = Record()
-    order = Evict("a", "k", "n", Cause.TIMEOUT)
-    record.take([Released("a", "other", "n", Cause.TIMEOUT)], 1, confirming=order)
+    record.take([Released("a", "k", "n", Cause.TIMEOUT), Released("a", "other", "n", Cause.TIMEOUT)], 1, {("a", "k")})
     assert [r["key"] for r in record.as_result()["released"]] == ["other"]
 
 
@@ -74,7 +71,7 @@ def test_only_allocations_and_replacements_count_as_placed() -> None:
         Evict("a", "v", "n", Cause.PREEMPTED_BY_SCHEDULER),
         Evict("a", "p", "n", Cause.PLACEHOLDER_REPLACED),
     ]
-    assert Record().take(decisions, 0) == 2
+    assert recorded(*decisions).placed == 2
 
 
 def test_answers_are_kept_with_their_reason() -> None:

@@ -22,7 +22,8 @@ from fairlead.sim.fleet import TrialFailed, run_trials
 from fairlead.sim.simulate import Files, bars_of, compare, run
 from fairlead.sim.sources import Source, SourceError
 from fairlead.sim.trials import Trial
-from fairlead.sim.verdicts import in_words, span
+from fairlead.sim.verdicts import in_words
+from fairlead.times import span
 
 QUEUES = """
 partitions:

@@ -12,8 +12,7 @@ from fairlead.config import load_text
 from fairlead.core.specs import NodeSpec
 from fairlead.sim.jobs import Workload
 from fairlead.sim.workloads.generate import generate
-from fairlead.sim.workloads.presets import PRESETS
-from fairlead.sim.workloads.recipes import RecipeError, duration_ms, read_recipe
+from fairlead.sim.workloads.recipes import PRESETS, RecipeError, duration_ms, read_recipe
 
 SMALL = """
 tasks: 100

@@ -1,0 +1,133 @@
+"""Virtual time: one scheduler, and what happens to it when. Simulations, scenarios and forecasts are built on it.
+
+Decides the order of things: the earlier first, and of one moment what was said first; what follows from a decision
+comes before anything else. Never decides who runs, and never waits for real time. Invariant: time never goes back, and
+every order to stop is followed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from fairlead.core.decisions import Decision, Evict
+from fairlead.core.events import Event, Release
+
+if TYPE_CHECKING:
+    from fairlead.scheduler import Scheduler
+
+Happens = Callable[[], object]
+
+
+class Due:
+    """Something that happens later, unless it is called off."""
+
+    __slots__ = ("happens",)
+
+    def __init__(self, happens: Happens) -> None:
+        self.happens: Happens | None = happens
+
+    def call_off(self) -> None:
+        """It does not happen."""
+        self.happens = None
+
+
+class VirtualTime:
+    """A scheduler whose time moves from one thing that happens to the next.
+
+    What differs is overridden: `take` (what is noted of decisions) and `stop` (how what is told to stop does so).
+    """
+
+    def __init__(self, scheduler: Scheduler, now_ms: int) -> None:
+        self.scheduler, self.now_ms = scheduler, now_ms
+        self.has_changed = False
+        """Something followed since the scheduler ran, so that it should run again."""
+        self.events = 0
+        """How many the scheduler was told of."""
+        self._queue: list[tuple[int, int, Due]] = []
+        self._number = 0
+        self._follow_ups: list[Happens] = []
+
+    # -- what happens later -----------------------------------------------------------------------------------------
+
+    def later(self, at_ms: int, happens: Happens) -> Due:
+        """Let it happen at that time, after what was said before for the same moment."""
+        self._number += 1
+        due = Due(happens)
+        heappush(self._queue, (at_ms, self._number, due))
+        return due
+
+    @property
+    def due_ms(self) -> int | None:
+        """When the next of these happens; the scheduler's own timers are not among them. None: nothing is to come."""
+        queue = self._queue
+        while queue and queue[0][2].happens is None:
+            heappop(queue)
+        return queue[0][0] if queue else None
+
+    @property
+    def still_due(self) -> int:
+        """How many of them are to come, those that were called off included."""
+        return len(self._queue)
+
+    def happen(self, until_ms: int) -> None:
+        """Let everything happen that is due by then, each at its own time, with what follows from it."""
+        queue = self._queue
+        while queue and queue[0][0] <= until_ms:
+            at_ms, _, due = heappop(queue)
+            if due.happens is not None:
+                self.now_ms = max(at_ms, self.now_ms)
+                due.happens()
+                if self._follow_ups:
+                    self.follow()
+
+    # -- the scheduler ----------------------------------------------------------------------------------------------
+
+    def handle(self, event: Event) -> list[Decision]:
+        """Tell the scheduler of an event now; what follows is noted, and waits for `follow`."""
+        self.events += 1
+        decisions = self.scheduler.handle(event, self.now_ms)
+        if decisions:
+            self.take(decisions)
+        return decisions
+
+    def settle(self) -> None:
+        """Let the scheduler run, again and again until nothing it decided has changed anything."""
+        self.has_changed = True
+        while self.has_changed:
+            self.has_changed = False
+            self.take(self.scheduler.schedule(self.now_ms))
+            self.follow()
+
+    def then(self, happens: Happens) -> None:
+        """Let it follow from what was just decided."""
+        self._follow_ups.append(happens)
+
+    def follow(self) -> bool:
+        """Let everything happen that follows, and what follows from that; whether there was anything."""
+        if not self._follow_ups:
+            return False
+        while self._follow_ups:
+            self.has_changed = True
+            happening, self._follow_ups = self._follow_ups, []
+            for happens in happening:
+                happens()
+        return True
+
+    # -- what differs -----------------------------------------------------------------------------------------------
+
+    def take(self, decisions: list[Decision]) -> None:
+        """Note what was decided; what was told to stop does so next."""
+        for decision in decisions:
+            if isinstance(decision, Evict):
+                self.then(partial(self.stop, decision))
+
+    def stop(self, order: Evict) -> None:
+        """What was told to stop stops, and that is confirmed."""
+        self.confirm(order)
+
+    def confirm(self, order: Evict) -> None:
+        """Tell the scheduler that it has stopped."""
+        self.handle(Release(order.application, order.key, order.cause, order.partition))
