@@ -135,7 +135,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 def _start_of(port: int) -> dict[str, Any]:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/info", timeout=30) as answer:
-        return dict(json.load(answer)["start_ms"])
+        return dict(json.load(answer)["cluster"]["start_ms"])
 
 
 def measured(

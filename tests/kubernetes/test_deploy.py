@@ -258,7 +258,7 @@ def test_readers_need_the_readers_role(installed: Cluster) -> None:
     finally:
         cluster.plane.kubectl("delete", "clusterrolebinding", "read-test")
     assert answers["fairlead"][0] == 403
-    assert "ClusterRole" in answers["fairlead"][1]["error"]["message"]
+    assert "ClusterRole" in answers["fairlead"][1]["detail"]
     assert answers["fairlead-webhook"][0] == 200
 
 

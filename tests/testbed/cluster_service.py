@@ -24,9 +24,8 @@ from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.controller import Controller, ControllerOptions
 from fairlead.local.callers import Caller
 from fairlead.service import listen
-from fairlead.service.kubernetes.app import make_cluster_app
-from fairlead.service.kubernetes.desk import ClusterDesk
-from fairlead.service.kubernetes.gate import ClusterGate
+from fairlead.service.kubernetes.place import ClusterPlace
+from fairlead.service.kubernetes.serve import make_cluster_app
 
 
 def _stamp(_: float) -> str:
@@ -44,8 +43,8 @@ class Nobody:
 class ClusterService:
     """What a test sees."""
 
-    def __init__(self, server: FakeServer, controller: Controller, desk: ClusterDesk, url: str) -> None:
-        self.server, self.controller, self.desk, self.url = server, controller, desk, url
+    def __init__(self, server: FakeServer, controller: Controller, place: ClusterPlace, url: str) -> None:
+        self.server, self.controller, self.place, self.url = server, controller, place, url
 
     def pod(self, name: str, cpu: str = "1", **spec: Any) -> None:
         """Somebody creates a pod; `labels` go to its metadata."""
@@ -105,20 +104,19 @@ async def serving(nodes: int = 1, cpu: str = "4", server: FakeServer | None = No
     if server.one("namespaces", "default", "") is None:
         server.put("namespaces", {"metadata": {"name": "default"}})
     controller = Controller(Access("http://127.0.0.1:1"), ControllerOptions())
-    desk = ClusterDesk(controller, ClusterGate(), "test", started_at_ms=int(time.time() * 1000))
+    place = ClusterPlace(controller=controller, version="test", started_at_ms=int(time.time() * 1000))
     (socket,) = (listen.on_tcp("127.0.0.1", 0),)
-    config = uvicorn.Config(make_cluster_app(desk, Nobody()), ws="none", lifespan="off", log_config=None)
+    config = uvicorn.Config(make_cluster_app(place, Nobody()), ws="none", lifespan="off", log_config=None)
     serving = uvicorn.Server(config)
     control_loop = asyncio.create_task(controller._control_loop(Client(server)))
     serve = asyncio.create_task(serving.serve(sockets=[socket]))
-    service = ClusterService(server, controller, desk, listen.url_of(socket))
+    service = ClusterService(server, controller, place, listen.url_of(socket))
     try:
         with patch.object(fake_server, "_stamp", _stamp):
             await service.until(lambda: controller.ready and serving.started, "the start")
             yield service
     finally:
         control_loop.cancel()
-        desk.pod_history.close()
-        desk.streams.close()
+        place.end_streams()
         serving.should_exit = True
         await asyncio.gather(control_loop, serve, return_exceptions=True)

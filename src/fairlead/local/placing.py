@@ -44,11 +44,16 @@ class Denial:
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """What will become of one job: `spec` with the full path of its queue where it names one, and what chose it."""
+    """What will become of one job: the full path of its queue where it names one, and what chose it."""
 
     spec: JobSpec
+    queue: str
     rule: str = ""
     denial: Denial | None = None
+
+    def job(self, key: str) -> JobSpec:
+        """The job as it is entered."""
+        return replace(self.spec, key=key, queue=self.queue)
 
 
 def application_of(spec: JobSpec) -> ApplicationSpec:
@@ -67,8 +72,7 @@ def plan(scheduler: Scheduler, specs: Sequence[JobSpec]) -> list[Placing]:
         if alike not in known:
             known[alike] = _one(partition, spec, index)
         place = known[alike]
-        spec = spec if place.queue == spec.queue else replace(spec, queue=place.queue)
-        placed = Placing(spec, place.rule, place.denial)
+        placed = Placing(spec, place.queue, place.rule, place.denial)
         if place.denial is None and (spec.priority_class or partition.admission.is_asked):
             placed = _admitted(trial, placed, place.path)
         placings.append(placed)

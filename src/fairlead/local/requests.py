@@ -8,7 +8,7 @@ submission.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fairlead.core.decisions import ApplicationRejected, Decision, MoveRejected
 from fairlead.core.events import (
@@ -57,27 +57,65 @@ class Submitted:
 def submit(
     jobs: Jobs, turn: Turn, caller: Caller, specs: Sequence[JobSpec], *, request: str = "", digest: str = ""
 ) -> Submitted:
-    """Take jobs in, all or none. `specs` come without keys. A repeated `request` gives the same answer.
+    """Take jobs in, all or none, in one turn. See `Intake`."""
+    submitted = Intake(caller, specs, request, digest).step(jobs, turn, len(specs))
+    assert submitted is not None
+    return submitted
 
-    If the queues do not take some of them, these are entered as rejected, with the reason, and nothing else is.
+
+class Intake:
+    """A submission on its way into the book, some jobs a turn, so that others have their turns meanwhile.
+
+    It is refused as a whole before the first job is entered: if the queues do not take some of the jobs, these are
+    entered as rejected, with the reason, and nothing else is. Where quotas count, all jobs are entered in one turn. A
+    repeated `request` gives the same answer; it completes what was broken off, and joins what is still on its way.
     """
-    if request and (known := jobs.request(caller.uid, request)) is not None:
-        if known[0] != digest:
-            raise Refusal("conflict", f"the idempotency key {request!r} was used for another submission; use a new one")
-        return _repeated(jobs, known[1])
-    if jobs.live_count + len(specs) > MOST_LIVE:
-        raise Refusal("too-many", f"more than {MOST_LIVE} jobs would wait; wait until some have run")
-    placings = placing.plan(turn.scheduler, specs)
-    denied = [i for i, each in enumerate(placings) if each.denial is not None]
-    keys, refused = [], []
-    for index in denied or range(len(placings)):
-        keyed = replace(placings[index].spec, key=str(jobs.next_number))
-        keys.append(keyed.key)
-        record = JobSubmitted(job=keyed, request=request, digest=digest, rule=placings[index].rule)
-        _enter_submission(turn, record, placings[index])
-        if (denial := placings[index].denial) is not None:
-            refused.append(RefusedJob(keyed.key, denial.code, denial.sentence, denial.queue, index))
-    return Submitted(tuple(keys), tuple(refused))
+
+    def __init__(self, caller: Caller, specs: Sequence[JobSpec], request: str = "", digest: str = "") -> None:
+        """`specs` come without keys."""
+        self._caller, self._specs = caller, specs
+        self._request, self._digest = request, digest
+        self._placings: list[Placing] | None = None
+        self._keys: list[str] = []
+
+    def step(self, jobs: Jobs, turn: Turn, most: int) -> Submitted | None:
+        """Enter `most` more jobs; None: there are more to come. Raises `Refusal` when nothing was entered."""
+        known = jobs.request(self._caller.uid, self._request) if self._request else None
+        if known is not None:
+            if known[0] != self._digest:
+                said = f"the idempotency key {self._request!r} was used for another submission; use a new one"
+                raise Refusal("conflict", said)
+            self._keys = list(known[1])
+            found = _repeated(jobs, self._keys)
+            if found.refused or len(self._keys) >= len(self._specs):
+                return found
+        if self._placings is None:
+            if jobs.live_count + len(self._specs) - len(self._keys) > MOST_LIVE:
+                raise Refusal("too-many", f"more than {MOST_LIVE} jobs would wait; wait until some have run")
+            self._placings = placing.plan(turn.scheduler, self._specs)
+            denied = [i for i, each in enumerate(self._placings) if each.denial is not None]
+            if denied and not self._keys:
+                return Submitted(*self._refuse(jobs, turn, denied))
+        if any(each.priority_class for each in self._specs) or turn.scheduler.cluster.admission.is_asked:
+            most = len(self._specs)
+        for placed in self._placings[len(self._keys) :][:most]:
+            self._keys.append(self._enter(jobs, turn, placed))
+        return Submitted(tuple(self._keys)) if len(self._keys) == len(self._specs) else None
+
+    def _refuse(self, jobs: Jobs, turn: Turn, denied: list[int]) -> tuple[tuple[str, ...], tuple[RefusedJob, ...]]:
+        keys, refused = [], []
+        for index in denied:
+            placed = (self._placings or [])[index]
+            keys.append(self._enter(jobs, turn, placed))
+            if (denial := placed.denial) is not None:
+                refused.append(RefusedJob(keys[-1], denial.code, denial.sentence, denial.queue, index))
+        return tuple(keys), tuple(refused)
+
+    def _enter(self, jobs: Jobs, turn: Turn, placed: Placing) -> str:
+        keyed = placed.job(str(jobs.next_number))
+        record = JobSubmitted(job=keyed, request=self._request, digest=self._digest, rule=placed.rule)
+        _enter_submission(turn, record, placed)
+        return keyed.key
 
 
 def _repeated(jobs: Jobs, keys: Sequence[str]) -> Submitted:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairlead.core.constraints import ANYWHERE, IN, AffinityTerm, Constraints, Requirement
-from fairlead.core.suitability import ANY_ADDRESS
 
 
 def where_of(
@@ -39,18 +38,6 @@ def fields_of(where: Constraints) -> dict[str, Any]:
         "beside": {term.selector[0].key: term.selector[0].values[0] for term in where.affinity},
         "apart_from": {term.selector[0].key: term.selector[0].values[0] for term in where.anti_affinity},
     }
-
-
-def full_port(text: str) -> str:
-    """A port as `PROTOCOL/ADDRESS/PORT`, from that, from `PROTOCOL/PORT`, or from the number. Raises `ValueError`."""
-    parts = text.split("/")
-    protocol, address, port = {1: ["TCP", ANY_ADDRESS, *parts], 2: [parts[0], ANY_ADDRESS, *parts[1:]]}.get(
-        len(parts), [*parts[:2], "/".join(parts[2:])]
-    )
-    protocol, address = protocol.upper(), address or ANY_ADDRESS
-    if protocol not in ("TCP", "UDP", "SCTP") or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is no port; write 8080, UDP/53 or TCP/127.0.0.1/8080")
-    return f"{protocol}/{address}/{int(port)}"
 
 
 def _conditions(wanted: Mapping[str, str]) -> tuple[Requirement, ...]:

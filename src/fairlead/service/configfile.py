@@ -15,7 +15,7 @@ import logging
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
 
@@ -25,6 +25,7 @@ from fairlead.local import accounts
 from fairlead.runtime import Refusal, Turn
 from fairlead.runtime.configuring import Applied, configure
 from fairlead.service.queue_texts import shown_problem, usable
+from fairlead.wire.configuration import ConfigFileStatus
 
 if TYPE_CHECKING:
     from fairlead.runtime import Runtime
@@ -167,16 +168,16 @@ class ConfigFile:
 
     # --- telling -----------------------------------------------------------------------------------------------
 
-    def status(self, in_force: str) -> dict[str, Any]:
-        """How the file stands to what is in force (a checksum), as plain values."""
-        return {
-            "path": str(self.path),
-            "state": self._state(in_force),
-            "checksum": self._checksum,
-            "checked_at_ms": self._looked_ms,
-            "refused": self._refused,
-            "problems": [shown_problem(problem) for problem in self._problems],
-        }
+    def status(self, in_force: str) -> ConfigFileStatus:
+        """How the file stands to what is in force (a checksum)."""
+        return ConfigFileStatus(
+            path=str(self.path),
+            state=self._state(in_force),
+            checksum=self._checksum,
+            checked_at_ms=self._looked_ms,
+            refused=self._refused,
+            problems=[shown_problem(problem) for problem in self._problems],
+        )
 
     def _state(self, in_force: str) -> str:
         if self._gone:

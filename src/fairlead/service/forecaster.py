@@ -27,9 +27,10 @@ from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.trial import Name
 from fairlead.local.job import Job, State
 from fairlead.service.scorefile import ScoreFile
+from fairlead.wire.questions import SPEND_S
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.local.jobs import Jobs
     from fairlead.runtime.books import Entry
     from fairlead.scheduler import Scheduler
@@ -42,9 +43,6 @@ DRAWS = 16
 DRAWS_MANY = 6
 """Futures where more than `MANY` asks wait or run."""
 MANY = 2_000
-SPEND_S = 5.0
-"""Futures are played for so long; what was not seen by then is said to be later."""
-SPEND_MAX_S = 60.0
 SLOWED, LEAST_PART = 3, 0.3
 PART = 0.1
 """The part of all time that the service spends on forecasts of its own at most."""
@@ -54,9 +52,9 @@ STARTS_KEPT = 100_000
 
 
 class Books(Protocol):
-    """What can be asked between two turns (a `Desk`)."""
+    """What can be asked between two turns."""
 
-    async def read(self, ask: Callable[[Scheduler, Jobs], T]) -> T:
+    async def look(self, ask: Callable[[Scheduler, Jobs], T]) -> T:
         """What `ask` says of the books."""
 
 
@@ -116,18 +114,23 @@ def _used_since(then: tuple[float, float]) -> tuple[float, float]:
     return now[0] - then[0], now[1] - then[1]
 
 
+def draws_for(scheduler: Scheduler, partition: str) -> int:
+    """How many futures to play."""
+    book = scheduler.cluster.partitions.get(partition)
+    asks = sum(len(app.asks) for app in book.applications.values()) if book is not None else 0
+    return DRAWS if asks <= MANY else DRAWS_MANY
+
+
 def ask_forecast(
     scheduler: Scheduler, jobs: Jobs, wanted: Sequence[Name] | None = None, spend_s: float = SPEND_S
 ) -> Asked:
     """A forecast under way in its own process; call it between two turns. It answers with a `Forecast`."""
-    partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
-    asks = sum(len(app.asks) for app in partition.applications.values()) if partition is not None else 0
 
     def question() -> Forecast:
         return forecast(
             scheduler,
             learned(jobs),
-            draws=DRAWS if asks <= MANY else DRAWS_MANY,
+            draws=draws_for(scheduler, DEFAULT_PARTITION),
             kind=kinds(jobs),
             wanted=wanted,
             fork=True,
@@ -180,7 +183,7 @@ class Forecaster:
             begun = [(name, at_ms) for name in self.card.promised() if (at_ms := _begun_ms(jobs, name)) is not None]
             return _Seen(waits, begun), ask_forecast(scheduler, jobs, new) if new else None
 
-        seen, asked = await books.read(fresh)
+        seen, asked = await books.look(fresh)
         self.score()
         for name, at_ms in seen.begun:
             # Nobody told of it: the service ended between its start and this look.

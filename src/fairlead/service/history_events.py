@@ -30,6 +30,7 @@ from fairlead.local.history_records import (
 from fairlead.runtime import Entry
 from fairlead.runtime.books import JournalResumed, ServiceStarted, ServiceStopped
 from fairlead.runtime.configuring import QueuesReconfigured
+from fairlead.wire.cluster import Event
 
 Told = tuple[str, str, dict[str, Any]]
 """Name of the event, the job it is about (or empty: everybody's business), its fields."""
@@ -51,12 +52,9 @@ class HistoryEvent:
         """Names the event for ever; a reader who has seen it goes on after it."""
         return f"{self.seq}.{self.index}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        shown: dict[str, Any] = {"seq": self.seq, "at_ms": self.at_ms, "type": self.type}
-        if self.key:
-            shown["key"] = self.key
-        return shown | self.fields
+    def shown(self) -> Event:
+        """For the outside."""
+        return Event(seq=self.seq, at_ms=self.at_ms, type=self.type, key=self.key, values=self.fields)
 
 
 def parse_id(text: str) -> tuple[int, int] | None:

@@ -1,15 +1,13 @@
 """Live events for many readers.
 
-Decides how far a reader may fall behind, and what it is told when it does. Never blocks the writer. Invariant: a reader
+Decides what a reader is told, also when it is cut off. Never blocks the writer. Invariant: a reader
 gets every event that it may see, in order and once, or a notice that says from where to go on.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,8 +17,10 @@ from starlette.concurrency import run_in_threadpool
 from fairlead.journal.codec import CodecError
 from fairlead.journal.reader import Reader as JournalReader
 from fairlead.local.access import Whose
-from fairlead.runtime import Entry, Refusal
+from fairlead.runtime import Entry
 from fairlead.service.history_events import HistoryEvent, of_record, tell
+from fairlead.service.readers import Reader, Readers
+from fairlead.wire.cluster import Event
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 BEHIND = 10_000
 """Events that wait for one reader, at most."""
-MOST_READERS = 200
 HEARTBEAT_S = 15.0
 PAGE = 500
 """Records of history read at once."""
@@ -38,45 +37,8 @@ Owner = Callable[[str], Whose | None]
 """Whose business a job is; None: nobody knows any longer (then only administrators may see it)."""
 
 
-class Reader:
-    """One reader's line of events that happened since it came."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._waiting: deque[tuple[HistoryEvent, Whose | None]] = deque()
-        self._wake = asyncio.Event()
-        self.overflowed = False
-        self.closed = False
-
-    def offer(self, events: Sequence[tuple[HistoryEvent, Whose | None]]) -> None:
-        """More events, each with its owner; called by the writer."""
-        if self.overflowed or self.closed:
-            return
-        if len(self._waiting) + len(events) > BEHIND:
-            self.overflowed = True
-        else:
-            self._waiting.extend(events)
-        self.nudge()
-
-    def nudge(self) -> None:
-        """Let the reader look; may be called from any thread."""
-        try:
-            self._loop.call_soon_threadsafe(self._wake.set)
-        except RuntimeError:
-            self.closed = True
-
-    async def next(self, timeout_s: float) -> list[tuple[HistoryEvent, Whose | None]]:
-        """What waits; empty after `timeout_s` without anything."""
-        if not self._waiting and not self.overflowed and not self.closed:
-            try:
-                await asyncio.wait_for(self._wake.wait(), timeout_s)
-            except TimeoutError:
-                return []
-        self._wake.clear()
-        found = []
-        while self._waiting:
-            found.append(self._waiting.popleft())
-        return found
+Told = tuple[HistoryEvent, Whose | None]
+"""An event and its owner."""
 
 
 class Hub:
@@ -85,47 +47,13 @@ class Hub:
     def __init__(self, journal: Path, owner: Owner) -> None:
         """`owner` is called by the writer, while the books stand still."""
         self.journal, self._owner = journal, owner
-        self._readers: tuple[Reader, ...] = ()
-        self._changing = threading.Lock()
-        self._closed = False
-
-    @property
-    def readers(self) -> int:
-        """How many there are."""
-        return len(self._readers)
+        self.readers: Readers[Told] = Readers()
 
     def offer(self, entries: Sequence[Entry]) -> None:
         """Tell the readers; called by the writer."""
-        readers = self._readers
-        if not readers:
-            return
-        events = [(event, self._owner(event.key) if event.key else None) for en in entries for event in tell(en)]
-        for reader in readers:
-            reader.offer(events)
-
-    def join(self) -> Reader:
-        """A new reader, who gets everything from now on. Raises `Refusal` if there are too many."""
-        reader = Reader(asyncio.get_running_loop())
-        with self._changing:
-            if self._closed:
-                raise Refusal("unavailable", "the service is stopping; try again when it is back")
-            if len(self._readers) >= MOST_READERS:
-                raise Refusal("too-many", f"{MOST_READERS} streams are open already; close some, or poll instead")
-            self._readers = (*self._readers, reader)
-        return reader
-
-    def leave(self, reader: Reader) -> None:
-        """He reads no more."""
-        with self._changing:
-            self._readers = tuple(r for r in self._readers if r is not reader)
-
-    def close(self) -> None:
-        """End every stream."""
-        with self._changing:
-            self._closed = True
-            for reader in self._readers:
-                reader.closed = True
-                reader.nudge()
+        if self.readers:
+            events = (event for entry in entries for event in tell(entry))
+            self.readers.offer([(event, self._owner(event.key) if event.key else None) for event in events])
 
 
 AskOwners = Callable[[Sequence[str]], "asyncio.Future[dict[str, Whose]]"]
@@ -136,7 +64,7 @@ async def stream(
     hub: Hub, caller: Caller, after: tuple[int, int] | None, ask_owners: AskOwners
 ) -> AsyncGenerator[bytes, None]:
     """Server-sent events for one caller: what came after `after` (None: only what is new), then what happens."""
-    reader = hub.join()
+    reader = hub.readers.join(BEHIND)
     try:
         yield b"retry: 1000\n\n"
         last = after if after is not None else (0, 0)
@@ -148,11 +76,11 @@ async def stream(
         async for piece in live(reader, lambda event, owner: _visible(event, owner, caller), last):
             yield piece
     finally:
-        hub.leave(reader)
+        hub.readers.leave(reader)
 
 
 async def live(
-    reader: Reader, sees: Callable[[HistoryEvent, Whose | None], bool], last: tuple[int, int] = (0, 0)
+    reader: Reader[Told], sees: Callable[[HistoryEvent, Whose | None], bool], last: tuple[int, int] = (0, 0)
 ) -> AsyncIterator[bytes]:
     """Server-sent events of what happens after `last`, as far as `sees` lets; heartbeats meanwhile."""
     silent_since = time.monotonic()
@@ -220,10 +148,10 @@ def frame(event: HistoryEvent) -> bytes:
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (
         event.id.encode(),
         event.type.encode(),
-        msgspec.json.encode(event.as_dict()),
+        msgspec.json.encode(event.shown()),
     )
 
 
 def _notice(kind: str, last: tuple[int, int], why: str) -> bytes:
-    content = msgspec.json.encode({"type": kind, "seq": last[0], "why": why})
+    content = msgspec.json.encode(Event(seq=last[0], at_ms=time.time_ns() // 1_000_000, type=kind, values={"why": why}))
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), content)

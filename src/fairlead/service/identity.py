@@ -1,8 +1,8 @@
 """Who is calling: on the Unix socket the kernel knows, over TCP a token says it.
 
-Decides which user a request comes from and what he may do in general. Never decides about single jobs. Invariant: a
-caller on the Unix socket is who the kernel says, whatever the request claims; over TCP nobody is anybody without a
-token.
+Decides which user a request comes from and what that user may do in general. Never decides about single jobs.
+Invariant: a caller on the Unix socket is who the kernel says, whatever the request claims; over TCP nobody is anybody
+without a token.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Gate:
         self.own_name = accounts.by_uid(own_uid).name
 
     def caller(self, scope: Mapping[str, Any], authorization: str | None) -> Caller:
-        """Who this is. Raises `Refusal`: nobody knows (401), or this service is not for him (403)."""
+        """Who this is. Raises `Refusal`: nobody knows (401), or this service is not for that user (403)."""
         peer: Peer | None = scope.get(PEER)
         if peer is not None:
             account = accounts.by_uid(peer.uid)

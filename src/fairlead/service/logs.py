@@ -1,7 +1,7 @@
 """Routes about the output of jobs.
 
 Decides which file is read and how far. Never follows a link that a user may have put where the output was: the service
-may have more rights than he. Invariant: what is sent is the output of the caller's own work, unless he is an
+may have more rights. Invariant: what is sent is the output of the caller's own work, unless that is an
 administrator of the service; queues have no say in it.
 """
 
@@ -26,8 +26,9 @@ from fairlead.local.job import ON_THE_MACHINE
 from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
-from fairlead.service.desk import CallerOf, Desk, DeskOf
-from fairlead.service.errors import documented
+from fairlead.service.http.errors import documented
+from fairlead.service.machine import MachineOf, MachinePlace
+from fairlead.service.place import CallerOf
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 PART = 64 * 1024
@@ -53,7 +54,7 @@ class Stream(StrEnum):
 @router.get("/jobs/{key}/logs", response_class=Response, responses=LOGS)
 async def get_job_logs(
     key: str,
-    desk: DeskOf,
+    place: MachineOf,
     caller: CallerOf,
     stream: Annotated[Stream, Query(description="Which of the two outputs.")] = Stream.STDOUT,
     offset: Annotated[int, Query(ge=0, le=2**62, description="From this byte on.")] = 0,
@@ -72,13 +73,13 @@ async def get_job_logs(
             raise Refusal("not-found", f"job {key} has had {job.attempt} attempts so far", field="attempt")
         return job.attempt, job.spec.uid
 
-    newest, uid = await desk.read(look)
+    newest, uid = await place.look(look)
     if follow:
-        following = _follow(desk, key, uid, stream, offset, limit, attempt)
+        following = _follow(place, key, uid, stream, offset, limit, attempt)
         return StreamingResponse(following, media_type="text/plain; charset=utf-8", headers=_HEADERS)
     content = b""
     if newest:
-        path = _path(desk, key, attempt or newest, stream)
+        path = _path(place, key, attempt or newest, stream)
         content = await run_in_threadpool(_read, path, uid, offset, MOST if limit is None else limit)
     headers = {"X-Offset-Next": str(offset + len(content)), **_HEADERS}
     return Response(content, headers=headers, media_type="text/plain; charset=utf-8")
@@ -87,13 +88,13 @@ async def get_job_logs(
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
 
-def _path(desk: Desk, key: str, attempt: int, stream: Stream) -> Path:
+def _path(place: MachinePlace, key: str, attempt: int, stream: Stream) -> Path:
     run = run_key(key, attempt)
-    return Path(desk.machine.stdout_path(run) if stream is Stream.STDOUT else desk.machine.stderr_path(run))
+    return Path(place.machine.stdout_path(run) if stream is Stream.STDOUT else place.machine.stderr_path(run))
 
 
 async def _follow(
-    desk: Desk, key: str, uid: int, stream: Stream, offset: int, limit: int | None, only: int | None
+    place: MachinePlace, key: str, uid: int, stream: Stream, offset: int, limit: int | None, only: int | None
 ) -> AsyncIterator[bytes]:
     """The output of one attempt (`only`), or that of the newest one and of those that follow it."""
     left, attempt = limit, only or 0
@@ -105,12 +106,12 @@ async def _follow(
         return job.attempt, job.ended, job.ended or job.state not in ON_THE_MACHINE
 
     while left is None or left > 0:
-        newest, ended, idle = await desk.read(look)
+        newest, ended, idle = await place.look(look)
         attempt = attempt or newest
         over = attempt < newest or (idle and bool(attempt))
         if attempt:
             size = PART if left is None else min(PART, left)
-            content = await run_in_threadpool(_read, _path(desk, key, attempt, stream), uid, offset, size)
+            content = await run_in_threadpool(_read, _path(place, key, attempt, stream), uid, offset, size)
             if content:
                 offset += len(content)
                 left = None if left is None else left - len(content)
@@ -119,7 +120,7 @@ async def _follow(
         if only is None and attempt < newest:
             attempt, offset = attempt + 1, 0
             continue
-        if ended or desk.stopping.is_set() or (only is not None and over):
+        if ended or place.stopping.is_set() or (only is not None and over):
             return
         await asyncio.sleep(LOOK_AGAIN_S)
 

@@ -7,8 +7,8 @@ and resources. Invariant: one scrape is one moment of the books.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
@@ -18,6 +18,7 @@ from fairlead.local.job import State
 from fairlead.local.jobs import Jobs
 from fairlead.runtime.measures import BOUNDS, Latency, Measures
 from fairlead.service import views
+from fairlead.wire.cluster import Node, Queue
 
 if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler
@@ -35,30 +36,20 @@ class _Moment(Collector):
         return self._families
 
 
-def gather(scheduler: Scheduler, jobs: Jobs) -> dict[str, Any]:
-    """What the books have, copied between two turns."""
-    return {
-        "queues": views.queue_views(scheduler),
-        "nodes": views.node_views(scheduler),
-        "jobs": dict(Counter(job.state.value for job in jobs)),
-    }
-
-
-def render(books: dict[str, Any], measures: Measures, *, journal_seq: int, readers: int, healthy: bool) -> bytes:
-    """The text of one scrape."""
-    return exposed([
-        *of_books(books),
-        _jobs(books["jobs"]),
+def of_machine(jobs: Jobs, measures: Measures, journal_seq: int, readers: int, *, healthy: bool) -> list[Metric]:
+    """What only a machine has: its jobs, its journal, its readers."""
+    return [
+        _jobs(Counter(job.state.value for job in jobs)),
         *_measures(measures),
         GaugeMetricFamily("fairlead_journal_last_seq", "Newest durable record.", value=journal_seq),
         GaugeMetricFamily("fairlead_event_readers", "Open event streams.", value=readers),
         GaugeMetricFamily("fairlead_healthy", "1 if records can be written and scheduling runs.", value=int(healthy)),
-    ])  # fmt: skip
+    ]
 
 
-def of_books(books: dict[str, Any]) -> list[Metric]:
+def of_books(scheduler: Scheduler) -> list[Metric]:
     """What every place has: queues and nodes."""
-    return [*_queues(books["queues"]), *_nodes(books["nodes"])]
+    return [*_queues(views.queue_views(scheduler)), *_nodes(views.node_views(scheduler))]
 
 
 def of_scheduling(measures: Measures) -> list[Metric]:
@@ -77,7 +68,7 @@ def exposed(families: Iterable[Metric]) -> bytes:
     return bytes(generate_latest(registry))
 
 
-def _queues(trees: list[dict[str, Any]]) -> list[Metric]:
+def _queues(trees: list[Queue]) -> list[Metric]:
     amount = GaugeMetricFamily(
         "fairlead_queue_resource", "vcore in thousandths, memory in bytes.", labels=("queue", "kind", "resource")
     )
@@ -89,31 +80,31 @@ def _queues(trees: list[dict[str, Any]]) -> list[Metric]:
     left = list(trees)
     while left:
         queue = left.pop(0)
-        left += queue["children"]
+        left += queue.children
         for kind in AMOUNTS:
-            for name, value in (queue[kind] or {}).items():
-                amount.add_metric((queue["path"], kind, name), value)
-        running.add_metric((queue["path"],), queue["running_apps"])
-        waiting.add_metric((queue["path"],), queue["waiting"])
-        if queue["priority"] is not None:
-            priority.add_metric((queue["path"],), queue["priority"])
+            for name, value in (getattr(queue, kind) or {}).items():
+                amount.add_metric((queue.path, kind, name), value)
+        running.add_metric((queue.path,), queue.running_apps)
+        waiting.add_metric((queue.path,), queue.waiting)
+        if queue.priority is not None:
+            priority.add_metric((queue.path,), queue.priority)
     return [amount, running, waiting, priority]
 
 
-def _nodes(nodes: list[dict[str, Any]]) -> list[Metric]:
+def _nodes(nodes: list[Node]) -> list[Metric]:
     amount = GaugeMetricFamily(
         "fairlead_node_resource", "vcore in thousandths, memory in bytes.", labels=("node", "kind", "resource")
     )
     is_open = GaugeMetricFamily("fairlead_node_schedulable", "1 if it takes new work.", labels=("node",))
     for node in nodes:
         for kind in ("capacity", "allocated", "free"):
-            for name, value in node[kind].items():
-                amount.add_metric((node["id"], kind, name), value)
-        is_open.add_metric((node["id"],), int(node["schedulable"]))
+            for name, value in getattr(node, kind).items():
+                amount.add_metric((node.id, kind, name), value)
+        is_open.add_metric((node.id,), int(node.schedulable))
     return [amount, is_open]
 
 
-def _jobs(counts: dict[str, int]) -> Metric:
+def _jobs(counts: Mapping[str, int]) -> Metric:
     family = GaugeMetricFamily("fairlead_jobs", "Jobs in the book by state.", labels=("state",))
     for state in State:
         family.add_metric((state.value,), counts.get(state.value, 0))
@@ -132,8 +123,7 @@ def _measures(measures: Measures) -> list[Metric]:
         ("fairlead_commit_seconds", "A durable commit of the journal.", measures.commits),
         ("fairlead_snapshot_seconds", "Writing a snapshot.", measures.snapshots),
     )
-    found = of_scheduling(measures)
-    found += [CounterMetricFamily(name, text, value=value) for name, text, value in counters]
+    found: list[Metric] = [CounterMetricFamily(name, text, value=value) for name, text, value in counters]
     found += [_histogram(name, text, latency) for name, text, latency in latencies]
     return found
 

@@ -1,34 +1,15 @@
 """What `fairlead up` is told, with its defaults.
 
-Decides where things are kept and where the service listens when nobody says. Never opens anything.
+Decides nothing: the usual places are those of `places`. Never opens anything.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-DEFAULT_PORT = 9080
-SYSTEM_STATE = Path("/var/lib/fairlead")
-SYSTEM_SOCKET = Path("/run/fairlead.sock")
-
-
-def default_state_dir(environ: Mapping[str, str] = os.environ, uid: int | None = None) -> Path:
-    """Where the journal and the output of work are kept: /var/lib/fairlead as root, else below the home directory."""
-    if (os.geteuid() if uid is None else uid) == 0:
-        return SYSTEM_STATE
-    return Path(environ.get("HOME") or Path.home()) / ".local" / "state" / "fairlead"
-
-
-def default_socket(environ: Mapping[str, str] = os.environ, uid: int | None = None) -> Path:
-    """Where the service listens for this machine's users."""
-    if runtime_dir := environ.get("XDG_RUNTIME_DIR"):
-        return Path(runtime_dir) / "fairlead.sock"
-    if (os.geteuid() if uid is None else uid) == 0:
-        return SYSTEM_SOCKET
-    return default_state_dir(environ, uid) / "fairlead.sock"
+from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +20,11 @@ class ServeOptions:
     """The queue file, watched for changes; None: what is in the journal, or the built-in one the first time."""
     config_poll_s: float = 1.0
     """Between two looks at it. A change counts when two looks find the same."""
-    state_dir: Path = field(default_factory=default_state_dir)
+    state_dir: Path = field(default_factory=lambda: Path(default_state_dir()))
     host: str = "127.0.0.1"
     port: int | None = DEFAULT_PORT
     """TCP port; 0: any free one; None: no TCP at all."""
-    socket: Path | None = field(default_factory=default_socket)
+    socket: Path | None = field(default_factory=lambda: Path(default_socket()))
     """Unix socket; None: none."""
     admins: tuple[str, ...] = ()
     """Users who may see and stop everybody's jobs, beside root and the service's own user."""

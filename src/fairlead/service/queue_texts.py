@@ -6,12 +6,14 @@ it that would be ignored, and the partition of this machine. Never puts one in f
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
 from fairlead.config import ConfigurationError, Problem, check_text, load_text
 from fairlead.config.home import homeless
 from fairlead.config.unsupported import not_yet
 from fairlead.core.specs import ClusterSpec
+from fairlead.runtime import Refusal
+from fairlead.wire.configuration import ConfigProblem
 
 
 def usable(text: str, source: str = "<text>") -> ClusterSpec:
@@ -40,7 +42,19 @@ def problems_of(text: str) -> list[Problem]:
     return found
 
 
-def shown_problem(problem: Problem) -> dict[str, Any]:
-    """A problem as JSON."""
-    names = ("line", "column", "path", "value", "message", "severity")
-    return {name: getattr(problem, name) for name in names}
+def shown_problem(problem: Problem) -> ConfigProblem:
+    """A problem for the outside."""
+    return ConfigProblem(**{name: getattr(problem, name) for name in ConfigProblem.__struct_fields__})
+
+
+def taken(text: str, field: str = "text") -> ClusterSpec:
+    """The configuration of a text in a request. Raises `Refusal` with everything that is wrong with it."""
+    try:
+        return usable(text)
+    except ConfigurationError as error:
+        details = [msgspec.to_builtins(shown_problem(problem)) for problem in error.problems]
+        first = error.errors[0]
+        place = f"{first.path}: " if first.path else ""
+        more = f" (and {len(error.errors) - 1} more)" if len(error.errors) > 1 else ""
+        message = f"line {first.line}: {place}{first.message}{more}"
+        raise Refusal("invalid", message, field=field, details=details) from error

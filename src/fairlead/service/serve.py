@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
-import signal
 import socket
 import sys
 import time
-from collections.abc import Generator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import uvicorn
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.config import ConfigurationError, default_text
@@ -36,13 +33,14 @@ from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
 from fairlead.runtime.configuring import configure
 from fairlead.runtime.process import log_to_stderr, loop_factory
 from fairlead.service import listen
-from fairlead.service.app import make_app
 from fairlead.service.configfile import ConfigFile
 from fairlead.service.configuration import BUILT_IN
-from fairlead.service.desk import Desk
 from fairlead.service.forecaster import Forecaster
 from fairlead.service.history_stream import Hub
+from fairlead.service.http.app import make_app
+from fairlead.service.http.server import Server, on_signals
 from fairlead.service.identity import Gate, PeerProtocol
+from fairlead.service.machine import MachinePlace
 from fairlead.service.options import Listening, ServeOptions
 from fairlead.service.queue_texts import usable
 from fairlead.service.scorefile import ScoreFile
@@ -53,7 +51,6 @@ from fairlead.version import version
 
 log = logging.getLogger("fairlead.service")
 
-STOP_WITHIN_S = 5
 START_WITHIN_S = 300
 WAIT_NOTES_S = 1.0
 MEMORY_LOOK_S = 0.5
@@ -72,9 +69,9 @@ def serve(options: ServeOptions) -> int:
     log_to_stderr(options.log_level)
     try:
         with ExitStack() as stack:
-            desk, sockets = bring_up(options, stack)
+            place, sockets = bring_up(options, stack)
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                return runner.run(answer(options, desk, sockets))
+                return runner.run(answer(options, place, sockets))
     except (StartError, JournalError, RecoveryError, listen.ListenError, TokensError, ConfigurationError) as error:
         sys.stderr.write(f"fairlead: {error}\n")
         return 1
@@ -83,7 +80,7 @@ def serve(options: ServeOptions) -> int:
 # --- up -----------------------------------------------------------------------------------------------------------
 
 
-def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket.socket]]:
+def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, list[socket.socket]]:
     """Everything but the answering of requests; `stack` takes it down again. Raises what `serve` turns into words."""
     try:
         threshold = parse_threshold(options.memory_pressure)
@@ -93,7 +90,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
     ours = version()
     as_root = os.geteuid() == 0
     gpus = range(options.resources["gpu"]) if "gpu" in options.resources else None
-    place: LocalPlace[Machine] = LocalPlace(
+    local: LocalPlace[Machine] = LocalPlace(
         lambda tell: Machine(
             state_dir / "runs", on_end=tell, on_begin=tell, gpus=gpus, capacity=dict(options.resources)
         ),
@@ -102,8 +99,8 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
         socket=options.socket.absolute() if options.socket is not None else None,
     )
     closing = stack.enter_context(ExitStack())
-    closing.callback(place.close)
-    runtime = Runtime(state_dir / "journal.db", place, version=ours, pid=os.getpid())
+    closing.callback(local.close)
+    runtime = Runtime(state_dir / "journal.db", local, version=ours, pid=os.getpid())
     closing.pop_all()
     stack.callback(runtime.close)
     _say_recovered(runtime)
@@ -112,35 +109,35 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[Desk, list[socket
     gate = Gate(tokens, admins=options.admins, own_uid=os.geteuid(), everybody=as_root)
 
     def whose_key(key: str) -> Whose | None:
-        return whose(runtime.books.scheduler, job) if (job := place.jobs.get(key)) is not None else None
+        return whose(runtime.books.scheduler, job) if (job := local.jobs.get(key)) is not None else None
 
     hub = Hub(runtime.journal.path, whose_key)
     runtime.subscribe(hub)
     history_records = HistoryRecords(lambda: runtime.books.scheduler)
     runtime.subscribe(history_records)
-    desk = Desk(
+    place = MachinePlace(
         runtime=runtime,
-        place=place,
-        machine=place.machine,
+        local=local,
+        machine=local.machine,
         gate=gate,
         tokens=tokens,
         hub=hub,
-        history_records=history_records,
+        records=history_records,
         state_dir=state_dir,
         version=ours,
         pid=os.getpid(),
         started_at_ms=time.time_ns() // 1_000_000,
-        capabilities=place.machine.capabilities(),
+        capabilities=local.machine.capabilities(),
         open_reads=options.open_reads,
         config_file=ConfigFile(options.config) if options.config is not None else None,
         forecaster=Forecaster(ScoreFile(state_dir / "forecasts.json")),
     )
-    runtime.subscribe(desk.forecaster)
-    stack.callback(desk.forecaster.store)
-    _begin(runtime, place, desk.config_file)
-    desk.memory_guard = MemoryGuard(threshold, options.memory_budget, short=place.jobs.memory_short is not None)
-    desk.capabilities = [*desk.capabilities, desk.memory_guard.capability()]
-    return desk, sockets
+    runtime.subscribe(place.forecaster)
+    stack.callback(place.forecaster.store)
+    _begin(runtime, local, place.config_file)
+    place.memory_guard = MemoryGuard(threshold, options.memory_budget, short=local.jobs.memory_short is not None)
+    place.capabilities = [*place.capabilities, place.memory_guard.capability()]
+    return place, sockets
 
 
 def _state_dir(options: ServeOptions) -> Path:
@@ -182,12 +179,12 @@ def _listen(options: ServeOptions, stack: ExitStack) -> list[socket.socket]:
     return sockets
 
 
-def _begin(runtime: Runtime, place: LocalPlace[Machine], file: ConfigFile | None) -> None:
+def _begin(runtime: Runtime, local: LocalPlace[Machine], file: ConfigFile | None) -> None:
     """Queues, this machine as a node, and what was running: as one turn before all others."""
     reading = file.read() if file is not None else None
     if reading is not None and reading.spec is None and runtime.books.configurations.current is None:
         raise ConfigurationError(list(reading.problems))
-    capacity = Resources(place.machine.capacity())
+    capacity = Resources(local.machine.capacity())
     hostname = socket.gethostname() or "localhost"
 
     def prepare(turn: Turn) -> str:
@@ -196,9 +193,9 @@ def _begin(runtime: Runtime, place: LocalPlace[Machine], file: ConfigFile | None
             refused = file.begin(turn, reading)
         elif turn.books.configurations.current is None:
             refused = configure(turn, usable(default_text(), "default.yaml"), who="", source=BUILT_IN).refused
-        return refused or place.register_node(turn, hostname, capacity)
+        return refused or local.register_node(turn, hostname, capacity)
 
-    first = place.open(runtime, prepare)
+    first = local.open(runtime, prepare)
     runtime.start()
     refused = first.result(START_WITHIN_S)
     if refused:
@@ -208,120 +205,82 @@ def _begin(runtime: Runtime, place: LocalPlace[Machine], file: ConfigFile | None
 # --- serving ------------------------------------------------------------------------------------------------------
 
 
-class _Server(uvicorn.Server):
-    """uvicorn, stopped by us."""
-
-    def __init__(self, config: uvicorn.Config, desk: Desk, handle: bool) -> None:
-        super().__init__(config)
-        self._desk, self._handle = desk, handle
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """The first signal stops in order, the second at once: work goes on, and the journal is whole in any case."""
-        if not self._handle:
-            yield
-            return
-        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _on_signal(self, number: int, _: Any) -> None:
-        if self.should_exit:
-            os._exit(128 + number)
-        self.should_exit = True
-
-    def stop(self) -> None:
-        """Stop in order."""
-        self.should_exit = True
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the endless streams first, or nobody would ever be done."""
-        self._desk.stopping.set()
-        self._desk.hub.close()
-        self._desk.streams.close()
-        await super().shutdown(sockets)
-
-
-async def answer(options: ServeOptions, desk: Desk, sockets: list[socket.socket]) -> int:
+async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socket.socket]) -> int:
     """Answer requests until told to stop; the exit status."""
-    config = uvicorn.Config(
-        make_app(desk),
-        http=PeerProtocol,
-        ws="none",
-        lifespan="off",
-        access_log=False,
-        log_config=None,
-        log_level="warning",
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=STOP_WITHIN_S,
-    )
-    server = _Server(config, desk, options.handle_signals)
-    duties = [_watch(server, desk, options, sockets), _note_waits(desk), _guard_memory(desk, desk.memory_guard)]
-    if desk.config_file is not None:
-        duties.append(desk.config_file.watch(desk.runtime, options.config_poll_s))
+
+    def end_streams() -> None:
+        place.stopping.set()
+        place.hub.readers.close()
+        place.streams.close()
+
+    server = Server(make_app(place), end_streams, http=PeerProtocol)
+    if options.handle_signals:
+        on_signals(server.stop)
+    duties = [_watch(server, place, options, sockets), _note_waits(place), _guard_memory(place, place.memory_guard)]
+    if place.config_file is not None:
+        duties.append(place.config_file.watch(place.runtime, options.config_poll_s))
     duties.append(
         history_samples.keep(
-            desk.history_samples, lambda: desk.read(lambda s, _: history_samples.count(s, time.time_ns()))
+            place.history_samples, lambda: place.look(lambda s, _: history_samples.count(s, time.time_ns()))
         )
     )
-    duties.append(desk.forecaster.keep(desk))
+    duties.append(place.forecaster.keep(place))
+    # What is there now is never searched for garbage again: else a search takes 100 ms, in which nobody is answered.
+    gc.collect()
+    gc.freeze()
     watching = [asyncio.create_task(duty) for duty in duties]
     await server.serve(sockets=sockets)
     for task in watching:
         task.cancel()
-    if desk.runtime.failure is not None:
-        sys.stderr.write(f"fairlead: the service had to stop: {desk.runtime.failure}\n")
+    if place.runtime.failure is not None:
+        sys.stderr.write(f"fairlead: the service had to stop: {place.runtime.failure}\n")
         return 1
     log.info("stopped; work goes on, the next start takes it over")
     return 0
 
 
-async def _watch(server: _Server, desk: Desk, options: ServeOptions, sockets: list[socket.socket]) -> None:
+async def _watch(server: Server, place: MachinePlace, options: ServeOptions, sockets: list[socket.socket]) -> None:
     """Say when it is ready; stop the server if the writer has ended."""
     while not server.started:
         await asyncio.sleep(0.01)
     unix = next((Path(s.getsockname()) for s in sockets if s.family == socket.AF_UNIX), None)
     url = next((listen.url_of(s) for s in sockets if s.family != socket.AF_UNIX), None)
     listening = Listening(unix, url, server.stop)
-    log.info("%s", _ready(desk, listening))
+    log.info("%s", _ready(place, listening))
     if options.on_ready is not None:
         options.on_ready(listening)
-    while not desk.runtime.ended.is_set():
+    while not place.runtime.ended.is_set():
         await asyncio.sleep(0.5)
     server.should_exit = True
 
 
-async def _guard_memory(desk: Desk, guard: MemoryGuard) -> None:
+async def _guard_memory(place: MachinePlace, guard: MemoryGuard) -> None:
     """See to it that memory does not run out, as long as work runs."""
     if not guard.threshold:
         # Memory may have been short when somebody last looked: nobody would ever open the node again.
-        if desk.place.jobs.memory_short is not None:
-            await _enter_memory(desk, guard, Step.END, None)
+        if place.local.jobs.memory_short is not None:
+            await _enter_memory(place, guard, Step.END, None)
         return
     while True:
         await asyncio.sleep(MEMORY_LOOK_S)
-        running = await desk.read(lambda _, jobs: guard.running(jobs))
+        running = await place.look(lambda _, jobs: guard.running(jobs))
         if guard.idle(running):
             continue
         try:
-            memory, uses = await run_in_threadpool(guard.measure, desk.machine, running)
+            memory, uses = await run_in_threadpool(guard.measure, place.machine, running)
         except (OSError, ValueError) as problem:
             log.warning("memory could not be measured: %s", problem)
             continue
         step, victim = guard.decide(memory, uses, running)
         if step in (Step.BEGIN, Step.END) or victim is not None:
             log.warning("memory: %s", victim.sentence if victim is not None else _MEMORY[step])
-            await _enter_memory(desk, guard, step, victim)
+            await _enter_memory(place, guard, step, victim)
 
 
-async def _enter_memory(desk: Desk, guard: MemoryGuard, step: Step, victim: Victim | None) -> None:
-    jobs, node = desk.place.jobs, desk.place.node
+async def _enter_memory(place: MachinePlace, guard: MemoryGuard, step: Step, victim: Victim | None) -> None:
+    jobs, node = place.local.jobs, place.local.node
     try:
-        told = await desk.do(partial(guard.enter, jobs=jobs, step=step, victim=victim, node=node))
+        told = await place.do(partial(guard.enter, jobs=jobs, step=step, victim=victim, node=node))
     except Refusal:
         # While nothing can be recorded nobody can be stopped either; a later look does it.
         guard.not_entered(step)
@@ -329,19 +288,19 @@ async def _enter_memory(desk: Desk, guard: MemoryGuard, step: Step, victim: Vict
         guard.entered(told)
 
 
-async def _note_waits(desk: Desk) -> None:
+async def _note_waits(place: MachinePlace) -> None:
     """Have noted, some at a time, what waiting work waits for."""
     notes = WaitNotes()
     while True:
         await asyncio.sleep(WAIT_NOTES_S)
-        jobs = desk.place.jobs
+        jobs = place.local.jobs
         if jobs.live_count:
             # While nothing can be recorded there is nothing to note either; the next look does it.
             with contextlib.suppress(Refusal):
-                await desk.do(lambda turn: notes.look(turn, desk.place.jobs))
+                await place.do(lambda turn: notes.look(turn, place.local.jobs))
 
 
-def _ready(desk: Desk, listening: Listening) -> str:
-    where = " and ".join(str(place) for place in (listening.url, listening.socket) if place)
-    whom = "everyone on this machine" if desk.gate.everybody else f"{desk.gate.own_name} alone"
-    return f"serving {whom} on {where}; state in {desk.state_dir}"
+def _ready(place: MachinePlace, listening: Listening) -> str:
+    where = " and ".join(str(each) for each in (listening.url, listening.socket) if each)
+    whom = "everyone on this machine" if place.gate.everybody else f"{place.gate.own_name} alone"
+    return f"serving {whom} on {where}; state in {place.state_dir}"

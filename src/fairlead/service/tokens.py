@@ -1,4 +1,4 @@
-"""Tokens: what a caller over TCP shows instead of his user id.
+"""Tokens: what a caller over TCP shows instead of a user id.
 
 Decides who a token stands for. Never keeps a token's text: the file has its SHA-256, so whoever reads it cannot use
 it. Invariant: the file is there whole or not at all, and a token that was revoked is not accepted once `revoke` has

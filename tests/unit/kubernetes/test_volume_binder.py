@@ -6,6 +6,7 @@ import asyncio
 import random
 from typing import Any
 
+import msgspec
 import pytest
 from testbed.fake_server import FakeServer
 from testbed.faults import SeededFaults
@@ -87,7 +88,8 @@ class Sea:
 
     def why(self, name: str) -> dict[str, Any]:
         informer = self.control_loop.driver.informer
-        return views.why(self.control_loop.driver.scheduler, informer, views.pod_of(informer, f"default/{name}"))
+        pod = views.pod_of(informer, f"default/{name}")
+        return dict(msgspec.to_builtins(views.why(self.control_loop.driver.scheduler, informer, pod)))
 
     def check(self) -> None:
         """Whatever is bound has its volumes, all of which can be used there; no volume is two claims'."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import aiohttp
 import pytest
+from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 from testbed.control_plane import free_ports
 from testbed.fake_server import FakeServer
-from typer.testing import CliRunner
 
 from fairlead.cli.main import app
 from fairlead.kubernetes.admission.rules import AdmissionRules
@@ -166,7 +166,7 @@ async def test_nobody_asks_a_webhook_that_is_not_registered() -> None:
         (["--queue-file", "queues"], "write NAMESPACE/NAME"),
         (["--applications", "all"], "none of namespace, owner, pod, none"),
         (["--listen", "8443"], "write HOST:PORT"),
-        (["--log-level", "loud"], "no level"),
+        (["--log-level", "loud"], "'loud' is not one of"),
     ],
 )
 def test_wrong_options_are_told_before_anything_is_sent(options: list[str], text: str) -> None:

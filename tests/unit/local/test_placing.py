@@ -44,7 +44,7 @@ def placed(text: str, spec: JobSpec) -> tuple[str, str]:
     scheduler = Scheduler(load_text(text))
     [placing] = plan(scheduler, [spec])
     assert placing.denial is None
-    [accepted] = scheduler.handle(AddApplication(application_of(placing.spec)), 1)[-1:]
+    [accepted] = scheduler.handle(AddApplication(application_of(placing.job(placing.spec.key))), 1)[-1:]
     assert isinstance(accepted, ApplicationAccepted)
     return accepted.queue, placing.rule
 
@@ -83,7 +83,7 @@ def test_no_rule_for_a_job_is_said_rule_by_rule() -> None:
     assert (placing.denial.code, placing.denial.by_scheduler) == (NO_QUEUE, True)
     assert "rule 1 (tag project)" in placing.denial.sentence
     assert "rule 2 (user)" in placing.denial.sentence
-    [rejected] = scheduler.handle(AddApplication(application_of(placing.spec)), 1)
+    [rejected] = scheduler.handle(AddApplication(application_of(placing.job(placing.spec.key))), 1)
     assert isinstance(rejected, ApplicationRejected)
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from fairlead.core.constraints import ANYWHERE
 from fairlead.core.suitability import flaw
-from fairlead.local.whereabouts import fields_of, full_port, where_of
+from fairlead.local.whereabouts import fields_of, where_of
+from fairlead.wire.fields import full_port
 
 
 def test_nothing_said_means_anywhere() -> None:

@@ -22,6 +22,7 @@ import pytest
 from fairlead.service.identity import Gate
 from fairlead.service.options import Listening, ServeOptions
 from fairlead.service.serve import answer, bring_up
+from fairlead.wire.cluster import Problem
 
 QUEUES = """
 partitions:
@@ -62,8 +63,11 @@ class Answer:
 
     @property
     def error(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.json["error"]
-        assert set(found) == {"code", "message", "field", "details"}
+        found: dict[str, Any] = self.json
+        assert set(found) == set(Problem.__struct_fields__)
+        assert found["status"] == self.status
+        assert found["type"] == f"urn:fairlead:problem:{found['code']}"
+        assert self.headers["content-type"] == "application/problem+json"
         return found
 
 
@@ -72,7 +76,7 @@ class Served:
     """A running service and a way to talk to it. Without `token` the Unix socket is used."""
 
     listening: Listening
-    desk: Any
+    place: Any
     tokens: dict[str, str] = field(default_factory=dict)
 
     def open(self, who: str = "") -> http.client.HTTPConnection:
@@ -131,9 +135,9 @@ def run_service(options: ServeOptions, stack: ExitStack, prepare: Callable[[Any]
     import dataclasses
 
     options = dataclasses.replace(options, on_ready=on_ready, handle_signals=False)
-    desk, sockets = bring_up(options, stack)
-    prepare(desk)
-    thread = threading.Thread(target=lambda: asyncio.run(answer(options, desk, sockets)), daemon=True)
+    place, sockets = bring_up(options, stack)
+    prepare(place)
+    thread = threading.Thread(target=lambda: asyncio.run(answer(options, place, sockets)), daemon=True)
     thread.start()
     assert ready.wait(20)
 
@@ -143,7 +147,7 @@ def run_service(options: ServeOptions, stack: ExitStack, prepare: Callable[[Any]
         assert not thread.is_alive(), "the service does not stop"
 
     stack.callback(stop)
-    return desk, found[0]
+    return place, found[0]
 
 
 @pytest.fixture(scope="module")
@@ -161,13 +165,13 @@ def served() -> Iterator[Served]:
             resources={"vcore": 4000, "memory": 8 * 2**30, "gpu": 2},
         )
 
-        def everybody(desk: Any) -> None:
-            desk.gate = Gate(desk.tokens, admins=("carol",), own_uid=os.geteuid(), everybody=True)
+        def everybody(place: Any) -> None:
+            place.gate = Gate(place.tokens, admins=("carol",), own_uid=os.geteuid(), everybody=True)
 
-        desk, listening = run_service(options, stack, everybody)
-        running = Served(listening, desk)
+        place, listening = run_service(options, stack, everybody)
+        running = Served(listening, place)
         for name, uid in (("alice", ALICE), ("bob", BOB), ("carol", 54_323)):
-            running.tokens[name] = desk.tokens.create(name="test", user=name, uid=uid)[0]
+            running.tokens[name] = place.tokens.create(name="test", user=name, uid=uid)[0]
         yield running
         for row in running.call("GET", "/api/v1/jobs?state=running&state=waiting&limit=1000").json["jobs"]:
             running.call("POST", f"/api/v1/jobs/{row['key']}/cancel", {})

@@ -25,7 +25,7 @@ def test_each_attempt_has_its_own_output(served: Any) -> None:
     ]
     refused = served.call("GET", f"{logs}?attempt=3")
     assert (refused.status, refused.error["field"]) == (404, "attempt")
-    assert "has had 2 attempts" in refused.error["message"]
+    assert "has had 2 attempts" in refused.error["detail"]
 
 
 def test_following_goes_on_from_attempt_to_attempt(served: Any) -> None:
@@ -40,9 +40,9 @@ def test_a_back_off_is_said(served: Any) -> None:
     """When the next attempt enters, and how the last one ended."""
     key = served.submit("/bin/sh", "-c", "exit 5", retry={"limit": 1, "backoff_ms": 60_000, "never_on": [9]})
     served.wait(key, "waiting")
-    end = served.desk.runtime.clock.now() + 10_000
+    end = served.place.runtime.clock.now() + 10_000
     while not served.show(key)["past"]:
-        assert served.desk.runtime.clock.now() < end
+        assert served.place.runtime.clock.now() < end
     said = served.call("GET", f"/api/v1/jobs/{key}/why").json
     assert said["reason"]["code"] == "attempt-held-back"
     assert said["sentence"].startswith("the next attempt (2 of at most 2) enters at ")
@@ -85,7 +85,7 @@ def test_a_checkpoint_is_for_who_owns_the_job(served: Any) -> None:
     served.wait(key, "running")
     path = f"/api/v1/jobs/{key}/checkpoint"
     assert served.call("POST", path, {}, "bob").status == 404
-    assert served.call("POST", path, {"attempt": 2}).error["message"].startswith("attempt 2 of job")
+    assert served.call("POST", path, {"attempt": 2}).error["detail"].startswith("attempt 2 of job")
     assert served.call("POST", path, {"attempt": 1}).json == {"ok": True}
     assert served.show(key)["checkpoint_at_ms"] is not None
     served.call("POST", f"/api/v1/jobs/{key}/cancel", {})

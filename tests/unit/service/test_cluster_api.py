@@ -65,13 +65,15 @@ def test_the_machine_is_a_node_and_can_be_drained(served: Any) -> None:
 def test_the_service_says_what_it_is_and_what_it_enforces(served: Any) -> None:
     """Each capability with a sentence."""
     info = served.call("GET", "/api/v1/info", who="bob").json
-    assert (info["user"], info["is_admin"], info["serves"], info["pid"]) == ("bob", False, "everyone", os.getpid())
+    machine = info["machine"]
+    assert (info["user"], info["is_admin"], info["cluster"]) == ("bob", False, None)
+    assert (machine["serves"], machine["pid"]) == ("everyone", os.getpid())
     assert info["partition_total"]["vcore"] == 4000
-    assert info["journal"]["last_seq"] > 0
-    assert info["journal"]["size_bytes"] > 0
+    assert machine["journal"]["last_seq"] > 0
+    assert machine["journal"]["size_bytes"] > 0
     assert info["problems"] == []
-    assert {"from_snapshot", "records", "milliseconds", "notes"} == set(info["recovery"])
-    assert all(set(c) == {"enforced", "how"} and c["how"] for c in info["capabilities"].values())
+    assert {"from_snapshot", "records", "milliseconds", "notes"} == set(machine["recovery"])
+    assert all(set(c) == {"name", "enforced", "how"} and c["how"] for c in machine["capabilities"])
 
 
 def test_a_queue_file_is_checked_with_all_its_problems(served: Any) -> None:
@@ -96,7 +98,7 @@ def test_a_queue_file_is_put_in_force_by_administrators(served: Any) -> None:
     assert refused.status == 422
     assert refused.error["details"]
     other = "partitions: [{name: gpu, queues: [{name: root, submitacl: '*'}]}]"
-    assert "no partition is named default" in served.call("PUT", "/api/v1/config", {"text": other}).error["message"]
+    assert "no partition is named default" in served.call("PUT", "/api/v1/config", {"text": other}).error["detail"]
     assert applied.pop("changed") is True
     assert served.call("GET", "/api/v1/config").json == applied
     again = served.call("PUT", "/api/v1/config", {"text": before["text"]}).json
@@ -118,7 +120,7 @@ def test_figures_for_prometheus_add_up(served: Any) -> None:
     assert samples["fairlead_allocations_total", ()] >= 1
     assert samples["fairlead_jobs", (("state", "succeeded"),)] >= 1
     assert samples["fairlead_turn_seconds_count", ()] == samples["fairlead_turn_seconds_bucket", (("le", "+Inf"),)] > 0
-    node = served.desk.place.node
+    node = served.place.local.node
     assert samples["fairlead_node_resource", (("kind", "capacity"), ("node", node), ("resource", "vcore"))] == 4000
 
 
@@ -128,7 +130,7 @@ def test_the_description_is_openapi_3_1_and_names_every_route(served: Any) -> No
     assert described["openapi"].startswith("3.1")
     submit = described["paths"]["/api/v1/jobs"]["post"]
     assert {"201", "401", "409", "413", "422", "503"} <= set(submit["responses"])
-    assert submit["responses"]["422"]["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorAnswer")
+    assert submit["responses"]["422"]["content"]["application/problem+json"]["schema"]["$ref"].endswith("/Problem")
     assert {"/ws/v1/partitions", "/metrics", "/healthz", "/api/v1/events"} <= set(described["paths"])
     assert "HTTPValidationError" not in described["components"]["schemas"]
     assert served.call("GET", "/docs").status == served.call("GET", "/redoc").status == 404

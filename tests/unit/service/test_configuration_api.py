@@ -62,12 +62,12 @@ def sleeper(served: Any, **fields: Any) -> str:
 
 
 def decided_since(served: Any, seq: int) -> list[Any]:
-    with Reader(served.desk.runtime.journal.path) as reading:
+    with Reader(served.place.runtime.journal.path) as reading:
         return [decision for record in reading.records(seq + 1) for decision in of_record(record).decisions]
 
 
 def last_seq(served: Any) -> int:
-    found: int = served.call("GET", "/api/v1/info").json["journal"]["last_seq"]
+    found: int = served.call("GET", "/api/v1/info").json["machine"]["journal"]["last_seq"]
     return found
 
 
@@ -129,7 +129,7 @@ def test_a_queue_with_work_cannot_become_a_parent(served: Any, base: dict[str, A
     refused = diff(served, text)["refused"]
     assert "root.gone" in refused["sentence"]
     answer = put(served, text)
-    assert (answer.status, answer.error["message"]) == (422, refused["sentence"])
+    assert (answer.status, answer.error["detail"]) == (422, refused["sentence"])
     assert served.call("GET", CONFIG).json == base
 
 
@@ -227,7 +227,7 @@ def test_who_uses_what_is_no_secret_and_names_no_work(served: Any, base: dict[st
     [limit] = served.call("GET", "/api/v1/limits", who="bob").json["limits"]
     assert (limit["queue"], limit["kind"], limit["name"]) == ("root.batch", "user", "*")
     assert limit["using"] == [{"name": "alice", "used": {"vcore": 1000}, "running": 1}]
-    assert served.call("GET", "/api/v1/usage?group=nobody").json == {"usage": []}
+    assert served.call("GET", "/api/v1/usage?group=nobody").json == {"usage": [], "next": None, "total": 0}
 
 
 def test_what_touched_a_job_is_in_its_story(served: Any, base: dict[str, Any]) -> None:

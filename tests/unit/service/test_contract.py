@@ -23,11 +23,11 @@ EXAMPLES = min(12, settings.default.max_examples // 20)
 @pytest.fixture
 def schema(served: Any) -> Any:
     # Nothing of what is made up is to be executed.
-    node = served.desk.place.node
+    node = served.place.local.node
     assert served.call("POST", f"/api/v1/nodes/{node}/drain", {}).status == 200
     found = schemathesis.openapi.from_url(f"{served.listening.url}/api/v1/openapi.json")
     yield found
-    config = served.desk.runtime.read(lambda s: s.cluster.text).result(10)
+    config = served.place.runtime.read(lambda s: s.cluster.text).result(10)
     assert "root" in config
     assert served.call("POST", f"/api/v1/nodes/{node}/undrain", {}).status == 200
 

@@ -170,7 +170,7 @@ def test_tokens_are_made_listed_and_revoked(served: Any) -> None:
 
 def test_reads_about_nobody_can_be_opened(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then /ws/v1 and /metrics need no token; everything about single users still does."""
-    monkeypatch.setattr(served.desk, "open_reads", True)
+    monkeypatch.setattr(served.place, "open_reads", True)
     assert served.call("GET", "/metrics", who="stranger").status == 200
     assert served.call("GET", "/ws/v1/partitions", who="stranger").status == 200
     assert served.call("GET", "/api/v1/jobs", who="stranger").status == 401

@@ -70,7 +70,7 @@ def test_one_bad_job_refuses_all_of_them(served: Any) -> None:
     answer = served.call("POST", "/api/v1/jobs", body)
     assert answer.status == 422
     assert answer.error["field"] == "jobs[1].queue"
-    assert "root.batch" in answer.error["message"]
+    assert "root.batch" in answer.error["detail"]
     assert served.call("GET", "/api/v1/jobs").json["total"] == before
 
 
@@ -84,8 +84,8 @@ def test_one_bad_job_refuses_all_of_them(served: Any) -> None:
         (job(resources={"vcore": False}), "jobs[0].resources.vcore", "must be a whole number, not false"),
         (job(resources={"vcore": 1.5}), "jobs[0].resources.vcore", "whole number"),
         (job(resources={"vcore": "2"}), "jobs[0].resources.vcore", "must be a whole number, not '2'"),
-        (job(resources={"vcore": -1}), "jobs[0].resources.vcore", "greater than or equal to 0"),
-        (job(resources={"vcore": 2**63}), "jobs[0].resources.vcore", "less than or equal"),
+        (job(resources={"vcore": -1}), "jobs[0].resources.vcore", "must be at least 0"),
+        (job(resources={"vcore": 2**63}), "jobs[0].resources.vcore", "must be at most"),
         (job(resources={"cpu": 2}), "jobs[0].resources", "the resource is called vcore"),
         (job(resources={}), "jobs[0].resources", "asks for nothing"),
         (job(resources={"vcore": 0}), "jobs[0].resources", "asks for nothing"),
@@ -93,14 +93,14 @@ def test_one_bad_job_refuses_all_of_them(served: Any) -> None:
         (job(command=[""]), "jobs[0].command", "empty"),
         (job(command="ls -l"), "jobs[0].command", "must be a list"),
         (job(command=["a\0b"]), "jobs[0].command[0]", "NUL"),
-        (job(priority=2**31), "jobs[0].priority", "less than or equal"),
+        (job(priority=2**31), "jobs[0].priority", "must be at most"),
         (job(priority=True), "jobs[0].priority", "not true"),
         (job(nice=3), "jobs[0].nice", "no such field"),
         (job(cwd="here"), "jobs[0].cwd", "absolute"),
         (job(env={"A=B": "c"}), "jobs[0].env", "no name of an environment variable"),
         (job(env={"FAIRLEAD_KEY": "7"}), "jobs[0].env", "set by the service"),
-        (job(grace_ms=-1), "jobs[0].grace_ms", "greater than or equal to 0"),
-        (job(time_limit_ms=0), "jobs[0].time_limit_ms", "greater than or equal to 1"),
+        (job(grace_ms=-1), "jobs[0].grace_ms", "must be at least 0"),
+        (job(time_limit_ms=0), "jobs[0].time_limit_ms", "must be at least 1"),
         (job(name="a\nb"), "jobs[0].name", "control characters"),
         (job(tags={"application.create.force": "true"}), "jobs[0].tags", "reserved"),
     ],
@@ -109,7 +109,7 @@ def test_what_is_wrong_is_named_with_its_place(served: Any, body: Any, field: st
     """Nothing is converted, nothing is ignored."""
     error = refusal(served, body)
     assert (error["field"] or "") == field
-    assert words in error["message"]
+    assert words in error["detail"]
 
 
 @pytest.mark.parametrize("body", [b"{", b"", b"nonsense", b'{"jobs": [{"command": ["x"], "priority": NaN}]}', b"\xff"])
@@ -117,7 +117,7 @@ def test_what_is_no_json_is_refused(served: Any, body: bytes) -> None:
     """With a sentence, not with a fault."""
     answer = served.raw("POST", "/api/v1/jobs", body)
     assert answer.status in (400, 422)
-    assert answer.error["message"]
+    assert answer.error["detail"]
 
 
 def test_half_a_character_is_refused(served: Any) -> None:
@@ -139,7 +139,7 @@ def test_too_many_jobs_and_too_large_bodies_are_refused(served: Any) -> None:
     assert refusal(served, many)["field"] == "jobs"
     answer = served.raw("POST", "/api/v1/jobs", b" " * (8 * 2**20 + 1))
     assert answer.status == 413
-    assert "several requests" in answer.error["message"]
+    assert "several requests" in answer.error["detail"]
 
 
 def test_a_body_that_hides_its_size_is_bounded_too(served: Any) -> None:
@@ -158,7 +158,7 @@ def test_a_body_that_hides_its_size_is_bounded_too(served: Any) -> None:
         pass
     response = connection.getresponse()
     assert response.status == 413
-    assert json.loads(response.read())["error"]["code"] == "too-large"
+    assert json.loads(response.read())["code"] == "too-large"
     connection.close()
 
 
@@ -180,7 +180,7 @@ def test_waiting_work_says_why_and_can_be_cancelled(served: Any) -> None:
     key = served.submit("/bin/true", queue="root.small", resources={"vcore": 2000})
     why = served.call("GET", f"/api/v1/jobs/{key}/why").json
     assert (why["state"], why["reason"]["code"], why["queue_position"]) == ("waiting", "queue-full", 1)
-    assert why["reason"]["needed"] == {"vcore": 2000}
+    assert why["reason"]["values"]["needed"] == {"vcore": 2000}
     changed = served.call("PATCH", f"/api/v1/jobs/{key}", {"priority": 9})
     assert (changed.status, changed.json["priority"]) == (200, 9)
     row = served.call("POST", f"/api/v1/jobs/{key}/cancel", {}).json
@@ -209,7 +209,7 @@ def test_running_work_is_cancelled_with_its_grace(served: Any) -> None:
 def test_a_time_limit_ends_work(served: Any) -> None:
     """And is what it is called afterwards."""
     shown = served.wait(served.submit("/bin/sleep", "30", time_limit_ms=200, grace_ms=100))
-    assert (shown["state"], shown["reason"]["time_limit_ms"]) == ("timed_out", 200)
+    assert (shown["state"], shown["reason"]["values"]["time_limit_ms"]) == ("timed_out", 200)
     assert shown["reason"]["sentence"] == "stopped after its time limit of 200ms"
 
 
@@ -226,7 +226,7 @@ def test_higher_work_takes_the_place_of_lower_work(served: Any) -> None:
     served.wait(low, "running")
     high = served.submit("/bin/true", resources={"vcore": 4000}, priority=50)
     shown = served.wait(low)
-    assert (shown["state"], shown["reason"]["on_behalf_of"]) == ("evicted", high)
+    assert (shown["state"], shown["reason"]["values"]["on_behalf_of"]) == ("evicted", high)
     assert served.wait(high)["state"] == "succeeded"
 
 
@@ -288,7 +288,7 @@ def test_a_link_in_the_place_of_the_output_is_not_followed(served: Any) -> None:
     """The service may have more rights than the user who put it there."""
     key = served.submit("/bin/echo", "mine")
     served.wait(key)
-    path = served.desk.machine.stdout_path(f"{key}-1")
+    path = served.place.machine.stdout_path(f"{key}-1")
     path.unlink()
     path.symlink_to("/etc/passwd")
     answer = served.call("GET", f"/api/v1/jobs/{key}/logs")

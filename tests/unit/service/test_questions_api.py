@@ -42,13 +42,14 @@ def test_why_with_changes_says_what_would_start_it(served: Any, full: Any) -> No
     runs, waits = full
     verdict = served.call("GET", f"/api/v1/jobs/{waits}/why?changes=true").json["verdict"]
     by_dimension = {change["dimension"]: change for change in verdict["changes"]}
-    assert by_dimension["queue-max"]["parts"][0] | {"who": ""} == {
+    assert by_dimension["queue-max"]["parts"][0] | {"who": "", "text": ""} == {
         "what": "queue-max",
         "subject": "root.small",
         "resource": "vcore",
         "now": 1000,
         "value": 2000,
         "who": "",
+        "text": "",
     }
     assert by_dimension["cancel"]["parts"][0]["subject"] == f"{runs}/{runs}"
     assert by_dimension["queue"]["parts"][0]["subject"] in ("root.batch", "root.default")
@@ -114,7 +115,7 @@ def test_whatif_needs_exactly_one_change(served: Any) -> None:
     for body in ({}, {"cancel": ["1"], "drain": ["x"]}):
         answer = served.call("POST", "/api/v1/whatif", body)
         assert answer.status == 422
-        assert "exactly one of submit, cancel" in answer.error["message"]
+        assert "exactly one of submit, cancel" in answer.error["detail"]
 
 
 def test_whatif_of_a_queue_file_and_of_more_nodes(served: Any, full: Any) -> None:
@@ -163,12 +164,12 @@ def test_the_service_scores_its_own_forecasts(served: Any) -> None:
     """A forecast is made for what waits, and scored when it starts."""
     import asyncio
 
-    asyncio.run(served.desk.forecaster.look(served.desk))  # What other tests left behind is scored or dropped.
+    asyncio.run(served.place.forecaster.look(served.place))  # What other tests left behind is scored or dropped.
     before = served.call("GET", "/api/v1/forecasts/score").json
     runs = served.submit("sleep", "60", queue="root.small", resources={"vcore": 1000}, time_limit_ms=90_000)
     served.wait(runs, "running")
     waits = served.submit("true", queue="root.small", resources={"vcore": 1000})
-    asyncio.run(served.desk.forecaster.look(served.desk))
+    asyncio.run(served.place.forecaster.look(served.place))
     assert served.call("GET", "/api/v1/forecasts/score").json["open"] == before["open"] + 1
     served.call("POST", f"/api/v1/jobs/{runs}/cancel", {})
     served.wait(waits)

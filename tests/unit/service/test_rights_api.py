@@ -38,7 +38,7 @@ partitions:
 def queues(served: Any) -> Iterator[None]:
     assert served.call("PUT", "/api/v1/config", {"text": TEXT}).status == 200
     if "clerk" not in served.tokens:
-        served.tokens["clerk"] = served.desk.tokens.create(name="test", user=CLERK.name, uid=CLERK.uid)[0]
+        served.tokens["clerk"] = served.place.tokens.create(name="test", user=CLERK.name, uid=CLERK.uid)[0]
     yield
     for row in served.call("GET", "/api/v1/jobs?state=running&state=waiting").json["jobs"]:
         served.call("POST", f"/api/v1/jobs/{row['key']}/cancel", {})
@@ -62,7 +62,7 @@ def test_who_may_not_submit_is_told_why_and_it_is_recorded(served: Any) -> None:
     assert (answer.status, answer.error["code"], answer.error["field"]) == (403, "forbidden", "jobs[1].queue")
     [detail] = answer.error["details"]
     assert (detail["queue"], detail["code"]) == ("root.far", "submit-denied")
-    assert "submitacl of root.far" in answer.error["message"]
+    assert "submitacl of root.far" in answer.error["detail"]
     assert served.call("GET", "/api/v1/jobs?user=alice", who="alice").json["total"] == before + 1
     shown = served.call("GET", f"/api/v1/jobs/{detail['key']}", who="alice").json
     assert (shown["state"], shown["queue"], shown["reason"]["code"]) == ("rejected", "root.far", "submit-denied")
@@ -89,7 +89,7 @@ def test_an_administrator_of_a_queue_sees_and_ends_its_job(served: Any) -> None:
     assert patch(served, key, "clerk", queue="root.team.night").json["queue"] == "root.team.night"
     assert served.call("POST", f"/api/v1/jobs/{key}/cancel", {}, "clerk").status == 200
     ended = served.wait(key)
-    assert (ended["state"], ended["reason"]["who"]) == ("cancelled", CLERK.name)
+    assert (ended["state"], ended["reason"]["values"]["who"]) == ("cancelled", CLERK.name)
     elsewhere = sleeper(served, queue="root.default")
     for who in ("clerk", "bob"):
         assert served.call("GET", f"/api/v1/jobs/{elsewhere}", who=who).status == 404
@@ -125,10 +125,10 @@ def test_moves_that_cannot_be_say_why_and_change_nothing(served: Any) -> None:
     assert (denied.status, denied.error["field"]) == (403, "queue")
     unknown = patch(served, key, "alice", queue="root.team.dya")
     assert unknown.status == 422
-    assert "root.team.day" in unknown.error["message"]
+    assert "root.team.day" in unknown.error["detail"]
     full = patch(served, key, "alice", queue="root.team.night")
     assert full.status == 409
-    assert "root.team.night" in full.error["message"]
+    assert "root.team.night" in full.error["detail"]
     assert served.show(key)["queue"] == "root.team.day"
     assert patch(served, key, "alice").status == 422
     assert patch(served, key, "alice", queue="root.default", priority=7).status == 409
@@ -182,5 +182,5 @@ def test_the_stream_tells_administrators_of_a_queue_about_its_job(served: Any) -
 def test_groups_are_those_of_the_system_at_submission(served: Any) -> None:
     """They are part of the record, and limits and access lists go by them."""
     key = served.submit("/bin/true", queue="root.team.day", who="alice")
-    groups = served.desk.runtime.read(lambda _: served.desk.place.jobs.get(key).spec.groups).result(10)
+    groups = served.place.runtime.read(lambda _: served.place.local.jobs.get(key).spec.groups).result(10)
     assert groups == accounts.by_uid(54_321).groups

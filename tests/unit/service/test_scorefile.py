@@ -99,7 +99,7 @@ def test_what_started_while_nobody_listened_is_scored_at_the_next_look(tmp_path:
     jobs = SimpleNamespace(live=lambda: (), get={"w": job}.get)
 
     class Desk:
-        async def read(self, ask: Any) -> Any:
+        async def look(self, ask: Any) -> Any:
             return ask(None, jobs)
 
     forecaster = Forecaster(ScoreFile(tmp_path / "forecasts.json"))

@@ -11,20 +11,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from fairlead.insight.forecast import HORIZON_MS, Expected, forecast
+from fairlead.insight.forecast import HORIZON_MS
 from fairlead.insight.runtimes import Kind, Runtimes, Sample
-from fairlead.service.forecaster import SPEND_S, spending
 from fairlead.service.kubernetes import pods
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
-    from fairlead.insight.trial import Name
+    from fairlead.core.asks import Ask
     from fairlead.kubernetes.driver import Driver
 
-DRAWS = 16
-DRAWS_MANY = 6
-"""Futures where more than `MANY` pods wait or run."""
-MANY = 2_000
 NEVER_MS = 2 * HORIZON_MS
 
 
@@ -64,21 +58,3 @@ class Future(Runtimes):
         if isinstance(kind, PodKind) and kind.endless:
             return max(limit_ms, elapsed_ms + 1) if limit_ms is not None else elapsed_ms + NEVER_MS
         return super().draw(kind, chance, elapsed_ms, limit_ms)
-
-
-def play(
-    driver: Driver, learned: Runtimes, wanted: Name, spend_s: float = SPEND_S
-) -> tuple[int, Expected, list[str], int]:
-    """When it was made, when `wanted` may start, what that rests on, and how many futures were played."""
-    future = Future(driver, learned)
-    draws = DRAWS if len(driver.informer.pod_store.by_uid) <= MANY else DRAWS_MANY
-    told = forecast(
-        driver.scheduler,
-        future,
-        draws=draws,
-        kind=future.kind_of,
-        wanted=[wanted],
-        fork=True,
-        share=spending(spend_s),
-    )
-    return told.made_ms, told.expected(wanted), list(told.assumptions), told.draws

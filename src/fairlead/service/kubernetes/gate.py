@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,13 +22,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from fairlead.kubernetes.client import ApiError, Client, Unreachable
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
-from fairlead.service import errors
+from fairlead.service.http import errors
 
 log = logging.getLogger("fairlead.service")
 
 CALLER = "fairlead.caller"
 OPEN = frozenset({"/healthz", "/livez", "/readyz"})
 FIGURES = "/metrics"
+_POD = re.compile(r"^(/api/v1/jobs/[^/]+)/([^/]+)")
 HERE = frozenset({"127.0.0.1", "::1"})
 NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -75,7 +77,7 @@ class ApiJudge:
         self._remembered: dict[bytes, _Remembered] = {}
 
     async def caller(self, token: str, method: str, path: str) -> Caller:
-        """Who this is. Raises `Refusal`: nobody knows (401), or the cluster does not let him read this (403)."""
+        """Who this is. Raises `Refusal`: nobody knows (401), or the cluster does not let that user read this (403)."""
         key = hashlib.sha256(f"{method} {path}\0{token}".encode()).digest()
         known = self._remembered.get(key)
         if known is None or known.until <= time.monotonic():
@@ -125,9 +127,11 @@ def right_to(path: str) -> str:
 class ClusterGate:
     """Says who a request comes from, once `Entrance` has found out."""
 
-    def caller(self, scope: Mapping[str, Any], authorization: str | None) -> Caller:
+    ANYBODY = Caller("", -1, may_submit=False)
+    """Who has shown no token, where everybody may read."""
+
+    def caller(self, scope: Mapping[str, Any]) -> Caller:
         """Who this is. Raises `Refusal`."""
-        del authorization
         found = scope.get(CALLER)
         if isinstance(found, Refusal):
             raise found
@@ -137,7 +141,7 @@ class ClusterGate:
 
 
 class Entrance:
-    """Stands before the application: finds out who asks, and refuses what would change something."""
+    """Stands before the application: finds out who asks, and makes `NAMESPACE/NAME` in a path one key."""
 
     def __init__(self, app: ASGIApp, judge: Judge) -> None:
         self._app, self._judge = app, judge
@@ -153,6 +157,7 @@ class Entrance:
                 if refusal.code == "unavailable":
                     await errors.from_refusal(refusal, scope["path"])(scope, receive, send)
                     return
+            scope = dict(scope) | {"path": _POD.sub(r"\1%2F\2", scope["path"])}
         await self._app(scope, receive, send)
 
     async def _caller(self, scope: Scope) -> Caller | None:
@@ -166,7 +171,7 @@ class Entrance:
 
 
 def is_here(scope: Scope, host: str) -> bool:
-    """Whether somebody on this host asks, and asks for this host: a page in his browser could ask for another name."""
+    """Whether somebody on this host asks, and asks for this host: a page in a browser could ask for another name."""
     client = scope.get("client")
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
     return client is not None and client[0] in HERE and name in NAMES

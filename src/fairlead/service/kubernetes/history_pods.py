@@ -7,10 +7,11 @@ events only grow, also over a restart of the process.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from fairlead.core.decisions import Allocated, Decision
 from fairlead.insight.runtimes import Kind, Runtimes
@@ -19,11 +20,12 @@ from fairlead.journal.format import SCHEDULE
 from fairlead.kubernetes.control_loop import Told
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.pod_store import KnownPod, News
-from fairlead.runtime import Refusal
 from fairlead.runtime.books import Entry
 from fairlead.service.history_events import HistoryEvent, tell
-from fairlead.service.history_stream import MOST_READERS, Reader
+from fairlead.service.history_stream import Told as Shown
 from fairlead.service.kubernetes import pods
+from fairlead.service.readers import Readers
+from fairlead.wire.jobs import JobDetails
 
 ENDED_KEPT = 1_000
 """So many pods that ended can still be shown, the newest."""
@@ -53,11 +55,10 @@ class PodHistory:
     """Learned from pods that ended by themselves."""
     card: Scorecard = field(default_factory=Scorecard)
     """What became of forecasts that somebody asked for."""
-    ended: dict[str, pods.Plain] = field(default_factory=dict)
+    ended: dict[str, JobDetails] = field(default_factory=dict)
     """The newest pods that ended, by `NAMESPACE/NAME`, as rows."""
     _stays: dict[str, _Stay] = field(default_factory=dict)
-    _readers: list[Reader] = field(default_factory=list)
-    _closed: bool = False
+    readers: Readers[Shown] = field(default_factory=Readers)
 
     # -- what happens ---------------------------------------------------------------------------------------------
 
@@ -65,10 +66,8 @@ class PodHistory:
         """One turn."""
         self.seq += 1
         gone = {news.pod.name.uid: news.pod for news in told.news if news.what != "came"}
-        if self._readers:
-            events = [(event, None) for event in self._events(told, driver, gone)]
-            for reader in self._readers:
-                reader.offer(events)
+        if self.readers:
+            self.readers.offer([(event, None) for event in self._events(told, driver, gone)])
         for decision in told.decisions:
             if type(decision) is Allocated:
                 known = driver.informer.pod_store.by_uid.get(decision.key) or gone.get(decision.key)
@@ -95,15 +94,16 @@ class PodHistory:
         self.ended.pop(key, None)
         if len(self.ended) >= ENDED_KEPT:
             del self.ended[next(iter(self.ended))]
-        row = pods.row(driver.scheduler, driver.informer, known)
-        self.ended[key] = row | {
-            "state": news.what,
-            "reason": None,
-            "queue": row["queue"] or (stay.kind.queue if stay is not None else ""),
-            "user": row["user"] or (stay.kind.user if stay is not None else ""),
-            "started_at_ms": stay.since_ms if stay is not None else None,
-            "ended_at_ms": at_ms,
-        }
+        shown = pods.full(driver.scheduler, driver.informer, known)
+        self.ended[key] = replace(
+            shown,
+            state=news.what,
+            reason=None,
+            queue=shown.queue or (stay.kind.queue if stay is not None else ""),
+            user=shown.user or (stay.kind.user if stay is not None else ""),
+            started_at_ms=stay.since_ms if stay is not None else None,
+            ended_at_ms=at_ms,
+        )
 
     # -- events ---------------------------------------------------------------------------------------------------
 
@@ -135,28 +135,6 @@ class PodHistory:
                 if about is None and event.key:
                     fields = {"application": event.key} | fields
                 yield event.type, about, fields
-
-    def join(self) -> Reader:
-        """A new reader, who gets everything from now on. Raises `Refusal` if there are too many."""
-        if self._closed:
-            raise Refusal("unavailable", "the scheduler is stopping; try again when it is back")
-        if len(self._readers) >= MOST_READERS:
-            raise Refusal("too-many", f"{MOST_READERS} streams are open already; close some, or poll instead")
-        reader = Reader(asyncio.get_running_loop())
-        self._readers.append(reader)
-        return reader
-
-    def leave(self, reader: Reader) -> None:
-        """He reads no more."""
-        if reader in self._readers:
-            self._readers.remove(reader)
-
-    def close(self) -> None:
-        """End every stream."""
-        self._closed = True
-        for reader in self._readers:
-            reader.closed = True
-            reader.nudge()
 
 
 def _brief(known: KnownPod) -> dict[str, Any]:

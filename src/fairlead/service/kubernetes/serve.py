@@ -7,18 +7,14 @@ sent to the cluster any more before the lease is given back; whoever lost the le
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import logging
-import os
-import signal
 import socket
 import sys
 import time
-from collections.abc import Generator
 from dataclasses import dataclass
 
-import uvicorn
+from fastapi import FastAPI
 
 from fairlead.config import ConfigurationError
 from fairlead.kubernetes.access import Access, AccessError, find_access
@@ -27,16 +23,24 @@ from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.controller import Controller, ControllerOptions, LeaseLost, UnknownCaller
 from fairlead.runtime.process import log_to_stderr, loop_factory
 from fairlead.service import listen
-from fairlead.service.kubernetes.app import make_cluster_app
-from fairlead.service.kubernetes.desk import ClusterDesk
-from fairlead.service.kubernetes.gate import ApiJudge, ClusterGate
+from fairlead.service.http.app import make_app
+from fairlead.service.http.server import Server, on_signals
+from fairlead.service.kubernetes.gate import ApiJudge, Entrance, Judge
+from fairlead.service.kubernetes.place import ClusterPlace
+from fairlead.service.place import now_ms
 from fairlead.service.yunikorn import history_samples
 from fairlead.version import version
 
 log = logging.getLogger("fairlead.kubernetes")
 
-STOP_WITHIN_S = 3
 LOOK_S = 0.05
+
+
+def make_cluster_app(place: ClusterPlace, judge: Judge) -> FastAPI:
+    """The application of one scheduler on a cluster, with the door before it."""
+    app = make_app(place)
+    app.add_middleware(Entrance, judge=judge)
+    return app
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,25 +55,6 @@ class ClusterServiceOptions:
     """None: no HTTP at all."""
     open_reads: bool = False
     log_level: str = "info"
-
-
-class _Server(uvicorn.Server):
-    """uvicorn, stopped by us."""
-
-    def __init__(self, config: uvicorn.Config, desk: ClusterDesk) -> None:
-        super().__init__(config)
-        self._desk = desk
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """Signals are the process's business."""
-        yield
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the endless streams first."""
-        self._desk.streams.close()
-        self._desk.pod_history.close()
-        await super().shutdown(sockets)
 
 
 def serve_cluster(options: ClusterServiceOptions) -> int:
@@ -91,18 +76,18 @@ def _failed(sentence: str) -> int:
 
 async def _live(options: ClusterServiceOptions, access: Access, sockets: list[socket.socket]) -> int:
     controller = Controller(access, options.controller)
-    desk = ClusterDesk(
-        controller, ClusterGate(), version(), started_at_ms=time.time_ns() // 1_000_000, open_reads=options.open_reads
+    place = ClusterPlace(
+        version=version(), started_at_ms=now_ms(), open_reads=options.open_reads, controller=controller
     )
     asking = Client(Connection(access, 4))
     log.info("%s schedules pods of %r at %s", controller.identity, options.controller.scheduler_name, access.server)
     told = asyncio.Event()
-    _on_signals(told)
+    on_signals(told.set)
     scheduling = asyncio.create_task(controller.run(), name="schedule")
-    duties = [asyncio.create_task(_rebuild_quickly(controller)), asyncio.create_task(_sample(desk))]
+    duties = [asyncio.create_task(_rebuild_quickly(controller)), asyncio.create_task(_sample(place))]
     server, serving = None, None
     if sockets:
-        server = _server(desk, ApiJudge(asking))
+        server = Server(make_cluster_app(place, ApiJudge(asking)), place.end_streams)
         serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
         log.info("probes, figures and questions on %s", listen.url_of(sockets[0]))
     waiting = asyncio.create_task(told.wait())
@@ -137,34 +122,6 @@ def _outcome(scheduling: asyncio.Task[None], options: ControllerOptions) -> int:
     return _failed(f"the scheduler had to stop on a fault in the program: {type(fault).__name__}: {fault}")
 
 
-def _on_signals(told: asyncio.Event) -> None:
-    """The first signal stops in order, the second at once."""
-    loop = asyncio.get_running_loop()
-
-    def stop(number: int) -> None:
-        if told.is_set():
-            os._exit(128 + number)
-        told.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop, number)
-
-
-def _server(desk: ClusterDesk, judge: ApiJudge) -> _Server:
-    config = uvicorn.Config(
-        make_cluster_app(desk, judge),
-        ws="none",
-        lifespan="off",
-        access_log=False,
-        log_config=None,
-        log_level="warning",
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=STOP_WITHIN_S,
-    )
-    return _Server(config, desk)
-
-
 async def _rebuild_quickly(controller: Controller) -> None:
     """No search for garbage while everything is read, and what is there then is never searched again.
 
@@ -181,10 +138,10 @@ async def _rebuild_quickly(controller: Controller) -> None:
         gc.enable()
 
 
-async def _sample(desk: ClusterDesk) -> None:
+async def _sample(place: ClusterPlace) -> None:
     """A sample each minute, as long as there is something to count."""
-    while desk.controller.control_loop is None or not desk.controller.control_loop.ready:
+    while place.controller.control_loop is None or not place.controller.control_loop.ready:
         await asyncio.sleep(1.0)
     await history_samples.keep(
-        desk.history_samples, lambda: desk.read(lambda scheduler, _: history_samples.count(scheduler, time.time_ns()))
+        place.history_samples, lambda: place.read(lambda m: history_samples.count(m.scheduler, time.time_ns()))
     )

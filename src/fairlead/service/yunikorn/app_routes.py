@@ -1,7 +1,7 @@
 """Routes of /ws/v1 about applications, and what users and groups use.
 
 Decides statuses and error texts as Apache YuniKorn's REST interface does. Never changes anything. A reader who is no
-administrator finds his own applications and his own usage alone (`readers`).
+administrator finds own applications and own usage alone (`readers`).
 """
 
 from __future__ import annotations
@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
 from fairlead.core.applications import Application
 from fairlead.core.lifecycle import State
 from fairlead.core.names import GROUP_NAME, USER_NAME
 from fairlead.core.partition import Partition
 from fairlead.insight.usage import usage_groups, usage_users
-from fairlead.scheduler import Scheduler
-from fairlead.service.desk import DeskOf
+from fairlead.service.place import Moment, PlaceOf, ReaderOf
 from fairlead.service.yunikorn import app_shapes, transport
 from fairlead.service.yunikorn.describe import described
-from fairlead.service.yunikorn.readers import Reader, Sees, partition_of, read, sees, sees_all
+from fairlead.service.yunikorn.readers import Sees, partition_of, read, sees_all
 from fairlead.service.yunikorn.routes import queue_of, queue_path
-from fairlead.service.yunikorn.transport import Plainly
 from fairlead.service.yunikorn.why import Why
 
 router = APIRouter(prefix="/ws/v1/partition/{partition}", tags=["yunikorn"])
@@ -41,13 +39,13 @@ def _listed(found: Iterable[Application], part: Partition, may_see: Sees, status
 def _status(status: str) -> str:
     known = [state.value.lower() for state in ACTIVE]
     if status.lower() not in known:
-        raise Plainly(400, f"Only following active statuses are allowed: {', '.join(known)}")
+        raise transport.wrong(f"Only following active statuses are allowed: {', '.join(known)}")
     return status.lower()
 
 
 def _one(app: Application | None, part: Partition, may_see: Sees) -> Plain:
     if app is None or not may_see(app.id):
-        raise Plainly(404, "Application not found")
+        raise transport.missing("Application not found")
     return app_shapes.application(app, part, Why(part))
 
 
@@ -55,142 +53,131 @@ def _one(app: Application | None, part: Partition, may_see: Sees) -> Plain:
 
 
 @router.get("/applications/{state}", response_class=Response, responses=described("Its applications."))
-async def applications(
-    partition: str, state: str, request: Request, desk: DeskOf, who: Reader, status: Status = None
-) -> Response:
+async def applications(partition: str, state: str, place: PlaceOf, who: ReaderOf, status: Status = None) -> Response:
     """The applications of a partition: active (all, or of one status), rejected, completed."""
 
-    def ask(scheduler: Scheduler) -> list[Plain]:
-        may_see = sees(desk, who, scheduler)
-        part = partition_of(scheduler, partition)
+    def ask(moment: Moment) -> list[Plain]:
+        part = partition_of(moment.scheduler, partition)
         kept = {"active": part.applications, "rejected": part.rejected, "completed": part.ended}.get(state.lower())
         if kept is None:
-            raise Plainly(400, "Only following application states are allowed: active, rejected, completed")
-        return _listed(kept.values(), part, may_see, status if kept is part.applications else None)
+            raise transport.wrong("Only following application states are allowed: active, rejected, completed")
+        return _listed(kept.values(), part, moment.sees, status if kept is part.applications else None)
 
-    return await read(request, desk, ask)
+    return await read(place, who, ask)
 
 
 @router.get("/application/{application}", response_class=Response, responses=described("An application.", False))
-async def application(partition: str, application: str, request: Request, desk: DeskOf, who: Reader) -> Response:
+async def application(partition: str, application: str, place: PlaceOf, who: ReaderOf) -> Response:
     """One active application."""
 
-    def ask(scheduler: Scheduler) -> Plain:
-        may_see = sees(desk, who, scheduler)
-        part = partition_of(scheduler, partition)
-        return _one(part.applications.get(transport.whole(application)), part, may_see)
+    def ask(moment: Moment) -> Plain:
+        part = partition_of(moment.scheduler, partition)
+        return _one(part.applications.get(transport.whole(application)), part, moment.sees)
 
-    return await read(request, desk, ask)
+    return await read(place, who, ask)
 
 
 # -- of a queue ---------------------------------------------------------------------------------------------------
 
 
 @router.get("/queue/{queue}/applications", response_class=Response, responses=described("Its applications."))
-async def queue_applications(partition: str, queue: str, request: Request, desk: DeskOf, who: Reader) -> Response:
+async def queue_applications(partition: str, queue: str, place: PlaceOf, who: ReaderOf) -> Response:
     """The applications of a leaf."""
 
-    def ask(scheduler: Scheduler) -> list[Plain]:
-        may_see = sees(desk, who, scheduler)
+    def ask(moment: Moment) -> list[Plain]:
         queue_path(queue)
-        part = partition_of(scheduler, partition)
-        return _listed(queue_of(scheduler, partition, queue).applications.values(), part, may_see)
+        part = partition_of(moment.scheduler, partition)
+        return _listed(queue_of(moment.scheduler, partition, queue).applications.values(), part, moment.sees)
 
-    return await read(request, desk, ask)
+    return await read(place, who, ask)
 
 
 @router.get("/queue/{queue}/applications/{state}", response_class=Response, responses=described("Its applications."))
 async def queue_applications_by_state(
-    partition: str, queue: str, state: str, request: Request, desk: DeskOf, who: Reader, status: Status = None
+    partition: str, queue: str, state: str, place: PlaceOf, who: ReaderOf, status: Status = None
 ) -> Response:
     """The applications of a leaf; the only state there is `active`, which `status` narrows."""
 
-    def ask(scheduler: Scheduler) -> list[Plain]:
-        may_see = sees(desk, who, scheduler)
-        part = partition_of(scheduler, partition)
-        found = queue_of(scheduler, partition, queue)
+    def ask(moment: Moment) -> list[Plain]:
+        part = partition_of(moment.scheduler, partition)
+        found = queue_of(moment.scheduler, partition, queue)
         if state.lower() != "active":
-            raise Plainly(400, "Only following application states are allowed: active")
-        return _listed(found.applications.values(), part, may_see, status)
+            raise transport.wrong("Only following application states are allowed: active")
+        return _listed(found.applications.values(), part, moment.sees, status)
 
-    return await read(request, desk, ask)
+    return await read(place, who, ask)
 
 
 @router.get(
     "/queue/{queue}/application/{application}", response_class=Response, responses=described("An application.", False)
 )
-async def queue_application(
-    partition: str, queue: str, application: str, request: Request, desk: DeskOf, who: Reader
-) -> Response:
+async def queue_application(partition: str, queue: str, application: str, place: PlaceOf, who: ReaderOf) -> Response:
     """One active application of a leaf."""
 
-    def ask(scheduler: Scheduler) -> Plain:
-        may_see = sees(desk, who, scheduler)
-        part = partition_of(scheduler, partition)
-        found = queue_of(scheduler, partition, queue).applications.get(transport.whole(application))
-        return _one(found, part, may_see)
+    def ask(moment: Moment) -> Plain:
+        part = partition_of(moment.scheduler, partition)
+        found = queue_of(moment.scheduler, partition, queue).applications.get(transport.whole(application))
+        return _one(found, part, moment.sees)
 
-    return await read(request, desk, ask)
+    return await read(place, who, ask)
 
 
 # -- usage --------------------------------------------------------------------------------------------------------
 
 
 @router.get("/usage/users", response_class=Response, responses=described("What each user uses, queue by queue."))
-async def users(partition: str, request: Request, desk: DeskOf, who: Reader) -> Response:
+async def users(partition: str, place: PlaceOf, who: ReaderOf) -> Response:
     """The usage of all users; of himself, for a reader who is no administrator."""
 
-    def ask(scheduler: Scheduler) -> list[Plain]:
-        rows = usage_users(partition_of(scheduler, partition))
+    def ask(moment: Moment) -> list[Plain]:
+        rows = usage_users(partition_of(moment.scheduler, partition))
         return [row for row in rows if who is None or sees_all(who) or row["userName"] == who.user]
 
-    return await read(request, desk, ask)
+    return await read(place, who, ask)
 
 
 @router.get("/usage/user/{user}", response_class=Response, responses=described("What a user uses.", False))
-async def user(partition: str, user: str, request: Request, desk: DeskOf, who: Reader) -> Response:
+async def user(partition: str, user: str, place: PlaceOf, who: ReaderOf) -> Response:
     """The usage of one user."""
 
-    def ask(scheduler: Scheduler) -> Plain:
-        part = partition_of(scheduler, partition)
+    def ask(moment: Moment) -> Plain:
+        part = partition_of(moment.scheduler, partition)
         name = transport.unescaped(user)
         if USER_NAME.fullmatch(name) is None:
-            raise Plainly(400, "Invalid user name")
+            raise transport.wrong("Invalid user name")
         for row in usage_users(part):
             if row["userName"] == name and (who is None or sees_all(who) or who.user == name):
                 return row
-        raise Plainly(404, "User not found")
+        raise transport.missing("User not found")
 
-    return await read(request, desk, ask)
+    return await read(place, who, ask)
 
 
 @router.get("/usage/groups", response_class=Response, responses=described("What each group uses, queue by queue."))
-async def groups(partition: str, request: Request, desk: DeskOf, who: Reader) -> Response:
+async def groups(partition: str, place: PlaceOf, who: ReaderOf) -> Response:
     """The usage of all groups that have limits."""
 
-    def ask(scheduler: Scheduler) -> list[Plain]:
-        may_see = sees(desk, who, scheduler)
-        return [_without_others(row, may_see) for row in usage_groups(partition_of(scheduler, partition))]
+    def ask(moment: Moment) -> list[Plain]:
+        return [_without_others(row, moment.sees) for row in usage_groups(partition_of(moment.scheduler, partition))]
 
-    return await read(request, desk, ask)
+    return await read(place, who, ask)
 
 
 @router.get("/usage/group/{group}", response_class=Response, responses=described("What a group uses.", False))
-async def group(partition: str, group: str, request: Request, desk: DeskOf, who: Reader) -> Response:
+async def group(partition: str, group: str, place: PlaceOf, who: ReaderOf) -> Response:
     """The usage of one group."""
 
-    def ask(scheduler: Scheduler) -> Plain:
-        may_see = sees(desk, who, scheduler)
-        part = partition_of(scheduler, partition)
+    def ask(moment: Moment) -> Plain:
+        part = partition_of(moment.scheduler, partition)
         name = transport.unescaped(group)
         if GROUP_NAME.fullmatch(name) is None:
-            raise Plainly(400, "Invalid group name")
+            raise transport.wrong("Invalid group name")
         for row in usage_groups(part):
             if row["groupName"] == name:
-                return _without_others(row, may_see)
-        raise Plainly(404, "Group not found")
+                return _without_others(row, moment.sees)
+        raise transport.missing("Group not found")
 
-    return await read(request, desk, ask)
+    return await read(place, who, ask)
 
 
 def _without_others(row: Plain, may_see: Sees) -> Plain:

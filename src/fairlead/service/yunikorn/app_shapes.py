@@ -18,7 +18,8 @@ from fairlead.service.yunikorn.shapes import MS, NEVER_STARTED_MS, Plain, filled
 from fairlead.service.yunikorn.why import Why
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application, Ask
+    from fairlead.core.applications import Application
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.service.errors import ErrorAnswer
+from fairlead.service.http.errors import documented
 
 Described = dict[int | str, dict[str, Any]]
 
@@ -22,7 +22,6 @@ ERROR_SCHEMA = {
     "required": ["status_code", "message", "description"],
 }
 _ERROR = {"application/json": {"schema": ERROR_SCHEMA}}
-_TEXT = {"text/plain": {"schema": {"type": "string"}}}
 
 
 def described(what: str, many: bool = True) -> Described:
@@ -41,15 +40,15 @@ def text(what: str, *types: str) -> Described:
 def _with_errors(what: str, content: dict[str, Any]) -> Described:
     return {
         200: {"description": what, "content": content},
-        301: {"description": "Another path was meant.", "content": {"text/html": {"schema": {"type": "string"}}}},
+        301: {"description": "Another path was meant."},
         308: {"description": "Another path was meant."},
         400: {"description": "A parameter has no meaning.", "content": _ERROR},
         401: {"description": "Over TCP a token is needed.", "content": _ERROR},
         403: {"description": "This is not for the caller.", "content": _ERROR},
-        404: {"description": "There is no such thing.", "content": _ERROR | _TEXT},
-        405: {"description": "This path has another method.", "content": _TEXT},
-        413: {"description": "The body is too large.", "model": ErrorAnswer},
-        422: {"description": "A parameter has no meaning here.", "model": ErrorAnswer},
+        404: {"description": "There is no such thing.", "content": _ERROR},
+        405: {"description": "This path has another method.", "content": _ERROR},
+        413: documented(413)[413],
+        422: documented()[422],
         500: {"description": "A fault in the service.", "content": _ERROR},
         503: {"description": "The service is stopping, or too many streams are open.", "content": _ERROR},
     }

@@ -1,13 +1,13 @@
 """The endless stream of event records, one JSON object a line.
 
-Decides how many streams there may be and how far a reader may fall behind. Never blocks the writer. Invariant: a reader
+Decides how many streams there may be, and how far behind one of them. Never blocks the writer. Invariant: a reader
 gets what was there and what comes as one sequence without gaps or doubles, or a last line that says that it ended.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,8 @@ from starlette.responses import StreamingResponse
 from starlette.types import Send
 
 from fairlead.insight.history_records import Record, as_json
-from fairlead.service.yunikorn.transport import Plainly
+from fairlead.runtime import Refusal
+from fairlead.service.readers import Reader
 
 if TYPE_CHECKING:
     from fairlead.service.yunikorn.history_records import HistoryRecords
@@ -33,48 +34,12 @@ Filter = Callable[[Sequence[Record]], Awaitable[list[Record]]]
 """Leaves out what the reader may not see."""
 
 
-@dataclass(slots=True)
-class Stream:
+class Stream(Reader[Record]):
     """One open stream."""
 
-    name: str
-    opened_ns: int
-    loop: asyncio.AbstractEventLoop
-    waiting: deque[Record] = field(default_factory=deque)
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-    ended: bool = False
-
-    def offer(self, records: Sequence[Record]) -> None:
-        """Newer records; called by the writer. Who is too far behind gets no more."""
-        if self.ended:
-            return
-        if len(self.waiting) + len(records) > BEHIND:
-            self.ended = True
-        else:
-            self.waiting.extend(records)
-        self.nudge()
-
-    def close(self) -> None:
-        """No more records."""
-        self.ended = True
-        self.nudge()
-
-    def nudge(self) -> None:
-        """Let the reader look; may be called from any thread."""
-        try:
-            self.loop.call_soon_threadsafe(self.wake.set)
-        except RuntimeError:
-            self.ended = True
-
-    async def next(self) -> list[Record]:
-        """What waits; empty when the stream ended."""
-        while not self.waiting and not self.ended:
-            await self.wake.wait()
-            self.wake.clear()
-        found = []
-        while self.waiting:
-            found.append(self.waiting.popleft())
-        return found
+    def __init__(self, name: str, opened_ns: int) -> None:
+        super().__init__(BEHIND)
+        self.name, self.opened_ns = name, opened_ns
 
 
 @dataclass(slots=True)
@@ -85,11 +50,11 @@ class Streams:
     closed: bool = False
 
     def enter(self, host: str, opened_ns: int) -> Stream:
-        """One more stream for a host. Raises `Plainly` when there are too many."""
+        """One more stream for a host. Raises `Refusal` when there are too many."""
         per_host = Counter(stream.name for stream in self.open)
         if self.closed or len(self.open) >= MOST_STREAMS or per_host[host] >= MOST_PER_HOST:
-            raise Plainly(503, "Too many streaming connections")
-        stream = Stream(host, opened_ns, asyncio.get_running_loop())
+            raise Refusal("unavailable", "Too many streaming connections")
+        stream = Stream(host, opened_ns)
         self.open.append(stream)
         return stream
 

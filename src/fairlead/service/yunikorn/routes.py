@@ -17,54 +17,50 @@ from fairlead.core.names import QUEUE_NAME_RULE, is_queue_name
 from fairlead.core.queues import Queue
 from fairlead.core.specs import ClusterSpec
 from fairlead.scheduler import Scheduler
-from fairlead.service.desk import Desk, DeskOf
+from fairlead.service.place import Moment, Place, PlaceOf, ReaderOf
 from fairlead.service.queue_texts import usable
 from fairlead.service.yunikorn import node_shapes, shapes, transport
 from fairlead.service.yunikorn.describe import described, text
-from fairlead.service.yunikorn.readers import Reader, Sees, partition_of, read, sees
-from fairlead.service.yunikorn.transport import Plainly
+from fairlead.service.yunikorn.readers import Sees, partition_of, read
 
 router = APIRouter(prefix="/ws/v1", tags=["yunikorn"])
 
 
-def build_of(desk: Desk) -> dict[str, str]:
+def build_of(place: Place) -> dict[str, str]:
     """What this program is."""
-    return {"buildVersion": desk.version, "buildDate": "", "isPluginVersion": "false"}
+    return {"buildVersion": place.version, "buildDate": "", "isPluginVersion": "false"}
 
 
-def cluster_list(desk: Desk, scheduler: Scheduler) -> list[dict[str, Any]]:
+def cluster_list(place: Place, scheduler: Scheduler) -> list[dict[str, Any]]:
     """One entry a partition."""
     parts = scheduler.cluster.partitions.values()
-    return [shapes.cluster(part, desk.started_at_ms, build_of(desk)) for part in parts]
+    return [shapes.cluster(part, place.started_at_ms, build_of(place)) for part in parts]
 
 
-def partition_list(desk: Desk, scheduler: Scheduler) -> list[dict[str, Any]]:
+def partition_list(place: Place, scheduler: Scheduler) -> list[dict[str, Any]]:
     """All partitions."""
-    return [shapes.partition(part, desk.started_at_ms) for part in scheduler.cluster.partitions.values()]
+    return [shapes.partition(part, place.started_at_ms) for part in scheduler.cluster.partitions.values()]
 
 
 @router.get("/clusters", response_class=Response, responses=described("One entry a partition."))
-async def clusters(request: Request, desk: DeskOf, who: Reader) -> Response:
+async def clusters(place: PlaceOf, who: ReaderOf) -> Response:
     """The clusters."""
-    del who
-    return await read(request, desk, lambda scheduler: cluster_list(desk, scheduler))
+    return await read(place, who, lambda moment: cluster_list(place, moment.scheduler))
 
 
 @router.get("/partitions", response_class=Response, responses=described("All partitions."))
-async def partitions(request: Request, desk: DeskOf, who: Reader) -> Response:
+async def partitions(place: PlaceOf, who: ReaderOf) -> Response:
     """The partitions with their totals."""
-    del who
-    return await read(request, desk, lambda scheduler: partition_list(desk, scheduler))
+    return await read(place, who, lambda moment: partition_list(place, moment.scheduler))
 
 
 @router.get(
     "/partition/{partition}/placementrules", response_class=Response, responses=described("Its rules, in order.")
 )
-async def placement_rules(partition: str, request: Request, desk: DeskOf, who: Reader) -> Response:
+async def placement_rules(partition: str, place: PlaceOf, who: ReaderOf) -> Response:
     """The placement rules of a partition."""
-    del who
     return await read(
-        request, desk, lambda scheduler: shapes.rules(partition_of(scheduler, partition).spec.placement_rules)
+        place, who, lambda moment: shapes.rules(partition_of(moment.scheduler, partition).spec.placement_rules)
     )
 
 
@@ -72,50 +68,47 @@ async def placement_rules(partition: str, request: Request, desk: DeskOf, who: R
 
 
 def queue_path(given: str) -> str:
-    """The path of a queue as it stands in a URL. Raises `Plainly` when it cannot be one."""
+    """The path of a queue as it stands in a URL. Raises `Refusal` when it cannot be one."""
     path = transport.unescaped(given)
     if not all(is_queue_name(part) for part in path.split(".")):
-        raise Plainly(400, QUEUE_NAME_RULE)
+        raise transport.wrong(QUEUE_NAME_RULE)
     return path
 
 
 def queue_of(scheduler: Scheduler, partition: str, given: str) -> Queue:
-    """A queue. Raises `Plainly`: no such partition, no name, no such queue."""
+    """A queue. Raises `Refusal`: no such partition, no name, no such queue."""
     part = partition_of(scheduler, partition)
     queue = part.root.find(queue_path(given))
     if queue is None:
-        raise Plainly(404, "Queue not found")
+        raise transport.missing("Queue not found")
     return queue
 
 
 @router.get("/partition/{partition}/queues", response_class=Response, responses=described("The whole tree.", False))
-async def queues(partition: str, request: Request, desk: DeskOf, who: Reader) -> Response:
+async def queues(partition: str, place: PlaceOf, who: ReaderOf) -> Response:
     """The queue tree of a partition."""
-    del who
 
-    def ask(scheduler: Scheduler) -> dict[str, Any]:
-        part = partition_of(scheduler, partition)
+    def ask(moment: Moment) -> dict[str, Any]:
+        part = partition_of(moment.scheduler, partition)
         return shapes.queue(part.root, subtree=True, partition_name=part.name)
 
-    return await read(request, desk, ask)
+    return await read(place, who, ask)
 
 
 @router.get("/partition/{partition}/queue/{queue}", response_class=Response, responses=described("A queue.", False))
 async def queue(
     partition: str,
     queue: str,
-    request: Request,
-    desk: DeskOf,
-    who: Reader,
+    place: PlaceOf,
+    who: ReaderOf,
     subtree: Annotated[str | None, Query(description="If it is there, whatever its value: with all below.")] = None,
 ) -> Response:
     """One queue; `?subtree` shows those below it too."""
-    del who
 
-    def ask(scheduler: Scheduler) -> dict[str, Any]:
-        return shapes.queue(queue_of(scheduler, partition, queue), subtree=subtree is not None)
+    def ask(moment: Moment) -> dict[str, Any]:
+        return shapes.queue(queue_of(moment.scheduler, partition, queue), subtree=subtree is not None)
 
-    return await read(request, desk, ask)
+    return await read(place, who, ask)
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------
@@ -129,31 +122,29 @@ def without_others(node: dict[str, Any], may_see: Sees) -> dict[str, Any]:
 
 
 @router.get("/partition/{partition}/nodes", response_class=Response, responses=described("Its nodes."))
-async def nodes(partition: str, request: Request, desk: DeskOf, who: Reader) -> Response:
+async def nodes(partition: str, place: PlaceOf, who: ReaderOf) -> Response:
     """The nodes of a partition with what runs on them."""
 
-    def ask(scheduler: Scheduler) -> list[dict[str, Any]]:
-        may_see = sees(desk, who, scheduler)
-        part = partition_of(scheduler, partition)
+    def ask(moment: Moment) -> list[dict[str, Any]]:
+        part = partition_of(moment.scheduler, partition)
         shown = [node_shapes.node(node, part.name) for node in part.nodes.nodes.values()]
-        return [without_others(node, may_see) for node in shown]
+        return [without_others(node, moment.sees) for node in shown]
 
-    return await read(request, desk, ask)
+    return await read(place, who, ask)
 
 
 @router.get("/partition/{partition}/node/{node}", response_class=Response, responses=described("A node.", False))
-async def node(partition: str, node: str, request: Request, desk: DeskOf, who: Reader) -> Response:
+async def node(partition: str, node: str, place: PlaceOf, who: ReaderOf) -> Response:
     """One node with what runs on it."""
 
-    def ask(scheduler: Scheduler) -> dict[str, Any]:
-        may_see = sees(desk, who, scheduler)
-        part = partition_of(scheduler, partition)
+    def ask(moment: Moment) -> dict[str, Any]:
+        part = partition_of(moment.scheduler, partition)
         found = part.nodes.nodes.get(transport.whole(node))
         if found is None:
-            raise Plainly(404, "Node not found")
-        return without_others(node_shapes.node(found, part.name), may_see)
+            raise transport.missing("Node not found")
+        return without_others(node_shapes.node(found, part.name), moment.sees)
 
-    return await read(request, desk, ask)
+    return await read(place, who, ask)
 
 
 # -- configuration ------------------------------------------------------------------------------------------------
@@ -179,14 +170,14 @@ def declared(scheduler: Scheduler) -> tuple[str, ClusterSpec]:
         "The queue file in force: YAML, or JSON when exactly that is accepted.", transport.YAML, "application/json"
     ),
 )
-async def config(request: Request, desk: DeskOf, who: Reader) -> Response:
+async def config(request: Request, place: PlaceOf, who: ReaderOf) -> Response:
     """The configuration as it was validated: with the root queue, limits of the partition at the root."""
     del who
-    given = await desk.read(lambda scheduler, _: declared(scheduler))
+    given = await place.read(lambda moment: declared(moment.scheduler))
     spec = await run_in_threadpool(spec_in_force, given)
     if request.headers.get("accept") == "application/json":
-        return transport.answer(request, as_tree(spec))
-    return transport.packed(request, as_yaml(spec).encode(), transport.YAML)
+        return transport.answer(as_tree(spec))
+    return Response(as_yaml(spec), media_type=transport.YAML)
 
 
 @router.post(
@@ -195,12 +186,12 @@ async def config(request: Request, desk: DeskOf, who: Reader) -> Response:
     responses=described("Whether it could be used, and if not, why.", False),
     openapi_extra={"requestBody": {"content": {"application/x-yaml": {"schema": {"type": "string"}}}}},
 )
-async def validate(request: Request, who: Reader) -> Response:
+async def validate(request: Request, who: ReaderOf) -> Response:
     """Whether a queue file could be used here; the body is its text."""
     del who
     body = await request.body()
     reason = await run_in_threadpool(why_refused, body)
-    return transport.answer(request, {"allowed": not reason} | ({"reason": reason} if reason else {}))
+    return transport.answer({"allowed": not reason} | ({"reason": reason} if reason else {}))
 
 
 def why_refused(body: bytes) -> str:
@@ -227,14 +218,14 @@ def _sentence(problem: Problem, more: int) -> str:
 
 
 @router.get("/history/apps", response_class=Response, responses=described("One sample a minute, oldest first."))
-async def history_apps(request: Request, desk: DeskOf, who: Reader) -> Response:
+async def history_apps(place: PlaceOf, who: ReaderOf) -> Response:
     """How many applications were running."""
     del who
-    return transport.answer(request, desk.history_samples.applications())
+    return transport.answer(place.history_samples.applications())
 
 
 @router.get("/history/containers", response_class=Response, responses=described("One sample a minute, oldest first."))
-async def history_containers(request: Request, desk: DeskOf, who: Reader) -> Response:
+async def history_containers(place: PlaceOf, who: ReaderOf) -> Response:
     """How many allocations there were."""
     del who
-    return transport.answer(request, desk.history_samples.containers())
+    return transport.answer(place.history_samples.containers())

@@ -1,6 +1,6 @@
 """All routes of the YuniKorn interface together.
 
-Decides which there are; the front needs them by method and path.
+Decides which there are; the front needs their paths.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ from fairlead.service.yunikorn import app_routes, routes, watch_routes
 ROUTERS: tuple[APIRouter, ...] = (routes.router, app_routes.router, watch_routes.router, watch_routes.debug)
 
 
-def known() -> Iterator[tuple[str, str]]:
-    """Method and path of each."""
+def known() -> Iterator[str]:
+    """The path of each."""
     for router in ROUTERS:
-        for route in router.routes:
-            if isinstance(route, APIRoute):
-                for method in sorted(route.methods or ()):
-                    yield method, route.path
+        yield from (route.path for route in router.routes if isinstance(route, APIRoute))

@@ -20,15 +20,14 @@ from starlette.concurrency import run_in_threadpool
 from fairlead.config.show import as_tree
 from fairlead.insight.history_records import as_json
 from fairlead.scheduler import Scheduler
-from fairlead.service.cluster import problems
-from fairlead.service.desk import Desk, DeskOf
+from fairlead.service.place import Place, PlaceOf, ReaderOf
 from fairlead.service.scrape import CONTENT_TYPE, scrape
 from fairlead.service.yunikorn import app_shapes, history_stream, node_shapes, shapes, transport
 from fairlead.service.yunikorn.describe import described, text
 from fairlead.service.yunikorn.health import health
-from fairlead.service.yunikorn.readers import Administrator, Reader, read, visible
+from fairlead.service.yunikorn.readers import Administrator, read, visible
 from fairlead.service.yunikorn.routes import cluster_list, declared, partition_list, spec_in_force
-from fairlead.service.yunikorn.transport import Plainly, number
+from fairlead.service.yunikorn.transport import number
 
 router = APIRouter(prefix="/ws/v1", tags=["yunikorn"])
 debug = APIRouter(prefix="/debug", tags=["yunikorn"])
@@ -43,28 +42,20 @@ _dumping = asyncio.Lock()
 
 @router.get("/events/batch", response_class=Response, responses=described("Event records with their numbers.", False))
 async def batch(
-    request: Request,
-    desk: DeskOf,
-    who: Reader,
+    place: PlaceOf,
+    who: ReaderOf,
     count: Annotated[str | None, Query(description="How many at most.")] = None,
     start: Annotated[str | None, Query(description="The number of the first.")] = None,
 ) -> Response:
     """Some event records. Others' applications are left out; numbers count them all the same."""
-
-    async def ask() -> dict[str, Any]:
-        most = number("count", count, MOST_IN_A_BATCH)
-        if most == 0:
-            raise Plainly(400, '0 is not a valid value for "count"')
-        page = desk.history_records.ring.page(number("start", start, 0), min(most, MOST_IN_A_BATCH))
-        shown = None if page.records is None else [as_json(r) for r in await visible(desk, who)(page.records)]
-        return {
-            "InstanceUUID": desk.history_records.instance,
-            "LowestID": page.lowest,
-            "HighestID": page.highest,
-            "EventRecords": shown,
-        }
-
-    return await transport.answered(request, ask())
+    most = number("count", count, MOST_IN_A_BATCH)
+    if most == 0:
+        raise transport.wrong('0 is not a valid value for "count"')
+    records = place.history_records
+    page = records.ring.page(number("start", start, 0), min(most, MOST_IN_A_BATCH))
+    shown = None if page.records is None else [as_json(r) for r in await visible(place, who)(page.records)]
+    told = {"InstanceUUID": records.instance, "LowestID": page.lowest, "HighestID": page.highest, "EventRecords": shown}
+    return await run_in_threadpool(transport.answer, told)
 
 
 @router.get(
@@ -74,43 +65,41 @@ async def batch(
 )
 async def stream(
     request: Request,
-    desk: DeskOf,
-    who: Reader,
+    place: PlaceOf,
+    who: ReaderOf,
     count: Annotated[str | None, Query(description="Past records to begin with.")] = None,
 ) -> Response:
     """Event records as they come, after the newest `count` past ones."""
-    try:
-        past = number("count", count, 0)
-        one = desk.streams.enter(request.headers.get("host", ""), time.time_ns())
-    except Plainly as error:
-        return transport.failed(request, error.status, error.message)
-    pieces = history_stream.lines(desk.history_records, desk.streams, one, past, visible(desk, who))
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Type": transport.JSON}
-    return history_stream.Timed(pieces, headers=headers)
+    past = number("count", count, 0)
+    one = place.streams.enter(request.headers.get("host", ""), time.time_ns())
+    pieces = history_stream.lines(place.history_records, place.streams, one, past, visible(place, who))
+    # An encoding of its own keeps the middleware from compressing, which would hold lines back.
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "identity"}
+    return history_stream.Timed(pieces, headers=headers | {"Content-Type": transport.JSON})
 
 
 # -- figures ------------------------------------------------------------------------------------------------------
 
 
 @router.get("/metrics", response_class=Response, responses=text("The text format of Prometheus."))
-async def metrics(request: Request, desk: DeskOf, who: Reader) -> Response:
+async def metrics(place: PlaceOf, who: ReaderOf) -> Response:
     """Figures for Prometheus: the service's own, and the same under YuniKorn's names."""
     del who
-    return transport.packed(request, await scrape(desk), CONTENT_TYPE)
+    return Response(await scrape(place), media_type=CONTENT_TYPE)
 
 
 @router.get("/scheduler/healthcheck", response_class=Response, responses=described("All checks.", False))
-async def healthcheck(request: Request, desk: DeskOf, who: Reader) -> Response:
+async def healthcheck(place: PlaceOf, who: ReaderOf) -> Response:
     """Whether the books are in order; 200 even when they are not."""
-    del who
-    return await read(request, desk, lambda s: health(s, faults=desk.runtime.measures.faults, problems=problems(desk)))
+    return await read(
+        place, who, lambda moment: health(moment.scheduler, faults=place.faults(), problems=place.problems())
+    )
 
 
 @router.get("/scheduler/node-utilizations", response_class=Response, responses=described("One entry a partition."))
-async def node_utilizations(request: Request, desk: DeskOf, who: Reader) -> Response:
+async def node_utilizations(place: PlaceOf, who: ReaderOf) -> Response:
     """How many nodes use how much of each resource."""
-    del who
-    return await read(request, desk, _utilizations)
+    return await read(place, who, lambda moment: _utilizations(moment.scheduler))
 
 
 def _utilizations(scheduler: Scheduler) -> list[dict[str, Any]] | None:
@@ -121,39 +110,36 @@ def _utilizations(scheduler: Scheduler) -> list[dict[str, Any]] | None:
 
 
 @debug.get("/fullstatedump", response_class=Response, responses=described("Everything.", False))
-async def full_state_dump(request: Request, desk: DeskOf, who: Administrator) -> Response:
+async def full_state_dump(place: PlaceOf, who: Administrator) -> Response:
     """All that the other routes show, in one answer (administrators). One at a time."""
-    del who
     async with _dumping:
-        dumped, given = await desk.read(lambda s, _: (_dump(desk, s), declared(s)))
-        dumped["config"] = as_tree(await run_in_threadpool(spec_in_force, given))
-        return await run_in_threadpool(transport.answer, request, shapes.filled(dumped), pretty=True)
+        return await read(place, who, lambda moment: dump(place, moment.scheduler), pretty=True)
 
 
-def dump(desk: Desk, scheduler: Scheduler) -> dict[str, Any]:
+def dump(place: Place, scheduler: Scheduler) -> dict[str, Any]:
     """All of it at once, where the books stand still for as long as that takes."""
-    return shapes.filled(_dump(desk, scheduler) | {"config": as_tree(spec_in_force(declared(scheduler)))})
+    return shapes.filled(_dump(place, scheduler) | {"config": as_tree(spec_in_force(declared(scheduler)))})
 
 
-def _dump(desk: Desk, scheduler: Scheduler) -> dict[str, Any]:
+def _dump(place: Place, scheduler: Scheduler) -> dict[str, Any]:
     parts = list(scheduler.cluster.partitions.values())
     applications = [a for p in parts for kept in (p.applications, p.ended, p.rejected) for a in _apps(p, kept)]
     return {
         "timestamp": time.time_ns(),
-        "partitions": partition_list(desk, scheduler),
+        "partitions": partition_list(place, scheduler),
         "applications": applications,
-        "appHistory": desk.history_samples.applications(),
+        "appHistory": place.history_samples.applications(),
         "nodes": [
             {"partitionName": p.name, "nodesInfo": [node_shapes.node(n, p.name) for n in p.nodes.nodes.values()]}
             for p in parts
         ],
-        "clusterInfo": cluster_list(desk, scheduler),
-        "containerHistory": desk.history_samples.containers(),
+        "clusterInfo": cluster_list(place, scheduler),
+        "containerHistory": place.history_samples.containers(),
         "queues": [shapes.queue(p.root, subtree=True, partition_name=p.name) for p in parts],
         "rmDiagnostics": NO_RM,
         "logLevel": logging.getLevelName(logging.getLogger("fairlead").getEffectiveLevel()).lower(),
         "placementRules": [{"partition": p.name, "rules": shapes.rules(p.spec.placement_rules)} for p in parts],
-        "eventStreams": [{"Name": one.name, "CreatedAt": one.opened_ns} for one in desk.streams.open],
+        "eventStreams": [{"Name": one.name, "CreatedAt": one.opened_ns} for one in place.streams.open],
     }
 
 
@@ -162,14 +148,14 @@ def _apps(part: Any, kept: Any) -> list[dict[str, Any]]:
 
 
 @debug.get("/stack", response_class=Response, responses=text("The stacks."))
-async def stack(request: Request, who: Administrator) -> Response:
+async def stack(who: Administrator) -> Response:
     """Where each thread is (administrators)."""
     del who
     names = {one.ident: one.name for one in threading.enumerate()}
     pieces = []
     for ident, frame in sys._current_frames().items():
         pieces.append(f"{names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}\n")
-    return transport.packed(request, "".join(pieces).encode(), transport.TEXT)
+    return Response("".join(pieces), media_type=transport.TEXT)
 
 
 @router.get("/stack", response_class=Response, include_in_schema=False)

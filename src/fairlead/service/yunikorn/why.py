@@ -15,7 +15,7 @@ from fairlead.policy.limits import closing_ceiling
 from fairlead.policy.waiting import why_waiting
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Ask
+    from fairlead.core.asks import Ask
     from fairlead.core.partition import Partition
 
 ABOUT_NODES = frozenset(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from fastapi import Request as HttpRequest
 
 from fairlead.kubernetes.client import Answer, Client, Request, Unreachable
+from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
-from fairlead.service.kubernetes.gate import ACCESS_REVIEWS, TOKEN_REVIEWS, ApiJudge, is_here
+from fairlead.service.kubernetes.gate import ACCESS_REVIEWS, CALLER, TOKEN_REVIEWS, ApiJudge, ClusterGate, is_here
+from fairlead.service.kubernetes.place import ClusterPlace
 
 
 class Server:
@@ -82,3 +86,16 @@ async def test_who_cannot_be_asked_about_is_refused() -> None:
 def test_who_is_here(client: str, host: str, here: bool) -> None:
     """Whoever connects from this host and asks for it by its own name."""
     assert is_here({"client": (client, 1)}, host) is here
+
+
+def test_where_everybody_may_read_a_token_still_says_who() -> None:
+    """Without one the reader is nobody in particular, and no administrator."""
+    place = ClusterPlace(controller=cast("Any", SimpleNamespace()), version="", started_at_ms=0, open_reads=True)
+    known = Caller("ann", -1, True, may_submit=False)
+    assert place.caller(HttpRequest({"type": "http", CALLER: known})) is known
+    unknown = HttpRequest({"type": "http", CALLER: Refusal("unauthorized", "no")})
+    assert place.caller(unknown) is ClusterGate.ANYBODY
+    assert not ClusterGate.ANYBODY.is_admin
+    place.open_reads = False
+    with pytest.raises(Refusal):
+        place.caller(unknown)

@@ -7,12 +7,13 @@ import time
 import uuid
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from testbed.cluster_service import ClusterService, serving
 from testbed.fake_server import FakeServer
 
-from fairlead.service.kubernetes import desk as desk_module
+from fairlead.service.kubernetes import place as place_module
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -25,7 +26,7 @@ async def _two_of_which_one_waits(service: ClusterService, **first: Any) -> None
 
 
 def _waiting(service: ClusterService) -> list[Any]:
-    informer = service.desk.informer
+    informer = service.place.informer
     return [informer.pod_store.by_uid[uid] for uid in informer.waiting]
 
 
@@ -36,7 +37,7 @@ async def test_when_rests_on_what_alike_pods_took_and_is_scored() -> None:
             service.pod(f"early{number}", "3")
             await service.until(lambda n=number: service.node_of(f"early{n}"), "a place")  # type: ignore[misc]
             await service.ends(f"early{number}")
-        await service.until(lambda: service.desk.pod_history.runtimes.ends == 5, "five ends")
+        await service.until(lambda: service.place.pod_history.runtimes.ends == 5, "five ends")
         await _two_of_which_one_waits(service)
         told = await service.get("/api/v1/jobs/default/second/forecast")
         assert told["key"] == "default/second"
@@ -46,7 +47,7 @@ async def test_when_rests_on_what_alike_pods_took_and_is_scored() -> None:
         assert "default/second: 80 %: " in await service.cli("when", "pod/second")
         await service.ends("first")
         await service.until(lambda: service.node_of("second"), "its start")
-        await service.until(lambda: service.desk.pod_history.card.scored == 1, "the score")
+        await service.until(lambda: service.place.pod_history.card.scored == 1, "the score")
         assert (await service.get("/api/v1/forecasts/score"))["open"] == 0
 
 
@@ -77,9 +78,9 @@ async def test_what_ran_before_the_start_is_not_taken_for_young() -> None:
         await service.until(lambda: _waiting(service), "the second")
         told = await service.get("/api/v1/jobs/default/second/forecast")
         assert told["median_ms"] <= told["made_ms"] + 61_000
-        known = service.desk.informer.pod_store.named("default", "old")
+        known = service.place.informer.pod_store.named("default", "old")
         assert known is not None
-        app = service.desk.scheduler.cluster.partitions["default"].applications[known.application]
+        app = service.place.scheduler.cluster.partitions["default"].applications[known.application]
         assert app.asks[known.name.uid].allocated_ms > time.time() * 1000 - 60_000, "the books themselves are untouched"
 
 
@@ -89,7 +90,7 @@ async def test_only_what_is_in_line_has_a_forecast() -> None:
         service.pod("first", "3")
         await service.until(lambda: service.node_of("first"), "a place")
         said = await service.cli("when", "pod/first", status=4)
-        assert "pod default/first is running and not in line" in said
+        assert "job default/first is running and not in line" in said
         assert "no pod default/nobody" in await service.cli("when", "pod/nobody", status=4)
 
 
@@ -108,7 +109,7 @@ async def test_a_pod_that_ended_is_shown_until_its_name_is_taken_again() -> None
         service.pod("job", "3", labels={"applicationId": "app-1"})
         await service.until(lambda: service.node_of("job"), "a place")
         await service.ends("job", "Failed")
-        await service.until(lambda: "default/job" in service.desk.pod_history.ended, "its end")
+        await service.until(lambda: "default/job" in service.place.pod_history.ended, "its end")
         row = await service.get("/api/v1/jobs/default/job")
         assert (row["state"], row["node"], row["queue"]) == ("failed", "n0", "root.default")
         assert row["started_at_ms"] <= row["ended_at_ms"]
@@ -121,19 +122,21 @@ async def test_a_pod_that_ended_is_shown_until_its_name_is_taken_again() -> None
 @pytest.mark.parametrize("large", [False, True])
 async def test_views_of_much_are_the_same_from_a_copy(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """And errors are; nothing is shown by a pod's identity."""
-    monkeypatch.setattr(desk_module, "LARGE", 0 if large else 1_000)
+    monkeypatch.setattr(place_module, "LARGE", 0 if large else 1_000)
     async with serving(nodes=3) as service:
         service.pod("first", "3")
         service.pod("second", "3")
         await service.until(lambda: service.node_of("first") and service.node_of("second"), "places")
         service.pod("huge", "9")
         await service.until(lambda: _waiting(service), "the huge one")
-        assert service.desk.is_large is large
+        assert service.place.is_large() is large
         rows = {row["key"]: row for row in (await service.get("/api/v1/jobs"))["jobs"]}
         assert (rows["default/first"]["state"], rows["default/huge"]["state"]) == ("running", "waiting")
         assert "cpu" in rows["default/huge"]["reason"]["sentence"]
-        page = await service.get("/api/v1/jobs?limit=1&after=default/first")
-        assert ([row["key"] for row in page["jobs"]], page["total"]) == (["default/second"], 3)
+        begin = await service.get("/api/v1/jobs?limit=1")
+        assert [row["key"] for row in begin["jobs"]] == ["default/first"]
+        page = await service.get(f"/api/v1/jobs?limit=1&after={quote(begin['next'])}")
+        assert ([row["key"] for row in page["jobs"]], page["total"]) == (["default/huge"], 3)
         assert len((await service.get("/api/v1/nodes"))["nodes"]) == 3
         assert "root.default" in json.dumps(await service.get("/api/v1/queues"))
         assert 'fairlead_kubernetes_pods{state="waiting"} 1.0' in await service.get("/metrics")

@@ -68,11 +68,12 @@ async def test_every_step_of_a_pod_is_told_once_and_by_its_name() -> None:
         assert (about[0], about[-1]) == ("job.submitted", "job.ended")
         assert about.count("job.allocated") == 1
         evicting = next(event for kind, event in listener.events if kind == "job.evicting")
-        assert (evicting["on_behalf_of"], evicting["node"]) == ("default/high", "n0")
-        assert listener.events[[k for k, _ in listener.events].index("job.submitted")][1]["resources"]["vcore"] == 3000
+        assert (evicting["values"]["on_behalf_of"], evicting["values"]["node"]) == ("default/high", "n0")
+        submitted = next(event for kind, event in listener.events if kind == "job.submitted")
+        assert submitted["values"]["resources"]["vcore"] == 3000
         assert listener.ids == sorted(set(listener.ids))
         await listener.stop()
-        await service.until(lambda: not service.desk.pod_history._readers, "his leave")
+        await service.until(lambda: not service.place.pod_history.readers, "his leave")
 
 
 async def test_who_wants_to_go_on_learns_that_nothing_is_kept() -> None:
@@ -81,7 +82,7 @@ async def test_who_wants_to_go_on_learns_that_nothing_is_kept() -> None:
         listener = Listener(service, **{"Last-Event-ID": "5.0"})
         await service.until(lambda: listener.events, "a word")
         assert listener.events[0][0] == "gap"
-        assert "/ws/v1/events/batch" in listener.events[0][1]["why"]
+        assert "/ws/v1/events/batch" in listener.events[0][1]["values"]["why"]
         service.pod("one")
         await service.until(lambda: listener.of("default/one"), "the pod")
         await listener.stop()
@@ -89,13 +90,13 @@ async def test_who_wants_to_go_on_learns_that_nothing_is_kept() -> None:
 
 async def test_streams_end_with_the_ship_and_are_not_endless_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """One too many is refused; a stop ends them all."""
-    monkeypatch.setattr("fairlead.service.kubernetes.history_pods.MOST_READERS", 1)
+    monkeypatch.setattr("fairlead.service.readers.MOST_READERS", 1)
     async with serving() as service:
         listener = Listener(service)
         await asyncio.wait_for(listener.heard.wait(), 10)
         refused = await service.get("/api/v1/events", status=429)
-        assert "1 streams are open already" in refused["error"]["message"]
-        service.desk.pod_history.close()
+        assert "1 streams are open already" in refused["detail"]
+        service.place.pod_history.readers.close()
         await asyncio.wait_for(asyncio.shield(listener._task), 10)
 
 

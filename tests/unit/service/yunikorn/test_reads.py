@@ -36,24 +36,22 @@ def job(served: Any) -> Any:
 
 
 def test_headers_for_pages_of_other_origins(served: Any) -> None:
-    """On answers and on errors; with the method of the path."""
-    for path in ("/ws/v1/clusters", "/ws/v1/partition/none/queues", "/ws/v1/nothing"):
-        answer = served.call("GET", path)
+    """On answers and on errors, below /ws/ alone."""
+    for path in ("/ws/v1/clusters", "/ws/v1/partition/none/queues", "/ws/v1/nothing", "/ws/v1/clusters/"):
+        answer = served.call("GET", path, Origin="http://page.example")
         assert answer.headers["access-control-allow-origin"] == "*"
-        assert answer.headers["access-control-allow-methods"] == "GET, OPTIONS"
-        assert answer.headers["access-control-allow-headers"] == "X-Requested-With,Content-Type,Accept,Origin"
-    answer = served.raw("POST", "/ws/v1/validate-conf", b"")
-    assert answer.headers["access-control-allow-methods"] == "OPTIONS, POST"
+    assert "access-control-allow-origin" not in served.call("GET", "/api/v1/jobs", Origin="http://page.example").headers
 
 
 @pytest.mark.parametrize(
-    ("path", "allow"),
-    [("/ws/v1/partition/default/queues", "GET, OPTIONS"), ("/ws/v1/validate-conf", "OPTIONS, POST")],
+    ("path", "method"), [("/ws/v1/partition/default/queues", "GET"), ("/ws/v1/validate-conf", "POST")]
 )
-def test_options_asks_nobody_who_he_is(served: Any, path: str, allow: str) -> None:
-    """200 with what is possible."""
-    answer = served.call("OPTIONS", path, who="nobody")
-    assert (answer.status, answer.body, answer.headers["allow"]) == (200, b"", allow)
+def test_a_browser_that_asks_first_is_asked_for_nothing(served: Any, path: str, method: str) -> None:
+    """200 with what is possible, without a token."""
+    headers = {"Origin": "http://page.example", "Access-Control-Request-Method": method}
+    answer = served.call("OPTIONS", path, who="nobody", **headers)
+    assert answer.status == 200
+    assert method in answer.headers["access-control-allow-methods"]
 
 
 @pytest.mark.parametrize(
@@ -69,8 +67,8 @@ def test_wrong_methods(served: Any, method: str, path: str) -> None:
     """405, with what is possible."""
     answer = served.call(method, path)
     assert answer.status == 405
-    assert answer.headers["allow"] in ("GET, OPTIONS", "OPTIONS, POST")
-    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.headers["allow"] in ("GET", "POST")
+    assert answer.headers["content-type"] == JSON
 
 
 @pytest.mark.parametrize(
@@ -84,10 +82,9 @@ def test_wrong_methods(served: Any, method: str, path: str) -> None:
     ],
 )
 def test_other_spellings_lead_to_the_path(served: Any, path: str, target: str) -> None:
-    """301, with a link."""
+    """301."""
     answer = served.call("GET", path)
     assert (answer.status, answer.headers["location"]) == (301, target)
-    assert f'<a href="{target}">' in answer.body.decode()
 
 
 def test_a_post_is_led_without_losing_its_method(served: Any) -> None:
@@ -98,10 +95,10 @@ def test_a_post_is_led_without_losing_its_method(served: Any) -> None:
 
 @pytest.mark.parametrize("path", ["/ws/v1/nothing", "/ws/v2/clusters", "/debug/pprof/heap", "/ws/v1/partition//queues"])
 def test_unknown_paths(served: Any, path: str) -> None:
-    """404 in plain text."""
+    """404, in the shape of all errors there."""
     answer = served.call("GET", path)
-    assert (answer.status, answer.body) == (404, b"404 page not found\n")
-    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert (answer.status, answer.json["status_code"]) == (404, 404)
+    assert answer.headers["content-type"] == JSON
 
 
 # -- errors -------------------------------------------------------------------------------------------------------
@@ -135,9 +132,9 @@ NO_NAME = "invalid queue name, max 64 characters"
         (f"{PART}/usage/group/none", 404, "Group not found"),
         (f"{PART}/usage/group/*", 400, "Invalid group name"),
         ("/ws/v1/events/batch?count=0", 400, '0 is not a valid value for "count"'),
-        ("/ws/v1/events/batch?count=-1", 400, 'strconv.ParseUint: parsing "-1": invalid syntax'),
-        ("/ws/v1/events/batch?start=x", 400, 'strconv.ParseUint: parsing "x": invalid syntax'),
-        ("/ws/v1/events/stream?count=x", 400, 'strconv.ParseUint: parsing "x": invalid syntax'),
+        ("/ws/v1/events/batch?count=-1", 400, "count: '-1' is no whole number"),
+        ("/ws/v1/events/batch?start=x", 400, "start: 'x' is no whole number"),
+        ("/ws/v1/events/stream?count=x", 400, "count: 'x' is no whole number"),
     ],
 )
 def test_errors(served: Any, path: str, status: int, message: str) -> None:
@@ -194,7 +191,7 @@ def test_others_applications_do_not_exist(served: Any, job: str) -> None:
     assert job in [a["applicationID"] for a in get(served, f"{PART}/queue/root.batch/applications", "alice")]
     assert get(served, f"{PART}/queue/root.batch/applications", "bob") == []
     assert served.call("GET", f"{PART}/application/{job}", who="bob").status == 404
-    node = served.desk.place.node
+    node = served.place.local.node
     assert job in [a["allocationKey"] for a in get(served, f"{PART}/node/{node}", "alice")["allocations"]]
     assert "allocations" not in get(served, f"{PART}/node/{node}", "bob")
     assert [row["userName"] for row in get(served, f"{PART}/usage/users", "alice")] == ["alice"]
@@ -212,7 +209,7 @@ def test_a_name_with_a_slash_is_one_value(served: Any) -> None:
 
 def test_open_reads_show_everything_but_the_dumps(served: Any, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To anybody over TCP, without a token."""
-    monkeypatch.setattr(served.desk, "open_reads", True)
+    monkeypatch.setattr(served.place, "open_reads", True)
     assert get(served, f"{PART}/application/{job}", "nobody")["user"] == "alice"
     assert "alice" in [row["userName"] for row in get(served, f"{PART}/usage/users", "nobody")]
     records = get(served, "/ws/v1/events/batch", "nobody")["EventRecords"]
@@ -231,7 +228,7 @@ def test_the_configuration_as_yaml_and_as_json(served: Any) -> None:
     assert b"partitions:" in text.body
     found = get(served, "/ws/v1/config", Accept="application/json")
     assert found["Partitions"][0]["Queues"][0]["Name"] == "root"
-    assert found["Checksum"] == served.desk.runtime.read(lambda s: s.cluster.checksum).result(10)
+    assert found["Checksum"] == served.place.runtime.read(lambda s: s.cluster.checksum).result(10)
 
 
 @pytest.mark.parametrize(
@@ -314,7 +311,7 @@ def test_the_stack_names_the_writer(served: Any) -> None:
 def test_compression_for_text_too(served: Any) -> None:
     """Metrics are long."""
     packed = served.call("GET", "/ws/v1/metrics", **{"Accept-Encoding": "gzip"})
-    assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert (packed.headers["content-encoding"], "Accept-Encoding" in packed.headers["vary"]) == ("gzip", True)
     assert b"yunikorn_" in gzip.decompress(packed.body)
 
 
@@ -403,8 +400,7 @@ def test_a_stream_begins_with_who_tells_and_goes_on(served: Any) -> None:
     tail = Tail(served, who="carol")
     assert tail.response.status == 200
     assert tail.response.getheader("Content-Type") == JSON
-    assert tail.response.getheader("Access-Control-Allow-Origin") == "*"
-    assert tail.line() == {"InstanceUUID": served.desk.history_records.instance}
+    assert tail.line() == {"InstanceUUID": served.place.history_records.instance}
     key = served.submit("/bin/true", who="alice")
     records = tail.until(objectID=key, eventChangeDetail=207)
     tail.close()

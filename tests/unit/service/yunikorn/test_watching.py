@@ -14,14 +14,13 @@ from fairlead.core.reasons import Refused
 from fairlead.core.resources import Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.insight.history_records import Record
-from fairlead.runtime import Entry
+from fairlead.runtime import Entry, Refusal
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
 from fairlead.service.yunikorn import figures, history_samples, history_stream
 from fairlead.service.yunikorn.health import health
 from fairlead.service.yunikorn.history_records import HistoryRecords
 from fairlead.service.yunikorn.history_ring import Ring
-from fairlead.service.yunikorn.transport import Plainly
 
 
 def cluster() -> Scheduler:
@@ -82,7 +81,7 @@ async def test_a_stream_ends_with_the_service() -> None:
     await asyncio.sleep(0)
     streams.close()
     assert await waiting is None
-    with pytest.raises(Plainly, match="Too many"):
+    with pytest.raises(Refusal, match="Too many"):
         streams.enter("h", 1)
 
 
@@ -91,9 +90,9 @@ async def test_no_more_streams_than_a_hundred() -> None:
     streams = history_stream.Streams()
     for i in range(100):
         streams.enter(f"host{i}", 1)
-    with pytest.raises(Plainly) as caught:
+    with pytest.raises(Refusal) as caught:
         streams.enter("one more", 1)
-    assert caught.value.status == 503
+    assert caught.value.code == "unavailable"
     streams.leave(streams.open[0])
     streams.enter("one more", 1)
 

@@ -1,4 +1,4 @@
-"""The application: all routes, one shape of errors, a bound on what is read.
+"""The application of a place: all routes, one shape of errors, a bound on what is read.
 
 Decides which routes there are. Never decides anything behind them. Invariant: no request body larger than the bound is
 ever held in memory, and no page of this service asks another host for anything.
@@ -6,48 +6,34 @@ ever held in memory, and no page of this service asks another host for anything.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
-from fairlead.service import (
-    cluster,
-    configuration,
-    declarations,
-    errors,
-    jobs,
-    logs,
-    models,
-    questions,
-    settings,
-    usage,
-)
-from fairlead.service.cluster import problems
-from fairlead.service.desk import Desk, DeskOf, plain, reader_of
-from fairlead.service.models import MOST_BYTES
+from fairlead.service.http import cluster, errors, questions, usage
+from fairlead.service.http.shaped import ShapedRoute, content, describe, shown
+from fairlead.service.place import Place, PlaceOf, ReaderOf
 from fairlead.service.scrape import CONTENT_TYPE, scrape
 from fairlead.service.yunikorn import table as yunikorn
 from fairlead.service.yunikorn.transport import Front
+from fairlead.wire.cluster import Health, Problem
 
+MOST_BYTES = 8 * 2**20
 TOO_LARGE = f"the body is larger than {MOST_BYTES} bytes; send the jobs in several requests"
 
-outside = APIRouter(tags=["service"])
+outside = APIRouter(tags=["service"], route_class=ShapedRoute)
 
 
-@outside.get(
-    "/healthz",
-    response_model=models.Health,
-    responses={503: {"model": models.Health, "description": "Something is wrong; `problems` says what."}},
-)
-async def get_health(desk: DeskOf) -> Response:
-    """Whether records can be written and scheduling runs. Asks nobody who he is, and says nothing about anybody."""
-    found = problems(desk) if desk.runtime.sick or desk.runtime.halted or desk.runtime.failure else []
-    return plain({"status": "failing" if found else "ok", "problems": found}, 503 if found else 200)
+@outside.get("/healthz", responses={503: content(Health, "Something is wrong; `problems` says what.")})
+async def get_health(place: PlaceOf) -> Health | Response:
+    """Whether it is worth keeping. Asks for no token, and says nothing about anybody."""
+    failing = place.failing()
+    health = Health(status="failing" if failing else "ok", problems=place.problems() if failing else [])
+    return shown(health, 503 if failing else 200)
 
 
 @outside.get(
@@ -58,10 +44,10 @@ async def get_health(desk: DeskOf) -> Response:
         **errors.documented(),
     },
 )
-async def get_metrics(desk: DeskOf, reader: Annotated[Caller | None, Depends(reader_of)]) -> Response:
-    """Figures for Prometheus."""
+async def get_metrics(place: PlaceOf, reader: ReaderOf) -> Response:
+    """Figures for Prometheus: the service's own, and the same under the names of Apache YuniKorn."""
     del reader
-    return Response(await scrape(desk), media_type=CONTENT_TYPE)
+    return Response(await scrape(place), media_type=CONTENT_TYPE)
 
 
 MAY_REPEAT = frozenset({"state"})
@@ -83,15 +69,19 @@ def operation_id(route: APIRoute) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-def make_app(desk: Desk) -> FastAPI:
-    """The application of one service."""
+SHARED = (questions.router, cluster.router, usage.router, outside)
+"""Routes of every place."""
+
+
+def make_app(place: Place) -> FastAPI:
+    """The application of one place."""
     app = FastAPI(
         title="Fairlead",
-        version=desk.version,
-        summary="Priority-aware scheduling of jobs on one machine.",
+        version=place.version,
+        summary="Priority-aware scheduling of jobs.",
         description=(
-            "Over the Unix socket the kernel says who calls. Over TCP send `Authorization: Bearer TOKEN`. "
-            "Errors are `{error: {code, message, field, details}}`."
+            "Over the Unix socket of a machine the kernel says who calls. Over TCP send `Authorization: Bearer TOKEN`; "
+            "on a cluster one that the cluster knows. Errors are application/problem+json (RFC 9457)."
         ),
         openapi_url="/api/v1/openapi.json",
         docs_url=None,
@@ -99,34 +89,26 @@ def make_app(desk: Desk) -> FastAPI:
         separate_input_output_schemas=False,
         generate_unique_id_function=operation_id,
     )
-    app.state.desk = desk
+    app.state.place = place
     errors.install(app)
-    for router in (
-        jobs.router,
-        questions.router,
-        logs.router,
-        cluster.router,
-        usage.router,
-        configuration.router,
-        declarations.router,
-        settings.router,
-        outside,
-    ):
+    routers = [*SHARED, *place.routers()]
+    for router in routers:
         app.include_router(router, dependencies=[Depends(given_once)])
     for router in yunikorn.ROUTERS:
         app.include_router(router)
     app.add_middleware(Bounded)
     app.add_middleware(Front, known=tuple(yunikorn.known()))
-    _declare_tokens(app)
+    _describe(app, routers)
     return app
 
 
-def _declare_tokens(app: FastAPI) -> None:
+def _describe(app: FastAPI, routers: list[APIRouter]) -> None:
     make = app.openapi
 
     def described() -> dict[str, Any]:
         schema = make()
-        schemes = schema.setdefault("components", {}).setdefault("securitySchemes", {})
+        describe(schema, routers, also=(Problem,))
+        schemes = schema["components"].setdefault("securitySchemes", {})
         schemes["token"] = {"type": "http", "scheme": "bearer", "description": "Over TCP; not on the Unix socket."}
         schema["security"] = [{"token": []}]
         schema["paths"].get("/healthz", {}).get("get", {})["security"] = []
@@ -136,7 +118,7 @@ def _declare_tokens(app: FastAPI) -> None:
 
 
 async def _drain(receive: Receive) -> None:
-    """Read on and throw away, up to a second bound: who is cut off while he sends never reads why."""
+    """Read on and throw away, up to a second bound: a client that is cut off while it sends never reads why."""
     left = 8 * MOST_BYTES
     while left > 0:
         message = await receive()
@@ -159,7 +141,7 @@ class Bounded:
         declared = dict(scope["headers"]).get(b"content-length", b"")
         if declared.isdigit() and int(declared) > MOST_BYTES:
             await _drain(receive)
-            refusal = errors.answer(413, "too-large", TOO_LARGE, headers={"Connection": "close"})
+            refusal = errors.answer("too-large", TOO_LARGE, headers={"Connection": "close"})
             await refusal(scope, receive, send)
             return
         seen = 0

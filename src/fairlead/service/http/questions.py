@@ -1,0 +1,251 @@
+"""Routes for questions about jobs: list, show, why, what if, when.
+
+Decides how a question becomes one about the books, and what it asks a copy of them. Never keeps the writer waiting: but
+for lists and the plain verdict, answers are worked out in processes of their own. Invariant: no question changes
+anything, and no answer names a job that the asker may not see.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Query
+from msgspec.structs import replace
+from starlette.concurrency import run_in_threadpool
+
+from fairlead.core.specs import ClusterSpec
+from fairlead.insight import answers
+from fairlead.insight.explain import WAYS_BEGIN, Effort, explain
+from fairlead.insight.forecast import Forecast, forecast, shifts
+from fairlead.insight.parts import What
+from fairlead.insight.suppositions import KINDS, Supposition, read
+from fairlead.insight.trial import Name
+from fairlead.insight.whatif import suppose
+from fairlead.runtime import Refusal
+from fairlead.scheduler import Scheduler
+from fairlead.service.forecaster import draws_for, spending
+from fairlead.service.http import answer_shapes
+from fairlead.service.http.errors import documented
+from fairlead.service.http.pages import After, Limit, cut
+from fairlead.service.http.shaped import ShapedRoute
+from fairlead.service.place import NEW, CallerOf, JobFilter, Moment, PlaceOf, ask_of
+from fairlead.service.queue_texts import taken
+from fairlead.wire import questions as wire
+from fairlead.wire.jobs import JobDetails, JobPage, JobState
+
+router = APIRouter(prefix="/api/v1", tags=["jobs"], route_class=ShapedRoute)
+ABOUT_JOB = (What.CANCEL, What.TURN)
+"""Changes that are made to other work: they name it."""
+CHANGES_S = 10.0
+"""Changes are tried for so long."""
+Seconds = Annotated[
+    float, Query(gt=0, le=wire.SPEND_MAX_S, description="Play futures for so long; what is not seen is told as later.")
+]
+
+
+@router.get("/jobs", responses=documented())
+async def list_jobs(
+    place: PlaceOf,
+    caller: CallerOf,
+    state: Annotated[list[JobState] | None, Query(description="Only in one of these states.")] = None,
+    queue: Annotated[str | None, Query(description="Only in this queue or below it.")] = None,
+    user: Annotated[str | None, Query(description="Only of this user.")] = None,
+    name: Annotated[str | None, Query(description="Only with this name; on a cluster, of this application.")] = None,
+    limit: Limit = 100,
+    after: After = None,
+) -> JobPage | bytes:
+    """The jobs that the caller may see, in the order of submission, page by page; on a cluster the pods.
+
+    They are the caller's own, those in queues that the caller administers, and all of them for administrators.
+    """
+    wanted = JobFilter(frozenset(state or ()), queue, user, name)
+
+    def ask(moment: Moment) -> JobPage:
+        page, rest = cut(moment.found(wanted), moment.order, after, limit)
+        return JobPage(jobs=[moment.row(job) for job in page], **rest)
+
+    return await place.shown(ask, caller)
+
+
+@router.get("/jobs/{key}", responses=documented(404))
+async def get_job(key: str, place: PlaceOf, caller: CallerOf) -> JobDetails:
+    """Everything about a job."""
+    return await place.details(key, caller)
+
+
+# -- why ------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/jobs/{key}/why", responses=documented(404))
+async def explain_job(
+    key: str,
+    place: PlaceOf,
+    caller: CallerOf,
+    changes: Annotated[
+        bool, Query(description="Also find the smallest changes that would start it; takes up to some seconds.")
+    ] = False,
+) -> wire.Why | bytes:
+    """Why a job waits, runs or stopped, with the numbers; what holds what it needs; and what would start it."""
+
+    def question(moment: Moment) -> wire.Why:
+        shown = moment.why(key)
+        if not moment.knows(key):
+            return shown
+        partition, application, ask_key = name = moment.name(key)
+        ask, until = ask_of(moment, name), time.monotonic() + CHANGES_S
+        effort = (
+            Effort(is_over=lambda: time.monotonic() > until) if changes and ask is not None and ask.pending else None
+        )
+        found = explain(
+            moment.scheduler,
+            application,
+            ask_key,
+            partition,
+            changes=effort,
+            visible=lambda app: moment.sees(app.id),
+            fork=True,
+        )
+        return replace(shown, verdict=answer_shapes.verdict(_without_others(found.as_dict(), moment)))
+
+    if changes:
+        return await place.apart(lambda moment: lambda: question(moment), caller)
+    return await place.shown(question, caller)
+
+
+def _sees(moment: Moment) -> Callable[[Name], bool]:
+    return lambda name: name[1] == NEW or moment.sees(name[1])
+
+
+def _without_others(verdict: dict[str, Any], moment: Moment) -> dict[str, Any]:
+    """The verdict without changes that name work which the asker may not see."""
+    sees, kept = _sees(moment), []
+    for change in verdict.get("changes") or ():
+        named = [(moment.partition, each["application"], each["key"]) for each in change["evicts"]]
+        about = [part for part in change["parts"] if part["what"] in ABOUT_JOB]
+        named += [(moment.partition, *part["subject"].split("/", 1)) for part in about]
+        if all(sees(name) for name in named):
+            kept.append(change)
+        elif not about:
+            text = change["sentence"].partition("; that would stop")[0]
+            stopped = f"{text}; that would stop {len(change['evicts'])} others"
+            kept.append(change | {"evicts": [], "sentence": stopped})
+    if verdict.get("changes") is None or kept == verdict["changes"]:
+        return verdict
+    details = [line for line in verdict["details"] if not line.startswith(WAYS_BEGIN)]
+    if kept:
+        details.append(f"It {'; or it '.join(change['sentence'] for change in kept)}.")
+    head = verdict["paragraph"].partition(verdict["details"][0])[0] if verdict["details"] else verdict["paragraph"]
+    return verdict | {"changes": kept, "details": details, "paragraph": head + " ".join(details)}
+
+
+# -- what if --------------------------------------------------------------------------------------------------------
+
+
+@router.post("/whatif", responses=documented(404, 413))
+async def what_if(body: wire.Supposed, place: PlaceOf, caller: CallerOf) -> wire.Otherwise:
+    """What would be otherwise if one thing were done now: who starts, who stops, whose start moves, which shares."""
+    spec = await run_in_threadpool(taken, body.config, "config") if body.config is not None else None
+
+    def ask(moment: Moment) -> Callable[[], wire.Otherwise]:
+        supposed, scheduler = _supposition(body, moment, spec), moment.scheduler
+
+        def question() -> wire.Otherwise:
+            found = suppose(scheduler, supposed, fork=True)
+            if body.forecast:
+                runtimes, kind = moment.future()
+                half = body.seconds / 2
+                moved = shifts(
+                    scheduler, supposed.events, runtimes, kind=kind, fork=True, spending=lambda: spending(half)
+                )
+                found = dataclasses.replace(found, expected=moved.found, unseen=moved.unseen)
+            return answer_shapes.otherwise(supposed.sentence, answers.difference(found, _sees(moment)))
+
+        return question
+
+    return await place.apart(ask, caller)
+
+
+def _supposition(body: wire.Supposed, moment: Moment, spec: ClusterSpec | None) -> Supposition:
+    """The change as events. Raises `Refusal` for what the caller may not ask."""
+    if body.submit is not None:
+        return moment.submission(body.submit)
+    kind = next(kind for kind in KINDS if getattr(body, kind) is not None)
+    change = read(kind, msgspec.to_builtins(getattr(body, kind)))
+    if change.for_administrators:
+        moment.caller.require_admin("ask what a change of the nodes or the queue file would do to everybody's work")
+    return change.supposed(_Here(moment, spec))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Here:
+    """What the words of a question mean at this moment to one caller (`fairlead.insight.suppositions.Place`)."""
+
+    moment: Moment
+    spec: ClusterSpec | None
+    """The queue file of the question, read already."""
+
+    @property
+    def scheduler(self) -> Scheduler:
+        return self.moment.scheduler
+
+    @property
+    def asker(self) -> str:
+        return self.moment.caller.user
+
+    def ask(self, key: str) -> Name:
+        return self.moment.name(key)
+
+    def queue(self, name: Name, queue: str) -> str:
+        return self.moment.target(name[1], queue)
+
+    def node(self, node: str) -> str:
+        if node not in self.scheduler.cluster.partitions[self.moment.partition].nodes.nodes:
+            raise Refusal("not-found", f"there is no node {node!r}; `fairlead nodes` lists them")
+        return self.moment.partition
+
+    def file(self, text: str) -> ClusterSpec:
+        del text
+        assert self.spec is not None
+        return self.spec
+
+
+# -- when -----------------------------------------------------------------------------------------------------------
+
+
+@router.get("/jobs/{key}/forecast", responses=documented(404, 409))
+async def forecast_job(key: str, place: PlaceOf, caller: CallerOf, seconds: Seconds = wire.SPEND_S) -> wire.When:
+    """When a job that waits is expected to start: an interval, and what it rests on.
+
+    Where it takes long to find out, the answer is after which time.
+    """
+
+    def ask(moment: Moment) -> Callable[[], tuple[str, Name, Forecast]]:
+        shown = moment.why(key)
+        if shown.state != "waiting" or not moment.knows(key):
+            said = f"job {shown.key} is {shown.state} and not in line; only what is in line has a forecast"
+            raise Refusal("conflict", said)
+        name, scheduler = moment.name(key), moment.scheduler
+
+        def question() -> tuple[str, Name, Forecast]:
+            runtimes, kind = moment.future()
+            share = spending(seconds)
+            draws = draws_for(scheduler, moment.partition)
+            told = forecast(scheduler, runtimes, draws=draws, kind=kind, wanted=[name], fork=True, share=share)
+            return shown.key, name, told
+
+        return question
+
+    shown_key, name, told = await place.apart(ask, caller)
+    expected = place.expect(told.made_ms, told.expected(name))
+    return answer_shapes.when(shown_key, told.made_ms, expected, told.draws, told.assumptions, place.card())
+
+
+@router.get("/forecasts/score", responses=documented())
+async def get_forecast_score(place: PlaceOf, caller: CallerOf) -> wire.Score:
+    """How often the service's own forecasts came true so far."""
+    del caller
+    return wire.Score(**place.card().as_dict())

@@ -1,0 +1,120 @@
+"""Routes whose bodies and answers are shapes of `fairlead.wire`.
+
+Decides how a shape is read from a request, how one is answered, and how both stand in the OpenAPI document; msgspec
+does the work, once. Never knows a resource. Invariant: what is answered is what the route declares, by its return type.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from types import UnionType
+from typing import Annotated, Any, get_args
+
+import msgspec
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from fairlead.runtime import Refusal
+from fairlead.service.http.wrong_values import read_otherwise
+from fairlead.wire.shape import Shape
+
+REF = "#/components/schemas/{name}"
+LARGE = 64 * 1024
+"""A body of more bytes is read beside the loop."""
+
+
+class ShapedRoute(APIRoute):
+    """A route that reads the shape in its signature and answers the one that it returns."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        signature = inspect.signature(endpoint, eval_str=True)
+        answered = _shape_in(signature.return_annotation)
+        if answered is not None:
+            body = next((p for p in signature.parameters.values() if _shape_in(p.annotation) is not None), None)
+            status = options.get("status_code") or 200
+            options["responses"] = {status: content(answered)} | (options.get("responses") or {})
+            options |= {"response_model": None, "response_class": Response}
+            if body is not None:
+                required = body.default is body.empty
+                taken = content(_shape_in(body.annotation)) | {"required": required}
+                options["openapi_extra"] = {"requestBody": taken} | (options.get("openapi_extra") or {})
+            endpoint = _answering(endpoint, signature, body, status)
+        super().__init__(path, endpoint, **options)
+
+
+def _is_shape(annotation: Any) -> bool:
+    return inspect.isclass(annotation) and issubclass(annotation, Shape)
+
+
+def _shape_in(annotation: Any) -> type[Shape] | None:
+    """The shape that a parameter is to have, may it be absent or not."""
+    offered = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    return next((each for each in offered if _is_shape(each)), None)
+
+
+def content(shape: Any, description: str = "") -> dict[str, Any]:
+    """A shape as the content of a request or an answer in the OpenAPI document."""
+    schema = {"$ref": REF.format(name=shape.__name__)}
+    said = description or (shape.__doc__ or "").partition("\n")[0]
+    return {"description": said, "content": {"application/json": {"schema": schema}}}
+
+
+def _answering(
+    endpoint: Callable[..., Any], signature: inspect.Signature, body: inspect.Parameter | None, status: int
+) -> Callable[..., Any]:
+    async def answering(_request: Request, **given: Any) -> Response:
+        return shown(await endpoint(**given), status, _request.app.state.place.encode)
+
+    found, shapes = list(signature.parameters.values()), [_shape_in(signature.return_annotation)]
+    found.append(inspect.Parameter("_request", inspect.Parameter.KEYWORD_ONLY, annotation=Request))
+    if body is not None:
+        # Last: who may not ask at all learns that first.
+        found.remove(body)
+        shape = _shape_in(body.annotation)
+        assert shape is not None
+        shapes.append(shape)
+        reading = Annotated[Any, Depends(_reader(shape, body.default is body.empty))]
+        found.append(body.replace(annotation=reading, default=body.empty))
+    found = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in found]
+    answering.__name__, answering.__doc__ = endpoint.__name__, endpoint.__doc__
+    answering.__signature__ = signature.replace(parameters=found, return_annotation=Response)  # type: ignore[attr-defined]
+    answering.shapes = shapes  # type: ignore[attr-defined]
+    return answering
+
+
+def shown(content: Any, status: int = 200, encode: Callable[[Any], bytes] = msgspec.json.encode) -> Response:
+    """A shape as an answer; a response, and what is encoded already, as they are."""
+    if isinstance(content, Response):
+        return content
+    return Response(content if isinstance(content, bytes) else encode(content), status, media_type="application/json")
+
+
+def _reader(shape: type[Shape], required: bool) -> Callable[[Request], Any]:
+    decoder: msgspec.json.Decoder[Shape] = msgspec.json.Decoder(shape)
+
+    async def read(request: Request) -> Shape | None:
+        raw = await request.body()
+        if not raw and not required:
+            return None
+        kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+        if kind != "application/json" and not kind.endswith("+json"):
+            raise Refusal("unsupported-media-type", f"the body is {kind}; send application/json")
+        return await run_in_threadpool(decoded, raw) if len(raw) > LARGE else decoded(raw)
+
+    def decoded(raw: bytes) -> Shape:
+        try:
+            return decoder.decode(raw)
+        except msgspec.DecodeError as error:
+            return read_otherwise(raw, shape, error)
+
+    return read
+
+
+def describe(document: dict[str, Any], routers: Iterable[APIRouter], also: Iterable[type[Shape]]) -> None:
+    """Put the shapes of all routes, and some more, into an OpenAPI document."""
+    routes = (route for router in routers for route in router.routes if isinstance(route, ShapedRoute))
+    shapes = {*also, *(shape for route in routes for shape in getattr(route.endpoint, "shapes", ()))}
+    _, components = msgspec.json.schema_components(sorted(shapes, key=lambda each: each.__name__), ref_template=REF)
+    document.setdefault("components", {}).setdefault("schemas", {}).update(components)

@@ -1,0 +1,362 @@
+"""A cluster as a place: its pods are the jobs.
+
+Decides nothing. Everything happens in the event loop in which the controller runs, so that between two of its turns the
+books stand still. Invariant: routes only read; whatever takes long is answered in a process of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import msgspec
+from fastapi import APIRouter, Request
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from fairlead.core.asks import Ask
+from fairlead.core.resources import Resources
+from fairlead.core.specs import ApplicationSpec, AskSpec
+from fairlead.insight.forecast import Expected
+from fairlead.insight.runtimes import Kind, Runtimes
+from fairlead.insight.scorecard import Scorecard
+from fairlead.insight.suppositions import Supposition, submitted
+from fairlead.insight.trial import Name
+from fairlead.journal.format import SCHEDULE
+from fairlead.kubernetes.control_loop import ControlLoop, Told
+from fairlead.kubernetes.controller import Controller
+from fairlead.kubernetes.driver import Driver
+from fairlead.kubernetes.informer import Informer
+from fairlead.kubernetes.pod_store import KnownPod
+from fairlead.kubernetes.translate.amounts import PODS
+from fairlead.local.callers import Caller
+from fairlead.local.whereabouts import where_of
+from fairlead.runtime import Refusal
+from fairlead.runtime.books import Entry
+from fairlead.runtime.measures import Measures
+from fairlead.scheduler import Scheduler
+from fairlead.service import history_stream, views
+from fairlead.service.history_events import HistoryEvent
+from fairlead.service.history_stream import frame, live
+from fairlead.service.kubernetes import pods
+from fairlead.service.kubernetes.futures import Future
+from fairlead.service.kubernetes.gate import ClusterGate
+from fairlead.service.kubernetes.history_pods import PodHistory
+from fairlead.service.place import NEW, JobFilter, Place, now_ms
+from fairlead.service.yunikorn.history_records import HistoryRecords
+from fairlead.wire import cluster as wire
+from fairlead.wire.jobs import Job, JobDetails, JobDraft
+from fairlead.wire.questions import Why
+
+T = TypeVar("T")
+log = logging.getLogger("fairlead.service")
+LARGE = 1_000
+"""With more nodes and pods together than this, views of everything are made on a copy."""
+STUCK_S = 60.0
+"""A scheduler that has not had a turn for so long does not live any more."""
+GAP = "a scheduler on a cluster keeps no events; /ws/v1/events/batch has the newest records"
+_NAMED = re.compile(
+    rb"(?:([A-Za-z0-9][A-Za-z0-9._-]*)/)?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
+)
+
+
+class ClusterMoment:
+    """The books of a cluster between two turns. Who may ask at all sees everything."""
+
+    def __init__(self, driver: Driver, learned: Runtimes, caller: Caller) -> None:
+        self.scheduler: Scheduler = driver.scheduler
+        self.partition, self.caller = driver.informer.partition, caller
+        self._driver, self._informer, self._learned = driver, driver.informer, learned
+
+    def found(self, wanted: JobFilter) -> Iterator[KnownPod]:
+        """The pods of this scheduler that pass."""
+        for known in pods.our_pods(self._informer):
+            app, _ = pods.entry_of(self.scheduler, self._informer, known)
+            queue, user = (app.queue.path, app.user) if app is not None else ("", "")
+            if wanted.passes(pods.state_of(known), queue, user, known.application):
+                yield known
+
+    def order(self, known: KnownPod) -> tuple[int, str]:
+        """When it was created, then its name."""
+        return pods.submitted_ms(self.scheduler, self._informer, known), str(known.name)
+
+    def row(self, known: KnownPod) -> Job:
+        """As it is shown."""
+        return pods.row(self.scheduler, self._informer, known)
+
+    def details(self, key: str) -> JobDetails:
+        """What the scheduler knows of it."""
+        return pods.full(self.scheduler, self._informer, self._pod(key))
+
+    def why(self, key: str) -> Why:
+        """Why it is where it is."""
+        return pods.why(self.scheduler, self._informer, self._pod(key))
+
+    def name(self, key: str) -> Name:
+        """A pod goes by its identity in the books."""
+        known = self._pod(key)
+        return self.partition, known.application, known.name.uid
+
+    def sees(self, application: str) -> bool:
+        """Everything."""
+        del application
+        return True
+
+    def submission(self, draft: JobDraft) -> Supposition:
+        """A pod like this draft; its command does not matter."""
+        application = ApplicationSpec(id=NEW, queue=draft.queue, user="nobody", partition=self.partition)
+        ask = AskSpec(
+            application=NEW,
+            key=NEW,
+            resources=Resources({PODS: 1, **draft.resources}),
+            priority=draft.priority,
+            labels=draft.labels,
+            where=where_of(draft.node_selector, draft.ports, draft.beside, draft.apart_from),
+            priority_class=draft.priority_class,
+            idle=draft.idle,
+            time_limit_ms=draft.time_limit_ms,
+        )
+        return submitted(application, [ask])
+
+    def target(self, key: str, queue: str) -> str:
+        """As it was given."""
+        del key
+        return queue
+
+    def future(self) -> tuple[Runtimes, Callable[[Ask], Kind]]:
+        """Learned from pods that ended, with the begins of those that ran before this process put right."""
+        future = Future(self._driver, self._learned)
+        return future, future.kind_of
+
+    def knows(self, key: str) -> bool:
+        """It waits in line, or has a node."""
+        _, ask = pods.entry_of(self.scheduler, self._informer, self._pod(key))
+        return ask is not None and (ask.pending or ask.node is not None)
+
+    def _pod(self, key: str) -> KnownPod:
+        return pods.pod_of(self._informer, unquote(key))
+
+
+@dataclass(slots=True, kw_only=True)
+class ClusterPlace(Place):
+    """One controller, as far as routes look at it."""
+
+    controller: Controller
+    gate: ClusterGate = field(default_factory=ClusterGate)
+    pod_history: PodHistory = field(default_factory=lambda: PodHistory(now_ms()))
+    _records: HistoryRecords | None = None
+
+    def __post_init__(self) -> None:
+        """Note what happens from the beginning of each control loop on."""
+        self.controller.when_rebuilt = self._begin
+
+    def _begin(self, control_loop: ControlLoop) -> None:
+        driver = control_loop.driver
+        records = self._records = HistoryRecords(lambda: driver.scheduler)
+        self.pod_history.begin_with(driver)
+
+        def note(told: Told) -> None:
+            if told.decisions:
+                records.offer([Entry(0, told.at_ms, SCHEDULE, {}, told.decisions)])
+            self.pod_history.note(told, driver)
+
+        control_loop.listeners.append(note)
+
+    # -- the protocol -------------------------------------------------------------------------------------------------
+
+    def routers(self) -> list[APIRouter]:
+        """Probes, and refusals of what changes something."""
+        from fairlead.service.kubernetes.routes import ROUTERS
+
+        return ROUTERS
+
+    def caller(self, request: Request) -> Caller:
+        """By a token of the cluster; anybody where everybody may read."""
+        try:
+            return self.gate.caller(request.scope)
+        except Refusal:
+            if self.open_reads:
+                return ClusterGate.ANYBODY
+            raise
+
+    async def read(self, ask: Callable[[Any], T], caller: Caller | None = None) -> T:
+        """In the event loop, so it must be quick."""
+        return ask(ClusterMoment(self.control_loop.driver, self.pod_history.runtimes, caller or ClusterGate.ANYBODY))
+
+    @property
+    def history_records(self) -> HistoryRecords:
+        """Of this control loop."""
+        if self._records is None:
+            raise Refusal("unavailable", self.standing())
+        return self._records
+
+    def problems(self) -> list[str]:
+        """As sentences."""
+        found = []
+        if self.controller.queues_error:
+            found.append(f"the newest queue file is not in force: {self.controller.queues_error}")
+        if (idle := self._idle_s()) > STUCK_S:
+            found.append(f"the scheduler has not had a turn for {idle:.0f} s")
+        return found
+
+    def failing(self) -> bool:
+        """The scheduler has no turns any more."""
+        return self._idle_s() > STUCK_S
+
+    def _idle_s(self) -> float:
+        control_loop = self.controller.control_loop
+        return control_loop.idle_s() if control_loop is not None else 0.0
+
+    def faults(self) -> int:
+        """A fault ends the process."""
+        return 0
+
+    async def info(self, caller: Caller) -> wire.Service:
+        """With how its start went."""
+        controller = self.controller
+        cluster = wire.Cluster(
+            scheduler_name=controller.options.scheduler_name,
+            identity=controller.identity,
+            server=controller.access.server,
+            leads=controller.election is None or controller.election.leads,
+            start_ms=msgspec.convert(self.control_loop.timings, wire.Start, from_attributes=True),
+            pods=sum(1 for _ in pods.our_pods(self.informer)),
+            nodes=len(self.informer.around.nodes),
+        )
+        return wire.Service(
+            version=self.version,
+            user=caller.user,
+            is_admin=False,
+            started_at_ms=self.started_at_ms,
+            partition_total=views.partition_total(self.scheduler),
+            problems=self.problems(),
+            cluster=cluster,
+        )
+
+    async def details(self, key: str, caller: Caller) -> JobDetails:
+        """Also of a pod that ended, as long as no other has its name."""
+        namespace, _, name = unquote(key).rpartition("/")
+        ended = self.pod_history.ended.get(f"{namespace}/{name}")
+        if ended is not None and self.informer.pod_store.named(namespace, name) is None:
+            return ended
+        return await self.read(lambda moment: moment.details(key), caller)
+
+    async def events(self, caller: Caller, after: tuple[int, int] | None) -> AsyncGenerator[bytes, None]:
+        """From now on; what happened before is not kept here."""
+        del caller
+        self.control_loop  # noqa: B018 - it is refused while there is none
+        book = self.pod_history
+        line = book.readers.join(history_stream.BEHIND)
+        try:
+            yield b"retry: 1000\n\n"
+            if after is not None:
+                yield frame(HistoryEvent(book.seq, 10**9, now_ms(), "gap", "", {"why": GAP}))
+            async for piece in live(line, lambda _event, _owner: True):
+                yield piece
+        finally:
+            book.readers.leave(line)
+
+    def card(self) -> Scorecard:
+        """Since this process began."""
+        return self.pod_history.card
+
+    def expect(self, made_ms: int, plain: Expected) -> Expected:
+        """What somebody was told is a promise."""
+        return self.pod_history.card.promise(made_ms, plain)
+
+    def figures(self, moment: Any) -> tuple[list[Metric], Measures]:
+        """With those of the control loop."""
+        del moment
+        return list(self.own_figures()), self.control_loop.measures.copy()
+
+    def own_figures(self) -> Iterator[Metric]:
+        """Of a process that stands by only that it does."""
+        controller, control_loop = self.controller, self.controller.control_loop
+        leads = controller.election is None or controller.election.leads
+        yield GaugeMetricFamily("fairlead_healthy", "1 if all is well.", value=int(not self.problems()))
+        yield GaugeMetricFamily("fairlead_kubernetes_leads", "1 if this process schedules.", value=int(leads))
+        if control_loop is None or not control_loop.ready:
+            return
+        states = GaugeMetricFamily("fairlead_kubernetes_pods", "Pods of this scheduler by state.", labels=("state",))
+        counts = Counter(pods.state_of(known) for known in pods.our_pods(control_loop.driver.informer))
+        for state in ("waiting", "running", "stopping"):
+            states.add_metric((state,), counts[state])
+        yield states
+        waits = len(control_loop.driver.scheduler.cluster.partitions[self.informer.partition].applications)
+        yield GaugeMetricFamily("fairlead_kubernetes_applications", "Applications in the books.", value=waits)
+        for name, text, value in (
+            ("bound", "Pods bound.", control_loop.bound),
+            ("refused", "Placements that were refused.", control_loop.refused),
+            ("turns", "Turns of the scheduler.", control_loop.turns),
+        ):
+            yield CounterMetricFamily(f"fairlead_kubernetes_{name}", text, value=value)
+        start = GaugeMetricFamily(
+            "fairlead_kubernetes_start_seconds", "How long the parts of the start took.", labels=("part",)
+        )
+        timings = control_loop.timings
+        parts = {f"list {kind}": took for kind, took in timings.listed.items()}
+        parts |= {"rebuilt": timings.rebuilt, "first decision": timings.first_decided}
+        for part, took_ms in (parts | {"first bind": timings.first_bound}).items():
+            start.add_metric((part,), took_ms / 1000)
+        yield start
+
+    def before_books(self) -> list[Metric] | None:
+        """Of a process that stands by, or reads the cluster."""
+        control_loop = self.controller.control_loop
+        return None if control_loop is not None and control_loop.ready else list(self.own_figures())
+
+    def is_large(self) -> bool:
+        """Whether going over everything would keep the controller from going on for a while."""
+        informer = self.informer
+        return len(informer.around.nodes) + len(informer.pod_store.by_uid) > LARGE
+
+    def encode(self, content: Any) -> bytes:
+        """With pods by namespace and name instead of by their identity."""
+        control_loop = self.controller.control_loop
+        known_pods = control_loop.driver.informer.pod_store.by_uid if control_loop is not None else {}
+
+        def name(found: re.Match[bytes]) -> bytes:
+            known = known_pods.get(found[2].decode())
+            if known is None:
+                return found[0]
+            before = b"" if not found[1] or found[1].decode() == known.application else found[1] + b"/"
+            return before + str(known.name).encode()
+
+        return _NAMED.sub(name, msgspec.json.encode(content))
+
+    def end_streams(self) -> None:
+        """Before the end, or nobody would ever be done."""
+        self.streams.close()
+        self.pod_history.readers.close()
+
+    # -- what only a cluster has --------------------------------------------------------------------------------------
+
+    @property
+    def control_loop(self) -> ControlLoop:
+        """The control loop under way. Raises `Refusal` when there is none."""
+        control_loop = self.controller.control_loop
+        if control_loop is None or not control_loop.ready:
+            raise Refusal("unavailable", self.standing())
+        return control_loop
+
+    def standing(self) -> str:
+        """Why there is nothing to see here yet, as a sentence."""
+        election = self.controller.election
+        if self.controller.control_loop is None and election is not None:
+            whom = f"{election.leader} leads; ask there" if election.leader else "nobody leads at the moment; try again"
+            return f"this process stands by for the lease: {whom}"
+        return "the cluster is being read; try again in some seconds"
+
+    @property
+    def informer(self) -> Informer:
+        """What is known of the cluster. Raises `Refusal`."""
+        return self.control_loop.driver.informer
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """To look at. Raises `Refusal`."""
+        return self.control_loop.driver.scheduler

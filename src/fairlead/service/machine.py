@@ -1,0 +1,292 @@
+"""A machine as a place: jobs in the journal's books, users of the system, processes.
+
+Decides nothing; it brings requests to the writer and answers back. Invariant: routes touch the books through `read`,
+`look` and `do` alone, each of them between two turns of the writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, cast
+
+import msgspec
+from fastapi import APIRouter, Depends, Request
+from msgspec import structs
+from prometheus_client.core import Metric
+from starlette.concurrency import run_in_threadpool
+
+from fairlead.core.asks import Ask
+from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.insight.forecast import Expected
+from fairlead.insight.runtimes import Kind, Runtimes
+from fairlead.insight.scorecard import Scorecard
+from fairlead.insight.suppositions import Supposition, submitted
+from fairlead.insight.trial import Name
+from fairlead.local import placing, requests
+from fairlead.local.access import Rights, Whose, whose
+from fairlead.local.callers import Caller
+from fairlead.local.history_records import run_key
+from fairlead.local.job import LIVE, ON_THE_MACHINE, Job
+from fairlead.local.jobs import Jobs
+from fairlead.local.machine import Machine
+from fairlead.local.memory_guard import MemoryGuard
+from fairlead.local.place import LocalPlace
+from fairlead.local.pressure import Threshold
+from fairlead.local.runs import Capability
+from fairlead.runtime import Refusal, Runtime, Turn
+from fairlead.runtime.measures import Measures
+from fairlead.scheduler import Scheduler
+from fairlead.service import metrics, views
+from fairlead.service.configfile import ConfigFile
+from fairlead.service.forecaster import Forecaster, kinds, learned
+from fairlead.service.history_stream import Hub, stream
+from fairlead.service.identity import Gate
+from fairlead.service.place import NEW, JobFilter, Place, ask_of, place_of
+from fairlead.service.tokens import Tokens
+from fairlead.service.yunikorn.history_records import HistoryRecords
+from fairlead.wire import cluster as wire
+from fairlead.wire.jobs import Capability as Shown
+from fairlead.wire.jobs import Job as JobRow
+from fairlead.wire.jobs import JobDetails, JobDraft
+from fairlead.wire.questions import Why
+
+T = TypeVar("T")
+EVERYTHING = Caller("", -1, True, may_submit=False)
+"""Who sees everything, for what is not about single users."""
+
+
+class MachineMoment:
+    """The books of a machine between two turns, as one caller sees them."""
+
+    partition = DEFAULT_PARTITION
+
+    def __init__(self, scheduler: Scheduler, jobs: Jobs, caller: Caller, runs_as: str) -> None:
+        self.scheduler, self.caller = scheduler, caller
+        self._jobs, self._rights, self._runs_as = jobs, Rights(caller, scheduler), runs_as
+
+    def found(self, wanted: JobFilter) -> Iterable[Job]:
+        """The jobs that pass and that the caller may see."""
+        source = self._jobs.live() if wanted.states and wanted.states <= LIVE else self._jobs
+        return (
+            job
+            for job in source
+            if wanted.passes(job.state, job.queue, job.spec.user, job.spec.name) and self._rights.may_act(job)
+        )
+
+    def order(self, job: Job) -> int:
+        """Keys are numbers."""
+        return int(job.key)
+
+    def row(self, job: Job) -> JobRow:
+        """As it is shown."""
+        return views.job_row(job, self.scheduler)
+
+    def details(self, key: str) -> JobDetails:
+        """What the books know of it."""
+        return views.job_full(self._visible(key), self.scheduler)
+
+    def why(self, key: str) -> Why:
+        """Why it is where it is."""
+        return views.job_why(self._visible(key), self.scheduler)
+
+    def name(self, key: str) -> Name:
+        """Of a job that has not ended."""
+        job = self._visible(key)
+        if job.ended:
+            raise Refusal("conflict", f"job {key} has ended already ({job.state}); nothing follows from it now")
+        return self.partition, job.key, job.ask_key
+
+    def sees(self, application: str) -> bool:
+        """Administrators see what is no job, too."""
+        job = self._jobs.get(application)
+        return self.caller.is_admin if job is None else self._rights.may_act(job)
+
+    def submission(self, draft: JobDraft) -> Supposition:
+        """A job like this of the caller."""
+        from fairlead.service.jobs import spec_of
+
+        self.caller.require_submit(self._runs_as)
+        spec = spec_of(draft, self.caller, "/")
+        placed = placing.plan(self.scheduler, [spec])[0]
+        if (denial := placed.denial) is not None:
+            raise Refusal("forbidden" if denial.code == placing.SUBMIT_DENIED else "invalid", denial.sentence)
+        job = placed.job(NEW)
+        return submitted(placing.application_of(job), [requests.ask_of(job)])
+
+    def target(self, key: str, queue: str) -> str:
+        """Where its owner could have submitted it."""
+        job, partition = self._visible(key), self.scheduler.cluster.partitions[self.partition]
+        path = placing.full_path(partition, queue)
+        found = partition.root.find(path)
+        if found is None:
+            raise Refusal("not-found", f"there is no queue {queue}{placing.suggestions(partition, path)}", field="move")
+        if not self._rights.may_move_to(job, found):
+            raise Refusal("forbidden", f"{job.spec.user} may not submit to {found.path}", field="move")
+        return found.path
+
+    def future(self) -> tuple[Runtimes, Callable[[Ask], Kind]]:
+        """Learned from the jobs in the book."""
+        return learned(self._jobs), kinds(self._jobs)
+
+    def knows(self, key: str) -> bool:
+        """Also of one that waits for its back-off to be over."""
+        job = self._visible(key)
+        partition = self.scheduler.cluster.partitions.get(self.partition)
+        if partition is not None and partition.retries.get(job.key, job.ask_key) is not None:
+            return True
+        ask = ask_of(self, (self.partition, job.key, job.ask_key))
+        return job.state in LIVE and ask is not None and (ask.pending or ask.node is not None)
+
+    def _visible(self, key: str) -> Job:
+        return requests.visible(self._jobs, self._rights, key)
+
+
+@dataclass(slots=True, kw_only=True)
+class MachinePlace(Place):
+    """The service of one machine."""
+
+    runtime: Runtime
+    local: LocalPlace[Machine]
+    machine: Machine
+    gate: Gate
+    tokens: Tokens
+    hub: Hub
+    records: HistoryRecords
+    state_dir: Path
+    pid: int
+    capabilities: Sequence[Capability] = ()
+    config_file: ConfigFile | None = None
+    """The watched queue file; None: there is none."""
+    memory_guard: MemoryGuard = field(default_factory=lambda: MemoryGuard(Threshold()))
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    forecaster: Forecaster = field(default_factory=Forecaster)
+
+    # -- the protocol -------------------------------------------------------------------------------------------------
+
+    def routers(self) -> list[APIRouter]:
+        """What changes the machine, and what only it knows."""
+        from fairlead.service import configuration, declarations, jobs, logs, nodes, settings
+
+        return [each.router for each in (jobs, logs, nodes, configuration, declarations, settings)]
+
+    def caller(self, request: Request) -> Caller:
+        """By the socket or by a token."""
+        return self.gate.caller(request.scope, request.headers.get("authorization"))
+
+    async def read(self, ask: Callable[[Any], T], caller: Caller | None = None) -> T:
+        """Between two turns of the writer."""
+        seen_by, runs_as = caller or EVERYTHING, self.gate.own_name
+        return await self.look(lambda scheduler, jobs: ask(MachineMoment(scheduler, jobs, seen_by, runs_as)))
+
+    @property
+    def history_records(self) -> HistoryRecords:
+        """Since the start."""
+        return self.records
+
+    def problems(self) -> list[str]:
+        """As sentences."""
+        runtime = self.runtime
+        found = [runtime.sick, runtime.halted, f"the writer has ended: {runtime.failure}" if runtime.failure else ""]
+        if self.config_file is not None:
+            found.append(self.config_file.problem())
+        if self.local.strange:
+            runs = ", ".join(self.local.strange[:5])
+            found.append(f"runs that the journal does not know were found at the start, and stopped: {runs}")
+        if self.local.jobs.memory_short is not None:
+            found.append("the machine is short of memory: nothing new starts until some is free again")
+        return [sentence for sentence in found if sentence]
+
+    def failing(self) -> bool:
+        """No records can be written, or nothing is scheduled."""
+        return bool(self.runtime.sick or self.runtime.halted or self.runtime.failure)
+
+    def faults(self) -> int:
+        """That were isolated."""
+        return self.runtime.measures.faults
+
+    async def info(self, caller: Caller) -> wire.Service:
+        """With the journal and how it was recovered."""
+        from fairlead.service.configuration import status_of
+
+        runtime, everybody = self.runtime, self.gate.everybody
+        total, last_seq = await self.look(lambda s, _: (views.partition_total(s), runtime.journal.committed_seq))
+        machine = wire.Machine(
+            pid=self.pid,
+            serves="everyone" if everybody else "own user",
+            runs_as="the submitter" if everybody else self.gate.own_name,
+            state_dir=str(self.state_dir),
+            node=self.local.node,
+            capabilities=self._enforcement(),
+            journal=wire.Journal(events=last_seq, last_seq=last_seq, size_bytes=self._journal_bytes()),
+            recovery=msgspec.convert(self.runtime.recovered, wire.Recovery, from_attributes=True),
+            config=await status_of(self),
+        )
+        return wire.Service(
+            version=self.version,
+            user=caller.user,
+            is_admin=caller.is_admin,
+            started_at_ms=self.started_at_ms,
+            partition_total=total,
+            problems=self.problems(),
+            machine=machine,
+        )
+
+    async def details(self, key: str, caller: Caller) -> JobDetails:
+        """With where its output is, what is enforced, and what it uses now."""
+        shown: JobDetails = await self.read(lambda moment: moment.details(key), caller)
+        return await run_in_threadpool(self._with_the_machine, shown)
+
+    def _with_the_machine(self, shown: JobDetails) -> JobDetails:
+        known: dict[str, Any] = {}
+        if shown.attempts:
+            run = run_key(shown.key, shown.attempts)
+            known = {"stdout": str(self.machine.stdout_path(run)), "stderr": str(self.machine.stderr_path(run))}
+            if shown.state in ON_THE_MACHINE and (usage := self.machine.usage(run)) is not None:
+                known |= {"cpu_ms": usage.cpu_ms, "memory_bytes": usage.memory_bytes}
+        return structs.replace(shown, enforcement=self._enforcement(), **known)
+
+    def _enforcement(self) -> list[Shown]:
+        return msgspec.convert(list(self.capabilities), list[Shown], from_attributes=True)
+
+    def _journal_bytes(self) -> int:
+        path = self.runtime.journal.path
+        return sum(part.stat().st_size for part in (path, path.with_name(path.name + "-wal")) if part.exists())
+
+    def events(self, caller: Caller, after: tuple[int, int] | None) -> AsyncGenerator[bytes, None]:
+        """From the journal on; others' jobs are left out."""
+        return stream(self.hub, caller, after, lambda keys: asyncio.ensure_future(self._owners(keys)))
+
+    async def _owners(self, keys: Sequence[str]) -> dict[str, Whose]:
+        return await self.look(lambda s, jobs: {key: whose(s, job) for key in keys if (job := jobs.get(key))})
+
+    def card(self) -> Scorecard:
+        """Over restarts."""
+        self.forecaster.score()
+        return self.forecaster.card
+
+    def expect(self, made_ms: int, plain: Expected) -> Expected:
+        """Only the service's own forecasts are promises."""
+        return self.card().calibrated(made_ms, plain)
+
+    def figures(self, moment: Any) -> tuple[list[Metric], Measures]:
+        """With the journal's."""
+        del moment
+        runtime, measures = self.runtime, self.runtime.measures.copy()
+        seq, readers = runtime.journal.committed_seq, len(self.hub.readers)
+        return metrics.of_machine(self.local.jobs, measures, seq, readers, healthy=not self.failing()), measures
+
+    # -- what only a machine has --------------------------------------------------------------------------------------
+
+    async def look(self, ask: Callable[[Scheduler, Jobs], T]) -> T:
+        """Have `ask(scheduler, jobs)` answered between two turns; it returns plain values."""
+        return cast(T, await asyncio.wrap_future(self.runtime.read(lambda scheduler: ask(scheduler, self.local.jobs))))
+
+    async def do(self, act: Callable[[Turn], T]) -> T:
+        """Have `act` done in turn; returns when it is durable. Raises `Refusal`."""
+        return cast(T, await asyncio.wrap_future(self.runtime.do(act)))
+
+
+MachineOf = Annotated[MachinePlace, Depends(place_of)]

@@ -1,0 +1,280 @@
+"""What is served, behind one protocol: a machine or a cluster.
+
+Decides what every route may ask of a place, and nothing else. What differs is in the two that implement it: who a
+caller is, how a job is named, what is known of it, what can be done. Invariant: routes touch the books through a
+`Moment`, as long as they stand still; what takes long is worked out on a copy, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, cast
+
+import msgspec
+from fastapi import APIRouter, Depends, Request, Response
+from prometheus_client.core import Metric
+
+from fairlead.core.applications import Application
+from fairlead.core.asks import Ask
+from fairlead.insight.apart import NoAnswer, ask_apart
+from fairlead.insight.forecast import Expected
+from fairlead.insight.runtimes import Kind, Runtimes
+from fairlead.insight.scorecard import Scorecard
+from fairlead.insight.suppositions import Supposition
+from fairlead.insight.trial import Name
+from fairlead.local.callers import Caller
+from fairlead.runtime import Refusal
+from fairlead.runtime.measures import Measures
+from fairlead.scheduler import Scheduler
+from fairlead.service.yunikorn.history_records import HistoryRecords
+from fairlead.service.yunikorn.history_samples import HistorySamples
+from fairlead.service.yunikorn.history_stream import Streams
+from fairlead.wire.cluster import Service
+from fairlead.wire.jobs import Job, JobDetails, JobDraft
+from fairlead.wire.questions import Why
+
+T = TypeVar("T")
+AT_ONCE = 2
+PATIENCE_S = 60.0
+NEW = "new"
+"""What a supposed job is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs are listed; None and empty: all."""
+
+    states: frozenset[str] = frozenset()
+    queue: str | None = None
+    user: str | None = None
+    name: str | None = None
+
+    def passes(self, state: str, queue: str, user: str, name: str) -> bool:
+        """Whether a job with these is among them."""
+        return (
+            (not self.states or state in self.states)
+            and self.user in (None, user)
+            and self.name in (None, name)
+            and (self.queue is None or queue == self.queue or queue.startswith(f"{self.queue}."))
+        )
+
+
+class Moment(Protocol):
+    """The books while they stand still, as far as one caller sees them. A `Refusal` says what it does not see."""
+
+    scheduler: Scheduler
+    partition: str
+    caller: Caller
+
+    def found(self, wanted: JobFilter) -> Iterable[Any]:
+        """The jobs that pass, in whatever form the place knows them."""
+
+    def order(self, job: Any) -> Any:
+        """By what one of them is sorted: the order of submission."""
+
+    def row(self, job: Any) -> Job:
+        """One of them as it is shown."""
+
+    def details(self, key: str) -> JobDetails:
+        """Everything about a job."""
+
+    def why(self, key: str) -> Why:
+        """Why a job is where it is, without the verdict."""
+
+    def name(self, key: str) -> Name:
+        """What the books call a job that has not ended."""
+
+    def sees(self, application: str) -> bool:
+        """Whether the caller may know of this application."""
+
+    def submission(self, draft: JobDraft) -> Supposition:
+        """What happens when the caller submits this."""
+
+    def target(self, key: str, queue: str) -> str:
+        """The full path of the queue that a job would be moved to."""
+
+    def future(self) -> tuple[Runtimes, Callable[[Ask], Kind]]:
+        """What is known about run times, and which jobs are alike. On a copy only."""
+
+    def knows(self, key: str) -> bool:
+        """Whether the scheduler has to do with a job: it waits, it runs, or it waits for its back-off to be over."""
+
+
+def ask_of(moment: Moment, name: Name) -> Ask | None:
+    """An ask in the books."""
+    app = application_of(moment, name[1])
+    return app.asks.get(name[2]) if app is not None else None
+
+
+def application_of(moment: Moment, application: str) -> Application | None:
+    """An application in the books."""
+    partition = moment.scheduler.cluster.partitions.get(moment.partition)
+    return partition.applications.get(application) if partition is not None else None
+
+
+class _Refused(NamedTuple):
+    """A refusal on its way between processes."""
+
+    code: str
+    message: str
+    field: str | None
+    details: list[Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class Place(ABC):
+    """One running service."""
+
+    version: str
+    started_at_ms: int
+    open_reads: bool = False
+    """Everybody may read what is not about single users, without a token."""
+    streams: Streams = field(default_factory=Streams)
+    history_samples: HistorySamples = field(default_factory=HistorySamples)
+    questions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    """Passes for questions that are answered in processes of their own."""
+    looks: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    """Passes for views of much, which are quicker than questions and do not wait for them."""
+
+    # -- what the places do differently -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def routers(self) -> list[APIRouter]:
+        """Routes that only this place has; they come after those of all."""
+
+    @abstractmethod
+    def caller(self, request: Request) -> Caller:
+        """Who is asking. Raises `Refusal` if nobody knows, or if that user is not served here."""
+
+    @abstractmethod
+    async def read(self, ask: Callable[[Moment], T], caller: Caller | None = None) -> T:
+        """Have `ask(moment)` answered while the books stand still; it returns values. None: who sees everything."""
+
+    @property
+    @abstractmethod
+    def history_records(self) -> HistoryRecords:
+        """Event records, as /ws/v1 tells them. Raises `Refusal` while there are none."""
+
+    @abstractmethod
+    def problems(self) -> list[str]:
+        """What is wrong at the moment, as sentences."""
+
+    @abstractmethod
+    def failing(self) -> bool:
+        """Whether it had better be started anew."""
+
+    @abstractmethod
+    def faults(self) -> int:
+        """Faults in the program so far."""
+
+    @abstractmethod
+    async def info(self, caller: Caller) -> Service:
+        """What this service is."""
+
+    @abstractmethod
+    async def details(self, key: str, caller: Caller) -> JobDetails:
+        """Everything about a job, with what the place knows beside the books."""
+
+    @abstractmethod
+    def events(self, caller: Caller, after: tuple[int, int] | None) -> AsyncGenerator[bytes, None]:
+        """Server-sent events: what came after `after` (None: only what is new), then what happens."""
+
+    @abstractmethod
+    def card(self) -> Scorecard:
+        """How often forecasts came true so far."""
+
+    @abstractmethod
+    def expect(self, made_ms: int, plain: Expected) -> Expected:
+        """A forecast before it is given out: with its interval as wide as was learned."""
+
+    @abstractmethod
+    def figures(self, moment: Moment) -> tuple[list[Metric], Measures]:
+        """Figures of its own, and the measures of its scheduler."""
+
+    def before_books(self) -> list[Metric] | None:
+        """Figures while there are no books to look at; None: there are."""
+        return None
+
+    def is_large(self) -> bool:
+        """Whether a view of everything would keep others waiting for long."""
+        return False
+
+    def encode(self, content: Any) -> bytes:
+        """An answer as JSON."""
+        return msgspec.json.encode(content)
+
+    # -- what they do alike -------------------------------------------------------------------------------------------
+
+    def reader(self, request: Request) -> Caller | None:
+        """Who reads what is not about single users; None where everybody may."""
+        return None if self.open_reads else self.caller(request)
+
+    async def shown(
+        self, ask: Callable[[Moment], T], caller: Caller | None = None, encode: Callable[[Any], bytes] | None = None
+    ) -> T | bytes:
+        """What `ask` says of the books; where there is much, encoded by a copy while everything goes on."""
+        if not self.is_large():
+            return await self.read(ask, caller)
+        return await self.apart(lambda moment: lambda: (encode or self.encode)(ask(moment)), caller, self.looks)
+
+    async def apart(
+        self,
+        ask: Callable[[Moment], Callable[[], T]],
+        caller: Caller | None = None,
+        passes: asyncio.Semaphore | None = None,
+    ) -> T:
+        """The question that `ask` makes of the moment, answered on a copy of everything. Raises `Refusal`."""
+
+        def guarded(question: Callable[[], T]) -> T | _Refused:
+            try:
+                return question()
+            except Refusal as no:
+                return _Refused(no.code, no.message, no.field, no.details)
+
+        def fork(moment: Moment) -> Any:
+            question = ask(moment)
+            return ask_apart(lambda: guarded(question), PATIENCE_S)
+
+        async with passes or self.questions:
+            asked = await self.read(fork, caller)
+            try:
+                found = await asyncio.to_thread(asked.answer)
+            except NoAnswer as problem:
+                raise Refusal("unavailable", f"the question could not be answered: {problem}; try again") from problem
+        if isinstance(found, _Refused):
+            raise Refusal(found.code, found.message, field=found.field, details=found.details)
+        return cast(T, found)
+
+
+def now_ms() -> int:
+    """The wall clock in milliseconds, for what people are shown."""
+    return time.time_ns() // 1_000_000
+
+
+def place_of(request: Request) -> Any:
+    """The service that this request came to."""
+    return request.app.state.place
+
+
+def caller_of(request: Request) -> Caller:
+    """Who is asking. Raises `Refusal`."""
+    return cast(Caller, place_of(request).caller(request))
+
+
+def reader_of(request: Request) -> Caller | None:
+    """Who reads what is not about single users; None where everybody may. Raises `Refusal`."""
+    return cast("Caller | None", place_of(request).reader(request))
+
+
+PlaceOf = Annotated[Place, Depends(place_of)]
+CallerOf = Annotated[Caller, Depends(caller_of)]
+ReaderOf = Annotated[Caller | None, Depends(reader_of)]
+
+
+def plain(content: Any, status: int = 200) -> Response:
+    """An answer as JSON that is not declared as a shape."""
+    return Response(msgspec.json.encode(content), status, media_type="application/json")

@@ -1,0 +1,203 @@
+"""Queues, nodes, events, the service itself, and its errors.
+
+Decides the fields. Never who may see them. Invariant: amounts of vcore are thousandths of a core, of memory bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
+
+from fairlead.wire import fields
+from fairlead.wire.configuration import ConfigStatus
+from fairlead.wire.fields import Labels, Line, Name, said
+from fairlead.wire.jobs import Capability
+from fairlead.wire.shape import Page, Request, Shape
+
+# -- queues ---------------------------------------------------------------------------------------------------------
+
+
+class Queue(Shape, frozen=True, kw_only=True):
+    """A queue with those below it. Amounts that are not limited are left out."""
+
+    partition: str
+    path: str
+    leaf: bool
+    state: str
+    max: dict[str, int] | None
+    guaranteed: dict[str, int] | None
+    allocated: dict[str, int]
+    idle: Annotated[
+        dict[str, int],
+        said(
+            "What idle jobs of this queue and below use beside `allocated`. "
+            "It is part of `allocated` in its resource group and above."
+        ),
+    ]
+    pending: dict[str, int]
+    headroom: dict[str, int] | None
+    priority: Annotated[int | None, said("Of what waits below, with offsets and fences; null: nothing waits.")]
+    running_apps: int
+    max_apps: Annotated[int, said("0: unlimited.")]
+    waiting: int
+    children: list[Queue]
+
+
+class QueuePage(Page, frozen=True, kw_only=True):
+    """Queue trees, one a partition."""
+
+    queues: list[Queue]
+
+
+# -- nodes ----------------------------------------------------------------------------------------------------------
+
+
+class Taint(Request, frozen=True, kw_only=True):
+    """A node keeps away whatever does not tolerate this."""
+
+    CHECKS: ClassVar = {"key": fields.one_line, "value": fields.one_line}
+
+    key: Name
+    value: Line = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+
+class NodeLabels(Request, frozen=True, kw_only=True):
+    """What a node says about itself, all of it."""
+
+    CHECKS: ClassVar = {"attributes": fields.labels}
+
+    attributes: Labels = {}
+    taints: Annotated[list[Taint], Meta(max_length=64)] = []
+
+
+class NodeTaint(Shape, frozen=True, kw_only=True):
+    """What a node keeps away."""
+
+    key: str
+    value: str
+    effect: str
+
+
+class Node(Shape, frozen=True, kw_only=True):
+    """A node."""
+
+    id: str
+    capacity: dict[str, int]
+    allocated: dict[str, int]
+    free: dict[str, int]
+    schedulable: bool
+    attributes: dict[str, str]
+    taints: list[NodeTaint]
+    running: int
+
+
+class NodePage(Page, frozen=True, kw_only=True):
+    """Nodes."""
+
+    nodes: list[Node]
+
+
+# -- events and errors ----------------------------------------------------------------------------------------------
+
+
+class Event(Shape, frozen=True, kw_only=True):
+    """Something that happened, as the stream tells it. `key`: the job it is about, or empty."""
+
+    seq: int
+    at_ms: int
+    type: str
+    key: str = ""
+    values: dict[str, Any] = {}
+
+
+class Problem(Shape, frozen=True, kw_only=True):
+    """What was wrong with a request (RFC 9457, application/problem+json)."""
+
+    type: Annotated[str, said("A URI that names the kind of problem; documented under this name.")]
+    title: Annotated[str, said("The kind of problem in words.")]
+    status: int
+    detail: Annotated[str, said("One sentence that says what to do.")]
+    code: Annotated[str, said("The last part of `type`: a fixed word for programs.")]
+    field: Annotated[str | None, said("The path of the offending value in the request, or null.")] = None
+    details: Annotated[list[dict[str, Any]], said("Every problem, when there are several.")] = []
+
+
+# -- the service ----------------------------------------------------------------------------------------------------
+
+
+class Nothing(Request, frozen=True, kw_only=True):
+    """An empty object."""
+
+
+class Journal(Shape, frozen=True, kw_only=True):
+    """What is durable."""
+
+    events: int
+    last_seq: int
+    size_bytes: int
+
+
+class Recovery(Shape, frozen=True, kw_only=True):
+    """How the service came back when it started."""
+
+    from_snapshot: bool
+    records: int
+    milliseconds: float
+    notes: list[str]
+
+
+class Machine(Shape, frozen=True, kw_only=True):
+    """What the service of a machine can do."""
+
+    pid: int
+    serves: str
+    runs_as: str
+    state_dir: str
+    node: str
+    capabilities: list[Capability]
+    journal: Journal
+    recovery: Recovery
+    config: ConfigStatus
+
+
+class Start(Shape, frozen=True, kw_only=True):
+    """How long the parts of a scheduler's start took, in milliseconds; 0: not yet."""
+
+    listed: dict[str, float]
+    rebuilt: float
+    first_decided: float
+    first_bound: float
+
+
+class Cluster(Shape, frozen=True, kw_only=True):
+    """What the scheduler of a cluster is."""
+
+    scheduler_name: str
+    identity: str
+    server: Annotated[str, said("The address of the API server.")]
+    leads: bool
+    start_ms: Start
+    pods: int
+    nodes: int
+
+
+class Service(Shape, frozen=True, kw_only=True):
+    """What this service is, and whether all is well."""
+
+    version: str
+    user: str
+    is_admin: bool
+    started_at_ms: int
+    partition_total: dict[str, int]
+    problems: Annotated[list[str], said("What is wrong at the moment; empty when all is well.")]
+    machine: Machine | None = None
+    cluster: Cluster | None = None
+
+
+class Health(Shape, frozen=True, kw_only=True):
+    """Whether all is well."""
+
+    status: Annotated[str, said("`ok`, `starting` or `failing`.")]
+    problems: Annotated[list[str], said("What is wrong, as sentences.")]

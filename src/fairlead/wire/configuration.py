@@ -1,0 +1,218 @@
+"""The queue file: in force, checked, compared, applied, put back.
+
+Decides the fields. Never looks into a queue file. Invariant: what a change would do to jobs is counted in full, also
+where not all of them are named.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
+
+from fairlead.wire import fields
+from fairlead.wire.fields import said
+from fairlead.wire.jobs import Reason
+from fairlead.wire.shape import Page, Request, Shape, Wrong
+
+Text = Annotated[str, Meta(max_length=4 * 2**20)]
+Version = Annotated[int, Meta(ge=1, le=2**31)]
+Base = Annotated[
+    Annotated[str, Meta(max_length=64)] | None,
+    said("The checksum that must be in force, such as `base` of a difference; else 409."),
+]
+
+# -- requests -------------------------------------------------------------------------------------------------------
+
+
+class ConfigText(Request, frozen=True, kw_only=True):
+    """A queue file."""
+
+    CHECKS: ClassVar = {"text": fields.clean_text}
+
+    text: Text
+
+
+class ConfigReplacement(ConfigText, frozen=True, kw_only=True):
+    """A queue file to put in force."""
+
+    base: Base = None
+
+
+class ConfigProposal(Request, frozen=True, kw_only=True):
+    """A queue file, or the number of an earlier version, to compare with what is in force."""
+
+    CHECKS: ClassVar = {"text": fields.clean_text}
+
+    text: Text | None = None
+    version: Version | None = None
+
+    def __post_init__(self) -> None:
+        """Raises `Wrong` unless it is one of the two."""
+        super().__post_init__()
+        if (self.text is None) == (self.version is None):
+            raise Wrong("", "give either a text or a version")
+
+
+class ConfigRollback(Request, frozen=True, kw_only=True):
+    """Which version to put in force again."""
+
+    version: Annotated[Version | None, said("Absent: the one before the one in force.")] = None
+    base: Base = None
+
+
+# -- answers --------------------------------------------------------------------------------------------------------
+
+
+class ConfigVersion(Shape, frozen=True, kw_only=True):
+    """A queue file that was put in force."""
+
+    version: int
+    at_ms: int
+    who: str
+    source: Annotated[str, said("`file PATH`, `api`, `rollback` or `built-in`.")]
+    checksum: str
+    origin: Annotated[int, said("The version whose text it is: itself, or the one that was put back.")]
+    in_force: bool
+
+
+class ConfigAnswer(ConfigVersion, frozen=True, kw_only=True):
+    """A queue file with its text."""
+
+    text: str
+
+
+class ConfigApplied(ConfigAnswer, frozen=True, kw_only=True):
+    """What is in force after a change."""
+
+    changed: Annotated[bool, said("False: it was in force already, and no new version was made.")]
+
+
+class ConfigPage(Page, frozen=True, kw_only=True):
+    """Versions that are kept, the newest first."""
+
+    versions: list[ConfigVersion]
+
+
+class ConfigProblem(Shape, frozen=True, kw_only=True):
+    """Something wrong with a queue file, and where."""
+
+    line: int
+    column: int
+    path: str
+    value: str
+    message: str
+    severity: str
+
+
+class ConfigFileStatus(Shape, frozen=True, kw_only=True):
+    """How the watched file stands to what is in force."""
+
+    path: str
+    state: Annotated[str, said("`in-force`, `differs` (something else was applied since), `refused` or `missing`.")]
+    checksum: str | None
+    checked_at_ms: int
+    refused: Annotated[str, said("Why the scheduler refused it, or empty.")]
+    problems: list[ConfigProblem]
+
+
+class ConfigStatus(ConfigVersion, frozen=True, kw_only=True):
+    """What is in force, and the file."""
+
+    file: ConfigFileStatus | None
+
+
+class ConfigVerdict(Shape, frozen=True, kw_only=True):
+    """Whether a queue file could be used."""
+
+    ok: bool
+    errors: list[ConfigProblem]
+    warnings: list[ConfigProblem]
+
+
+# -- a difference ---------------------------------------------------------------------------------------------------
+
+
+class Change(Shape, frozen=True, kw_only=True):
+    """A setting that would have another value; null: none."""
+
+    what: str
+    old: Any
+    new: Any
+
+
+class DeclarationDifference(Shape, frozen=True, kw_only=True):
+    """A priority class, quota or budget that would be added, removed or changed."""
+
+    what: str
+    name: str
+    kind: str
+    changes: list[Change]
+
+
+class Setting(Change, frozen=True, kw_only=True):
+    """A setting of a partition that would have another value."""
+
+    partition: str
+
+
+class QueueDifference(Shape, frozen=True, kw_only=True):
+    """A queue that would be added, removed or changed."""
+
+    partition: str
+    queue: str
+    kind: str
+    jobs: int
+    changes: list[Change]
+
+
+class NamedJob(Shape, frozen=True, kw_only=True):
+    """A job that a change would touch."""
+
+    key: str
+    user: str
+    name: str
+    queue: str
+    reason: Reason | None = None
+    instead_of: Reason | None = None
+
+
+class NamedJobs(Shape, frozen=True, kw_only=True):
+    """Jobs that a change would touch; not all of many are named."""
+
+    count: int
+    jobs: list[NamedJob]
+
+
+class OverLimit(Shape, frozen=True, kw_only=True):
+    """Somebody would use more than a limit; jobs go on."""
+
+    partition: str
+    queue: str
+    who: str
+    what: str
+    used: Any
+    limit: Any
+    count: int
+    jobs: list[NamedJob]
+
+
+class ConfigDifference(Shape, frozen=True, kw_only=True):
+    """What a queue file would change."""
+
+    base: Annotated[str, said("The checksum of what it was compared with.")]
+    base_version: int
+    checksum: str
+    refused: Annotated[Reason | None, said("Why the scheduler would refuse it; null: it would not.")]
+    empty: Annotated[bool, said("Nothing at all would change.")]
+    partitions_added: list[str]
+    partitions_removed: list[str]
+    declared: list[DeclarationDifference]
+    settings: list[Setting]
+    queues: list[QueueDifference]
+    over: list[OverLimit]
+    would_wait: NamedJobs
+    would_wait_for_else: NamedJobs
+    would_start: NamedJobs
+    would_be_stopped: NamedJobs
+    would_fail: NamedJobs

@@ -1,0 +1,167 @@
+"""What the single fields of a request may hold.
+
+Decides which texts, amounts and names are taken in; everything else is refused with a sentence that says what to write.
+Never looks at more than one field. Invariant: what passes can be written down, given to a process, and read back.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from fairlead.wire.shape import Wrong
+
+_OWN_NAMES = frozenset({"FAIRLEAD_KEY", "FAIRLEAD_NAME", "FAIRLEAD_QUEUE", "FAIRLEAD_ATTEMPT"})
+_RESERVED_TAGS = frozenset({"application.create.force", "creationTime", "yunikorn.apache.org/creationTime"})
+_RESOURCE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?")
+_PART = re.compile(r"(100|[0-9]{1,2})%")
+_HINTS = {
+    "cpu": "the resource is called vcore, in thousandths of a core (2 cores: 2000)",
+    "cpus": "the resource is called vcore, in thousandths of a core (2 cores: 2000)",
+    "mem": "the resource is called memory, in bytes",
+    "ram": "the resource is called memory, in bytes",
+    "gpus": "the resource is called gpu",
+}
+
+Line = Annotated[str, Meta(max_length=256)]
+Name = Annotated[str, Meta(min_length=1, max_length=256)]
+Key = Annotated[str, Meta(min_length=1, max_length=400)]
+"""A job: its number on a machine, `NAMESPACE/NAME` on a cluster."""
+Labels = Annotated[dict[Line, Line], Meta(max_length=64)]
+Amount = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Amounts = Annotated[dict[str, Amount], Meta(max_length=64)]
+Priority = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1, description="Any 32-bit integer; higher wins.")]
+
+
+def said(text: str) -> Meta:
+    """What the OpenAPI document says about a field, for `Annotated`."""
+    return Meta(description=text)
+
+
+def clean_text(text: str) -> str:
+    """A text that can be written down and read back. Raises `ValueError`."""
+    if "\0" in text:
+        raise ValueError("must not contain a NUL character")
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError("must be valid Unicode, without half of a surrogate pair") from None
+    return text
+
+
+def one_line(text: str) -> str:
+    """A text without anything that would break a line or a table. Raises `ValueError`."""
+    if not text.isprintable() and any(ord(c) < 32 or ord(c) == 127 for c in text):
+        raise ValueError("must be one line without control characters")
+    return clean_text(text)
+
+
+def each(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The check for every item of a list, and for every name and value of an object; gives the items to keep."""
+
+    def all_of(values: Any) -> Any:
+        if isinstance(values, list):
+            return [_inside(f"[{at}]", check, value) for at, value in enumerate(values)]
+        for name, value in values.items():
+            _inside(f".{name}", check, name)
+            _inside(f".{name}", check, value)
+        return values
+
+    return all_of
+
+
+def _inside(place: str, check: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return check(value)
+    except ValueError as problem:
+        raise Wrong(place, str(problem)) from None
+
+
+def absolute(path: str) -> str:
+    """An absolute path. Raises `ValueError`."""
+    if not posixpath.isabs(path):
+        raise ValueError("must be an absolute path, such as /home/ada/project")
+    return clean_text(path)
+
+
+def environment(env: dict[str, str]) -> dict[str, str]:
+    """Environment variables that a process can be given. Raises `ValueError`."""
+    for name in env:
+        if not name or "=" in name:
+            raise ValueError(f"{name!r} is no name of an environment variable")
+        if name in _OWN_NAMES:
+            raise ValueError(f"{name} is set by the service; leave it out")
+    if sum(len(n) + len(v) for n, v in env.items()) > 131_072:
+        raise ValueError("is larger than 128 KiB in total; put large values into a file")
+    each(clean_text)(env)
+    return env
+
+
+def amounts(resources: dict[str, int]) -> dict[str, int]:
+    """Amounts by resource, at least one of them above 0. Raises `ValueError`."""
+    for name in resources:
+        if name in _HINTS:
+            raise ValueError(f"there is no resource {name!r}: {_HINTS[name]}")
+        if not _RESOURCE.fullmatch(name) or len(name) > 253:
+            raise ValueError(f"{name!r} is no name of a resource; use letters, digits and - _ . /")
+    if not any(resources.values()):
+        raise ValueError("asks for nothing; ask for some vcore (1000 is one core), or leave resources out")
+    return resources
+
+
+def names(given: dict[str, Any]) -> dict[str, Any]:
+    """Names that can be written down. Raises `ValueError`."""
+    for name in given:
+        clean_text(name)
+    return given
+
+
+def tags(given: dict[str, str]) -> dict[str, str]:
+    """Tags that a user may set. Raises `ValueError`."""
+    for name, value in given.items():
+        if name in _RESERVED_TAGS:
+            raise ValueError(f"the tag {name!r} is reserved for the service; choose another name")
+        one_line(name)
+        clean_text(value)
+    return given
+
+
+def labels(given: dict[str, str]) -> dict[str, str]:
+    """Labels, each with a name. Raises `ValueError`."""
+    if "" in given:
+        raise ValueError("a label needs a name")
+    each(one_line)(given)
+    return given
+
+
+def command(words: list[str]) -> list[str]:
+    """A program with its arguments. Raises `ValueError`."""
+    if not words[0]:
+        raise ValueError("the program is an empty text; name one, such as /bin/sh")
+    if sum(len(word) for word in words) > 1_048_576:
+        raise ValueError("is longer than 1 MiB in total; put the data into a file")
+    return each(clean_text)(words)  # type: ignore[no-any-return]
+
+
+def full_port(text: str) -> str:
+    """A port as `PROTOCOL/ADDRESS/PORT`, from that, from `PROTOCOL/PORT`, or from the number. Raises `ValueError`."""
+    parts = text.split("/")
+    protocol, address, port = {1: ["TCP", "0.0.0.0", *parts], 2: [parts[0], "0.0.0.0", *parts[1:]]}.get(
+        len(parts), [*parts[:2], "/".join(parts[2:])]
+    )
+    protocol, address = one_line(protocol).upper(), one_line(address) or "0.0.0.0"
+    if protocol not in ("TCP", "UDP", "SCTP") or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is no port; write 8080, UDP/53 or TCP/127.0.0.1/8080")
+    return f"{protocol}/{address}/{int(port)}"
+
+
+def share_or_count(bound: int | str) -> int | str:
+    """A number of jobs, or a part of them. Raises `ValueError`."""
+    if 0 <= bound < 2**31 if isinstance(bound, int) else _PART.fullmatch(bound):
+        return bound
+    raise ValueError(f"must be a number of jobs, such as 2, or a part of them from 0% to 100%, not {repr(bound)[:40]}")

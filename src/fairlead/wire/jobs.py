@@ -1,0 +1,294 @@
+"""Jobs: what is asked for, and how they are shown. On a cluster a job is a pod.
+
+Decides the fields. Never what may be seen of them by whom. Invariant: times are milliseconds since 1970, durations end
+in `_ms`, memory is in bytes and vcore in thousandths of a core.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta, field
+
+from fairlead.wire import fields
+from fairlead.wire.fields import Amounts, Key, Labels, Line, Priority, said
+from fairlead.wire.shape import Page, Request, Shape, Wrong
+
+MOST_JOBS = 10_000
+MOST_RETRIES = 1000
+BACKOFF_MAX_MS = 3_600_000
+LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
+GRACE_MS = 30_000
+
+JobState = Literal[
+    "waiting",
+    "running",
+    "stopping",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "evicted",
+    "lost",
+    "timed_out",
+    "rejected",
+    "deleted",
+]
+"""Where a job is in its life; on a cluster a pod that somebody took away is `deleted`."""
+Stoppable = Literal["waiting", "running", "stopping"]
+
+# -- requests -------------------------------------------------------------------------------------------------------
+
+
+class RetryDraft(Request, frozen=True, kw_only=True):
+    """Whether and how a job is tried again when it is broken off (evicted, killed, lost) or fails."""
+
+    limit: Annotated[int, Meta(ge=1, le=MOST_RETRIES, description="Further attempts at most.")]
+    backoff_ms: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=BACKOFF_MAX_MS,
+            description="A further attempt enters so long after an end; doubled each time, at most an hour.",
+        ),
+    ] = 0
+    never_on: Annotated[
+        list[Annotated[int, Meta(ge=1, le=255)]],
+        Meta(max_length=255, description="Exit statuses after which it is not tried again; signal N is 128 + N."),
+    ] = []
+
+
+class JobDraft(Request, frozen=True, kw_only=True):
+    """One command to run."""
+
+    CHECKS: ClassVar = {
+        "command": fields.command,
+        "name": fields.one_line,
+        "queue": fields.one_line,
+        "resources": fields.amounts,
+        "env": fields.environment,
+        "cwd": fields.absolute,
+        "tags": fields.tags,
+        "labels": fields.labels,
+        "node_selector": fields.labels,
+        "ports": fields.each(fields.full_port),
+        "beside": fields.labels,
+        "apart_from": fields.labels,
+        "priority_class": fields.one_line,
+    }
+
+    command: Annotated[
+        list[str],
+        Meta(min_length=1, max_length=65_536, description="The program and its arguments; no shell is involved."),
+    ]
+    name: Annotated[Line, said("What people call it.")] = ""
+    queue: Annotated[Line, said("A leaf queue; empty: the placement rules choose, else root.default.")] = ""
+    priority: Priority = 0
+    resources: Annotated[
+        Amounts, said("vcore in thousandths of a core, memory in bytes, others in units. Default: one core.")
+    ] = field(default_factory=lambda: {"vcore": 1000})
+    env: Annotated[dict[str, str], Meta(max_length=4096)] = {}
+    cwd: Annotated[
+        Annotated[str, Meta(max_length=4096)] | None, said("Where it runs; default: the user's home directory.")
+    ] = None
+    grace_ms: Annotated[
+        int, Meta(ge=0, le=86_400_000, description="Between being asked to stop (SIGTERM) and being killed (SIGKILL).")
+    ] = GRACE_MS
+    time_limit_ms: Annotated[Annotated[int, Meta(ge=1, le=LONGEST_MS)] | None, said("It is stopped after so long.")] = (
+        None
+    )
+    tags: Annotated[dict[Line, Annotated[str, Meta(max_length=4096)]], Meta(max_length=64)] = {}
+    labels: Annotated[Labels, said("What disruption budgets, affinity and spread select by.")] = {}
+    node_selector: Annotated[Labels, said("Attributes that its node must have.")] = {}
+    ports: Annotated[
+        list[Line],
+        Meta(max_length=64, description="Host ports that it uses: no other job with one of them runs meanwhile."),
+    ] = []
+    beside: Annotated[Labels, said("It runs only while a job with each of these labels runs.")] = {}
+    apart_from: Annotated[Labels, said("It never runs together with a job with such a label.")] = {}
+    retry: Annotated[RetryDraft | None, said("Without it, the job is not tried again.")] = None
+    idle: Annotated[bool, said("It runs on what others leave over, beyond its queue's maximum.")] = False
+    priority_class: Annotated[Line, said("Its value takes the place of `priority`.")] = ""
+
+
+class Submission(Request, frozen=True, kw_only=True):
+    """Jobs to take in, all or none."""
+
+    jobs: Annotated[list[JobDraft], Meta(min_length=1, max_length=MOST_JOBS)]
+
+
+class Cancellation(Request, frozen=True, kw_only=True):
+    """What is meant to end."""
+
+    state: Annotated[Stoppable | None, said("Only while it is in this state.")] = None
+
+
+class JobChange(Request, frozen=True, kw_only=True):
+    """A new priority for a job that waits, or another queue for one that waits or runs."""
+
+    CHECKS: ClassVar = {"queue": fields.one_line, "why": fields.one_line}
+
+    priority: Priority | None = None
+    queue: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=1024)] | None, said("The full path of a leaf queue.")
+    ] = None
+    why: Annotated[Line, said("Why the priority changes, for the record.")] = ""
+
+    def __post_init__(self) -> None:
+        """Raises `Wrong` for a change that says nothing: that is a mistake."""
+        super().__post_init__()
+        if self.priority is None and self.queue is None:
+            raise Wrong("", "says nothing; give a priority, a queue, or both")
+
+
+class Checkpoint(Request, frozen=True, kw_only=True):
+    """What a job did so far is saved."""
+
+    attempt: Annotated[Annotated[int, Meta(ge=1)] | None, said("Which attempt says so (FAIRLEAD_ATTEMPT).")] = None
+
+
+class ReservationOrder(Request, frozen=True, kw_only=True):
+    """The next room is kept for a job, or no longer."""
+
+    CHECKS: ClassVar = {"why": fields.one_line}
+
+    on: bool = True
+    why: Annotated[Line, said("For the record.")] = ""
+
+
+# -- answers --------------------------------------------------------------------------------------------------------
+
+
+class Reason(Shape, frozen=True, kw_only=True):
+    """Why something is as it is: a fixed code, a sentence, and the numbers and names that the sentence is made of."""
+
+    code: str
+    sentence: str
+    values: dict[str, Any] = {}
+
+
+def reason(said: dict[str, Any] | None) -> Reason | None:
+    """A reason that the books gave as one flat object."""
+    if said is None:
+        return None
+    rest = {name: value for name, value in said.items() if name not in ("code", "sentence")}
+    return Reason(code=said["code"], sentence=said["sentence"], values=rest)
+
+
+class Job(Shape, frozen=True, kw_only=True):
+    """A job, in short."""
+
+    key: Key
+    name: str
+    queue: str
+    user: str
+    priority: int
+    state: JobState
+    node: str
+    exit_code: int | None
+    reason: Reason | None
+    submitted_at_ms: int
+    started_at_ms: int | None
+    ended_at_ms: int | None
+    resources: dict[str, int]
+
+
+class JobList(Shape, frozen=True, kw_only=True):
+    """Jobs that were taken in."""
+
+    jobs: list[Job]
+
+
+class JobPage(Page, frozen=True, kw_only=True):
+    """One page of a list."""
+
+    jobs: list[Job]
+
+
+class HistoryItem(Shape, frozen=True, kw_only=True):
+    """Something that happened to a job."""
+
+    at_ms: int
+    what: str
+    detail: str
+
+
+class Capability(Shape, frozen=True, kw_only=True):
+    """Something that a machine can or cannot enforce."""
+
+    name: str
+    enforced: bool
+    how: str
+
+
+class PastAttempt(Shape, frozen=True, kw_only=True):
+    """An attempt that is over."""
+
+    attempt: int
+    state: JobState
+    node: str
+    started_at_ms: int | None
+    ended_at_ms: int
+    exit_code: int | None
+    signal: int | None
+    cpu_ms: int
+    peak_memory_bytes: int
+    how: Annotated[str, said("Its end as part of a sentence.")]
+    on_behalf_of: Annotated[str, said("The job it had to make room for, or empty.")]
+    rule: Annotated[str, said("The rule by which it was told to stop, such as `priority`; or empty.")]
+
+
+class Retry(Shape, frozen=True, kw_only=True):
+    """Whether and how a job is tried again."""
+
+    limit: int
+    backoff_ms: int
+    never_on: list[int]
+
+
+class JobDetails(Job, frozen=True, kw_only=True):
+    """Everything about a job. Of its environment only the names are shown; what a place does not know is absent."""
+
+    labels: dict[str, str]
+    idle: bool
+    grace_ms: int | None
+    time_limit_ms: int | None
+    command: list[str] = []
+    env: list[str] = []
+    cwd: str = ""
+    tags: dict[str, str] = {}
+    node_selector: dict[str, str] = {}
+    ports: list[str] = []
+    beside: dict[str, str] = {}
+    apart_from: dict[str, str] = {}
+    priority_class: str = ""
+    retry: Retry | None = None
+    retry_due_ms: Annotated[int | None, said("When the attempt that waits enters, or entered; null: none waits.")] = (
+        None
+    )
+    reserved: Annotated[bool, said("The next room is kept for it; those behind it in its queue wait.")] = False
+    checkpoint_at_ms: Annotated[int | None, said("When it last said that what it did is saved.")] = None
+    past: Annotated[list[PastAttempt], said("The attempts before the newest one, in order.")] = []
+    pid: int | None = None
+    attempts: int = 0
+    signal: int | None = None
+    error: str = ""
+    cpu_ms: int = 0
+    memory_bytes: Annotated[int | None, said("What it uses now; null: it does not run.")] = None
+    peak_memory_bytes: int = 0
+    gpus: list[int] = []
+    stdout: str | None = None
+    stderr: str | None = None
+    enforcement: list[Capability] = []
+    history: list[HistoryItem] = []
+    uid: Annotated[str, said("Of the pod, on a cluster.")] = ""
+    application: Annotated[str, said("The application of the pod, on a cluster.")] = ""
+    task_group: str = ""
+    placeholder: bool = False
+    nominated: Annotated[str, said("The node that is being made free for the pod, or empty.")] = ""
+    bound: Annotated[bool, said("Whether the pod was given to its node.")] = False
+
+
+class Done(Shape, frozen=True, kw_only=True):
+    """It is done."""
+
+    ok: bool

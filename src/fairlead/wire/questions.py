@@ -1,0 +1,337 @@
+"""Questions and their answers: why a job waits, when it starts, what would be otherwise.
+
+Decides the fields. Never asks anything. Invariant: jobs that the asker may not see are counted, not named.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
+
+from fairlead.wire import fields
+from fairlead.wire.fields import Key, Line, Priority, said
+from fairlead.wire.jobs import JobDraft, JobState, Reason
+from fairlead.wire.shape import Request, Shape, Wrong
+
+SPEND_S = 5.0
+"""Futures are played for so long; what was not seen by then is said to be later."""
+SPEND_MAX_S = 60.0
+
+# -- why ------------------------------------------------------------------------------------------------------------
+
+
+class Level(Shape, frozen=True, kw_only=True):
+    """A maximum on the way to the root: a queue's own, or (`who`) the limit of a user or group there."""
+
+    queue: str
+    who: str
+    resource: str
+    needed: int
+    used: int
+    max: int
+    blocks: bool
+
+
+class NodeCount(Shape, frozen=True, kw_only=True):
+    """All nodes, as the job sees them."""
+
+    total: int
+    open: int
+    with_room: int
+    large_enough: int
+    closed: dict[str, int]
+
+
+class NodeRoom(Shape, frozen=True, kw_only=True):
+    """A node that comes close."""
+
+    node: str
+    free: dict[str, int]
+    missing: dict[str, int]
+    closed: str
+    frees_ms: int | None
+
+
+class Holder(Shape, frozen=True, kw_only=True):
+    """A job that has what is short."""
+
+    application: str
+    key: str
+    user: str
+    queue: str
+    node: str
+    amounts: dict[str, int]
+    priority: int
+    since_ms: int | None
+    until_ms: int | None
+
+
+class Stopped(Shape, frozen=True, kw_only=True):
+    """That a running job was told to stop, and has not yet."""
+
+    cause: str
+    rule: str
+    for_whom: str
+
+
+class PassedOver(Shape, frozen=True, kw_only=True):
+    """A job that came earlier to the same queue and still waits, while this one runs."""
+
+    key: str
+    priority: int
+    reason: str
+
+
+class Part(Shape, frozen=True, kw_only=True):
+    """One thing that would have to be otherwise."""
+
+    what: str
+    subject: str
+    now: Any
+    value: Any
+    resource: str = ""
+    who: str = ""
+    text: str = ""
+
+
+class Named(Shape, frozen=True, kw_only=True):
+    """A job by its full name."""
+
+    partition: str
+    application: str
+    key: str
+
+
+class Way(Shape, frozen=True, kw_only=True):
+    """A change that would start a job."""
+
+    dimension: str
+    sentence: str
+    parts: list[Part]
+    node: str | None
+    evicts: list[Named]
+    violates: list[str]
+    smallest: bool
+
+
+class Verdict(Shape, frozen=True, kw_only=True):
+    """What a job needs, who holds it, every limit on its way, the nodes, and changes that would start it."""
+
+    partition: str
+    application: str
+    key: str
+    queue: str
+    state: str
+    sentence: str
+    paragraph: str
+    details: list[str]
+    reason: Reason | None
+    needed: dict[str, int]
+    priority: int
+    node: str
+    position: int
+    waiting_in_queue: int
+    levels: list[Level]
+    nodes: NodeCount | None
+    closest: list[NodeRoom]
+    holders: list[Holder]
+    hidden_holders: int
+    stopped: Stopped | None
+    passed_over: list[PassedOver]
+    changes: list[Way] | None
+    starts_by_itself: bool | None = None
+    changes_complete: bool | None = None
+
+
+class Why(Shape, frozen=True, kw_only=True):
+    """Why a job is in its state."""
+
+    key: str
+    state: JobState
+    reason: Reason | None
+    sentence: str
+    queue_position: int | None
+    expected_start_ms: Annotated[int | None, said("When its kept turn comes; null: none is kept.")]
+    verdict: Verdict | None = None
+
+
+# -- when -----------------------------------------------------------------------------------------------------------
+
+
+class Score(Shape, frozen=True, kw_only=True):
+    """How often the service's own forecasts came true."""
+
+    promised: Annotated[float, said("The part of starts that should be inside their interval.")]
+    observed: Annotated[float | None, said("The part that was; null: none came true yet.")]
+    scored: int
+    inside: int
+    early: int
+    late: int
+    open: Annotated[int, said("Forecasts that have yet to come true.")]
+    dropped: Annotated[int, said("Forecasts for what was cancelled or changed.")]
+
+
+class When(Shape, frozen=True, kw_only=True):
+    """When a job that waits is expected to start."""
+
+    key: str
+    made_ms: int
+    median_ms: Annotated[int | None, said("Half of the futures have it started by then; null: not in sight.")]
+    earliest_ms: int | None
+    latest_ms: int | None
+    coverage: Annotated[float, said("How often a start should be between the two.")]
+    ahead: Annotated[int, said("How many of those that wait start before it.")]
+    never: Annotated[float, said("The part of the futures in which it does not start.")]
+    broken_off: Annotated[
+        int,
+        said(
+            "Futures that were broken off, for lack of time, before it started: it starts later than "
+            "`earliest_ms`, and what could not be seen is null."
+        ),
+    ]
+    draws: int
+    assumptions: list[str]
+    score: Score
+
+
+# -- what if --------------------------------------------------------------------------------------------------------
+
+
+class NewPriority(Request, frozen=True, kw_only=True):
+    """A job that waits gets another priority."""
+
+    key: Key
+    priority: Priority
+
+
+class NewQueue(Request, frozen=True, kw_only=True):
+    """A job goes to another queue."""
+
+    CHECKS: ClassVar = {"queue": fields.one_line}
+
+    key: Key
+    queue: Line
+
+
+class MoreNodes(Request, frozen=True, kw_only=True):
+    """So many nodes like one that is there join."""
+
+    CHECKS: ClassVar = {"like": fields.one_line}
+
+    like: Line
+    count: Annotated[int, Meta(ge=1, le=10_000)]
+
+
+CHANGES = ("submit", "cancel", "priority", "move", "config", "drain", "add_nodes")
+
+
+class Supposed(Request, frozen=True, kw_only=True):
+    """One change to suppose; exactly one of them."""
+
+    CHECKS: ClassVar = {"config": fields.clean_text, "drain": fields.each(fields.one_line)}
+
+    submit: Annotated[JobDraft | None, said("The caller submits this.")] = None
+    cancel: Annotated[
+        Annotated[list[Key], Meta(min_length=1, max_length=1000)] | None, said("These jobs are gone, at once.")
+    ] = None
+    priority: NewPriority | None = None
+    move: NewQueue | None = None
+    config: Annotated[
+        Annotated[str, Meta(max_length=4 * 2**20)] | None, said("A queue file takes effect (administrators).")
+    ] = None
+    drain: Annotated[
+        Annotated[list[Line], Meta(min_length=1, max_length=10_000)] | None,
+        said("These nodes take no new work (administrators)."),
+    ] = None
+    add_nodes: Annotated[MoreNodes | None, said("More nodes join (administrators).")] = None
+    forecast: Annotated[bool, said("Also say whose expected start would move; takes longer.")] = False
+    seconds: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=SPEND_MAX_S,
+            description="With `forecast`: play futures for so long; of what is not seen by then nothing is said.",
+        ),
+    ] = SPEND_S
+
+    def __post_init__(self) -> None:
+        """Raises `Wrong` unless it is exactly one change."""
+        super().__post_init__()
+        if sum(getattr(self, name) is not None for name in CHANGES) != 1:
+            raise Wrong("", f"give exactly one of {', '.join(CHANGES)}")
+
+
+class Fate(Named, frozen=True, kw_only=True):
+    """A job whose lot would be another."""
+
+    user: str
+    queue: str
+    node: str
+    on_behalf_of: str
+    rule: str
+
+
+class Fates(Shape, frozen=True, kw_only=True):
+    """Jobs whose lot would be another; not all of many are named."""
+
+    count: int
+    hidden: Annotated[int, said("So many of them are not the caller's to see.")]
+    jobs: list[Fate]
+
+
+class Wait(Shape, frozen=True, kw_only=True):
+    """Where something would wait, and why."""
+
+    application: str
+    key: str
+    reason: Reason
+
+
+class Share(Shape, frozen=True, kw_only=True):
+    """A queue that would use something else."""
+
+    partition: str
+    queue: str
+    before: dict[str, int]
+    after: dict[str, int]
+    guaranteed: dict[str, int] | None
+    max: dict[str, int] | None
+
+
+class Shift(Named, frozen=True, kw_only=True):
+    """A start that would be expected at another time."""
+
+    before_ms: int | None
+    after_ms: int | None
+
+
+class Admitted(Shape, frozen=True, kw_only=True):
+    """What quotas by class would have to be so that a job were taken in."""
+
+    sentence: str
+    parts: list[Part]
+
+
+class Otherwise(Shape, frozen=True, kw_only=True):
+    """What would be otherwise. Jobs that the caller may not see are counted, not named."""
+
+    supposed: Annotated[str, said("The change in words.")]
+    empty: Annotated[bool, said("Nothing would be otherwise now.")]
+    refused: Annotated[list[Reason], said("Why the change, or a part of it, would not be taken in.")]
+    admitted: Annotated[
+        Admitted | None, said("What quotas would have to be so that it were taken in; null: it is, or none would help.")
+    ]
+    starts: Annotated[Fates, said("Who would start, and would not without the change.")]
+    starts_not: Annotated[Fates, said("Who would not start, and would without it.")]
+    elsewhere: Annotated[Fates, said("Who would start on another node.")]
+    evicted: Annotated[Fates, said("Who would be told to stop, and would not without it.")]
+    spared: Annotated[Fates, said("Who would not be told to stop, and would without it.")]
+    ends: Annotated[Fates, said("Who runs and would be gone.")]
+    waits: Annotated[list[Wait], said("What the change is about, where it would wait, and why.")]
+    shares: Annotated[list[Share], said("Queues that would use something else.")]
+    expected: Annotated[list[Shift], said("Starts that would be expected at another time.")]
+    unseen: Annotated[
+        int,
+        said("With `forecast`: of so many that wait it is not known whether their start would move, for lack of time."),
+    ]

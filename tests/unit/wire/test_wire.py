@@ -1,0 +1,107 @@
+"""The shapes that travel: what they may import, and what requests are refused for."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import subprocess
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+
+import fairlead.wire
+from fairlead.core import resources, retries, specs
+from fairlead.kubernetes import informer
+from fairlead.local import history_records
+from fairlead.local.job import State
+from fairlead.runtime import Refusal
+from fairlead.service.http.wrong_values import read_otherwise
+from fairlead.wire import fields, jobs
+from fairlead.wire.shape import Request, Shape
+
+MODULES = [f"fairlead.wire.{each.name}" for each in pkgutil.iter_modules(fairlead.wire.__path__)]
+
+
+def shapes() -> list[type[Shape]]:
+    found = {each for name in MODULES for each in vars(importlib.import_module(name)).values() if _is_shape(each)}
+    return sorted(found, key=lambda shape: shape.__name__)
+
+
+def _is_shape(each: Any) -> bool:
+    return isinstance(each, type) and issubclass(each, Shape) and each not in (Shape, Request)
+
+
+def test_the_wire_imports_nothing_heavy() -> None:
+    """A command that decodes with it starts at once."""
+    code = f"import sys\nfor name in {MODULES}: __import__(name)\nprint(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "pydantic", "fastapi", "yaml", "asyncio"} & set(loaded)
+    ours = {name for name in loaded if name.startswith("fairlead.")}
+    assert {name for name in ours if not name.startswith("fairlead.wire")} <= {"fairlead.version"}
+
+
+def test_its_numbers_are_those_of_the_core() -> None:
+    """They are written twice, since the core imports NumPy."""
+    assert jobs.BACKOFF_MAX_MS == retries.BACKOFF_MAX_MS
+    assert jobs.GRACE_MS == history_records.DEFAULT_GRACE_MS
+    of_pods = {*informer._ENDS.values(), "deleted"}
+    assert set(jobs.JobState.__args__) == {state.value for state in State} | of_pods  # type: ignore[attr-defined]
+    for wanted, (low, high) in (
+        (fields.Priority, (specs.PRIORITY_MIN, specs.PRIORITY_MAX)),
+        (fields.Amount, (0, resources.INT64_MAX)),
+    ):
+        assert msgspec.convert(low, wanted) == low
+        assert msgspec.convert(high, wanted) == high
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(low - 1, wanted)
+    tags = {specs.TAG_FORCE_CREATE, specs.TAG_CREATION_TIME, specs.TAG_APP_CREATION_TIME}
+    assert tags == fields._RESERVED_TAGS
+
+
+def test_no_two_shapes_have_one_name() -> None:
+    """They would be one in the OpenAPI document."""
+    names = [shape.__name__ for shape in shapes()]
+    assert sorted(set(names)) == names
+
+
+@pytest.mark.parametrize("shape", shapes(), ids=lambda shape: shape.__name__)
+def test_each_shape_says_what_it_is(shape: type[Shape]) -> None:
+    """A docstring; and only requests refuse what they do not know."""
+    assert shape.__doc__
+    assert shape.__struct_config__.forbid_unknown_fields is issubclass(shape, Request)
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "words"),
+    [
+        ('{"jobs": [{"command": ["a"], "labels": {"ok": "x", "bad": 3}}]}', "jobs[0].labels.bad", "a text, not 3"),
+        ('{"jobs": [{"command": ["a"], "tags": {"%s": "x"}}]}' % ("n" * 300), "jobs[0].tags.nnn", "at most 256 char"),
+        ('{"jobs": [{"command": ["a", "b\\u0000"]}]}', "jobs[0].command[1]", "NUL"),
+        ('{"jobs": [{"command": ["a", "\\ud800"]}]}', "jobs[0].command[1]", "surrogate"),
+        ('{"jobs": [{"command": ["a"], "ports": ["80", "x"]}]}', "jobs[0].ports[1]", "is no port; write 8080"),
+        ('{"jobs": [{"command": ["a"], "labels": {"a": "\\n"}}]}', "jobs[0].labels.a", "control characters"),
+        ('{"jobs": [{"command": ["a"], "retry": {"limit": 0}}]}', "jobs[0].retry.limit", "must be at least 1"),
+        ('{"jobs": [{"command": ["a"], "cwd": 3}]}', "jobs[0].cwd", "must be a text or null, not 3"),
+        ('{"jobs": [{"command": ["a"], "no": 3}]}', "jobs[0].no", "no such field"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(body: str, field: str, words: str) -> None:
+    """Also inside of lists and objects."""
+    with pytest.raises(msgspec.DecodeError) as found:
+        msgspec.json.decode(body, type=jobs.Submission)
+    with pytest.raises(Refusal) as refused:
+        read_otherwise(body.encode(), jobs.Submission, found.value)
+    assert str(refused.value.field).startswith(field)
+    assert words in refused.value.message
+
+
+def test_a_choice_is_told_with_what_there_is() -> None:
+    """All of it."""
+    body = json.dumps({"state": "asleep"})
+    with pytest.raises(msgspec.ValidationError) as found:
+        msgspec.json.decode(body, type=jobs.Cancellation)
+    with pytest.raises(Refusal, match="must be one of waiting, running, stopping, not 'asleep'"):
+        read_otherwise(body.encode(), jobs.Cancellation, found.value)
