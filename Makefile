@@ -14,6 +14,10 @@ PYTEST := $(BIN)/python -m pytest
 COMPILED := build/compiled
 COMPILED_READY := $(COMPILED)/.ready
 PYTEST_ARGS ?=
+# How many random courses `make courses` takes under each rule, from which number on, and how many processes at a time.
+COURSES ?= 10000
+FROM ?= 0
+COURSE_JOBS ?= 1
 
 # The tests start the command and the service some 500 times: compiled once, not each time, wherever the shell that
 # calls says otherwise.
@@ -55,6 +59,10 @@ test-kubernetes: $(READY)  ## Test on a real Kubernetes API server with fake nod
 breaks: $(READY)  ## Break the scheduler on purpose, one way at a time, and see that some test finds it (BREAKS="'NAME'")
 	$(BIN)/python tests/properties/breaks.py $(BREAKS)
 
+.PHONY: courses
+courses: $(READY)  ## Watch the laws of rank in random courses under each rule (COURSES=10000, FROM=0, COURSE_JOBS=1)
+	$(BIN)/python tests/properties/courses.py $(COURSES) --first $(FROM) --jobs $(COURSE_JOBS)
+
 .PHONY: bench-kubernetes
 bench-kubernetes: $(READY)  ## Measure it there, beside kube-scheduler (BENCH_ARGS="--large" for 5,000 nodes)
 	PYTHONPATH=tests:src $(BIN)/python tests/kubernetes/bench.py $(BENCH_ARGS)
@@ -92,6 +100,26 @@ types: $(READY)  ## Check the types, strictly
 .PHONY: imports
 imports: $(READY)  ## Check that imports point one way
 	$(BIN)/lint-imports --no-logo
+
+.PHONY: bench-commands
+bench-commands: $(READY)  ## Measure what ls, show and submit cost, 200 submissions, and reads while 5,000 jobs come
+	@$(BIN)/python -m benchmarks.commands $(BENCH_ARGS)
+
+.PHONY: bench-questions
+bench-questions: $(READY)  ## Measure how long answers to why and what-if take on a large state
+	@$(BIN)/python -m benchmarks.questions $(BENCH_ARGS)
+
+.PHONY: bench-journal
+bench-journal: $(READY)  ## Measure what writing asks and decisions down costs
+	@$(BIN)/python -m benchmarks.journal $(BENCH_ARGS)
+
+.PHONY: bench-forecasts
+bench-forecasts: $(READY)  ## Measure how often forecasts come true (BENCH_ARGS="--workload FILE" for your own)
+	@$(BIN)/python -m benchmarks.forecasts $(BENCH_ARGS)
+
+.PHONY: bench-reads
+bench-reads: $(READY)  ## Measure how long others wait while one request submits many jobs (BENCH_ARGS=JOBS)
+	@$(BIN)/python -m benchmarks.reads $(BENCH_ARGS)
 
 .PHONY: bench
 bench: $(READY)  ## Measure how fast it schedules on this machine

@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from fairlead.core import quotas
-from fairlead.core.applications import Ask
+from fairlead.core.asks import Ask
 from fairlead.core.nodes import Node
 from fairlead.core.partition import Partition
 from fairlead.core.queues import Queue

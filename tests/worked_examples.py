@@ -52,8 +52,7 @@ from typing import Any
 from fairlead.core.properties import parse_duration_ms
 from fairlead.core.quantities import parse_quantity
 from fairlead.core.specs import PRIORITY_MIN, TAG_REQUIRED_NODE
-from fairlead.sim.aftermath import aftermath
-from fairlead.sim.outcome import final_state
+from fairlead.sim.outcome import aftermath, final_state
 from fairlead.sim.scenario import ConfigurationRefused, Course
 from fairlead.sim.steps import as_scenario
 

@@ -20,7 +20,7 @@ NOT_RECORDED = {
     "quota-enforced": "takes a quarter of an hour; quota_preemption.jsonl has recordings with shorter delays",
 }
 """Examples without a recording, and why."""
-BEYOND_YUNIKORN = {"batch.md", "preemption-by-priority.md", "priority-classes.md"}
+BEYOND_YUNIKORN = {"batch.md", "preemption-by-both.md", "preemption-by-priority.md", "priority-classes.md"}
 """Pages about what YuniKorn does not know: none of their examples has a recording."""
 UNRECORDED = NOT_RECORDED.keys() | {example.name for example in EXAMPLES if example.page in BEYOND_YUNIKORN}
 

@@ -155,7 +155,7 @@ def test_a_submitted_work_is_listed_shown_and_read(bench: Bench, tmp_path: Path)
     key = bench.submit(
         "-q",
         "root.low",
-        "-n",
+        "--name",
         "probe",
         "-p",
         "3",

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from testbed.nursery import Nursery, Started
 from testbed.unix_socket import ask, wait_until_served
-from typer.testing import CliRunner
 
 from fairlead.cli.main import app
 

@@ -102,7 +102,7 @@ def test_work_goes_on_over_a_stop_and_is_taken_over(up: Any) -> None:
     assert status == 0
     assert "stopped; work goes on" in log
     again = up().ready()
-    assert again.call("GET", "/api/v1/info")["recovery"]["from_snapshot"] is True
+    assert again.call("GET", "/api/v1/info")["machine"]["recovery"]["from_snapshot"] is True
     shown = again.ended(running)
     assert (shown["state"], shown["exit_code"], shown["attempts"]) == ("failed", 5, 1)
     assert again.call("GET", f"/api/v1/jobs/{gone}")["exit_code"] == 6
@@ -246,8 +246,8 @@ def test_an_idle_service_uses_next_to_no_cpu(up: Any) -> None:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     time.sleep(0.3)
-    seq, before = service.call("GET", "/api/v1/info")["journal"]["last_seq"], cpu()
+    seq, before = service.call("GET", "/api/v1/info")["machine"]["journal"]["last_seq"], cpu()
     time.sleep(1.5)
     assert cpu() - before <= 0.1
-    assert service.call("GET", "/api/v1/info")["journal"]["last_seq"] == seq
+    assert service.call("GET", "/api/v1/info")["machine"]["journal"]["last_seq"] == seq
     service.stop()

@@ -7,10 +7,13 @@ kind of thing that would change, none for what would not.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import render
 from fairlead.times import clock_time
+
+if TYPE_CHECKING:
+    from fairlead.wire.questions import Score, When
 
 NAMED = 8
 _PARTS = (
@@ -86,45 +89,43 @@ def _at(at_ms: int | None) -> str:
     return render.moment(at_ms) if at_ms is not None else "no time in sight"
 
 
-def when_lines(answer: dict[str, Any], now_ms: int) -> Iterator[str]:
-    """When something is expected to start; without a `key` only how often that was right."""
-    if "key" in answer:
-        yield from _expected(answer, now_ms)
-    score = answer["score"]
-    if score["scored"]:
+def score_lines(score: Score) -> Iterator[str]:
+    """How often forecasts were right."""
+    if score.observed is not None:
         yield (
-            f"So far {100 * score['observed']:.0f} % of {score['scored']} starts came inside their interval "
-            f"({100 * score['promised']:.0f} % should); {score['early']} earlier, {score['late']} later."
+            f"So far {100 * score.observed:.0f} % of {score.scored} starts came inside their interval "
+            f"({100 * score.promised:.0f} % should); {score.early} earlier, {score.late} later."
         )
     else:
-        yield f"No forecast has come true or failed yet; {score['open']} are open."
+        yield f"No forecast has come true or failed yet; {score.open} are open."
 
 
-def _expected(answer: dict[str, Any], now_ms: int) -> Iterator[str]:
-    ahead = "nobody" if not answer["ahead"] else str(answer["ahead"])
-    early, late = answer["earliest_ms"], answer["latest_ms"]
-    if answer["broken_off"] and early is not None:
+def expected_lines(answer: When, now_ms: int) -> Iterator[str]:
+    """When something is expected to start."""
+    ahead = "nobody" if not answer.ahead else str(answer.ahead)
+    early, late, median = answer.earliest_ms, answer.latest_ms, answer.median_ms
+    if answer.broken_off and early is not None:
         yield (
-            f"{answer['key']}: later than {_time(early, now_ms)} in nine of ten futures; {answer['ahead']} or more "
+            f"{answer.key}: later than {_time(early, now_ms)} in nine of ten futures; {answer.ahead} or more "
             "ahead of it."
         )
         yield (
-            f"The time for an answer was over before its start was seen in {answer['broken_off']} of {answer['draws']} "
+            f"The time for an answer was over before its start was seen in {answer.broken_off} of {answer.draws} "
             "futures; `--spend 1m` looks farther."
         )
-    elif answer["median_ms"] is None:
-        yield f"{answer['key']}: no start in sight; {ahead} ahead of it."
+    elif median is None or early is None:
+        yield f"{answer.key}: no start in sight; {ahead} ahead of it."
     else:
         until = _time(late, now_ms) if late is not None else "no time in sight"
         yield (
-            f"{answer['key']}: {100 * answer['coverage']:.0f} %: {_time(early, now_ms)} to {until}, most likely about "
-            f"{_time(answer['median_ms'], now_ms)}; {ahead} ahead of it."
+            f"{answer.key}: {100 * answer.coverage:.0f} %: {_time(early, now_ms)} to {until}, most likely about "
+            f"{_time(median, now_ms)}; {ahead} ahead of it."
         )
-    if answer["never"]:
-        yield f"In {100 * answer['never']:.0f} % of {answer['draws']} futures it does not start within 30 days."
-    played = "Played" if answer["broken_off"] else "Played through"
-    yield f"{played} {answer['draws']} futures; taken for granted:"
-    for each in answer["assumptions"]:
+    if answer.never:
+        yield f"In {100 * answer.never:.0f} % of {answer.draws} futures it does not start within 30 days."
+    played = "Played" if answer.broken_off else "Played through"
+    yield f"{played} {answer.draws} futures; taken for granted:"
+    for each in answer.assumptions:
         yield f"  {each}"
 
 

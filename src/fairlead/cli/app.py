@@ -8,90 +8,169 @@ mistake in this program.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
-import re
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Concatenate, NoReturn, ParamSpec, cast
+from functools import partial, wraps
+from typing import Any, NoReturn, TypeVar
 
-import typer
-from typer.core import TyperCommand, TyperGroup
-from typer.exceptions import Abort, TyperException
+import click
 
 from fairlead.cli import completion
-from fairlead.cli.address import find_address
-from fairlead.cli.client import Client
-from fairlead.cli.failures import INTERRUPTED, STATUSES_TEXT, USAGE, Failure
+from fairlead.cli.failures import INTERRUPTED, USAGE, Failure, status_of
+from fairlead.client.address import find_address
+from fairlead.client.errors import ClientError
+from fairlead.client.sync import Client
 
-P = ParamSpec("P")
+_N = TypeVar("_N", int, float)
+_F = TypeVar("_F", bound=Callable[..., Any])
 Status = int | None
 """What a command returns: an exit status, or None for 0."""
 
-SocketOption = Annotated[
-    str | None,
-    typer.Option(
-        "--socket", metavar="PATH", help="Unix socket of the service (else FAIRLEAD_SOCKET, else the usual place)."
-    ),
-]
-UrlOption = Annotated[
-    str | None,
-    typer.Option(
-        "--url", metavar="URL", help="Address of the service over TCP (else FAIRLEAD_URL); needs FAIRLEAD_TOKEN."
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Key of the job.", autocompletion=completion.keys)]
-QueueOption = Annotated[
-    str | None,
-    typer.Option(
-        "--queue", "-q", metavar="QUEUE", help="Only this queue and those below it.", autocompletion=completion.queues
-    ),
-]
+
+def _output(*formats: str) -> Callable[[_F], _F]:
+    def declare(function: _F) -> _F:
+        shown = ", ".join(formats)
+        chosen = click.option(
+            "--output", "-o", type=click.Choice(formats), default=formats[0], metavar="FORMAT", help=f"One of {shown}."
+        )
+        return chosen(click.option("--json", "output", flag_value="json", help="The same as -o json.")(function))
+
+    return declare
 
 
-class _Plain:
-    """Help without boxes: examples stay as they are written."""
+list_output = _output("table", "wide", "json", "yaml", "name")
+"""The format of a list, as `output`: `wide` cuts nothing, `name` prints the name of each alone."""
+show_output = _output("text", "json", "yaml")
+"""The format of anything else."""
+report_output = _output("text", "json")
+"""The format of what is made up of lines, each of which may be JSON."""
+key_argument = click.argument("key", metavar="KEY", help="Key of the job.", shell_complete=completion.keys)
+queue_option = click.option(
+    "--queue", "-q", metavar="QUEUE", help="Only this queue and those below it.", shell_complete=completion.queues
+)
+_socket_option = click.option(
+    "--socket", metavar="PATH", help="Unix socket of the service (else FAIRLEAD_SOCKET, else the usual place)."
+)
+_context_option = click.option(
+    "--context", metavar="NAME", help="A service of your configuration (else FAIRLEAD_CONTEXT, else the current one)."
+)
+_url_option = click.option(
+    "--url", metavar="URL", help="Address of the service over TCP (else FAIRLEAD_URL); needs FAIRLEAD_TOKEN."
+)
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
 
-    def format_epilog(self, _ctx: Any, formatter: Any) -> None:
-        """Write the epilog line by line."""
-        epilog = cast(Any, self).epilog
-        if epilog:
+
+class Whole(click.IntRange):
+    """A whole number between bounds; what is wrong with one is said in the words of the rest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number that a text says."""
+        try:
+            return _between(self.min, int(value), self.max)
+        except ValueError as error:
+            self.fail(str(error) if isinstance(error, _OutsideBounds) else "must be a whole number", param, ctx)
+
+
+class Number(click.FloatRange):
+    """A number between bounds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number that a text says."""
+        try:
+            return _between(self.min, float(value), self.max)
+        except ValueError as error:
+            self.fail(str(error) if isinstance(error, _OutsideBounds) else "must be a number", param, ctx)
+
+
+class _OutsideBounds(ValueError):
+    """Smaller than the least or larger than the most."""
+
+
+def _between(least: float | None, value: _N, most: float | None) -> _N:
+    if least is not None and value < least:
+        raise _OutsideBounds(f"must be {least} or more")
+    if most is not None and value > most:
+        raise _OutsideBounds(f"must be {most} or less")
+    return value
+
+
+class Command(click.Command):
+    """One command. `examples` stand below its help as they are written."""
+
+    def __init__(self, name: str | None, *, examples: str = "", **given: Any) -> None:
+        settings = _SETTINGS | (given.pop("context_settings", None) or {})
+        super().__init__(name, context_settings=settings, **given)
+        self.examples = examples
+        for option in self.params:
+            if isinstance(option, click.Option) and option.default == "":
+                option.show_default = False
+
+    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples line by line."""
+        if self.examples:
             formatter.write_paragraph()
-            formatter.write(epilog.strip("\n") + "\n")
+            lines = self.examples.strip("\n").splitlines()
+            formatter.write("".join(f"{line}\n" for line in ("Examples:", *(f"  {line}".rstrip() for line in lines))))
 
 
-class PlainCommand(_Plain, TyperCommand):
-    """One command."""
-
-
-class PlainGroup(_Plain, TyperGroup):
+class Group(click.Group):
     """A group of commands; the outermost one turns everything that goes wrong into a sentence and a status."""
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command. That the reader of its output has gone does not come to Typer, which makes it a failure."""
+    command_class = Command
+
+    def __init__(self, name: str | None, **given: Any) -> None:
+        super().__init__(name, context_settings=_SETTINGS, no_args_is_help=True, **given)
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """The names, in the order in which they were declared."""
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. That the reader of its output has gone does not come to click, which makes it a failure."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             return _reader_gone()
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
         """Run the command line and leave with its exit status."""
         extra.pop("standalone_mode", None)
         try:
             status = super().main(args=args, prog_name=prog_name, standalone_mode=False, **extra)
             sys.stdout.flush()
+        except BrokenPipeError:
+            status = _reader_gone()
         except Failure as failure:
             status = failure.status
             complain(failure.message, failure.details)
-        except TyperException as error:
+        except ClientError as error:
+            status = status_of(error)
+            complain(error.message, error.details)
+        except click.ClickException as error:
             status = _usage(error)
-        except (KeyboardInterrupt, Abort):
+        except (KeyboardInterrupt, click.Abort):
             status = INTERRUPTED
-        except BrokenPipeError:
-            status = _reader_gone()
         sys.exit(status or 0)
+
+
+command = partial(click.command, cls=Command)
+"""Declare a command. Its docstring is its help; `examples` stand below it as they are written."""
+
+
+def connected(function: Callable[..., Status]) -> Callable[..., Status]:
+    """Give a command a `Client` as its first argument, and the options --socket, --url and --context."""
+
+    @_socket_option
+    @_url_option
+    @_context_option
+    @wraps(function)
+    def run(*args: Any, socket: str | None, url: str | None, context: str | None, **given: Any) -> Status:
+        return function(Client(find_address(socket, url, context)), *args, **given)
+
+    return run
 
 
 def _reader_gone() -> int:
@@ -101,6 +180,19 @@ def _reader_gone() -> int:
     return 0
 
 
+def _usage(error: click.ClickException) -> int:
+    """Say what is wrong with the command line, and where it is explained."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "fairlead"
+    text = error.format_message()
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        print(text, file=sys.stderr)
+        return USAGE
+    text = text[:1].lower() + text[1:]
+    print(f"{path}: {text}{'' if text.endswith(('.', '?')) else '.'} See `{path} --help`.", file=sys.stderr)
+    return error.exit_code
+
+
 def complain(message: str, details: Sequence[str] = ()) -> None:
     """One sentence on standard error, with further lines indented."""
     with contextlib.suppress(OSError):
@@ -108,81 +200,3 @@ def complain(message: str, details: Sequence[str] = ()) -> None:
     print(f"fairlead: {message}", file=sys.stderr)
     for line in details:
         print(f"  {line}", file=sys.stderr)
-
-
-def _usage(error: TyperException) -> int:
-    context: Any = getattr(error, "ctx", None)
-    path = context.command_path if context else "fairlead"
-    text = error.format_message()
-    if type(error).__name__ == "NoArgsIsHelpError":
-        print(text, file=sys.stderr)
-        return USAGE
-    text = _plainly(text[:1].lower() + text[1:])
-    print(f"{path}: {text}{'' if text.endswith(('.', '?')) else '.'} See `{path} --help`.", file=sys.stderr)
-    return error.exit_code
-
-
-_WORDS = (
-    (r"Input should be a valid integer(, .*)?$", "must be a whole number"),
-    (r"Input should be a valid number(, .*)?$", "must be a number"),
-    (r"Input should be greater than or equal to (\S+)$", r"must be \1 or more"),
-    (r"Input should be less than or equal to (\S+)$", r"must be \1 or less"),
-)
-
-
-def _plainly(text: str) -> str:
-    """What is wrong with a value, in the words that the rest of the program uses."""
-    for pattern, words in _WORDS:
-        text = re.sub(pattern, words, text)
-    return text
-
-
-def group(name: str | None = None, sentence: str = "", cls: type[PlainGroup] = PlainGroup) -> typer.Typer:
-    """A new group of commands; `sentence` is its help. Without a name it is the outermost one."""
-    return typer.Typer(
-        name=name,
-        help=sentence,
-        cls=cls,
-        rich_markup_mode=None,
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        add_completion=name is None,
-        context_settings=_settings(),
-        epilog=None if name else STATUSES_TEXT,
-    )
-
-
-def command(
-    app: typer.Typer, name: str, *, examples: str = "", hidden: bool = False, **settings: Any
-) -> Callable[[Callable[P, Status]], Callable[P, Status]]:
-    """Declare a command. Its docstring is its help, `examples` are shown below it as they are."""
-    epilog = "Examples:\n" + textwrap.indent(inspect.cleandoc(examples), "  ") if examples else None
-    return app.command(name, cls=PlainCommand, epilog=epilog, hidden=hidden, context_settings=_settings() | settings)
-
-
-def _settings() -> dict[str, Any]:
-    return {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-
-
-def client_command(
-    app: typer.Typer, name: str, *, examples: str = "", **settings: Any
-) -> Callable[[Callable[Concatenate[Client, P], Status]], Callable[Concatenate[Client, P], Status]]:
-    """Declare a command whose first parameter is a `Client`: the options --socket and --url are added to it."""
-
-    def declare(function: Callable[Concatenate[Client, P], Status]) -> Callable[Concatenate[Client, P], Status]:
-        def run(socket: str | None = None, url: str | None = None, **given: Any) -> Status:
-            return cast(Callable[..., Status], function)(Client(find_address(socket, url)), **given)
-
-        own = inspect.signature(function, eval_str=True)
-        shared = [
-            inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=a)
-            for n, a in (("socket", SocketOption), ("url", UrlOption))
-        ]
-        mine = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in list(own.parameters.values())[1:]]
-        run.__signature__ = own.replace(parameters=[*mine, *shared])  # type: ignore[attr-defined]
-        run.__annotations__ = {}
-        run.__name__, run.__doc__, run.__module__ = function.__name__, function.__doc__, function.__module__
-        command(app, name, examples=examples, **settings)(run)
-        return function
-
-    return declare

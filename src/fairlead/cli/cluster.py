@@ -1,4 +1,4 @@
-"""Commands about queues and nodes: queues, nodes, drain, undrain.
+"""Commands about queues and nodes: queues, nodes, drain, undrain, label.
 
 Decides how shares and maxima are shown. Never decides who gets what. Invariant: numbers shown are the service's; only
 their form is made here.
@@ -6,17 +6,22 @@ their form is made here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from fairlead.cli import completion, render
-from fairlead.cli.app import JsonOption, Status, client_command
-from fairlead.cli.client import Client
-from fairlead.cli.failures import Failure
+from fairlead.cli.app import Status, command, connected, list_output
+from fairlead.cli.completion import with_depth
+from fairlead.cli.failures import REFUSED, Failure, wrong_usage
 from fairlead.cli.render import NONE, Column, Screen
+from fairlead.client.sync import Client
 from fairlead.core.quantities import people_call
+
+if TYPE_CHECKING:
+    from fairlead.wire.cluster import Node, Queue
 
 _QUEUE_COLUMNS = (
     Column("QUEUE", least=16),
@@ -30,143 +35,185 @@ _QUEUE_COLUMNS = (
     Column("MAX", least=16),
     Column("GUARANTEED", least=12, drop=1),
 )
+_NODE_COLUMNS: tuple[tuple[Column, Callable[[Node], str]], ...] = (
+    (Column("NODE", least=12), lambda node: node.id),
+    (Column("OPEN"), lambda node: "yes" if node.schedulable else "no"),
+    (Column("RUNNING", right=True), lambda node: str(node.running)),
+    (Column("ALLOCATED", least=20), lambda node: render.amounts(node.allocated)),
+    (Column("FREE", least=20), lambda node: render.amounts(node.free)),
+    (Column("CAPACITY", least=20), lambda node: render.amounts(node.capacity)),
+    (Column("ATTRIBUTES", least=20), lambda node: marks(node)[0]),
+    (Column("TAINTS", least=12), lambda node: marks(node)[1]),
+)
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_LABEL_EXAMPLES = """
+fairlead label gpu-1 disk=ssd rack=7
+fairlead label gpu-1 rack-
+fairlead label gpu-1 --taint broken:NoExecute
+fairlead label gpu-1 --untaint broken
+"""
 _BAR = 10
-NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name of the node.", autocompletion=completion.nodes)]
+node_argument = click.argument("node", metavar="NODE", help="Name of the node.", shell_complete=completion.nodes)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    client_command(app, "queues", examples="fairlead queues\nfairlead queues root.research")(queues)
-    client_command(app, "nodes")(nodes)
-    client_command(app, "drain", examples="fairlead drain gpu-1")(drain)
-    client_command(app, "undrain", examples="fairlead undrain gpu-1")(undrain)
-
-
-def queues(
-    client: Client,
-    queue: Annotated[
-        str | None,
-        typer.Argument(metavar="[QUEUE]", help="Only this queue and those below it.", autocompletion=completion.queues),
-    ] = None,
-    json: JsonOption = False,
-) -> Status:
+@command("queues", examples="fairlead queues\nfairlead queues root.research")
+@click.argument(
+    "queue",
+    required=False,
+    metavar="[QUEUE]",
+    help="Only this queue and those below it.",
+    shell_complete=completion.queues,
+)
+@list_output
+@connected
+def queues(client: Client, queue: str | None, output: str) -> Status:
     """Show the queues: who runs and waits, use, limits.
 
     PRIORITY is that of the first work waiting in or below the queue, with offsets and fences; a dash if nothing waits.
     FULL is the resource that is closest to its maximum.
     """
-    roots = client.get("/queues")["queues"]
+    roots = list(client.queues())
     if queue is not None:
-        roots = [found for root in roots for found in completion.flatten(root) if found["path"] == queue]
+        roots = [each for root in roots for each, _ in with_depth(root) if each.path == queue]
         if not roots:
-            raise Failure(f"there is no queue {queue}; `fairlead queues` lists them", 4)
-    if json:
-        render.write_json(roots)
-        return None
-    print_queues(Screen.of(), roots)
+            raise Failure(f"there is no queue {queue}; `fairlead queues` lists them", REFUSED)
+    below = [pair for root in roots for pair in with_depth(root)]
+    if not render.write_names([each for each, _ in below], "path", output) and not render.write_value(roots, output):
+        screen = Screen.of(wide=output == "wide")
+        rows = [queue_cells(each, depth if screen.width is not None else None) for each, depth in below]
+        render.table(screen, _QUEUE_COLUMNS, rows, {"draining": "yellow", "Draining": "yellow"})
     return None
 
 
-def print_queues(screen: Screen, roots: list[dict[str, Any]]) -> None:
-    """A table of queues: indented by depth in a terminal, full paths elsewhere."""
-    rows = [queue_cells(q, depth if screen.width is not None else None) for r in roots for q, depth in with_depth(r)]
-    render.table(screen, _QUEUE_COLUMNS, rows, {"draining": "yellow", "Draining": "yellow"})
-
-
-def with_depth(queue: dict[str, Any], depth: int = 0) -> Iterator[tuple[dict[str, Any], int]]:
-    """A queue and all below it, each with how deep it is."""
-    yield queue, depth
-    for child in queue.get("children") or ():
-        yield from with_depth(child, depth + 1)
-
-
-def queue_cells(queue: dict[str, Any], depth: int | None) -> tuple[str, ...]:
+def queue_cells(queue: Queue, depth: int | None) -> tuple[str, ...]:
     """One row; `depth` None means the full path instead of an indented name."""
-    path = queue["path"]
+    path = queue.path
     part, name = fullest(queue)
-    priority = queue.get("priority")
+    priority = queue.priority
     return (
         path if depth is None else "  " * depth + path.rsplit(".", 1)[-1],
-        queue.get("state") or "",
+        queue.state,
         NONE if priority is None else str(priority),
         _running(queue),
-        str(queue.get("waiting", "")),
+        str(queue.waiting),
         f"{render.bar(part, _BAR)} {name}" if name else "",
         in_use(queue),
-        render.amounts(queue.get("pending") or {}),
-        render.amounts(queue.get("max") or {}),
-        render.amounts(queue.get("guaranteed") or {}),
+        render.amounts(queue.pending),
+        render.amounts(queue.max),
+        render.amounts(queue.guaranteed),
     )
 
 
-def in_use(queue: dict[str, Any]) -> str:
+def in_use(queue: Queue) -> str:
     """What a queue uses, and what its idle work uses beside that."""
-    idle = queue.get("idle") or {}
-    return render.amounts(queue.get("allocated") or {}) + (f" + idle {render.amounts(idle)}" if idle else "")
+    return render.amounts(queue.allocated) + (f" + idle {render.amounts(queue.idle)}" if queue.idle else "")
 
 
-def _running(queue: dict[str, Any]) -> str:
-    most = queue.get("max_apps") or 0
-    return f"{queue.get('running_apps', 0)}" + (f"/{most}" if most else "")
+def _running(queue: Queue) -> str:
+    return f"{queue.running_apps}" + (f"/{queue.max_apps}" if queue.max_apps else "")
 
 
-def fullest(queue: dict[str, Any]) -> tuple[float, str]:
+def fullest(queue: Queue) -> tuple[float, str]:
     """How full the queue is by the resource closest to its maximum, and which that is; no maximum gives 0 and ''."""
-    used, most = queue.get("allocated") or {}, queue.get("max") or {}
+    used, most = queue.allocated, queue.max or {}
     parts = [(used.get(name, 0) / limit, name) for name, limit in most.items() if limit > 0]
     part, name = max(parts, default=(0.0, ""))
     return part, people_call(name)
 
 
-def nodes(client: Client, json: JsonOption = False) -> Status:
+@command("nodes")
+@list_output
+@connected
+def nodes(client: Client, output: str) -> Status:
     """Show the nodes: what they have, what is taken."""
-    found = client.get("/nodes")["nodes"]
-    if json:
-        render.write_json(found)
-        return None
-    columns = (
-        Column("NODE", least=12),
-        Column("OPEN"),
-        Column("RUNNING", right=True),
-        Column("ALLOCATED", least=20),
-        Column("FREE", least=20),
-        Column("CAPACITY", least=20),
-        *((Column("ATTRIBUTES", least=20), Column("TAINTS", least=12)) if any(any(marks(n)) for n in found) else ()),
-    )
-    rows = [(*_node_cells(n), *marks(n)) for n in found]
-    render.table(Screen.of(), columns, [row[: len(columns)] for row in rows], {"no": "yellow"})
+    found = list(client.nodes())
+    marked = any(any(marks(node)) for node in found)
+    columns = _NODE_COLUMNS if marked else _NODE_COLUMNS[:-2]
+    render.write_list(output, found, columns, name="id", styles={"no": "yellow"})
     return None
-
-
-def _node_cells(node: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        node["id"],
-        "yes" if node.get("schedulable") else "no",
-        str(node.get("running", "")),
-        *(render.amounts(node.get(name) or {}) for name in ("allocated", "free", "capacity")),
-    )
 
 
 _OF_ITSELF = frozenset({"hostname", "kubernetes.io/hostname"})
 """What every node says without being told to."""
 
 
-def marks(node: dict[str, Any]) -> tuple[str, str]:
+def marks(node: Node) -> tuple[str, str]:
     """What a node was given by `label`: its attributes and its taints."""
-    own = {name: value for name, value in (node.get("attributes") or {}).items() if name not in _OF_ITSELF}
-    taints = (f"{t['key']}{'=' if t['value'] else ''}{t['value']}:{t['effect']}" for t in node.get("taints") or ())
+    own = {name: value for name, value in node.attributes.items() if name not in _OF_ITSELF}
+    taints = (f"{t.key}{'=' if t.value else ''}{t.value}:{t.effect}" for t in node.taints)
     return ", ".join(f"{name}={value}" for name, value in sorted(own.items())), ", ".join(sorted(taints))
 
 
-def drain(client: Client, node: NodeArgument) -> Status:
+@command("drain", examples="fairlead drain gpu-1")
+@node_argument
+@connected
+def drain(client: Client, node: str) -> Status:
     """Take no new work on a node; what runs there goes on."""
-    client.post(f"/nodes/{completion.quoted(node)}/drain")
+    client.drain(node)
     print(render.plain(f"{node} takes no new work"))
     return None
 
 
-def undrain(client: Client, node: NodeArgument) -> Status:
+@command("undrain", examples="fairlead undrain gpu-1")
+@node_argument
+@connected
+def undrain(client: Client, node: str) -> Status:
     """Let a drained node take work again."""
-    client.post(f"/nodes/{completion.quoted(node)}/undrain")
+    client.undrain(node)
     print(render.plain(f"{node} takes work"))
     return None
+
+
+@command("label", examples=_LABEL_EXAMPLES)
+@node_argument
+@click.argument("words", nargs=-1, metavar="[NAME=VALUE|NAME-]...", help="An attribute to set, or to take away.")
+@click.option(
+    "--taint", multiple=True, metavar="KEY[=VALUE]:EFFECT", help=f"Keep work away; EFFECT is {', '.join(EFFECTS)}."
+)
+@click.option("--untaint", multiple=True, metavar="KEY", help="Take all taints with this key away.")
+@connected
+def label(
+    client: Client, node: str, words: tuple[str, ...], taint: tuple[str, ...], untaint: tuple[str, ...]
+) -> Status:
+    """Give a node attributes and taints.
+
+    Attributes are what --node-selector asks for; taints keep away work that does not tolerate them, and NoExecute also
+    stops what runs. What is not named stays as it is.
+    """
+    if not (words or taint or untaint):
+        raise wrong_usage("label: say what to change, such as disk=ssd, disk-, or --taint broken:NoSchedule")
+    added = [_taint(text) for text in taint]
+    known = next((each for each in client.nodes() if each.id == node), None)
+    if known is None:
+        raise Failure(f"there is no node {node}; `fairlead nodes` lists them", REFUSED)
+    attributes = dict(known.attributes)
+    missing = [key for key in untaint if key not in {t.key for t in known.taints}]
+    missing += [word[:-1] for word in words if "=" not in word and word[:-1] not in attributes]
+    for word in words:
+        _apply(attributes, word)
+    away = {(t["key"], t["effect"]) for t in added}
+    kept = [t for t in known.taints if t.key not in untaint and (t.key, t.effect) not in away]
+    now = client.label(node, attributes=attributes, taints=[*kept, *added])
+    for name in missing:
+        print(render.plain(f"note: {node} had no {name}"), file=sys.stderr)
+    own, taints = marks(now)
+    print(render.plain(f"{node}: {own or 'no attributes'}; {f'taints {taints}' if taints else 'no taints'}"))
+    return None
+
+
+def _apply(attributes: dict[str, str], word: str) -> None:
+    name, equals, value = word.partition("=")
+    if equals and name:
+        attributes[name] = value
+    elif not equals and word.endswith("-") and len(word) > 1:
+        attributes.pop(word[:-1], None)
+    else:
+        raise wrong_usage(f"label: {word!r} is neither NAME=VALUE nor NAME-")
+
+
+def _taint(text: str) -> dict[str, str]:
+    pair, _, effect = text.rpartition(":")
+    key, _, value = pair.partition("=")
+    if not key or effect not in EFFECTS:
+        raise wrong_usage(f"--taint: {text!r} is not KEY[=VALUE]:EFFECT with one of {', '.join(EFFECTS)}")
+    return {"key": key, "value": value, "effect": effect}

@@ -6,64 +6,83 @@ Decides nothing. Never complains and never makes the user wait: without a quick 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
-from fairlead.cli.address import find_address
-from fairlead.cli.client import Client
-from fairlead.cli.failures import Failure
+from fairlead.client.address import find_address
+from fairlead.client.errors import ClientError
+from fairlead.client.sync import Client
+from fairlead.places import client_config
+
+if TYPE_CHECKING:
+    import click
+    from click.shell_completion import CompletionItem
+
+    from fairlead.wire.cluster import Queue
 
 _TIMEOUT_S = 0.5
 _MOST = 200
 
 
-def keys(ctx: Any, _args: list[str], incomplete: str) -> list[tuple[str, str]]:
+def keys(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Keys of jobs that have not ended, with name and queue beside them."""
     return _quietly(
         ctx,
         lambda client: [
-            (row["key"], f"{row.get('name') or ''} {row.get('queue') or ''} {row['state']}".strip())
-            for row in client.jobs({"state": ("running", "waiting")}, _MOST)
-            if row["key"].startswith(incomplete)
+            (job.key, f"{job.name} {job.queue} {job.state}".strip())
+            for job in client.jobs(state=("running", "waiting"), limit=_MOST)
+            if job.key.startswith(incomplete)
         ],
     )
 
 
-def queues(ctx: Any, _args: list[str], incomplete: str) -> list[tuple[str, str]]:
+def queues(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Paths of leaf queues."""
     return _quietly(
         ctx,
         lambda client: [
-            (q["path"], f"{q.get('waiting', 0)} waiting")
-            for root in client.get("/queues")["queues"]
-            for q in flatten(root)
-            if q.get("leaf") and q["path"].startswith(incomplete)
+            (queue.path, f"{queue.waiting} waiting")
+            for root in client.queues()
+            for queue, _ in with_depth(root)
+            if queue.leaf and queue.path.startswith(incomplete)
         ],
     )
 
 
-def nodes(ctx: Any, _args: list[str], incomplete: str) -> list[tuple[str, str]]:
+def nodes(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of nodes."""
-    return _quietly(
-        ctx, lambda client: [(n["id"], "") for n in client.get("/nodes")["nodes"] if n["id"].startswith(incomplete)]
-    )
+    return _quietly(ctx, lambda client: [(n.id, "") for n in client.nodes() if n.id.startswith(incomplete)])
 
 
-def quoted(key: str) -> str:
-    """A key as part of a path."""
-    return quote(key, safe="")
+def contexts(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of contexts."""
+    from click.shell_completion import CompletionItem
 
-
-def flatten(queue: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A queue and all below it, parents first."""
-    yield queue
-    for child in queue.get("children") or ():
-        yield from flatten(child)
-
-
-def _quietly(ctx: Any, ask: Callable[[Client], list[tuple[str, str]]]) -> list[tuple[str, str]]:
-    given = getattr(ctx, "params", None) or {}
     try:
-        return ask(Client(find_address(given.get("socket"), given.get("url")), timeout_s=_TIMEOUT_S))
-    except (Failure, KeyError, TypeError):
+        from pathlib import Path
+
+        from fairlead.client.contexts import read_contexts
+
+        named = read_contexts(Path(client_config())).named
+    except ClientError:
         return []
+    return [
+        CompletionItem(name, help=str(each.address())) for name, each in named.items() if name.startswith(incomplete)
+    ]
+
+
+def with_depth(queue: Queue, depth: int = 0) -> Iterator[tuple[Queue, int]]:
+    """A queue and all below it, parents first, each with how deep it is."""
+    yield queue, depth
+    for child in queue.children:
+        yield from with_depth(child, depth + 1)
+
+
+def _quietly(ctx: click.Context, ask: Callable[[Client], list[tuple[str, str]]]) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    try:
+        address = find_address(*(ctx.params.get(name) for name in ("socket", "url", "context")))
+        found = ask(Client(address, timeout_s=_TIMEOUT_S))
+    except ClientError:
+        return []
+    return [CompletionItem(value, help=about or None) for value, about in found]

@@ -1,4 +1,4 @@
-"""Commands about the queue configuration: config check, show, default, status, history, diff, apply, rollback.
+"""Commands about the queue configuration: config check, schema, show, default, status, history, diff, apply, rollback.
 
 Decides how problems and versions are listed, and when a person is asked before something changes. Never changes a file.
 Invariant: `check` needs no service, and what it accepts is what `up` and `apply` accept, save for a file of which it
@@ -8,27 +8,35 @@ warns that it is not for a machine; on a terminal nothing is changed that was no
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from fairlead.cli import difference, render
-from fairlead.cli.app import JsonOption, Status, client_command, command, complain, group
-from fairlead.cli.client import Client, Refusal
-from fairlead.cli.failures import FAILED, Failure, wrong_usage
+from fairlead.cli.app import Group, Status, Whole, complain, connected, list_output, show_output
+from fairlead.cli.failures import FAILED, REFUSED, Failure, wrong_usage
 from fairlead.cli.jobfile import read_text
 from fairlead.cli.render import Column, Screen
+from fairlead.client.errors import Refused
+from fairlead.client.sync import Client
 
 if TYPE_CHECKING:
     from fairlead.config import Problem
+    from fairlead.wire.configuration import ConfigApplied, ConfigDifference, ConfigVersion
 
-FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A queues.yaml; - is standard input.")]
-YesOption = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do not ask. Without a terminal nobody is asked in any case.")
-]
-VersionArgument = Annotated[
-    int | None, typer.Argument(metavar="[N]", min=1, help="Which version; the one before the one in force if left out.")
-]
+file_argument = click.argument("file", metavar="FILE", help="A queues.yaml; - is standard input.")
+yes_option = click.option(
+    "--yes", "-y", is_flag=True, help="Do not ask. Without a terminal nobody is asked in any case."
+)
+version_argument = click.argument(
+    "version",
+    type=Whole(1),
+    required=False,
+    metavar="[N]",
+    help="Which version; the one before the one in force if left out.",
+)
+_INVALID = 422
 _APPLY_EXAMPLES = """
 fairlead config diff queues.yaml
 fairlead config apply queues.yaml
@@ -36,31 +44,32 @@ fairlead config apply --yes queues.yaml     (in scripts)
 """
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    config = group("config", "Check, show and change the queue configuration.")
-    command(config, "check", examples="fairlead config check queues.yaml")(check)
-    client_command(config, "show", examples="fairlead config show > queues.yaml\nfairlead config show --version 3")(
-        show
-    )
-    command(config, "default", examples="fairlead config default > queues.yaml")(default)
-    client_command(config, "status")(status)
-    client_command(config, "history")(history)
-    client_command(config, "diff", examples="fairlead config diff queues.yaml\nfairlead config diff --version 3")(diff)
-    client_command(config, "apply", examples=_APPLY_EXAMPLES)(apply)
-    client_command(config, "rollback", examples="fairlead config rollback\nfairlead config rollback 3")(rollback)
-    app.add_typer(config)
+config = Group("config", help="Check, show and change the queue configuration.")
 
 
-def check(file: FileArgument, json: JsonOption = False) -> Status:
+@config.command("schema", examples="fairlead config schema > queues.schema.json")
+def schema() -> Status:
+    """Print the JSON schema of a queues.yaml, for editors.
+
+    It knows keys, types and the words to choose from; `config check` knows everything.
+    """
+    from fairlead.config import schema as schema_of
+
+    render.write_value(schema_of(), "json")
+    return None
+
+
+@config.command("check", examples="fairlead config check queues.yaml")
+@file_argument
+@show_output
+def check(file: str, output: str) -> Status:
     """List everything that is wrong with a queues.yaml.
 
     Exit status 0 if it can be used (warnings are listed all the same), 1 if not. Needs no running service.
     """
     problems = problems_of(read_text(file), "<standard input>" if file == "-" else file, says_where=True)
     errors = sum(problem.severity == "error" for problem in problems)
-    if json:
-        render.write_json({"ok": not errors, "problems": [problem.as_dict() for problem in problems]})
+    if render.write_value({"ok": not errors, "problems": [problem.as_dict() for problem in problems]}, output):
         return FAILED if errors else None
     for problem in problems:
         print(render.plain(problem))
@@ -95,22 +104,19 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def show(
-    client: Client,
-    version: Annotated[
-        int | None, typer.Option("--version", metavar="N", min=1, help="An earlier one; `config history` lists them.")
-    ] = None,
-    json: JsonOption = False,
-) -> Status:
+@config.command("show", examples="fairlead config show > queues.yaml\nfairlead config show --version 3")
+@click.option("--version", type=Whole(1), metavar="N", help="An earlier one; `config history` lists them.")
+@show_output
+@connected
+def show(client: Client, version: int | None, output: str) -> Status:
     """Print the configuration that the service uses, or an earlier one."""
-    answer = client.get("/config", version=version)
-    if json:
-        render.write_json(answer)
-    else:
-        print(answer["text"], end="" if answer["text"].endswith("\n") else "\n")
+    answer = client.config(version=version)
+    if not render.write_value(answer, output):
+        print(answer.text, end="" if answer.text.endswith("\n") else "\n")
     return None
 
 
+@config.command("default", examples="fairlead config default > queues.yaml")
 def default() -> Status:
     """Print the configuration used when `up` is given none."""
     from fairlead.config import default_text
@@ -119,35 +125,38 @@ def default() -> Status:
     return None
 
 
-def status(client: Client, json: JsonOption = False) -> Status:
+@config.command("status")
+@show_output
+@connected
+def status(client: Client, output: str) -> Status:
     """Say which version is in force, and how the watched file stands to it.
 
     Exit status 1 if the file was refused or is missing; what is in force stays in force.
     """
-    answer = client.get("/config/status")
-    file = answer.get("file")
-    bad = file is not None and file["state"] in ("refused", "missing")
-    if json:
-        render.write_json(answer)
+    answer = client.config_status()
+    file = answer.file
+    bad = file is not None and file.state in ("refused", "missing")
+    if render.write_value(answer, output):
         return FAILED if bad else None
     screen = Screen.of()
     render.fields(
         screen,
         [
             ("version", _number(answer)),
-            ("since", render.moment(answer["at_ms"])),
-            ("by", answer["who"]),
-            ("from", answer["source"]),
-            ("checksum", answer["checksum"]),
-            ("file", file["path"] if file is not None else "none is watched"),
-            ("the file", _FILE_STATES.get(file["state"], file["state"]) if file is not None else ""),
+            ("since", render.moment(answer.at_ms)),
+            ("by", answer.who),
+            ("from", answer.source),
+            ("checksum", answer.checksum),
+            ("file", file.path if file is not None else "none is watched"),
+            ("the file", _FILE_STATES.get(file.state, file.state) if file is not None else ""),
         ],
     )
-    for problem in file["problems"] if file is not None else ():
-        place = f"{file['path']}:{problem['line']}:{problem['column']}"
-        screen.line(render.plain(f"{place}: {problem['severity']}: {problem['path']}: {problem['message']}"))
-    if file is not None and file["refused"]:
-        screen.line(render.plain(file["refused"]))
+    for problem in file.problems if file is not None else ():
+        assert file is not None, "it has problems"
+        place = f"{file.path}:{problem.line}:{problem.column}"
+        screen.line(render.plain(f"{place}: {problem.severity}: {problem.path}: {problem.message}"))
+    if file is not None and file.refused:
+        screen.line(render.plain(file.refused))
     return FAILED if bad else None
 
 
@@ -160,48 +169,37 @@ _FILE_STATES = {
 }
 
 
-def _number(version: dict[str, Any]) -> str:
-    origin = version["origin"]
-    return str(version["version"]) + (f" (= {origin})" if origin != version["version"] else "")
+def _number(version: ConfigVersion) -> str:
+    origin = version.origin
+    return str(version.version) + (f" (= {origin})" if origin != version.version else "")
 
 
-def history(client: Client, json: JsonOption = False) -> Status:
+_VERSIONS: tuple[tuple[Column, Callable[[ConfigVersion], str]], ...] = (
+    (Column("VERSION", right=True), _number),
+    (Column("SINCE"), lambda version: render.moment(version.at_ms)),
+    (Column("BY", least=6), lambda version: version.who),
+    (Column("FROM", least=12, keep_end=True), lambda version: version.source),
+    (Column("CHECKSUM", drop=1), lambda version: version.checksum[:12]),
+    (Column(""), lambda version: "in force" if version.in_force else ""),
+)
+
+
+@config.command("history")
+@list_output
+@connected
+def history(client: Client, output: str) -> Status:
     """List the versions of the configuration: who put each in force, when, and from where."""
-    versions = client.get("/config/history")["versions"]
-    if json:
-        render.write_json(versions)
-        return None
-    columns = (
-        Column("VERSION", right=True),
-        Column("SINCE"),
-        Column("BY", least=6),
-        Column("FROM", least=12, keep_end=True),
-        Column("CHECKSUM", drop=1),
-        Column(""),
-    )
-    rows = [
-        (
-            _number(v),
-            render.moment(v["at_ms"]),
-            v["who"],
-            v["source"],
-            v["checksum"][:12],
-            "in force" if v["in_force"] else "",
-        )
-        for v in versions
-    ]
-    render.table(Screen.of(), columns, rows, {"in force": "green"})
+    styles = {"in force": "green"}
+    render.write_list(output, client.config_history(), _VERSIONS, name="version", styles=styles)
     return None
 
 
-def diff(
-    client: Client,
-    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="A queues.yaml; - is standard input.")] = None,
-    version: Annotated[
-        int | None, typer.Option("--version", metavar="N", min=1, help="An earlier version instead of a file.")
-    ] = None,
-    json: JsonOption = False,
-) -> Status:
+@config.command("diff", examples="fairlead config diff queues.yaml\nfairlead config diff --version 3")
+@click.argument("file", required=False, metavar="[FILE]", help="A queues.yaml; - is standard input.")
+@click.option("--version", type=Whole(1), metavar="N", help="An earlier version instead of a file.")
+@show_output
+@connected
+def diff(client: Client, file: str | None, version: int | None, output: str) -> Status:
     """Show what a configuration would change, before it is applied: queues, limits, rules, and jobs.
 
     It is tried on a copy of what is there now; nothing changes. Exit status 1 if it would be refused.
@@ -212,30 +210,27 @@ def diff(
     text = read_text(file) if file is not None else ""
     if file is not None:
         _list_warnings(file, text)
-    found = _difference(client, {"text": text} if file is not None else {"version": version}, file)
+    found = _difference(client, text if file is not None else None, version, file)
     if found is None:
         return FAILED
-    if json:
-        render.write_json(found)
-    else:
+    if not render.write_value(found, output):
         difference.write(Screen.of(), found)
-    return FAILED if found["refused"] else None
+    return FAILED if found.refused else None
 
 
-def _difference(client: Client, body: dict[str, Any], file: str | None) -> dict[str, Any] | None:
+def _difference(client: Client, text: str | None, version: int | None, file: str | None) -> ConfigDifference | None:
     """What it would change; None: it has errors, and they were listed."""
     try:
-        answer: dict[str, Any] = client.post("/config/diff", body)
-    except Refusal as refusal:
-        if refusal.http_status != 422 or file is None:
+        return client.config_difference(text=text, version=version)
+    except Refused as refused:
+        if refused.status != _INVALID or file is None:
             raise
-        _list_errors(file, "cannot be used", refusal)
+        _list_errors(file, "cannot be used", refused)
         return None
-    return answer
 
 
-def _list_errors(file: str, what: str, refusal: Refusal) -> None:
-    complain(f"{file} {what}: {refusal.message}", [f"{file}:{line}" for line in refusal.details])
+def _list_errors(file: str, what: str, refused: Refused) -> None:
+    complain(f"{file} {what}: {refused.message}", [f"{file}:{line}" for line in refused.details])
 
 
 def _list_warnings(file: str, text: str) -> None:
@@ -246,7 +241,12 @@ def _list_warnings(file: str, text: str) -> None:
             print(render.plain(problem), file=sys.stderr)
 
 
-def apply(client: Client, file: FileArgument, yes: YesOption = False, json: JsonOption = False) -> Status:
+@config.command("apply", examples=_APPLY_EXAMPLES)
+@file_argument
+@yes_option
+@show_output
+@connected
+def apply(client: Client, file: str, yes: bool, output: str) -> Status:
     """Give the service a new configuration.
 
     On a terminal it first shows what would change, and asks. It is refused as a whole, with everything that is wrong,
@@ -254,27 +254,27 @@ def apply(client: Client, file: FileArgument, yes: YesOption = False, json: Json
     """
     text = read_text(file)
     _list_warnings(file, text)
-    body: dict[str, Any] = {"text": text}
+    base = None
     if not yes and file != "-" and sys.stdin.isatty():
-        found = _difference(client, body, file)
+        found = _difference(client, text, None, file)
         if found is None:
             return FAILED
-        if found.get("checksum") == found["base"] and not json:
-            return _unchanged(found["base_version"], file)
+        if found.checksum == found.base and output == "text":
+            return _unchanged(found.base_version, file)
         if not _agreed(found):
             complain("nothing was changed")
             return FAILED
-        body["base"] = found["base"]
+        base = found.base
     try:
-        answer = client.put("/config", body)
-    except Refusal as refusal:
-        if refusal.http_status != 422:
+        answer = client.apply_config(text, base=base)
+    except Refused as refused:
+        if refused.status != _INVALID:
             raise
-        _list_errors(file, "was not applied", refusal)
+        _list_errors(file, "was not applied", refused)
         return FAILED
-    if not answer.get("changed", True) and not json:
-        return _unchanged(answer["version"], file)
-    return _report(answer, f"{file} is applied", json)
+    if not answer.changed and output == "text":
+        return _unchanged(answer.version, file)
+    return _report(answer, f"{file} is applied", output)
 
 
 def _unchanged(version: int, file: str) -> Status:
@@ -282,49 +282,46 @@ def _unchanged(version: int, file: str) -> Status:
     return None
 
 
-def rollback(
-    client: Client, version: VersionArgument = None, yes: YesOption = False, json: JsonOption = False
-) -> Status:
+@config.command("rollback", examples="fairlead config rollback\nfairlead config rollback 3")
+@version_argument
+@yes_option
+@show_output
+@connected
+def rollback(client: Client, version: int | None, yes: bool, output: str) -> Status:
     """Put an earlier version of the configuration in force again.
 
     On a terminal it first shows what would change, and asks. Going back twice goes two steps back. The watched file
     stays as it is: `fairlead config status` says that it differs. For administrators.
     """
-    body: dict[str, Any] = {} if version is None else {"version": version}
+    base = None
     if not yes and sys.stdin.isatty():
-        target = version if version is not None else _one_back(client)
-        found = _difference(client, {"version": target}, None)
+        version = version if version is not None else _one_back(client)
+        found = _difference(client, None, version, None)
         assert found is not None, "a version has no file whose errors could be listed"
         if not _agreed(found):
             complain("nothing was changed")
             return FAILED
-        body = {"version": target, "base": found["base"]}
-    answer = client.post("/config/rollback", body)
-    return _report(answer, f"version {answer['origin']} is in force again", json)
+        base = found.base
+    answer = client.roll_config_back(version=version, base=base)
+    return _report(answer, f"version {answer.origin} is in force again", output)
 
 
 def _one_back(client: Client) -> int:
     """The version that `rollback` without a number goes back to."""
-    versions = client.get("/config/history")["versions"]
-    now = versions[0]
-    earlier = [v for v in versions if v["version"] < now["origin"] and v["checksum"] != now["checksum"]]
+    now, *versions = client.config_history()
+    earlier = [v for v in versions if v.version < now.origin and v.checksum != now.checksum]
     if not earlier:
-        raise Failure("there is no earlier version; `fairlead config history` lists what there is", 4)
-    return int(earlier[0]["version"])
+        raise Failure("there is no earlier version; `fairlead config history` lists what there is", REFUSED)
+    return earlier[0].version
 
 
-def _agreed(found: dict[str, Any]) -> bool:
+def _agreed(found: ConfigDifference) -> bool:
     """Show what would change, and ask, unless there is nothing to ask."""
     difference.write(Screen.of(), found)
-    if found["refused"]:
-        return False
-    return typer.confirm("Apply this?", default=False)
+    return not found.refused and click.confirm("Apply this?", default=False)
 
 
-def _report(answer: dict[str, Any], what: str, json: bool) -> Status:
-    if json:
-        render.write_json(answer)
-    else:
-        number = f" as version {answer['version']}" if "version" in answer else ""
-        complain(f"{what}{number}")
+def _report(answer: ConfigApplied, what: str, output: str) -> Status:
+    if not render.write_value(answer, output):
+        complain(f"{what} as version {answer.version}")
     return None

@@ -7,55 +7,84 @@ is what is in force, with where it comes from.
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from fairlead.cli import completion, render
-from fairlead.cli.app import JsonOption, Status, client_command, group
-from fairlead.cli.client import Client
+from fairlead.cli.app import Group, Status, connected, list_output
 from fairlead.cli.failures import wrong_usage
-from fairlead.cli.render import Column, Screen
+from fairlead.cli.render import Column
 from fairlead.cli.values import parse_amount, parse_duration, parse_memory, parse_pairs
+from fairlead.client.sync import Client
 from fairlead.core.quantities import resource_called
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
+if TYPE_CHECKING:
+    from fairlead.wire.declarations import Budget, Condition, PriorityClass, Quota
+
+name_argument = click.argument("name", metavar="NAME", help="Its name.")
 _SOURCES = {"built-in": "built in", "file": "queue file", "api": "API"}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    classes = group("priority-class", "List and change priority classes.")
-    client_command(classes, "list")(list_classes)
-    client_command(
-        classes,
-        "set",
-        examples="fairlead priority-class set urgent --value 1000 --never",
-    )(set_class)
-    client_command(classes, "remove", examples="fairlead priority-class remove urgent")(remove_class)
-    app.add_typer(classes)
-    quotas = group("quota", "List and change quotas by priority class.")
-    client_command(quotas, "list")(list_quotas)
-    client_command(
-        quotas, "set", examples="fairlead quota set urgent-in-ml --queue root.ml --class urgent --resource cpu=4"
-    )(set_quota)
-    client_command(quotas, "remove", examples="fairlead quota remove urgent-in-ml")(remove_quota)
-    app.add_typer(quotas)
-    budgets = group("budget", "List and change disruption budgets.")
-    client_command(budgets, "list")(list_budgets)
-    client_command(budgets, "set", examples="fairlead budget set db --label app=db --min-available 2")(set_budget)
-    client_command(budgets, "remove", examples="fairlead budget remove db")(remove_budget)
-    app.add_typer(budgets)
+priority_class = Group("priority-class", help="List and change priority classes.")
+quota = Group("quota", help="List and change quotas by priority class.")
+budget = Group("budget", help="List and change disruption budgets.")
 
 
-def _removed(client: Client, route: str, name: str) -> Status:
-    client.delete(f"/{route}/{completion.quoted(name)}")
+def condition(row: Condition) -> str:
+    """A condition on the class or a label in words."""
+    values = ", ".join(row.values)
+    key = "" if row.key == "PriorityClass" else f"{row.key} "
+    match row.operator:
+        case "In":
+            return f"{key}{'= ' if key else ''}{values}"
+        case "NotIn":
+            return f"{key}not {values}"
+        case "Exists":
+            return f"{key}set" if key else "any"
+    return f"{key}not set" if key else "none"
+
+
+def _from(row: PriorityClass | Quota | Budget) -> str:
+    return _SOURCES.get(row.source, row.source)
+
+
+_CLASSES: tuple[tuple[Column, Callable[[PriorityClass], str]], ...] = (
+    (Column("CLASS", least=12), lambda row: row.name),
+    (Column("VALUE", right=True), lambda row: str(row.value)),
+    (Column("DEFAULT"), lambda row: "yes" if row.global_default else ""),
+    (Column("PREEMPTS"), lambda row: "never" if row.preemption_policy == "Never" else "lower"),
+    (Column("LIMITED"), lambda row: "yes" if row.limited else ""),
+    (Column("SPARED FOR", right=True), lambda row: render.duration(row.min_runtime_ms) if row.min_runtime_ms else ""),
+    (Column("FROM"), _from),
+    (Column("DESCRIPTION", least=10, drop=1), lambda row: row.description),
+)
+_QUOTAS: tuple[tuple[Column, Callable[[Quota], str]], ...] = (
+    (Column("QUOTA", least=12), lambda row: row.name),
+    (Column("QUEUE", least=12), lambda row: row.queue),
+    (Column("CLASSES", least=10), lambda row: "; ".join(condition(scope) for scope in row.scopes) or "all"),
+    (Column("JOBS", right=True), lambda row: str(row.jobs)),
+    (Column("USED", least=12), lambda row: render.amounts({n: row.used.get(n, 0) for n in row.resources})),
+    (Column("MAX", least=12), lambda row: render.amounts(row.resources)),
+    (Column("FROM", drop=1), _from),
+)
+_BUDGETS: tuple[tuple[Column, Callable[[Budget], str]], ...] = (
+    (Column("BUDGET", least=12), lambda row: row.name),
+    (Column("JOBS", least=16), lambda row: "; ".join(condition(each) for each in row.selector) or "all"),
+    (Column("STAYS", right=True), lambda row: "" if row.min_available is None else str(row.min_available)),
+    (Column("STOPS", right=True), lambda row: "" if row.max_unavailable is None else str(row.max_unavailable)),
+    (Column("LEFT", right=True), lambda row: str(row.left)),
+    (Column("FROM", drop=1), _from),
+)
+
+
+def _removed(name: str) -> Status:
     print(render.plain(f"{name} is removed"))
     return None
 
 
-def _put(client: Client, route: str, name: str, body: dict[str, Any]) -> Status:
-    client.put(f"/{route}/{completion.quoted(name)}", body)
+def _is_set(name: str) -> Status:
     print(render.plain(f"{name} is set"))
     return None
 
@@ -69,53 +98,26 @@ def _empty(found: list[Any], what: str) -> None:
 # -- priority classes ---------------------------------------------------------------------------------------------
 
 
-def list_classes(client: Client, json: JsonOption = False) -> Status:
+@priority_class.command("list")
+@list_output
+@connected
+def list_classes(client: Client, output: str) -> Status:
     """List the priority classes, highest first."""
-    found = client.get("/priority-classes")["priority_classes"]
-    if json:
-        render.write_json(found)
-        return None
-    columns = (
-        Column("CLASS", least=12),
-        Column("VALUE", right=True),
-        Column("DEFAULT"),
-        Column("PREEMPTS"),
-        Column("LIMITED"),
-        Column("SPARED FOR", right=True),
-        Column("FROM"),
-        Column("DESCRIPTION", least=10, drop=1),
-    )
-    render.table(Screen.of(), columns, [_class_cells(each) for each in found])
+    render.write_list(output, client.priority_classes(), _CLASSES)
     return None
 
 
-def _class_cells(row: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        row["name"],
-        str(row["value"]),
-        "yes" if row["global_default"] else "",
-        "never" if row["preemption_policy"] == "Never" else "lower",
-        "yes" if row["limited"] else "",
-        render.duration(row["min_runtime_ms"]) if row.get("min_runtime_ms") else "",
-        _SOURCES.get(row["source"], row["source"]),
-        row["description"],
-    )
-
-
+@priority_class.command("set", examples="fairlead priority-class set urgent --value 1000 --never")
+@name_argument
+@click.option("--value", "-v", type=int, required=True, metavar="N", help="The priority it stands for.")
+@click.option("--default", is_flag=True, help="Jobs that name neither class nor priority get it.")
+@click.option("--never", is_flag=True, help="Its jobs make nobody stop.")
+@click.option("--limited", is_flag=True, help="Usable only where a quota selects it.")
+@click.option("--min-runtime", default="", metavar="TIME", help="Its jobs are not stopped for others before, as 10m.")
+@click.option("--description", "-d", default="", metavar="TEXT", help="What it is for.")
+@connected
 def set_class(
-    client: Client,
-    name: NameArgument,
-    value: Annotated[int, typer.Option("--value", "-v", metavar="N", help="The priority it stands for.")],
-    default: Annotated[
-        bool, typer.Option("--default", help="Jobs that name neither class nor priority get it.")
-    ] = False,
-    never: Annotated[bool, typer.Option("--never", help="Its jobs make nobody stop.")] = False,
-    limited: Annotated[bool, typer.Option("--limited", help="Usable only where a quota selects it.")] = False,
-    min_runtime: Annotated[
-        str,
-        typer.Option("--min-runtime", metavar="TIME", help="Its jobs are not stopped for others before, as 10m."),
-    ] = "",
-    description: Annotated[str, typer.Option("--description", "-d", metavar="TEXT", help="What it is for.")] = "",
+    client: Client, name: str, value: int, default: bool, never: bool, limited: bool, min_runtime: str, description: str
 ) -> Status:
     """Make or change a priority class, for new jobs (administrators)."""
     body = {
@@ -126,91 +128,63 @@ def set_class(
         "min_runtime_ms": parse_duration(min_runtime, "--min-runtime") if min_runtime else 0,
         "description": description,
     }
-    return _put(client, "priority-classes", name, body)
+    client.set_priority_class(name, body)
+    return _is_set(name)
 
 
-def remove_class(client: Client, name: NameArgument) -> Status:
+@priority_class.command("remove", examples="fairlead priority-class remove urgent")
+@name_argument
+@connected
+def remove_class(client: Client, name: str) -> Status:
     """Remove a priority class; jobs that have it keep it (administrators)."""
-    return _removed(client, "priority-classes", name)
+    client.remove_priority_class(name)
+    return _removed(name)
 
 
 # -- quotas -------------------------------------------------------------------------------------------------------
 
 
-def list_quotas(client: Client, json: JsonOption = False) -> Status:
+@quota.command("list")
+@list_output
+@connected
+def list_quotas(client: Client, output: str) -> Status:
     """List the quotas, and what has been admitted under each."""
-    found = client.get("/quotas")["quotas"]
-    if json:
-        render.write_json(found)
-        return None
-    columns = (
-        Column("QUOTA", least=12),
-        Column("QUEUE", least=12),
-        Column("CLASSES", least=10),
-        Column("WORKS", right=True),
-        Column("USED", least=12),
-        Column("MAX", least=12),
-        Column("FROM", drop=1),
-    )
+    found = list(client.quotas())
     _empty(found, "quota")
-    render.table(Screen.of(), columns, [_quota_cells(each) for each in found])
+    render.write_list(output, found, _QUOTAS)
     return None
 
 
-def _quota_cells(row: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        row["name"],
-        row["queue"],
-        "; ".join(condition(scope) for scope in row["scopes"]) or "all",
-        str(row["jobs"]),
-        render.amounts({name: row["used"].get(name, 0) for name in row["resources"]}),
-        render.amounts(row["resources"]),
-        _SOURCES.get(row["source"], row["source"]),
-    )
-
-
-def condition(row: dict[str, Any]) -> str:
-    """A condition on the class or a label in words."""
-    values = ", ".join(row["values"])
-    key = "" if row["key"] == "PriorityClass" else f"{row['key']} "
-    match row["operator"]:
-        case "In":
-            return f"{key}{'= ' if key else ''}{values}"
-        case "NotIn":
-            return f"{key}not {values}"
-        case "Exists":
-            return f"{key}set" if key else "any"
-    return f"{key}not set" if key else "none"
-
-
+@quota.command("set", examples="fairlead quota set urgent-in-ml --queue root.ml --class urgent --resource cpu=4")
+@name_argument
+@click.option(
+    "--queue", "-q", required=True, metavar="QUEUE", help="Full path of the queue.", shell_complete=completion.queues
+)
+@click.option(
+    "--resource",
+    "-r",
+    multiple=True,
+    metavar="NAME=N",
+    help="At most so much, as cpu=4; may be repeated. Without any it only selects a class.",
+)
+@click.option(
+    "--class", "-c", "classes", multiple=True, metavar="NAME", help="For jobs of this class; may be repeated."
+)
+@click.option(
+    "--not-class", "others", multiple=True, metavar="NAME", help="For jobs that are not of this class; may be repeated."
+)
+@click.option("--any-class", "classed", is_flag=True, help="For jobs of any class.")
+@click.option("--no-class", "classless", is_flag=True, help="For jobs without a class.")
+@connected
 def set_quota(
     client: Client,
-    name: NameArgument,
-    queue: Annotated[
-        str,
-        typer.Option(
-            "--queue", "-q", metavar="QUEUE", help="Full path of the queue.", autocompletion=completion.queues
-        ),
-    ],
-    resource: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--resource",
-            "-r",
-            metavar="NAME=N",
-            help="At most so much, as cpu=4; may be repeated. Without any it only selects a class.",
-        ),
-    ] = None,
-    classes: Annotated[
-        list[str] | None,
-        typer.Option("--class", "-c", metavar="NAME", help="For jobs of this class; may be repeated."),
-    ] = None,
-    others: Annotated[
-        list[str] | None,
-        typer.Option("--not-class", metavar="NAME", help="For jobs that are not of this class; may be repeated."),
-    ] = None,
-    classed: Annotated[bool, typer.Option("--any-class", help="For jobs of any class.")] = False,
-    classless: Annotated[bool, typer.Option("--no-class", help="For jobs without a class.")] = False,
+    name: str,
+    queue: str,
+    resource: tuple[str, ...],
+    classes: tuple[str, ...],
+    others: tuple[str, ...],
+    classed: bool,
+    classless: bool,
 ) -> Status:
     """Make or change a quota by priority class (administrators).
 
@@ -219,19 +193,20 @@ def set_quota(
     if classless and (classes or classed):
         raise wrong_usage("--no-class is for jobs without a class: nothing is that and of a class; make two quotas")
     said = (("In", bool(classes), classes), ("NotIn", bool(others), others))
-    flags = (("Exists", classed, None), ("DoesNotExist", classless, None))
-    scopes = [{"operator": operator, "values": values or []} for operator, given, values in (*said, *flags) if given]
-    _put(client, "quotas", name, {"queue": queue, "resources": _amounts(resource or []), "scopes": scopes})
-    roots = client.get("/queues")["queues"]
-    if queue.lower() not in {each["path"].lower() for root in roots for each in completion.flatten(root)}:
+    flags: tuple[tuple[str, bool, tuple[str, ...]], ...] = (("Exists", classed, ()), ("DoesNotExist", classless, ()))
+    scopes = [{"operator": operator, "values": list(values)} for operator, given, values in (*said, *flags) if given]
+    client.set_quota(name, {"queue": queue, "resources": _amounts(resource), "scopes": scopes})
+    _is_set(name)
+    paths = {each.path.lower() for root in client.queues() for each, _ in completion.with_depth(root)}
+    if queue.lower() not in paths:
         print(render.plain(f"note: there is no queue {queue} yet; `fairlead queues` lists them"), file=sys.stderr)
-    known = {each["name"] for each in client.get("/priority-classes")["priority_classes"]}
-    for missing in [each for each in (*(classes or ()), *(others or ())) if each not in known]:
+    known = {each.name for each in client.priority_classes()}
+    for missing in [each for each in (*classes, *others) if each not in known]:
         print(render.plain(f"note: there is no priority class {missing} yet"), file=sys.stderr)
     return None
 
 
-def _amounts(texts: list[str]) -> dict[str, int]:
+def _amounts(texts: Sequence[str]) -> dict[str, int]:
     pairs = {resource_called(name): text for name, text in _pairs(texts).items()}
     return {
         name: parse_memory(text, "--resource memory")
@@ -241,67 +216,46 @@ def _amounts(texts: list[str]) -> dict[str, int]:
     }
 
 
-def _pairs(texts: list[str]) -> dict[str, str]:
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
     return parse_pairs(texts, "--resource", "cpu=4")
 
 
-def remove_quota(client: Client, name: NameArgument) -> Status:
+@quota.command("remove", examples="fairlead quota remove urgent-in-ml")
+@name_argument
+@connected
+def remove_quota(client: Client, name: str) -> Status:
     """Remove a quota (administrators)."""
-    return _removed(client, "quotas", name)
+    client.remove_quota(name)
+    return _removed(name)
 
 
 # -- disruption budgets -------------------------------------------------------------------------------------------
 
 
-def list_budgets(client: Client, json: JsonOption = False) -> Status:
+@budget.command("list")
+@list_output
+@connected
+def list_budgets(client: Client, output: str) -> Status:
     """List the budgets, and how much each lets stop now."""
-    found = client.get("/budgets")["budgets"]
-    if json:
-        render.write_json(found)
-        return None
-    columns = (
-        Column("BUDGET", least=12),
-        Column("WORKS", least=16),
-        Column("STAYS", right=True),
-        Column("STOPS", right=True),
-        Column("LEFT", right=True),
-        Column("FROM", drop=1),
-    )
+    found = list(client.budgets())
     _empty(found, "disruption budget")
-    render.table(Screen.of(), columns, [_budget_cells(each) for each in found])
+    render.write_list(output, found, _BUDGETS)
     return None
 
 
-def _budget_cells(row: dict[str, Any]) -> tuple[str, ...]:
-    bounds = (row["min_available"], row["max_unavailable"])
-    return (
-        row["name"],
-        "; ".join(condition(each) for each in row["selector"]) or "all",
-        *("" if bound is None else str(bound) for bound in bounds),
-        str(row["left"]),
-        _SOURCES.get(row["source"], row["source"]),
-    )
-
-
-def set_budget(
-    client: Client,
-    name: NameArgument,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--label",
-            "-l",
-            metavar="NAME=VALUE",
-            help="For jobs with this label; may be repeated. Without any: all jobs.",
-        ),
-    ] = None,
-    least: Annotated[
-        str | None, typer.Option("--min-available", metavar="N", help="So many must stay, or a part: 50%.")
-    ] = None,
-    most: Annotated[
-        str | None, typer.Option("--max-unavailable", metavar="N", help="So many may stop, or a part: 50%.")
-    ] = None,
-) -> Status:
+@budget.command("set", examples="fairlead budget set db --label app=db --min-available 2")
+@name_argument
+@click.option(
+    "--label",
+    "-l",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="For jobs with this label; may be repeated. Without any: all jobs.",
+)
+@click.option("--min-available", "least", metavar="N", help="So many must stay, or a part: 50%.")
+@click.option("--max-unavailable", "most", metavar="N", help="So many may stop, or a part: 50%.")
+@connected
+def set_budget(client: Client, name: str, label: tuple[str, ...], least: str | None, most: str | None) -> Status:
     """Make or change a disruption budget (administrators)."""
     pairs = parse_pairs(label or [], "--label", "app=db")
     if (least is None) == (most is None):
@@ -312,9 +266,14 @@ def set_budget(
     for field, text in bounds.items():
         if text is not None:
             body[field] = int(text) if text.isascii() and text.isdigit() else text
-    return _put(client, "budgets", name, body)
+    client.set_budget(name, body)
+    return _is_set(name)
 
 
-def remove_budget(client: Client, name: NameArgument) -> Status:
+@budget.command("remove", examples="fairlead budget remove db")
+@name_argument
+@connected
+def remove_budget(client: Client, name: str) -> Status:
     """Remove a disruption budget (administrators)."""
-    return _removed(client, "budgets", name)
+    client.remove_budget(name)
+    return _removed(name)

@@ -18,20 +18,25 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from fairlead.cli import completion, demo_scenes, top
-from fairlead.cli.address import DEFAULT_PORT, Address
-from fairlead.cli.app import Status, command, complain
-from fairlead.cli.client import Client
+from fairlead.cli import demo_scenes, top
+from fairlead.cli.app import Status, Whole, command, complain
 from fairlead.cli.difference import counted
 from fairlead.cli.failures import FAILED, Failure
 from fairlead.cli.jobfile import describe
 from fairlead.cli.jobs import LIVE_STATES, select
 from fairlead.cli.submit import send
 from fairlead.cli.watch import Watcher
+from fairlead.client.address import Address
+from fairlead.client.errors import ClientError
+from fairlead.client.sync import Client
+from fairlead.places import DEFAULT_PORT
+
+if TYPE_CHECKING:
+    from fairlead.wire.jobs import JobDetails
 
 _START_S = 30.0
 _STOP_S = 15.0
@@ -39,23 +44,18 @@ _LONGEST_SOCKET = 100
 """Bytes; the kernel's limit for the path of a socket is 107."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, "demo", examples="fairlead demo\nfairlead demo --once | tee demo.log")(demo)
-
-
-def demo(
-    state: Annotated[Path, typer.Option("--state", metavar="DIR", help="Where its journal and logs are kept.")] = Path(
-        ".fairlead"
-    ),
-    host: Annotated[str, typer.Option("--host", metavar="H", help="Address to serve on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", min=1, max=65535, help="TCP port to serve on.")
-    ] = DEFAULT_PORT,
-    once: Annotated[
-        bool, typer.Option("--once", help="Leave when the sample jobs have ended, instead of serving on.")
-    ] = False,
-) -> Status:
+@command("demo", examples="fairlead demo\nfairlead demo --once | tee demo.log")
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    default=Path(".fairlead"),
+    metavar="DIR",
+    help="Where its journal and logs are kept.",
+)
+@click.option("--host", default="127.0.0.1", metavar="H", help="Address to serve on.")
+@click.option("--port", type=Whole(1, 65535), default=DEFAULT_PORT, metavar="N", help="TCP port to serve on.")
+@click.option("--once", is_flag=True, help="Leave when the sample jobs have ended, instead of serving on.")
+def demo(state: Path, host: str, port: int, once: bool) -> Status:
     """Show it at work, with real processes.
 
     Starts a service of its own on a declared capacity of 4 cores, submits a sample workload to several queues, shows
@@ -178,9 +178,9 @@ def _wait_until_up(process: subprocess.Popen[bytes], client: Client, log: Path, 
         ended = process.poll()
         if ended is None:
             try:
-                client.get("/info")
+                client.service()
                 return
-            except Failure as failure:
+            except ClientError as failure:
                 if time.monotonic() > deadline:
                     raise Failure(f"the service did not start within {_START_S:.0f} s; see {log}") from failure
         else:
@@ -205,8 +205,8 @@ def _cancel_all(client: Client, whose: str) -> int:
     if rows:
         complain(f"stopping {counted(len(rows))} {whose}")
     for row in rows:
-        with suppress(Failure):
-            client.post(f"/jobs/{completion.quoted(row['key'])}/cancel")
+        with suppress(ClientError):
+            client.cancel(row.key)
     return len(rows)
 
 
@@ -253,7 +253,7 @@ class _Player:
 
     def __init__(self, client: Client, watcher: Watcher) -> None:
         self.client, self.watcher = client, watcher
-        self.problem: Failure | None = None
+        self.problem: Failure | ClientError | None = None
         self._keys: list[str] = []
         self._played = False
         self._stopped = threading.Event()
@@ -273,9 +273,9 @@ class _Player:
         return self._played and all(self._settled(self.client.job(key)) for key in self._keys)
 
     @staticmethod
-    def _settled(job: dict[str, Any]) -> bool:
-        vain = (job.get("reason") or {}).get("code") == "too-big-for-every-node"
-        return job["state"] not in LIVE_STATES or (job["state"] == "waiting" and vain)
+    def _settled(job: JobDetails) -> bool:
+        vain = job.reason is not None and job.reason.code == "too-big-for-every-node"
+        return job.state not in LIVE_STATES or (job.state == "waiting" and vain)
 
     def _run(self) -> None:
         began = time.monotonic()
@@ -285,7 +285,7 @@ class _Player:
                     return
                 self.watcher.tell(f"-- {scene.says}")
                 rows = send(self.client, [describe(job | {"cwd": "/"}, job["name"]) for job in scene.jobs])
-                self._keys += [row["key"] for row in rows]
+                self._keys += [row.key for row in rows]
             self._played = True
-        except Failure as failure:
+        except (Failure, ClientError) as failure:
             self.problem = failure

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from fairlead.cli import render
 from fairlead.cli.render import Screen
+
+if TYPE_CHECKING:
+    from fairlead.wire.configuration import ConfigDifference
 
 _SIGNS = {"added": "+", "restarted": "+", "removed": "-", "draining": "-", "changed": "~"}
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "red"}
@@ -25,8 +30,9 @@ _JOBS = (
 _SHOWN = 20
 
 
-def write(screen: Screen, diff: dict[str, Any]) -> None:
+def write(screen: Screen, found: ConfigDifference) -> None:
     """Write the difference, or one line where there is none."""
+    diff = msgspec.to_builtins(found)
     if diff["refused"]:
         screen.line(screen.styled(render.plain(f"it would be refused: {diff['refused']['sentence']}"), "red"))
         return

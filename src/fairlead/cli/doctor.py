@@ -15,19 +15,18 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-import typer
-
 from fairlead.cli import render
-from fairlead.cli.address import default_state_dir
-from fairlead.cli.app import JsonOption, Status, client_command
-from fairlead.cli.client import Client
-from fairlead.cli.failures import FAILED, Failure
+from fairlead.cli.app import Status, command, connected, show_output
+from fairlead.cli.failures import FAILED
+from fairlead.client.errors import ClientError
+from fairlead.client.sync import Client
 from fairlead.core.quantities import format_bytes
+from fairlead.places import default_state_dir
 from fairlead.version import version_and_build
 
 OK, NOTE, BAD = "ok", "note", "bad"
 _MARKS = {OK: "green", NOTE: "yellow", BAD: "red"}
-SERVICE_PACKAGES = ("fastapi", "starlette", "pydantic", "uvicorn", "httptools", "uvloop", "prometheus-client")
+SERVICE_PACKAGES = ("fastapi", "starlette", "uvicorn", "uvloop", "prometheus-client")
 """What the extra `service` asks for."""
 
 
@@ -40,12 +39,10 @@ class Finding:
     sentence: str
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    client_command(app, "doctor", examples="fairlead doctor\nfairlead doctor --json")(doctor)
-
-
-def doctor(client: Client, json: JsonOption = False) -> Status:
+@command("doctor", examples="fairlead doctor\nfairlead doctor --json")
+@show_output
+@connected
+def doctor(client: Client, output: str) -> Status:
     """Say what this machine can enforce, and more.
 
     Versions, packages, the state directory, and whether a service answers.
@@ -61,9 +58,7 @@ def doctor(client: Client, json: JsonOption = False) -> Status:
         lambda: _service(client),
     ]
     findings = [finding for check in checks for finding in check()]
-    if json:
-        render.write_json([asdict(f) for f in findings])
-    else:
+    if not render.write_value([asdict(f) for f in findings], output):
         screen = render.Screen.of()
         columns = (render.Column("WHAT"), render.Column("IS"), render.Column("WHY", least=None))
         if screen.width is not None:
@@ -106,7 +101,7 @@ def _sqlite() -> Iterator[Finding]:
 
 
 def _state() -> Iterator[Finding]:
-    path = default_state_dir()
+    path = Path(default_state_dir())
     place = path
     while not place.exists():
         place = place.parent
@@ -130,16 +125,16 @@ def _machine() -> Iterator[Finding]:
 
 def _service(client: Client) -> Iterator[Finding]:
     try:
-        info = Client(client.address, timeout_s=5.0).get("/info")
-    except Failure as failure:
-        yield Finding("service", NOTE, failure.message)
+        found = Client(client.address, timeout_s=5.0).service()
+    except ClientError as error:
+        yield Finding("service", NOTE, error.message)
         return
-    who = f"you are {info.get('user')}, {'an administrator' if info.get('is_admin') else 'a user'}"
-    serves = f"it serves {info.get('serves')}"
-    yield Finding("service", OK, f"{info.get('version')} answers at {client.address}; {who}; {serves}")
-    journal = info.get("journal") or {}
-    if journal:
-        size, last = format_bytes(int(journal.get("size_bytes") or 0)), journal.get("last_seq", 0)
+    who = f"you are {found.user}, {'an administrator' if found.is_admin else 'a user'}"
+    of = found.machine
+    serves = f"it serves {of.serves}" if of else f"it schedules {found.cluster.nodes} nodes" if found.cluster else ""
+    yield Finding("service", OK, f"{found.version} answers at {client.address}; {who}; {serves}")
+    if of:
+        size = format_bytes(of.journal.size_bytes)
         yield Finding(
-            "journal", OK, f"{journal.get('events', 0)} records, {size}, last {last}, in {info.get('state_dir')}"
+            "journal", OK, f"{of.journal.events} records, {size}, last {of.journal.last_seq}, in {of.state_dir}"
         )

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from fairlead.client.errors import ClientError, Misconfigured, Refused, Unreachable
+
 OK: Final = 0
 FAILED: Final = 1
-"""The thing itself failed or differs: a scenario differs, a journal is damaged, a configuration is wrong."""
+"""The thing itself failed or differs: a scenario differs, a journal is damaged, a file cannot be used."""
 USAGE: Final = 2
 """The command line is wrong."""
 UNREACHABLE: Final = 3
@@ -43,3 +45,17 @@ class Failure(Exception):
 def wrong_usage(message: str) -> Failure:
     """A `Failure` for something wrong on the command line or in a file of jobs."""
     return Failure(message, USAGE)
+
+
+def status_of(error: ClientError) -> int:
+    """The exit status for what went wrong with a call."""
+    if isinstance(error, Misconfigured):
+        return USAGE
+    if isinstance(error, Unreachable):
+        return UNREACHABLE
+    return REFUSED if isinstance(error, Refused) else SERVICE_ERROR
+
+
+def of_files(status: int) -> int:
+    """The status of a simulation or of scenarios, where 2 is for files that cannot be used: not for a command line."""
+    return FAILED if status == USAGE else status

@@ -10,32 +10,30 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Annotated, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
-import typer
+import click
 
 from fairlead.cli import completion, render
-from fairlead.cli.app import JsonOption, KeyArgument, Status, client_command, complain
-from fairlead.cli.client import Client, Unreachable
+from fairlead.cli.app import Status, Whole, command, complain, connected, key_argument, show_output
 from fairlead.cli.failures import FAILED, REFUSED, TIMED_OUT, wrong_usage
-from fairlead.cli.jobs import LIVE_STATES, signal_name
+from fairlead.cli.jobfields import signal_name
+from fairlead.cli.jobs import LIVE_STATES
 from fairlead.cli.keys import key_of
+from fairlead.client.errors import Unreachable
+from fairlead.client.sync import Client
+
+if TYPE_CHECKING:
+    from fairlead.client.routes import Stream
+    from fairlead.wire.jobs import Job, JobDetails
 
 PATIENCE_S = 120.0
 """How long a command that waits puts up with a service that does not answer (it may be restarting)."""
 _POLL_S = (0.05, 0.1, 0.2, 0.4)
 _PART = 2**20
 _T = TypeVar("_T")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    client_command(
-        app, "logs", examples="fairlead logs 17 > out.txt\nfairlead logs -f 17\nfairlead logs --stderr --tail 20 17"
-    )(logs)
-    client_command(app, "wait", examples=_WAIT_EXAMPLES)(wait)
 
 
 _WAIT_EXAMPLES = """
@@ -45,21 +43,16 @@ fairlead wait $(fairlead submit --file jobs.jsonl)
 """
 
 
+@command("logs", examples="fairlead logs 17 > out.txt\nfairlead logs -f 17\nfairlead logs --stderr --tail 20 17")
+@key_argument
+@click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended (Ctrl-C leaves it running).")
+@click.option("--stdout", is_flag=True, help="Only what it wrote to standard output.")
+@click.option("--stderr", is_flag=True, help="Only what it wrote to standard error.")
+@click.option("--tail", type=Whole(0), metavar="N", help="Only the last N lines so far of each.")
+@click.option("--attempt", type=Whole(1), metavar="N", help="Of attempt N alone; the newest one if not given.")
+@connected
 def logs(
-    client: Client,
-    key: KeyArgument,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until the job has ended (Ctrl-C leaves it running).")
-    ] = False,
-    stdout: Annotated[bool, typer.Option("--stdout", help="Only what it wrote to standard output.")] = False,
-    stderr: Annotated[bool, typer.Option("--stderr", help="Only what it wrote to standard error.")] = False,
-    tail: Annotated[
-        int | None, typer.Option("--tail", "-n", metavar="N", min=0, help="Only the last N lines so far of each.")
-    ] = None,
-    attempt: Annotated[
-        int | None,
-        typer.Option("--attempt", metavar="N", min=1, help="Of attempt N alone; the newest one if not given."),
-    ] = None,
+    client: Client, key: str, follow: bool, stdout: bool, stderr: bool, tail: int | None, attempt: int | None
 ) -> Status:
     """Print what a job wrote.
 
@@ -69,54 +62,54 @@ def logs(
     if stdout and stderr:
         raise wrong_usage("logs: give --stdout or --stderr; without either, both are printed")
     key = key_of(key)
-    streams = [name for name, wanted in (("stdout", not stderr), ("stderr", not stdout)) if wanted]
+    streams: list[Stream] = ["stdout"] if stdout else ["stderr"] if stderr else ["stdout", "stderr"]
     if attempt is not None:
         for name in streams:
             offset = _print_so_far(client, key, name, tail, attempt)
             if follow:
-                for chunk in client.follow_log(key, name, offset, attempt):
+                for chunk in client.follow(key, name, offset=offset, attempt=attempt):
                     _write(_target(name), chunk)
         return None
-    begin = int(client.job(key).get("attempts") or 1) if follow else None
+    begin = int(client.job(key).attempts or 1) if follow else None
     offsets = {name: _print_so_far(client, key, name, tail, begin) for name in streams}
     job = client.job(key)
-    if job["state"] == "waiting":
-        sentence = (job.get("reason") or {}).get("sentence") or "it has not been looked at yet"
+    if job.state == "waiting":
+        sentence = (job.reason.sentence if job.reason else "") or "it has not been looked at yet"
         complain(f"{key} waits: {sentence}")
     if follow:
         _follow_all(client, key, offsets, begin or 1)
     return None
 
 
-def wait(
-    client: Client,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys.", autocompletion=completion.keys)],
-    json: JsonOption = False,
-) -> Status:
+@command("wait", examples=_WAIT_EXAMPLES)
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...", help="Keys.", shell_complete=completion.keys)
+@show_output
+@connected
+def wait(client: Client, keys: tuple[str, ...], output: str) -> Status:
     """Wait until jobs have ended.
 
     Ctrl-C ends the waiting, not the job. The exit status is the job's own, of several the highest; 128+N if signal N
     ended it, 124 if its time limit did, 1 if it is lost, 4 if it was rejected or taken back before it ran.
     """
-    keys = [key_of(key) for key in keys]
-    for key in keys:
+    known = [key_of(key) for key in keys]
+    for key in known:
         client.job(key)  # A key that nothing has is said at once, not after the wait for those before it.
-    return wait_for(client, keys, output=False, as_json=json, name_failures=True)
+    return wait_for(client, known, copy=False, output=output, name_failures=True)
 
 
-def _print_so_far(client: Client, key: str, stream: str, tail: int | None, attempt: int | None = None) -> int:
+def _print_so_far(client: Client, key: str, stream: Stream, tail: int | None, attempt: int | None = None) -> int:
     out = _target(stream)
     offset, kept = 0, deque[bytes](maxlen=tail)
     rest = b""
     while True:
-        part = client.log_part(key, stream, offset, _PART, attempt)
-        offset = part.next
+        content = client.log(key, stream, offset=offset, limit=_PART, attempt=attempt)
+        offset += len(content)
         if tail is None:
-            _write(out, part.content)
+            _write(out, content)
         else:
-            *lines, rest = (rest + part.content).split(b"\n")
+            *lines, rest = (rest + content).split(b"\n")
             kept.extend(line + b"\n" for line in lines)
-        if not part.content:
+        if not content:
             break
     if tail is not None:
         if rest:
@@ -125,7 +118,7 @@ def _print_so_far(client: Client, key: str, stream: str, tail: int | None, attem
     return offset
 
 
-def _target(stream: str) -> BinaryIO:
+def _target(stream: Stream) -> BinaryIO:
     return (sys.stdout if stream == "stdout" else sys.stderr).buffer
 
 
@@ -134,11 +127,11 @@ def _write(out: BinaryIO, content: bytes) -> None:
     out.flush()
 
 
-def _follow_all(client: Client, key: str, offsets: dict[str, int], attempt: int = 1) -> None:
+def _follow_all(client: Client, key: str, offsets: dict[Stream, int], attempt: int = 1) -> None:
     """Pass on all streams at once, each in its own thread; an error in one is raised here."""
     problems: list[BaseException] = []
 
-    def follow(stream: str) -> None:
+    def follow(stream: Stream) -> None:
         try:
             for chunk in patient_log(client, key, stream, offsets[stream], attempt):
                 _write(_target(stream), chunk)
@@ -155,7 +148,7 @@ def _follow_all(client: Client, key: str, offsets: dict[str, int], attempt: int 
         raise problems[0]
 
 
-def patient_log(client: Client, key: str, stream: str, offset: int, attempt: int = 1) -> Iterator[bytes]:
+def patient_log(client: Client, key: str, stream: Stream, offset: int, attempt: int = 1) -> Iterator[bytes]:
     """The rest of an attempt's output and that of all attempts after it, until the job has ended.
 
     Goes on where it was after the service restarted.
@@ -163,18 +156,18 @@ def patient_log(client: Client, key: str, stream: str, offset: int, attempt: int
     while True:
         waits = False
         try:
-            for chunk in client.follow_log(key, stream, offset, attempt):
+            for chunk in client.follow(key, stream, offset=offset, attempt=attempt):
                 offset += len(chunk)
                 yield chunk
             job = patiently(lambda: client.job(key))
-            further, waits = int(job.get("attempts") or 0) > attempt, job["state"] == "waiting"
-            if further or job["state"] not in LIVE_STATES:
-                part = patiently(partial(client.log_part, key, stream, offset, None, attempt))
-                offset = part.next
-                yield part.content
-                if not part.content and not further:
+            further, waits = int(job.attempts) > attempt, job.state == "waiting"
+            if further or job.state not in LIVE_STATES:
+                content = patiently(partial(client.log, key, stream, offset=offset, attempt=attempt))
+                offset += len(content)
+                yield content
+                if not content and not further:
                     return
-                if not part.content:
+                if not content:
                     attempt, offset = attempt + 1, 0
         except Unreachable:
             patiently(lambda: client.job(key))
@@ -197,57 +190,58 @@ def patiently(call: Callable[[], _T]) -> _T:
             time.sleep(0.5)
 
 
-def wait_for(client: Client, keys: list[str], output: bool, as_json: bool, *, name_failures: bool = False) -> int:
-    """Wait until all have ended, passing on their output one after the other; the exit status of the worst.
+def wait_for(client: Client, keys: Sequence[str], *, copy: bool, output: str, name_failures: bool = False) -> int:
+    """Wait until all have ended, one after the other; the exit status of the worst.
 
-    `name_failures`: also say of what only ended with an exit status which one it was.
+    `copy`: pass on their output. `output`: as JSON or YAML say how they ended. `name_failures`: also say of what only
+    ended with an exit status which one it was.
     """
     statuses, rows = [], []
     for key in keys:
-        if output:
+        if copy:
             _follow_all(client, key, {"stdout": 0, "stderr": 0})
         job = _ended(client, key)
         rows.append(job)
         statuses.append(exit_status(job))
         text = how_it_ended(job)
-        if not text and name_failures and job["state"] == "failed":
-            text = f"exit status {job.get('exit_code')}"
-        if text and not as_json:
-            complain(f"{key} {job['state']}: {text}")
-    if as_json:
-        render.write_json(rows if len(rows) != 1 else rows[0])
+        if not text and name_failures and job.state == "failed":
+            text = f"exit status {job.exit_code}"
+        if text and output == "text":
+            complain(f"{key} {job.state}: {text}")
+    render.write_value(rows if len(rows) != 1 else rows[0], output)
     return max(statuses, default=0)
 
 
-def _ended(client: Client, key: str) -> dict[str, Any]:
+def _ended(client: Client, key: str) -> JobDetails:
     pauses = iter(_POLL_S)
     while True:
         job = patiently(lambda: client.job(key))
-        if job["state"] not in LIVE_STATES:
+        if job.state not in LIVE_STATES:
             return job
         time.sleep(next(pauses, 0.5))
 
 
-def exit_status(job: dict[str, Any]) -> int:
+def exit_status(job: JobDetails) -> int:
     """The exit status that stands for how a job ended, as `fairlead submit --help` says."""
-    state = job["state"]
+    state = job.state
     if state == "succeeded":
         return 0
     if state == "timed_out":
         return TIMED_OUT
-    if state == "rejected" or (state == "cancelled" and not job.get("started_at_ms")):
+    if state == "rejected" or (state == "cancelled" and not job.started_at_ms):
         return REFUSED
-    if job.get("signal"):
-        return 128 + int(job["signal"])
+    if job.signal:
+        return 128 + int(job.signal)
     if state == "lost":
         return FAILED
-    return int(job.get("exit_code") or FAILED)
+    return int(job.exit_code or FAILED)
 
 
-def how_it_ended(job: dict[str, Any]) -> str:
+def how_it_ended(job: Job) -> str:
     """What there is to say about an end beside the command's own exit status; empty if nothing."""
-    if sentence := (job.get("reason") or {}).get("sentence"):
-        return str(sentence)
-    if job["state"] == "failed" and job.get("signal"):
-        return f"ended by {signal_name(int(job['signal']))}"
-    return str(job.get("error") or "")
+    if job.reason is not None and job.reason.sentence:
+        return job.reason.sentence
+    number = getattr(job, "signal", None)  # What a list shows of a job has no signal and no error.
+    if job.state == "failed" and number:
+        return f"ended by {signal_name(number)}"
+    return str(getattr(job, "error", ""))

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from fairlead.cli.cluster import fullest, in_use, with_depth
-from fairlead.cli.jobs import elapsed_ms
+from fairlead.cli.cluster import fullest, in_use
+from fairlead.cli.completion import with_depth
+from fairlead.cli.jobfields import elapsed_ms
 from fairlead.cli.render import NONE, Column, Screen, amounts, bar, cut, duration, plain, table
 from fairlead.cli.watch import View
 from fairlead.core.quantities import format_amount, people_call
 from fairlead.times import clock_time
+
+if TYPE_CHECKING:
+    from fairlead.wire.cluster import Queue
+    from fairlead.wire.jobs import Job
 
 _RUNNING = (
     Column("RUNS"),
@@ -69,8 +74,8 @@ def frame(
 
     `only`: this part alone, for which then all the room is.
     """
-    running = sorted((r for r in view.live if r["state"] != "waiting"), key=_by_start)
-    waiting = sorted((r for r in view.live if r["state"] == "waiting"), key=_by_turn)
+    running = sorted((r for r in view.live if r.state != "waiting"), key=_by_start)
+    waiting = sorted((r for r in view.live if r.state == "waiting"), key=_by_turn)
     counts = _totals(view, len(running), len(waiting))
     small = height < _SMALL
     head = [*_head(view, width, colour, title, counts, in_one_line=small), ""]
@@ -92,17 +97,17 @@ def frame(
     return [*head, *body, *([""] if foot else []), *foot][:height]
 
 
-def _by_start(row: dict[str, Any]) -> tuple[int, str]:
-    return (row.get("started_at_ms") or 0, row["key"])
+def _by_start(row: Job) -> tuple[int, str]:
+    return (row.started_at_ms or 0, row.key)
 
 
-def _by_turn(row: dict[str, Any]) -> tuple[int, int]:
-    return (-(row.get("priority") or 0), row.get("submitted_at_ms") or 0)
+def _by_turn(row: Job) -> tuple[int, int]:
+    return (-row.priority, row.submitted_at_ms)
 
 
 def _totals(view: View, running: int, waiting: int) -> tuple[int, int]:
     """How many run and wait in all, also those that were not fetched."""
-    return running, max(waiting, sum(root.get("waiting") or 0 for root in view.queues))
+    return running, max(waiting, sum(root.waiting for root in view.queues))
 
 
 def _head(view: View, width: int, colour: bool, title: str, counts: tuple[int, int], *, in_one_line: bool) -> list[str]:
@@ -111,8 +116,8 @@ def _head(view: View, width: int, colour: bool, title: str, counts: tuple[int, i
     gauges = list[tuple[str, float, str]]()
     capacity, used = dict[str, int](), dict[str, int]()
     for node in view.nodes:
-        for total, part in ((capacity, "capacity"), (used, "allocated")):
-            for name, value in (node.get(part) or {}).items():
+        for total, part in ((capacity, node.capacity), (used, node.allocated)):
+            for name, value in part.items():
                 total[name] = total.get(name, 0) + value
     usual = ("vcore", "memory", "gpu")
     for name in [*usual, *sorted(set(capacity) - set(usual))]:
@@ -187,51 +192,51 @@ def _queue_rows(view: View) -> list[tuple[str, ...]]:
         share, name = fullest(queue)
         if not name:
             share, name = _of_all(queue, view)
-        priority = queue.get("priority")
+        priority = queue.priority
         rows.append(
             (
-                "  " * depth + queue["path"].rsplit(".", 1)[-1],
+                "  " * depth + queue.path.rsplit(".", 1)[-1],
                 NONE if priority is None else str(priority),
-                str(queue.get("running_apps", 0)),
-                str(queue.get("waiting", 0)),
+                str(queue.running_apps),
+                str(queue.waiting),
                 f"{bar(share, 10)} {name}",
                 in_use(queue),
-                amounts(queue.get("max") or {}),
+                amounts(queue.max),
             )
         )
     return rows
 
 
-def _of_all(queue: dict[str, Any], view: View) -> tuple[float, str]:
+def _of_all(queue: Queue, view: View) -> tuple[float, str]:
     """The part of all nodes that a queue without a maximum uses."""
-    used, total = queue.get("allocated") or {}, dict[str, int]()
+    used, total = queue.allocated, dict[str, int]()
     for node in view.nodes:
-        for name, value in (node.get("capacity") or {}).items():
+        for name, value in node.capacity.items():
             total[name] = total.get(name, 0) + value
     share, name = max(((used.get(n, 0) / t, n) for n, t in total.items() if t), default=(0.0, ""))
     return share, people_call(name)
 
 
-def _running_cells(row: dict[str, Any], now_ms: int) -> tuple[str, ...]:
-    name = row.get("name") or ""
+def _running_cells(row: Job, now_ms: int) -> tuple[str, ...]:
+    name = row.name
     return (
-        row["key"],
-        f"{name} (stopping)" if row["state"] == "stopping" else name,
-        row.get("queue") or "",
-        row.get("user") or "",
-        str(row.get("priority", "")),
+        row.key,
+        f"{name} (stopping)" if row.state == "stopping" else name,
+        row.queue,
+        row.user,
+        str(row.priority),
         duration(elapsed_ms(row, now_ms)),
-        amounts(row.get("resources") or {}),
-        row.get("node") or "",
+        amounts(row.resources),
+        row.node,
     )
 
 
-def _waiting_cells(row: dict[str, Any], now_ms: int) -> tuple[str, ...]:
+def _waiting_cells(row: Job, now_ms: int) -> tuple[str, ...]:
     return (
-        row["key"],
-        row.get("name") or "",
-        row.get("queue") or "",
-        str(row.get("priority", "")),
+        row.key,
+        row.name,
+        row.queue,
+        str(row.priority),
         duration(elapsed_ms(row, now_ms)),
-        (row.get("reason") or {}).get("sentence") or "not looked at yet",
+        (row.reason.sentence if row.reason else "") or "not looked at yet",
     )

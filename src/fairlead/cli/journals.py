@@ -10,41 +10,30 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from fairlead.cli import past, render
-from fairlead.cli.address import journal_file
-from fairlead.cli.app import JsonOption, Status, command, complain, group
+from fairlead.cli.app import Group, Status, Whole, complain, report_output, show_output
 from fairlead.cli.failures import FAILED, Failure, wrong_usage
 from fairlead.core.quantities import format_bytes
+from fairlead.places import journal_file
 
 if TYPE_CHECKING:
     from fairlead.journal.format import Record
 
 
-PathArgument = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="[PATH]",
-        help="The journal file, or the state directory it is in; the usual state directory if left out.",
-        show_default=False,
-    ),
-]
+path_argument = click.argument(
+    "path",
+    type=click.Path(path_type=Path),
+    required=False,
+    metavar="[PATH]",
+    help="The journal file, or the state directory it is in; the usual state directory if left out.",
+)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    journal = group("journal", "Check, replay and read the journal of a service.")
-    command(journal, "verify", examples="fairlead journal verify\nfairlead journal verify .fairlead")(verify)
-    command(journal, "replay", examples="fairlead journal replay\nfairlead journal replay --from-snapshot")(replay)
-    command(journal, "events", examples="fairlead journal events --from 100 --to 120\nfairlead journal events --json")(
-        events
-    )
-    command(journal, "at", examples=past.EXAMPLES)(past.at)
-    command(journal, "cut", examples="fairlead journal cut --from 812")(cut)
-    app.add_typer(journal)
+journal = Group("journal", help="Check, replay and read the journal of a service.")
 
 
 @contextmanager
@@ -58,7 +47,10 @@ def _plainly() -> Iterator[None]:
         raise Failure(str(error)) from None
 
 
-def verify(path: PathArgument = None, json: JsonOption = False) -> Status:
+@journal.command("verify", examples="fairlead journal verify\nfairlead journal verify .fairlead")
+@path_argument
+@show_output
+def verify(path: Path | None, output: str) -> Status:
     """Check that a journal is what was written.
 
     Every checksum, the chain of records, gaps, snapshots and the file itself. It may be in use. Exit status 1 if
@@ -70,8 +62,7 @@ def verify(path: PathArgument = None, json: JsonOption = False) -> Status:
 
     with _plainly():
         result = check(journal_file(path))
-    if json:
-        render.write_json(asdict(result) | {"ok": result.ok, "notes": result.notes()})
+    if render.write_value(asdict(result) | {"ok": result.ok, "notes": result.notes()}, output):
         return None if result.ok else FAILED
     for problem in result.problems:
         print(render.plain(f"{f'record {problem.seq} ' if problem.seq else ''}{problem.what}"))
@@ -102,14 +93,12 @@ def _count(problems: int) -> str:
     return "1 problem" if problems == 1 else f"{problems} problems"
 
 
-def replay(
-    path: PathArgument = None,
-    from_snapshot: Annotated[
-        bool, typer.Option("--from-snapshot", help="Begin with the newest snapshot instead of the start.")
-    ] = False,
-    to: Annotated[int | None, typer.Option("--to", metavar="SEQ", min=1, help="End with this record.")] = None,
-    json: JsonOption = False,
-) -> Status:
+@journal.command("replay", examples="fairlead journal replay\nfairlead journal replay --from-snapshot")
+@path_argument
+@click.option("--from-snapshot", is_flag=True, help="Begin with the newest snapshot instead of the start.")
+@click.option("--to", type=Whole(1), metavar="SEQ", help="End with this record.")
+@show_output
+def replay(path: Path | None, from_snapshot: bool, to: int | None, output: str) -> Status:
     """Decide everything again and compare with what was decided.
 
     Exit status 1 at the first decision or state that differs.
@@ -128,8 +117,8 @@ def replay(
             to_seq=to,
             progress=progress,
         )
-    if json:
-        render.write_json(asdict(result) | {"ok": result.ok})
+    if render.write_value(asdict(result) | {"ok": result.ok}, output):
+        pass
     elif result.difference is not None:
         print(render.plain(result.difference.sentence()))
     else:
@@ -160,16 +149,13 @@ def _progress(last: int) -> Iterator[Callable[[int], None] | None]:
         yield lambda seq: bar.update(task, completed=seq) if seq % 64 == 0 or seq == last else None
 
 
-def events(
-    path: PathArgument = None,
-    first: Annotated[int, typer.Option("--from", metavar="SEQ", min=1, help="Begin with this record.")] = 1,
-    last: Annotated[int | None, typer.Option("--to", metavar="SEQ", min=1, help="End with this record.")] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option("--kind", "-k", metavar="KIND", help="Only event, schedule or note; may be repeated."),
-    ] = None,
-    json: JsonOption = False,
-) -> Status:
+@journal.command("events", examples="fairlead journal events --from 100 --to 120\nfairlead journal events --json")
+@path_argument
+@click.option("--from", "first", type=Whole(1), default=1, metavar="SEQ", help="Begin with this record.")
+@click.option("--to", "last", type=Whole(1), metavar="SEQ", help="End with this record.")
+@click.option("--kind", "-k", multiple=True, metavar="KIND", help="Only event, schedule or note; may be repeated.")
+@report_output
+def events(path: Path | None, first: int, last: int | None, kind: tuple[str, ...], output: str) -> Status:
     """Print the records: what happened, and what was decided.
 
     A line for each record, and one for each decision that followed from it. With --json one JSON object a line.
@@ -183,7 +169,7 @@ def events(
             raise wrong_usage(f"--kind: there is no kind {name!r}; write one of {', '.join(known)}")
     with _plainly(), Reader(journal_file(path)) as reader:
         for record in reader.records(first, last, kinds=kind or None):
-            _print_record(record, json)
+            _print_record(record, output == "json")
     return None
 
 
@@ -231,11 +217,11 @@ def _value(value: Any) -> str:
     return render.cut(text, 200)
 
 
-def cut(
-    first: Annotated[int, typer.Option("--from", metavar="SEQ", min=1, help="The first record to put aside.")],
-    path: PathArgument = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> Status:
+@journal.command("cut", examples="fairlead journal cut --from 812")
+@click.option("--from", "first", type=Whole(1), required=True, metavar="SEQ", help="The first record to put aside.")
+@path_argument
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+def cut(first: int, path: Path | None, yes: bool) -> Status:
     """Put records aside from one on, to save a damaged journal.
 
     They stay in the file, but are history no longer. The service must not be running.
@@ -243,9 +229,12 @@ def cut(
     from fairlead.journal.store import cut_off
 
     file = journal_file(path)
-    if not yes and not typer.confirm(f"Give up all that happened from record {first} of {file} on?"):
+    if not yes and not click.confirm(f"Give up all that happened from record {first} of {file} on?"):
         raise Failure("nothing was changed")
     with _plainly():
         count = cut_off(file, first)
     print(f"{count} records put aside; history ends with record {first - 1}")
     return None
+
+
+journal.add_command(past.at)

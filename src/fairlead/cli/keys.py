@@ -5,22 +5,24 @@ Decides which pod is meant. Never asks whether it is there. Invariant: what is n
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from fairlead.cli.failures import wrong_usage
+
+if TYPE_CHECKING:
+    from fairlead.client.sync import Client
 
 POD = ("pod/", "pods/", "po/")
 DEFAULT_NAMESPACE = "default"
 
-NamespaceOption = Annotated[
-    str | None,
-    typer.Option("--namespace", "-n", metavar="NS", help="Namespace of a pod [default]; for pod/NAME."),
-]
+namespace_option = click.option(
+    "--namespace", "-n", metavar="NS", help="Namespace of a pod, for pod/NAME [that of the context, or default]."
+)
 
 
-def key_of(text: str, namespace: str | None = None) -> str:
+def key_of(text: str, namespace: str | None = None, usual: str = "") -> str:
     """The key that the service knows: `NS/NAME` for `pod/NAME` and `pod/NS/NAME`, else the text. Raises `Failure`."""
     kind = next((kind for kind in POD if text.startswith(kind)), "")
     given, _, name = text[len(kind) :].rpartition("/")
@@ -28,4 +30,9 @@ def key_of(text: str, namespace: str | None = None) -> str:
         raise wrong_usage(f"{text} and --namespace {namespace} name two namespaces; give one of them")
     if not kind and not namespace:
         return text
-    return f"{given or namespace or DEFAULT_NAMESPACE}/{name}"
+    return f"{given or namespace or usual or DEFAULT_NAMESPACE}/{name}"
+
+
+def named(client: Client, text: str, namespace: str | None = None) -> str:
+    """The key that is meant on the command line; the usual namespace is that of the context."""
+    return key_of(text, namespace, client.address.namespace)

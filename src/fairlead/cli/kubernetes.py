@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from fairlead.cli import webhook
-from fairlead.cli.address import DEFAULT_PORT
-from fairlead.cli.app import Status, command, group
+from fairlead.cli.app import Group, Status, Whole
 from fairlead.cli.failures import Failure, wrong_usage
-from fairlead.cli.options import ContextOption, KubeconfigOption, LogLevelOption, check_log_level
+from fairlead.cli.logs import log_as, log_format_option, log_level_option
+from fairlead.cli.options import context_option, kubeconfig_option
+from fairlead.places import DEFAULT_PORT
 
 _EXAMPLES = """
 fairlead kubernetes run
@@ -25,54 +25,46 @@ fairlead kubernetes run --config-map fairlead/queues --leader-elect --listen 0.0
 """
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    place = group("kubernetes", "Schedule a Kubernetes cluster: pods with `schedulerName: fairlead`.")
-    place.callback()(_nothing)
-    command(place, "run", examples=_EXAMPLES)(run)
-    command(place, "webhook", examples=webhook.EXAMPLES)(webhook.webhook)
-    app.add_typer(place)
+kubernetes = Group("kubernetes", help="Schedule a Kubernetes cluster: pods with `schedulerName: fairlead`.")
 
 
-def _nothing() -> None:
-    """Make a group of what may have one command only."""
-
-
+@kubernetes.command("run", examples=_EXAMPLES)
+@kubeconfig_option
+@context_option
+@click.option("--queues", type=click.Path(path_type=Path), metavar="FILE", help="A queues.yaml; watched for changes.")
+@click.option("--config-map", metavar="NS/NAME", help="A ConfigMap with the key queues.yaml; watched for changes.")
+@click.option("--scheduler-name", default="fairlead", metavar="NAME", help="Pods with this schedulerName are ours.")
+@click.option("--leader-elect", is_flag=True, help="Schedule only while holding the lease: for several replicas.")
+@click.option(
+    "--lease", default="fairlead", metavar="[NS/]NAME", help="The lease [in the namespace of the credentials]."
+)
+@click.option(
+    "--listen",
+    default=f"127.0.0.1:{DEFAULT_PORT}",
+    metavar="HOST:PORT",
+    help="Probes, figures and questions over HTTP; off: none.",
+)
+@click.option("--open-reads", is_flag=True, help="Let anyone who reaches the port read without a token.")
+@click.option("--placeholder-image", metavar="IMAGE", help="What placeholders of gangs run.")
+@click.option(
+    "--at-once", type=Whole(1, 1000), default=48, metavar="N", help="Requests that change something in flight."
+)
+@log_level_option
+@log_format_option
 def run(
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    queues: Annotated[
-        Path | None, typer.Option("--queues", metavar="FILE", help="A queues.yaml; watched for changes.")
-    ] = None,
-    config_map: Annotated[
-        str | None,
-        typer.Option(
-            "--config-map", metavar="NS/NAME", help="A ConfigMap with the key queues.yaml; watched for changes."
-        ),
-    ] = None,
-    scheduler_name: Annotated[
-        str, typer.Option("--scheduler-name", metavar="NAME", help="Pods with this schedulerName are ours.")
-    ] = "fairlead",
-    leader_elect: Annotated[
-        bool, typer.Option("--leader-elect", help="Schedule only while holding the lease: for several replicas.")
-    ] = False,
-    lease: Annotated[
-        str, typer.Option("--lease", metavar="[NS/]NAME", help="The lease [in the namespace of the credentials].")
-    ] = "fairlead",
-    listen: Annotated[
-        str,
-        typer.Option("--listen", metavar="HOST:PORT", help="Probes, figures and questions over HTTP; off: none."),
-    ] = f"127.0.0.1:{DEFAULT_PORT}",
-    open_reads: Annotated[
-        bool, typer.Option("--open-reads", help="Let anyone who reaches the port read without a token.")
-    ] = False,
-    placeholder_image: Annotated[
-        str | None, typer.Option("--placeholder-image", metavar="IMAGE", help="What placeholders of gangs run.")
-    ] = None,
-    at_once: Annotated[
-        int, typer.Option("--at-once", metavar="N", min=1, max=1000, help="Requests that change something in flight.")
-    ] = 48,
-    log_level: LogLevelOption = "info",
+    kubeconfig: str | None,
+    context: str | None,
+    queues: Path | None,
+    config_map: str | None,
+    scheduler_name: str,
+    leader_elect: bool,
+    lease: str,
+    listen: str,
+    open_reads: bool,
+    placeholder_image: str | None,
+    at_once: int,
+    log_level: str,
+    log_format: str,
 ) -> Status:
     """Schedule the cluster until Ctrl-C or SIGTERM.
 
@@ -86,7 +78,7 @@ def run(
         raise wrong_usage(f"--config-map: write NAMESPACE/NAME, not {config_map!r}")
     if queues is not None and not queues.is_file():
         raise wrong_usage(f"--queues: there is no file {queues}")
-    check_log_level(log_level)
+    log_as(log_format)
     host, port = _address(listen)
     namespace, _, name = lease.rpartition("/")
     _require()
@@ -132,3 +124,6 @@ def _require() -> None:
     for module in ("aiohttp", "fastapi", "uvicorn"):
         if importlib.util.find_spec(module) is None:
             raise Failure(f"Kubernetes needs {module}, which is not installed; run: pip install 'fairlead[k8s]'")
+
+
+kubernetes.add_command(webhook.webhook)

@@ -6,14 +6,12 @@ module of the command that runs is imported, so that `fairlead ls` starts at onc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
 from importlib import import_module
-from typing import Annotated, Any
 
-import typer
-from typer.main import get_group
+import click
 
-from fairlead.cli import app as frame
+from fairlead.cli.app import Group
+from fairlead.cli.failures import STATUSES_TEXT
 
 COMMANDS = {
     "demo": ("demo", "Show it at work, with real processes."),
@@ -29,13 +27,13 @@ COMMANDS = {
     "cancel": ("jobs", "Cancel jobs."),
     "priority": ("jobs", "Change the priority of a job."),
     "move": ("jobs", "Put a job into another queue."),
-    "reserve": ("batch", "Keep the next room for a job that waits."),
-    "checkpoint": ("batch", "Say that a running job has saved what it did."),
+    "reserve": ("jobs", "Keep the next room for a job that waits."),
+    "checkpoint": ("jobs", "Say that a running job has saved what it did."),
     "top": ("top", "Watch live who runs, who waits and why."),
     "queues": ("cluster", "Show the queues: who runs and waits, use, limits."),
     "nodes": ("cluster", "Show the nodes: what they have, what is taken."),
     "drain": ("cluster", "Take no new work on a node; what runs there goes on."),
-    "label": ("labels", "Give a node attributes and taints."),
+    "label": ("cluster", "Give a node attributes and taints."),
     "undrain": ("cluster", "Let a drained node take work again."),
     "usage": ("usage", "Show who uses what, beside what each may use."),
     "limits": ("usage", "Show the limits of users and groups."),
@@ -44,86 +42,69 @@ COMMANDS = {
     "budget": ("declarations", "List and change disruption budgets."),
     "config": ("configuration", "Check, show and change the queue configuration."),
     "kubernetes": ("kubernetes", "Schedule a Kubernetes cluster: pods with `schedulerName: fairlead`."),
+    "context": ("contexts", "Name the services that you use, and choose one."),
     "token": ("tokens", "Make, list and revoke tokens for access over TCP."),
     "journal": ("journals", "Check, replay and read the journal of a service."),
     "scenario": ("simulations", "Run or check scenarios in virtual time."),
     "sim": ("simulator", "Try queue files on workloads, in virtual time."),
-    "bench": (
-        "simulations",
-        "Measure the scheduler: allocations per second, how long answers to questions take, what the journal costs.",
-    ),
+    "bench": ("simulations", "Measure how many allocations a second the scheduler makes here."),
     "doctor": ("doctor", "Say what this machine can enforce, and more."),
+    "completion": ("shells", "Print the script that makes a shell complete `fairlead`."),
 }
 
 
-class _Commands(MutableMapping[str, Any]):
-    """The commands by name; a command's module is imported when the command is asked for."""
-
-    def __init__(self) -> None:
-        self._made: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            module, _ = COMMANDS[name]
-            part = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
-            part.callback()(_nothing)
-            import_module(f"fairlead.cli.{module}").register(part)
-            self._made.update(get_group(part).commands)
-        return self._made[name]
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._made[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-
-def _nothing() -> None:
-    """Do nothing: makes a group of what has one command only."""
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from fairlead.version import version_and_build
-
-        print(f"fairlead {version_and_build()}")
-        raise typer.Exit
-
-
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Take the options before the command."""
-    del version
-
-
-class RootGroup(frame.PlainGroup):
+class Root(Group):
     """`fairlead` itself."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.commands = _Commands()
-
-    def list_commands(self, _ctx: Any) -> list[str]:
+    def list_commands(self, _ctx: click.Context) -> list[str]:
         """The names, without importing anything."""
         return list(COMMANDS)
 
-    def format_commands(self, _ctx: Any, formatter: Any) -> None:
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        """The command of this name; its module is imported now."""
+        if name not in COMMANDS:
+            return None
+        found: click.Command = getattr(import_module(f"fairlead.cli.{COMMANDS[name][0]}"), name.replace("-", "_"))
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant, or what is like it."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, without importing anything."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
 
+    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the exit statuses mean."""
+        formatter.write_paragraph()
+        formatter.write(STATUSES_TEXT)
 
-app = frame.group(sentence="Decide who runs where and when, by priority and fairness, and say why.", cls=RootGroup)
-app.callback()(_root)
+
+def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from fairlead.version import version_and_build
+
+        print(f"fairlead {version_and_build()}")
+        ctx.exit()
+
+
+@click.group("fairlead", cls=Root, help="Decide who runs where and when, by priority and fairness, and say why.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version and leave.",
+)
+def app() -> None:
+    """Take the options before the command."""
 
 
 def run() -> None:

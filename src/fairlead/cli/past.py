@@ -8,19 +8,20 @@ state that is asked is the one that the service had then.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from fairlead.cli import render
-from fairlead.cli.address import journal_file
-from fairlead.cli.app import JsonOption, Status
+from fairlead.cli.app import Status, command, show_output
 from fairlead.cli.failures import Failure, wrong_usage
+from fairlead.places import journal_file
 
 if TYPE_CHECKING:
+    from fairlead.core.specs import ClusterSpec
     from fairlead.insight.trial import Name
-    from fairlead.insight.whatif import Supposition
     from fairlead.journal.replay import Moment
     from fairlead.scheduler import Scheduler
 
@@ -31,30 +32,21 @@ fairlead journal at 14:05 whatif cancel 12
 fairlead journal at -- -30m whatif priority 17 100
 """
 _FORMS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
-_QUESTIONS = "why [KEY], whatif cancel KEY..., whatif priority KEY N, whatif move KEY QUEUE, whatif config FILE, "
-_MORE_QUESTIONS = "whatif drain NODE..., whatif add-nodes NODE N"
 
 
-def at(
-    moment: Annotated[
-        str,
-        typer.Argument(
-            metavar="TIME", help="Such as '2026-05-04 14:05', 14:05 (today), -30m (ago), or a record as '@812'."
-        ),
-    ],
-    question: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="QUESTION...", help="Such as why [KEY], or whatif CHANGE..., as those commands."),
-    ] = None,
-    path: Annotated[
-        Path | None,
-        typer.Option("--path", metavar="PATH", help="The journal file, or the state directory it is in."),
-    ] = None,
-    changes: Annotated[
-        bool, typer.Option("--changes", help="With why KEY: also the smallest changes that would have started it.")
-    ] = False,
-    json: JsonOption = False,
-) -> Status:
+@command("at", examples=EXAMPLES)
+@click.argument(
+    "moment", metavar="TIME", help="Such as '2026-05-04 14:05', 14:05 (today), -30m (ago), or a record as '@812'."
+)
+@click.argument(
+    "question", nargs=-1, metavar="QUESTION...", help="Such as why [KEY], or whatif CHANGE..., as those commands."
+)
+@click.option(
+    "--path", type=click.Path(path_type=Path), metavar="PATH", help="The journal file, or the state directory it is in."
+)
+@click.option("--changes", is_flag=True, help="With why KEY: also the smallest changes that would have started it.")
+@show_output
+def at(moment: str, question: tuple[str, ...], path: Path | None, changes: bool, output: str) -> Status:
     """Ask why and what if of the state of a moment in the past.
 
     The journal is only read. Without a question it says what waited and ran then.
@@ -63,7 +55,7 @@ def at(
     if then.seq < 1:
         raise Failure(_nothing_yet(path))
     scheduler: Any = then.scheduler
-    words = question or []
+    words = list(question)
     match words:
         case []:
             answer, lines = _overview(scheduler, then)
@@ -71,18 +63,23 @@ def at(
             answer, lines = _why_all(scheduler)
         case ["why", key]:
             answer, lines = _why(scheduler, key, changes)
-        case ["whatif", what, *rest] if rest:
+        case ["whatif", what, *rest]:
             answer, lines = _what_if(scheduler, what, rest)
         case _:
-            raise wrong_usage(f"journal at: {' '.join(words)!r} is no question; ask {_QUESTIONS}{_MORE_QUESTIONS}")
-    if json:
-        render.write_json({"seq": then.seq, "at_ms": then.at_ms, "answer": answer})
+            raise _no_question(words)
+    if render.write_value({"seq": then.seq, "at_ms": then.at_ms, "answer": answer}, output):
         return None
     screen = render.Screen.of()
     screen.line(f"As it was after record {then.seq}, {render.moment(then.at_ms)}:")
     for line in lines:
         screen.line(render.plain(line))
     return None
+
+
+def _no_question(words: list[str], found: str = "") -> Failure:
+    from fairlead.insight.suppositions import usage
+
+    return wrong_usage(f"journal at: {' '.join(words)!r} is no question{found}; ask why [KEY], {usage()}")
 
 
 def _open(text: str, path: Path | None) -> Moment:
@@ -184,38 +181,43 @@ def _why(scheduler: Scheduler, key: str, changes: bool) -> tuple[Any, list[str]]
 def _what_if(scheduler: Scheduler, what: str, rest: list[str]) -> tuple[Any, list[str]]:
     from fairlead.cli.answers import difference_lines
     from fairlead.insight.answers import difference
+    from fairlead.insight.suppositions import read_words
     from fairlead.insight.whatif import suppose
 
-    supposed = _supposition(scheduler, what, rest)
+    try:
+        change = read_words(what, rest)
+    except (KeyError, ValueError) as error:
+        found = f" ({error})" if isinstance(error, ValueError) else ""
+        raise _no_question(["whatif", what, *rest], found) from None
+    supposed = change.supposed(_Then(scheduler))
     answer = {"supposed": supposed.sentence} | difference(suppose(scheduler, supposed))
     return answer, list(difference_lines(answer))
 
 
-def _supposition(scheduler: Scheduler, what: str, rest: list[str]) -> Supposition:
-    from fairlead.config import ConfigurationError, load_file
-    from fairlead.insight import whatif
+@dataclass(frozen=True, slots=True)
+class _Then:
+    """What the words of a question mean at that moment (`fairlead.insight.suppositions.Place`)."""
 
-    match what, rest:
-        case "cancel", keys:
-            return whatif.cancelled([_one(scheduler, key) for key in keys])
-        case "priority", [key, number] if number.removeprefix("-").isdecimal():
-            return whatif.prioritised(_one(scheduler, key), int(number))
-        case "move", [key, queue]:
-            return whatif.moved(_one(scheduler, key), queue)
-        case "config", [file]:
-            try:
-                return whatif.configured(load_file(file))
-            except (OSError, ConfigurationError) as error:
-                raise Failure(f"{file}: {error}") from None
-        case "drain", nodes:
-            return whatif.drained([_node(scheduler, node) for node in nodes])
-        case "add-nodes", [like, count] if count.isdecimal() and int(count) > 0:
-            return whatif.nodes_added(scheduler, _node(scheduler, like), int(count))
-        case _:
-            raise wrong_usage(f"journal at: whatif {what} {' '.join(rest)}: ask {_QUESTIONS}{_MORE_QUESTIONS}")
+    scheduler: Scheduler
+    asker: str = ""
 
+    def ask(self, key: str) -> Name:
+        return _one(self.scheduler, key)
 
-def _node(scheduler: Scheduler, node: str) -> str:
-    if all(node not in partition.nodes.nodes for partition in scheduler.cluster.partitions.values()):
+    def queue(self, name: Name, queue: str) -> str:
+        del name
+        return queue
+
+    def node(self, node: str) -> str:
+        for name, partition in self.scheduler.cluster.partitions.items():
+            if node in partition.nodes.nodes:
+                return name
         raise Failure(f"there was no node {node!r} at that moment")
-    return node
+
+    def file(self, text: str) -> ClusterSpec:
+        from fairlead.config import ConfigurationError, load_file
+
+        try:
+            return load_file(text)
+        except (OSError, ConfigurationError) as error:
+            raise Failure(f"{text}: {error}") from None

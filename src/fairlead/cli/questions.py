@@ -7,38 +7,35 @@ state. Invariant: `--json` prints what the service said.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
+import msgspec
 
-from fairlead.cli import completion, render, submit
-from fairlead.cli.answers import difference_lines, when_lines
-from fairlead.cli.app import JsonOption, KeyArgument, Status, client_command, group
-from fairlead.cli.client import Client
+from fairlead.cli import completion, jobfields, render, submit
+from fairlead.cli.answers import difference_lines, expected_lines, score_lines
+from fairlead.cli.app import Group, Status, Whole, command, connected, key_argument, show_output
 from fairlead.cli.failures import wrong_usage
-from fairlead.cli.keys import NamespaceOption, key_of
+from fairlead.cli.keys import named, namespace_option
 from fairlead.cli.render import Screen
-from fairlead.cli.values import parse_duration, parse_pairs
+from fairlead.cli.values import parse_duration
+from fairlead.client.sync import Client
 
-ForecastOption = Annotated[
-    bool, typer.Option("--forecast", help="Also say whose expected start would move; takes longer.")
-]
-SpendOption = Annotated[
-    str,
-    typer.Option(
-        "--spend", metavar="TIME", help="With --forecast: look ahead for so long; 5 s if left out, 1m at most."
-    ),
-]
-ChangesOption = Annotated[
-    bool, typer.Option("--changes", help="Also find the smallest changes that would start it; takes up to 10 seconds.")
-]
-KeysArgument = Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys.", autocompletion=completion.keys)]
-NodesArgument = Annotated[list[str], typer.Argument(metavar="NODE...", help="Nodes.", autocompletion=completion.nodes)]
-QueueArgument = Annotated[
-    str, typer.Argument(metavar="QUEUE", help="Full path of the queue.", autocompletion=completion.queues)
-]
+SPEND_MAX_MS = 60_000
+"""As the service has it; it is told before one is asked."""
+changes_option = click.option(
+    "--changes", is_flag=True, help="Also find the smallest changes that would start it; takes up to 10 seconds."
+)
 
+WHY_EXAMPLES = """
+fairlead why 17
+fairlead why 17 --changes
+fairlead why            (everything that waits)
+fairlead why pod/web-1 -n shop     (on a cluster)
+"""
 WHEN_EXAMPLES = """
 fairlead when 17
 fairlead when           (how often it was right)
@@ -46,45 +43,25 @@ fairlead when pod/web-1 -n shop     (on a cluster)
 """
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    examples = "fairlead why 17\nfairlead why 17 --changes\nfairlead why            (everything that waits)"
-    examples += "\nfairlead why pod/web-1 -n shop     (on a cluster)"
-    client_command(app, "why", examples=examples)(why)
-    client_command(app, "when", examples=WHEN_EXAMPLES)(when)
-    asked = group("whatif", "Say what would be otherwise, without doing it.")
-    client_command(
-        asked,
-        "submit",
-        examples="fairlead whatif submit --queue root.batch --gpu 2 -- python train.py",
-        allow_interspersed_args=False,
-    )(if_submitted)
-    client_command(asked, "cancel", examples="fairlead whatif cancel 17 18")(if_cancelled)
-    client_command(asked, "priority", examples="fairlead whatif priority 17 100", ignore_unknown_options=True)(
-        if_prioritised
-    )
-    client_command(asked, "move", examples="fairlead whatif move 17 root.batch")(if_moved)
-    client_command(asked, "config", examples="fairlead whatif config queues.yaml --forecast")(if_configured)
-    client_command(asked, "drain", examples="fairlead whatif drain node-3")(if_drained)
-    client_command(asked, "add-nodes", examples="fairlead whatif add-nodes node-3 10")(if_nodes_added)
-    app.add_typer(asked)
+whatif = Group("whatif", help="Say what would be otherwise, without doing it.")
 
 
 # -- why ----------------------------------------------------------------------------------------------------------
 
 
-def why(
-    client: Client,
-    key: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[KEY]", help="Key of the job; everything that waits if left out.", autocompletion=completion.keys
-        ),
-    ] = None,
-    changes: ChangesOption = False,
-    namespace: NamespaceOption = None,
-    json: JsonOption = False,
-) -> Status:
+@command("why", examples=WHY_EXAMPLES)
+@click.argument(
+    "key",
+    required=False,
+    metavar="[KEY]",
+    help="Key of the job; everything that waits if left out.",
+    shell_complete=completion.keys,
+)
+@changes_option
+@namespace_option
+@show_output
+@connected
+def why(client: Client, key: str | None, changes: bool, namespace: str | None, output: str) -> Status:
     """Say why a job waits.
 
     With the numbers: what it needs, what is free, which queue or limit is in the way, who holds it. With --changes:
@@ -93,40 +70,32 @@ def why(
     if key is None:
         if changes:
             raise wrong_usage("why: --changes needs the key of one job")
-        return _why_all(client, json)
-    key = key_of(key, namespace)
-    answer = client.get(f"/jobs/{completion.quoted(key)}/why", **({"changes": "true"} if changes else {}))
-    if json:
-        render.write_json(answer)
+        return _why_all(client, output)
+    answer = client.why(named(client, key, namespace), changes=changes)
+    if render.write_value(answer, output):
         return None
     screen = Screen.of()
-    position = answer.get("queue_position")
-    place = f" ({_ordinal(position)} in its queue)" if position else ""
-    screen.line(render.plain(f"{answer['key']}: {answer['state']}{place}: {answer['sentence']}"))
-    if answer.get("expected_start_ms"):
-        at = render.moment(answer["expected_start_ms"])
+    place = f" ({_ordinal(answer.queue_position)} in its queue)" if answer.queue_position else ""
+    screen.line(render.plain(f"{answer.key}: {answer.state}{place}: {answer.sentence}"))
+    if answer.expected_start_ms:
+        at = render.moment(answer.expected_start_ms)
         screen.line(f"  By the time limits of what runs it has room at {at}, unless others take it.")
-    for line in why_lines(answer.get("verdict")):
+    for line in answer.verdict.details if answer.verdict else ():
         screen.line(render.plain(f"  {line}"))
     return None
 
 
-def why_lines(verdict: dict[str, Any] | None) -> list[str]:
-    """What there is to say beyond the sentence."""
-    return list(verdict.get("details") or ()) if verdict else []
-
-
-def _why_all(client: Client, json: bool) -> Status:
-    rows = list(client.jobs({"state": "waiting"}))
-    if json:
-        render.write_json([{k: row.get(k) for k in ("key", "name", "queue", "state", "reason")} for row in rows])
+def _why_all(client: Client, output: str) -> Status:
+    jobs = list(client.jobs(state="waiting"))
+    fields = ("key", "name", "queue", "state", "reason")
+    if render.write_value([{name: getattr(job, name) for name in fields} for job in jobs], output):
         return None
     screen = Screen.of()
-    if not rows and screen.width is not None:
+    if not jobs and screen.width is not None:
         screen.line("Nothing waits.")
-    for row in rows:
-        sentence = (row.get("reason") or {}).get("sentence") or "not looked at yet"
-        screen.line(render.plain(f"{row['key']}: {row.get('name') or ''} in {row.get('queue')}: {sentence}"))
+    for job in jobs:
+        sentence = job.reason.sentence if job.reason else "not looked at yet"
+        screen.line(render.plain(f"{job.key}: {job.name} in {job.queue}: {sentence}"))
     return None
 
 
@@ -138,165 +107,146 @@ def _ordinal(number: int) -> str:
 # -- when ---------------------------------------------------------------------------------------------------------
 
 
-def when(
-    client: Client,
-    key: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[KEY]",
-            help="Key of the job; how often forecasts came true if left out.",
-            autocompletion=completion.keys,
-        ),
-    ] = None,
-    spend: Annotated[
-        str,
-        typer.Option(
-            "--spend",
-            metavar="TIME",
-            help="Look ahead for so long, such as 30s; 5 s if left out, 1m at most.",
-        ),
-    ] = "",
-    namespace: NamespaceOption = None,
-    json: JsonOption = False,
-) -> Status:
+@command("when", examples=WHEN_EXAMPLES)
+@click.argument(
+    "key",
+    required=False,
+    metavar="[KEY]",
+    help="Key of the job; how often forecasts came true if left out.",
+    shell_complete=completion.keys,
+)
+@click.option(
+    "--spend", default="", metavar="TIME", help="Look ahead for so long, such as 30s; 5 s if left out, 1m at most."
+)
+@namespace_option
+@show_output
+@connected
+def when(client: Client, key: str | None, spend: str, namespace: str | None, output: str) -> Status:
     """Say when a job that waits is expected to start.
 
     As an interval in which four of five starts should be, with what it rests on, and how often the service was right.
     Where much waits and the time is not enough to see its start: after which time.
     """
-    path = "/forecasts/score" if key is None else f"/jobs/{completion.quoted(key_of(key, namespace))}/forecast"
     if spend and key is None:
         raise wrong_usage("when: --spend goes with a KEY: say of which job")
-    if spend:
-        path += f"?seconds={parse_duration(spend, '--spend') / 1000:g}"
-    answer = client.get(path)
-    if json:
-        render.write_json(answer)
-        return None
-    screen = Screen.of()
-    for line in when_lines(answer if key is not None else {"score": answer}, int(time.time() * 1000)):
-        screen.line(render.plain(line))
+    now_ms = int(time.time() * 1000)
+    if key is None:
+        score = client.score()
+        return _tell(score, output, lambda: score_lines(score))
+    answer = client.when(named(client, key, namespace), seconds=_seconds(spend) if spend else None)
+    return _tell(answer, output, lambda: [*expected_lines(answer, now_ms), *score_lines(answer.score)])
+
+
+def _tell(answer: Any, output: str, lines: Callable[[], Iterable[str]]) -> Status:
+    """Print an answer, in lines for people."""
+    if not render.write_value(answer, output):
+        screen = Screen.of()
+        for line in lines():
+            screen.line(render.plain(line))
     return None
 
 
 # -- what if ------------------------------------------------------------------------------------------------------
 
 
-def if_submitted(
-    client: Client,
-    command: submit.Command = None,
-    queue: submit.Queue = None,
-    priority: submit.Priority = None,
-    cpu: submit.Cpu = None,
-    memory: submit.Memory = None,
-    gpu: submit.Gpu = None,
-    resource: submit.Resource = None,
-    name: submit.Name = None,
-    time_limit: submit.TimeLimit = None,
-    forecast: ForecastOption = False,
-    spend: SpendOption = "",
-    json: JsonOption = False,
-) -> Status:
+def _asked(suppose: Callable[..., dict[str, Any]]) -> Callable[..., Status]:
+    """Make a command of a function that gives the change to suppose, as `wire.questions.Supposed` has it."""
+
+    @click.option("--forecast", is_flag=True, help="Also say whose expected start would move; takes longer.")
+    @click.option(
+        "--spend",
+        default="",
+        metavar="TIME",
+        help="With --forecast: look ahead for so long; 5 s if left out, 1m at most.",
+    )
+    @show_output
+    @connected
+    @wraps(suppose)
+    def ask(client: Client, *, forecast: bool, spend: str, output: str, **given: Any) -> Status:
+        if spend and not forecast:
+            raise wrong_usage("whatif: --spend goes with --forecast: only a forecast takes time to look ahead")
+        more = {"seconds": _seconds(spend)} if spend else {}
+        answer = client.what_if(**suppose(client, **given), forecast=forecast, **more)
+        return _tell(answer, output, lambda: difference_lines(msgspec.to_builtins(answer), forecast))
+
+    return ask
+
+
+@whatif.command(
+    "submit",
+    examples="fairlead whatif submit --queue root.batch --gpu 2 -- python train.py",
+    context_settings={"allow_interspersed_args": False},
+)
+@submit.command_argument
+@jobfields.options("queue", "priority", "cpu", "memory", "gpu", "resources", "name", "time_limit")
+@_asked
+def if_submitted(_client: Client, **given: Any) -> dict[str, Any]:
     """If this were submitted: whether it starts, and whom it would stop."""
-    given: dict[str, Any] = {
-        "command": command or ["true"],
-        "queue": queue,
-        "priority": priority,
-        "cpu": cpu,
-        "memory": memory,
-        "gpu": gpu,
-        "name": name,
-        "time_limit": time_limit,
-        "resources": parse_pairs(resource or (), "--resource", "licence=1"),
-        "cwd": str(Path.cwd()),
-    }
-    stated = {field: value for field, value in given.items() if value not in (None, {})}
-    return _ask(client, {"submit": submit.from_options(stated).body}, forecast, spend, json)
+    given |= {"command": given["command"] or ("true",), "cwd": str(Path.cwd())}
+    return {"submit": submit.from_options(jobfields.stated(given)).body}
 
 
-def if_cancelled(
-    client: Client,
-    keys: KeysArgument,
-    namespace: NamespaceOption = None,
-    forecast: ForecastOption = False,
-    spend: SpendOption = "",
-    json: JsonOption = False,
-) -> Status:
+@whatif.command("cancel", examples="fairlead whatif cancel 17 18")
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...", help="Keys.", shell_complete=completion.keys)
+@namespace_option
+@_asked
+def if_cancelled(client: Client, keys: tuple[str, ...], namespace: str | None) -> dict[str, Any]:
     """If these were cancelled: who would start."""
-    return _ask(client, {"cancel": [key_of(key, namespace) for key in keys]}, forecast, spend, json)
+    return {"cancel": [named(client, key, namespace) for key in keys]}
 
 
-def if_prioritised(
-    client: Client,
-    key: KeyArgument,
-    value: Annotated[int, typer.Argument(metavar="N", help="The new priority.", min=-(2**31), max=2**31 - 1)],
-    namespace: NamespaceOption = None,
-    forecast: ForecastOption = False,
-    spend: SpendOption = "",
-    json: JsonOption = False,
-) -> Status:
+@whatif.command(
+    "priority", examples="fairlead whatif priority 17 100", context_settings={"ignore_unknown_options": True}
+)
+@key_argument
+@click.argument("value", type=Whole(-(2**31), 2**31 - 1), metavar="N", help="The new priority.")
+@namespace_option
+@_asked
+def if_prioritised(client: Client, key: str, value: int, namespace: str | None) -> dict[str, Any]:
     """If it had another priority: whether it starts, and who would stop for it."""
-    return _ask(client, {"priority": {"key": key_of(key, namespace), "priority": value}}, forecast, spend, json)
+    return {"priority": {"key": named(client, key, namespace), "priority": value}}
 
 
-def if_moved(
-    client: Client,
-    key: KeyArgument,
-    queue: QueueArgument,
-    namespace: NamespaceOption = None,
-    forecast: ForecastOption = False,
-    spend: SpendOption = "",
-    json: JsonOption = False,
-) -> Status:
+@whatif.command("move", examples="fairlead whatif move 17 root.batch")
+@key_argument
+@click.argument("queue", metavar="QUEUE", help="Full path of the queue.", shell_complete=completion.queues)
+@namespace_option
+@_asked
+def if_moved(client: Client, key: str, queue: str, namespace: str | None) -> dict[str, Any]:
     """If it were in another queue."""
-    return _ask(client, {"move": {"key": key_of(key, namespace), "queue": queue}}, forecast, spend, json)
+    return {"move": {"key": named(client, key, namespace), "queue": queue}}
 
 
-def if_configured(
-    client: Client,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A queue file; - is standard input.")],
-    forecast: ForecastOption = False,
-    spend: SpendOption = "",
-    json: JsonOption = False,
-) -> Status:
+@whatif.command("config", examples="fairlead whatif config queues.yaml --forecast")
+@click.argument("file", metavar="FILE", help="A queue file; - is standard input.")
+@_asked
+def if_configured(_client: Client, file: str) -> dict[str, Any]:
     """If this queue file were in force (administrators)."""
     from fairlead.cli.jobfile import read_text
 
-    return _ask(client, {"config": read_text(file)}, forecast, spend, json)
+    return {"config": read_text(file)}
 
 
-def if_drained(
-    client: Client,
-    nodes: NodesArgument,
-    forecast: ForecastOption = False,
-    spend: SpendOption = "",
-    json: JsonOption = False,
-) -> Status:
+@whatif.command("drain", examples="fairlead whatif drain node-3")
+@click.argument("nodes", nargs=-1, required=True, metavar="NODE...", help="Nodes.", shell_complete=completion.nodes)
+@_asked
+def if_drained(_client: Client, nodes: tuple[str, ...]) -> dict[str, Any]:
     """If these nodes took no new work (administrators)."""
-    return _ask(client, {"drain": nodes}, forecast, spend, json)
+    return {"drain": nodes}
 
 
-def if_nodes_added(
-    client: Client,
-    like: Annotated[str, typer.Argument(metavar="NODE", help="Which they are like.", autocompletion=completion.nodes)],
-    count: Annotated[int, typer.Argument(metavar="N", help="How many.", min=1, max=10_000)],
-    forecast: ForecastOption = False,
-    spend: SpendOption = "",
-    json: JsonOption = False,
-) -> Status:
+@whatif.command("add-nodes", examples="fairlead whatif add-nodes node-3 10")
+@click.argument("like", metavar="NODE", help="Which they are like.", shell_complete=completion.nodes)
+@click.argument("count", type=Whole(1, 10000), metavar="N", help="How many.")
+@_asked
+def if_nodes_added(_client: Client, like: str, count: int) -> dict[str, Any]:
     """If there were more nodes like one that is there (administrators)."""
-    return _ask(client, {"add_nodes": {"like": like, "count": count}}, forecast, spend, json)
+    return {"add_nodes": {"like": like, "count": count}}
 
 
-def _ask(client: Client, body: dict[str, Any], forecast: bool, spend: str, json: bool) -> Status:
-    if spend and not forecast:
-        raise wrong_usage("whatif: --spend goes with --forecast: only a forecast takes time to look ahead")
-    more = {"seconds": parse_duration(spend, "--spend") / 1000} if spend else {}
-    answer = client.post("/whatif", body | {"forecast": forecast} | more)
-    if json:
-        render.write_json(answer)
-        return None
-    screen = Screen.of()
-    for line in difference_lines(answer, forecast):
-        screen.line(render.plain(line))
-    return None
+def _seconds(spend: str) -> float:
+    """The time of `--spend`."""
+    millis = parse_duration(spend, "--spend")
+    if not 0 < millis <= SPEND_MAX_MS:
+        raise wrong_usage(f"--spend: more than 0 and at most 1m, not '{spend}'")
+    return millis / 1000

@@ -6,14 +6,13 @@ cut, coloured or boxed, every row is one line, and no control character of someb
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, TypeVar
+
+import msgspec
 
 from fairlead import times
 from fairlead.core.quantities import format_amounts
@@ -33,6 +32,7 @@ _STATE_STYLE = {
     "rejected": "red",
 }
 NONE = "-"
+_T = TypeVar("_T")
 
 
 def plain(text: object) -> str:
@@ -61,8 +61,7 @@ def cut(text: str, width: int, keep_end: bool = False) -> str:
     return "…" + text if keep_end else text + "…"
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(msgspec.Struct, frozen=True):
     """What can be written to: `width` None means no limit (not a terminal)."""
 
     out: IO[str]
@@ -70,12 +69,12 @@ class Screen:
     colour: bool = False
 
     @classmethod
-    def of(cls, out: IO[str] | None = None, environ: Mapping[str, str] | None = None) -> Screen:
-        """The screen that a stream is. NO_COLOR and TERM=dumb switch colours off."""
+    def of(cls, out: IO[str] | None = None, environ: Mapping[str, str] | None = None, *, wide: bool = False) -> Screen:
+        """The screen that a stream is. NO_COLOR and TERM=dumb switch colours off; `wide`: nothing is cut."""
         out, environ = out or sys.stdout, os.environ if environ is None else environ
         terminal = out.isatty()
         colour = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
-        return cls(out, shutil.get_terminal_size().columns if terminal else None, colour)
+        return cls(out, _columns() if terminal and not wide else None, colour)
 
     def line(self, text: str = "") -> None:
         """Write one line."""
@@ -90,8 +89,7 @@ class Screen:
         self.line(self.styled(text, "bold"))
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """One column of a table. `least` set: it may be cut down to that width."""
 
     title: str
@@ -101,6 +99,13 @@ class Column:
     """Cut at its beginning: the end tells more."""
     drop: int = 0
     """0: never left out; otherwise columns are left out in this order."""
+
+
+def _columns() -> int:
+    """How wide the terminal is."""
+    import shutil  # It takes its time to import, and only a terminal needs it.
+
+    return shutil.get_terminal_size().columns
 
 
 def table(
@@ -171,7 +176,7 @@ def state_styles() -> Mapping[str, str]:
     return _STATE_STYLE
 
 
-def amounts(values: Mapping[str, int]) -> str:
+def amounts(values: Mapping[str, int] | None) -> str:
     """`cpu 2, gpu 1, memory 4Gi`, sorted; a dash for nothing."""
     return format_amounts(values) if values else NONE
 
@@ -192,6 +197,37 @@ def bar(part: float, width: int) -> str:
     return "#" * full + "." * (width - full)
 
 
-def write_json(value: Any, out: IO[str] | None = None) -> None:
-    """One JSON document with sorted keys, as scripts get it from `--json`."""
-    (out or sys.stdout).write(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+def write_value(value: Any, output: str) -> bool:
+    """Write what a service said, or any plain value, as `json` or `yaml`, names sorted; False for other formats."""
+    if output not in ("json", "yaml"):
+        return False
+    if output == "json":
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2).decode() + "\n")
+    else:
+        import yaml
+
+        yaml.safe_dump(msgspec.to_builtins(value), sys.stdout, allow_unicode=True)
+    return True
+
+
+def write_names(things: Iterable[Any], name: str, output: str) -> bool:
+    """Write the name of each, a line each; False for other formats than `name`."""
+    if output == "name":
+        for each in things:
+            print(plain(getattr(each, name)))
+    return output == "name"
+
+
+def write_list(
+    output: str,
+    things: Iterable[_T],
+    columns: Sequence[tuple[Column, Callable[[_T], str]]],
+    *,
+    name: str = "name",
+    styles: Mapping[str, str] | None = None,
+) -> None:
+    """Write a list in any format: columns with their texts; `name` is the attribute that `-o name` prints."""
+    found = list(things)
+    if not write_names(found, name, output) and not write_value(found, output):
+        rows = [[text(each) for _, text in columns] for each in found]
+        table(Screen.of(wide=output == "wide"), [column for column, _ in columns], rows, styles)

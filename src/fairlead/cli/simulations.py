@@ -7,61 +7,52 @@ service. Invariant: the same files give the same output.
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
-import typer
+import click
 
-from fairlead.cli.app import JsonOption, Status, command, group
+from fairlead.cli.app import Group, Status, Whole, command, report_output
+from fairlead.cli.failures import of_files
 
-ScenariosArgument = Annotated[
-    str, typer.Argument(metavar="FILE", help="One scenario a line, as JSON; - is standard input.")
-]
-DecisionsOption = Annotated[
-    str, typer.Option("--decisions", metavar="FILE", help="Accepted deviations: scenario name to reason, TOML or JSON.")
-]
+scenarios_argument = click.argument("file", metavar="FILE", help="One scenario a line, as JSON; - is standard input.")
+decisions_option = click.option(
+    "--decisions", default="", metavar="FILE", help="Accepted deviations: scenario name to reason, TOML or JSON."
+)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    scenario = group("scenario", "Run or check scenarios in virtual time.")
-    command(scenario, "run", examples="fairlead scenario run seeds.jsonl")(scenario_run)
-    command(scenario, "check", examples="fairlead scenario check yunikorn.jsonl --category headroom")(scenario_check)
-    app.add_typer(scenario)
-    command(app, "bench", examples="fairlead bench\nfairlead bench --only flat --rounds 5")(bench)
+scenario = Group("scenario", help="Run or check scenarios in virtual time.")
 
 
-def scenario_run(file: ScenariosArgument) -> Status:
+@scenario.command("run", examples="fairlead scenario run seeds.jsonl")
+@scenarios_argument
+def scenario_run(file: str) -> Status:
     """Run scenarios; one line of JSON for each result.
 
-    Exit status 2 if the file cannot be read or is no file of scenarios.
+    Exit status 1 if the file cannot be read or is no file of scenarios.
     """
     from fairlead.insight.unblock import unblock
     from fairlead.sim.scenario import run_file
 
-    return run_file(file, sys.stdout, sys.stderr, unblock)
+    return of_files(run_file(file, sys.stdout, sys.stderr, unblock))
 
 
+@scenario.command("check", examples="fairlead scenario check yunikorn.jsonl --category headroom")
+@scenarios_argument
+@decisions_option
+@click.option("--category", "-c", multiple=True, metavar="NAME", help="Only this category; may be repeated.")
+@click.option("--name", multiple=True, metavar="NAME", help="Only this scenario; may be repeated.")
+@click.option("--show", "shown", type=Whole(0), default=10, metavar="N", help="Print at most N differing scenarios.")
+@report_output
 def scenario_check(
-    file: ScenariosArgument,
-    decisions: DecisionsOption = "",
-    category: Annotated[
-        list[str] | None,
-        typer.Option("--category", "-c", metavar="NAME", help="Only this category; may be repeated."),
-    ] = None,
-    name: Annotated[
-        list[str] | None, typer.Option("--name", "-n", metavar="NAME", help="Only this scenario; may be repeated.")
-    ] = None,
-    shown: Annotated[int, typer.Option("--show", metavar="N", min=0, help="Print at most N differing scenarios.")] = 10,
-    json: JsonOption = False,
+    file: str, decisions: str, category: tuple[str, ...], name: tuple[str, ...], shown: int, output: str
 ) -> Status:
     """Run scenarios and compare with what they expect.
 
     A table by category and the first differences are printed. Exit status 0 if all pass or are accepted, 1 if any
-    differs, 2 if the file cannot be read.
+    differs or the file cannot be read.
     """
     from fairlead.sim.compare import check_file
 
-    return check_file(
+    status = check_file(
         file,
         sys.stdout,
         sys.stderr,
@@ -69,23 +60,17 @@ def scenario_check(
         categories=category or (),
         names=name or (),
         shown=shown,
-        as_json=json,
+        as_json=output == "json",
     )
+    return of_files(status)
 
 
-def bench(
-    only: Annotated[
-        list[str] | None, typer.Option("--only", "-o", metavar="NAME", help="Only this case; may be repeated.")
-    ] = None,
-    rounds: Annotated[int, typer.Option("--rounds", "-r", metavar="N", min=1, help="Rounds of each case.")] = 3,
-    json: JsonOption = False,
-) -> Status:
-    """Measure the scheduler: allocations per second, how long answers to questions take, what the journal costs.
-
-    With --only questions or --only journal just that.
-    """
-    from fairlead.cli import journal_bench, question_bench
+@command("bench", examples="fairlead bench\nfairlead bench --only flat --rounds 5")
+@click.option("--only", multiple=True, metavar="NAME", help="Only this case; may be repeated.")
+@click.option("--rounds", "-r", type=Whole(1), default=3, metavar="N", help="Rounds of each case.")
+@report_output
+def bench(only: tuple[str, ...], rounds: int, output: str) -> Status:
+    """Measure how many allocations a second the scheduler makes here."""
     from fairlead.sim.bench import run
 
-    others = {question_bench.NAME: question_bench.rows, journal_bench.NAME: journal_bench.rows}
-    return run(sys.stdout, sys.stderr, only=only or (), rounds=rounds, as_json=json, others=others)
+    return run(sys.stdout, sys.stderr, only=only, rounds=rounds, as_json=output == "json")

@@ -9,18 +9,17 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
+import click
 
-from fairlead.cli import forecasts
-from fairlead.cli.address import journal_file
-from fairlead.cli.app import JsonOption, Status, command, group
-from fairlead.cli.failures import wrong_usage
+from fairlead.cli.app import Group, Number, Status, Whole, report_output
+from fairlead.cli.failures import of_files, wrong_usage
 from fairlead.cli.values import parse_duration
+from fairlead.places import journal_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from fairlead.scheduler import Scheduler
     from fairlead.sim.jobs import Workload
@@ -28,116 +27,78 @@ if TYPE_CHECKING:
     from fairlead.sim.trials import Trial
     from fairlead.sim.workloads.recorded import Moment
 
-WorkloadOption = Annotated[
-    str,
-    typer.Option(
+_F = TypeVar("_F", bound="Callable[..., Any]")
+_TRIAL = (
+    click.option(
         "--workload",
         "-w",
         "--tasks",
+        required=True,
         metavar="WORKLOAD",
         help="A file (.csv, .jsonl, .swf, .yaml recipe), the state directory of a service, or a name: poisson, "
         "diurnal, heavy-tails, gangs, tenants.",
     ),
-]
-NodesOption = Annotated[
-    str,
-    typer.Option(
+    click.option(
         "--nodes",
-        "-n",
+        default="",
         metavar="NODES",
         help="A CSV file (id, then resources), words such as '10x cpu=32,memory=128Gi', or for a made-up workload "
         "how many; else those of the workload.",
     ),
-]
-SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="For made-up workloads and faults.")]
-CountOption = Annotated[
-    int | None, typer.Option("--tasks-max", metavar="N", min=1, help="Made-up workloads: so many tasks.")
-]
-LastsOption = Annotated[str | None, typer.Option("--lasts", metavar="TIME", help="Made-up workloads: for so long.")]
-LoadOption = Annotated[
-    float | None,
-    typer.Option("--load", metavar="PART", min=0.001, help="Made-up workloads: part of the nodes that is asked for."),
-]
-SinceOption = Annotated[
-    str,
-    typer.Option(
-        "--since", metavar="TIME", help="Journal: only what waited or ran then, or came later (2026-05-01T08:00)."
+    click.option("--seed", type=int, default=1, metavar="N", help="For made-up workloads and faults."),
+    click.option("--tasks-max", type=Whole(1), metavar="N", help="Made-up workloads: so many tasks."),
+    click.option("--lasts", metavar="TIME", help="Made-up workloads: for so long."),
+    click.option(
+        "--load", type=Number(0.001), metavar="PART", help="Made-up workloads: part of the nodes that is asked for."
     ),
-]
-BeforeOption = Annotated[str, typer.Option("--before", metavar="TIME", help="Journal: only what was submitted before.")]
-FaultsOption = Annotated[
-    str, typer.Option("--faults", metavar="CSV", help="Nodes lost and back: time (seconds), node, what (lost or back).")
-]
-MtbfOption = Annotated[
-    str, typer.Option("--mtbf", metavar="TIME", help="Lose nodes at random: mean time between failures of each.")
-]
-MttrOption = Annotated[str, typer.Option("--mttr", metavar="TIME", help="Mean time until a lost node is back (1h).")]
-UntilOption = Annotated[
-    str, typer.Option("--until", metavar="TIME", help="Stop so long after the first job (seconds, or 12h, 7d).")
-]
-SkipOption = Annotated[bool, typer.Option("--skip-bad", help="Leave out bad rows and count them.")]
-KeepOption = Annotated[
-    bool, typer.Option("--no-resubmit", help="Work that was stopped and has no retries left is given up.")
-]
-ReportOption = Annotated[
-    str, typer.Option("--report", metavar="FILE", help="Write a report with plots, as one HTML file.")
-]
-ImagesOption = Annotated[str, typer.Option("--images", metavar="DIR", help="Write the plots as SVG files.")]
-DecisionsOption = Annotated[
-    str, typer.Option("--decisions", metavar="FILE", help="Write every decision to this file, a line each.")
-]
-ConfigOption = Annotated[
-    str,
-    typer.Option(
-        "--config", "--queues", metavar="FILE", help="A queue file; one that suits the workload if not given."
+    click.option(
+        "--since",
+        default="",
+        metavar="TIME",
+        help="Journal: only what waited or ran then, or came later (2026-05-01T08:00).",
     ),
-]
+    click.option("--before", default="", metavar="TIME", help="Journal: only what was submitted before."),
+    click.option(
+        "--faults", default="", metavar="CSV", help="Nodes lost and back: time (seconds), node, what (lost or back)."
+    ),
+    click.option(
+        "--mtbf", default="", metavar="TIME", help="Lose nodes at random: mean time between failures of each."
+    ),
+    click.option("--mttr", default="", metavar="TIME", help="Mean time until a lost node is back (1h)."),
+    click.option("--until", default="", metavar="TIME", help="Stop so long after the first job (seconds, or 12h, 7d)."),
+    click.option("--skip-bad", is_flag=True, help="Leave out bad rows and count them."),
+    click.option("--no-resubmit", is_flag=True, help="Work that was stopped and has no retries left is given up."),
+    click.option("--report", default="", metavar="FILE", help="Write a report with plots, as one HTML file."),
+    click.option("--images", default="", metavar="DIR", help="Write the plots as SVG files."),
+)
+_RUN_EXAMPLES = """
+fairlead sim run --workload heavy-tails --nodes 50 --report report.html
+fairlead sim run --config queues.yaml --workload tasks.csv --nodes '10x cpu=32,memory=128Gi'
+"""
+_COMPARE_EXAMPLES = """
+fairlead sim compare before.yaml after.yaml --workload tasks.csv --nodes nodes.csv --report report.html
+fairlead sim compare a.yaml b.yaml --workload .fairlead --since 2026-05-01
+"""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    sim = group("sim", "Try queue files on workloads, in virtual time.")
-    command(
-        sim,
-        "run",
-        examples="""
-        fairlead sim run --workload heavy-tails --nodes 50 --report report.html
-        fairlead sim run --config queues.yaml --workload tasks.csv --nodes '10x cpu=32,memory=128Gi'
-        """,
-    )(sim_run)
-    command(
-        sim,
-        "compare",
-        examples="""
-        fairlead sim compare before.yaml after.yaml --workload tasks.csv --nodes nodes.csv --report report.html
-        fairlead sim compare a.yaml b.yaml --workload .fairlead --since 2026-05-01
-        """,
-    )(sim_compare)
-    command(sim, "forecast", examples=forecasts.EXAMPLES)(forecasts.sim_forecast)
-    app.add_typer(sim)
+def _trial_options(function: _F) -> _F:
+    """What is simulated; arrives as `given`, for `_trial`."""
+    for option in reversed(_TRIAL):
+        function = option(function)
+    return function
 
 
-def sim_run(
-    workload: WorkloadOption,
-    nodes: NodesOption = "",
-    config: ConfigOption = "",
-    seed: SeedOption = 1,
-    tasks_max: CountOption = None,
-    lasts: LastsOption = None,
-    load: LoadOption = None,
-    since: SinceOption = "",
-    before: BeforeOption = "",
-    faults: FaultsOption = "",
-    mtbf: MtbfOption = "",
-    mttr: MttrOption = "",
-    until: UntilOption = "",
-    skip_bad: SkipOption = False,
-    no_resubmit: KeepOption = False,
-    decisions: DecisionsOption = "",
-    report: ReportOption = "",
-    images: ImagesOption = "",
-    json: JsonOption = False,
-) -> Status:
+sim = Group("sim", help="Try queue files on workloads, in virtual time.")
+
+
+@sim.command("run", examples=_RUN_EXAMPLES)
+@click.option(
+    "--config", "--queues", default="", metavar="FILE", help="A queue file; one that suits the workload if not given."
+)
+@_trial_options
+@click.option("--decisions", default="", metavar="FILE", help="Write every decision to this file, a line each.")
+@report_output
+def sim_run(config: str, decisions: str, report: str, images: str, output: str, **given: Any) -> Status:
     """Simulate one queue file on a workload.
 
     Prints totals that add up, utilisation by resource, waiting times, and a digest of all decisions. Ctrl-C stops and
@@ -145,40 +106,20 @@ def sim_run(
     """
     from fairlead.sim.simulate import run
 
-    source = _source(workload, nodes, seed, tasks_max, lasts, load, skip_bad, since, before)
-    trial = _trial(Path(config).name if config else "default", config, source, faults, mtbf, mttr, until, no_resubmit)
-    return run(
-        trial,
-        sys.stdout,
-        sys.stderr,
-        decisions=decisions,
-        report=report,
-        images=images,
-        as_json=json,
-    )
+    trial = _trial(Path(config).name if config else "default", config, **given)
+    as_json = output == "json"
+    status = run(trial, sys.stdout, sys.stderr, decisions=decisions, report=report, images=images, as_json=as_json)
+    return of_files(status)
 
 
+@sim.command("compare", examples=_COMPARE_EXAMPLES)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", help="Queue files; the first is compared against.")
+@_trial_options
+@click.option("--csv", default="", metavar="FILE", help="Write every compared figure to a CSV file.")
+@click.option("--processes", type=Whole(1), default=2, metavar="N", help="How many to run at a time.")
+@report_output
 def sim_compare(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Queue files; the first is compared against.")],
-    workload: WorkloadOption,
-    nodes: NodesOption = "",
-    seed: SeedOption = 1,
-    tasks_max: CountOption = None,
-    lasts: LastsOption = None,
-    load: LoadOption = None,
-    since: SinceOption = "",
-    before: BeforeOption = "",
-    faults: FaultsOption = "",
-    mtbf: MtbfOption = "",
-    mttr: MttrOption = "",
-    until: UntilOption = "",
-    skip_bad: SkipOption = False,
-    no_resubmit: KeepOption = False,
-    report: ReportOption = "",
-    images: ImagesOption = "",
-    csv: Annotated[str, typer.Option("--csv", metavar="FILE", help="Write every compared figure to a CSV file.")] = "",
-    processes: Annotated[int, typer.Option("--processes", metavar="N", min=1, help="How many to run at a time.")] = 2,
-    json: JsonOption = False,
+    files: tuple[str, ...], report: str, images: str, csv: str, processes: int, output: str, **given: Any
 ) -> Status:
     """Simulate several queue files on the same workload and say which is better in what.
 
@@ -189,16 +130,13 @@ def sim_compare(
 
     if len(files) < 2:
         raise wrong_usage("sim compare needs two queue files or more; one by itself: fairlead sim run --config FILE")
-    source = _source(workload, nodes, seed, tasks_max, lasts, load, skip_bad, since, before)
-    trials = [
-        _trial(name, file, source, faults, mtbf, mttr, until, no_resubmit)
-        for name, file in zip(_names(files), files, strict=True)
-    ]
+    trials = [_trial(name, file, **given) for name, file in zip(_names(files), files, strict=True)]
     written = Files(report=report, images=images, csv=csv)
-    return compare(trials, sys.stdout, sys.stderr, files=written, processes=processes, as_json=json)
+    status = compare(trials, sys.stdout, sys.stderr, files=written, processes=processes, as_json=output == "json")
+    return of_files(status)
 
 
-def _names(files: list[str]) -> list[str]:
+def _names(files: Sequence[str]) -> Sequence[str]:
     """The shortest ends of the paths that tell them apart."""
     if len(set(files)) < len(files):
         raise wrong_usage("a queue file is given twice: the figures would be the same")
@@ -209,36 +147,10 @@ def _names(files: list[str]) -> list[str]:
     return files
 
 
-def _source(
-    workload: str,
-    nodes: str,
-    seed: int,
-    tasks_max: int | None,
-    lasts: str | None,
-    load: float | None,
-    skip_bad: bool,
-    since: str,
-    before: str,
-) -> Source:
-    from fairlead.sim.sources import Source
-
-    return Source(
-        workload=workload,
-        nodes=nodes,
-        seed=seed,
-        tasks=tasks_max,
-        lasts=lasts,
-        load=load,
-        skip_bad=skip_bad,
-        since=_moment(since, "--since"),
-        until=_moment(before, "--before"),
-        journal=journal_workload,
-    )
-
-
 def _trial(
-    name: str, queues: str, source: Source, faults: str, mtbf: str, mttr: str, until: str, no_resubmit: bool
+    name: str, queues: str, *, faults: str, mtbf: str, mttr: str, until: str, no_resubmit: bool, **given: Any
 ) -> Trial:
+    """A queue file, tried on what the options say."""
     from fairlead.sim.trials import Trial
 
     if faults and mtbf:
@@ -248,12 +160,25 @@ def _trial(
     return Trial(
         name=name,
         queues=queues,
-        source=source,
+        source=_source(**given),
         faults=faults,
         mtbf_ms=parse_duration(mtbf, "--mtbf") if mtbf else None,
         mttr_ms=parse_duration(mttr or "1h", "--mttr"),
         until_ms=parse_duration(until, "--until") if until else None,
         resubmit=not no_resubmit,
+    )
+
+
+def _source(*, tasks_max: int | None, since: str, before: str, **given: Any) -> Source:
+    """Where the work comes from."""
+    from fairlead.sim.sources import Source
+
+    return Source(
+        tasks=tasks_max,
+        since=_moment(since, "--since"),
+        until=_moment(before, "--before"),
+        journal=journal_workload,
+        **given,
     )
 
 

@@ -6,68 +6,56 @@ Invariant: the token alone is on standard output, so that it can go straight int
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from fairlead.cli import completion, render
-from fairlead.cli.app import JsonOption, Status, client_command, group
-from fairlead.cli.client import Client
-from fairlead.cli.render import Column, Screen
+from fairlead.cli import render
+from fairlead.cli.app import Group, Status, connected, list_output, show_output
+from fairlead.cli.render import Column
+from fairlead.client.sync import Client
+
+if TYPE_CHECKING:
+    from fairlead.wire.declarations import Token
+
+_TOKENS: tuple[tuple[Column, Callable[[Token], str]], ...] = (
+    (Column("ID"), lambda each: each.id),
+    (Column("NAME", least=10), lambda each: each.name),
+    (Column("USER", least=8), lambda each: each.user),
+    (Column("MADE"), lambda each: render.moment(each.created_at_ms)),
+    (Column("LAST USED"), lambda each: render.moment(each.used_at_ms)),
+)
+token = Group("token", help="Make, list and revoke tokens for access over TCP.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    tokens = group("token", "Make, list and revoke tokens for access over TCP.")
-    client_command(tokens, "create", examples="FAIRLEAD_TOKEN=$(fairlead token create --name laptop)")(create)
-    client_command(tokens, "list")(list_tokens)
-    client_command(tokens, "revoke", examples="fairlead token revoke 3")(revoke)
-    app.add_typer(tokens)
-
-
-def create(
-    client: Client,
-    name: Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="What it is for, to find it again.")] = "",
-    user: Annotated[
-        str | None, typer.Option("--user", "-u", metavar="USER", help="For another user (administrators only).")
-    ] = None,
-    json: JsonOption = False,
-) -> Status:
+@token.command("create", examples="FAIRLEAD_TOKEN=$(fairlead token create --name laptop)")
+@click.option("--name", default="", metavar="NAME", help="What it is for, to find it again.")
+@click.option("--user", "-u", metavar="USER", help="For another user (administrators only).")
+@show_output
+@connected
+def create(client: Client, name: str, user: str | None, output: str) -> Status:
     """Make a token for yourself and print it, once."""
-    answer = client.post("/tokens", {k: v for k, v in (("name", name), ("user", user)) if v})
-    if json:
-        render.write_json(answer)
-    else:
-        print(answer["token"])
+    made = client.create_token(name=name, user=user or "")
+    if not render.write_value(made, output):
+        print(made.token)
     return None
 
 
-def list_tokens(client: Client, json: JsonOption = False) -> Status:
+@token.command("list")
+@list_output
+@connected
+def list_tokens(client: Client, output: str) -> Status:
     """List tokens: name, owner, when made and last used."""
-    found = client.get("/tokens")["tokens"]
-    if json:
-        render.write_json(found)
-        return None
-    columns = (Column("ID"), Column("NAME", least=10), Column("USER", least=8), Column("MADE"), Column("LAST USED"))
-    render.table(Screen.of(), columns, [_cells(token) for token in found])
+    render.write_list(output, client.tokens(), _TOKENS, name="id")
     return None
 
 
-def _cells(token: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        str(token["id"]),
-        token.get("name") or "",
-        token.get("user") or "",
-        render.moment(token.get("created_at_ms")),
-        render.moment(token.get("used_at_ms") or token.get("last_used_at_ms")),
-    )
-
-
-def revoke(
-    client: Client,
-    identifier: Annotated[str, typer.Argument(metavar="ID", help="The token's id, as `token list` shows it.")],
-) -> Status:
+@token.command("revoke", examples="fairlead token revoke 3")
+@click.argument("identifier", metavar="ID", help="The token's id, as `token list` shows it.")
+@connected
+def revoke(client: Client, identifier: str) -> Status:
     """Revoke a token; it stops working at once."""
-    client.delete(f"/tokens/{completion.quoted(identifier)}")
+    client.revoke_token(identifier)
     print(render.plain(f"{identifier} revoked"))
     return None

@@ -14,15 +14,19 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from fairlead.cli.app import QueueOption, Status, client_command
-from fairlead.cli.client import Client, Unreachable
+from fairlead.cli.app import Number, Status, command, connected, queue_option
 from fairlead.cli.frame import LATEST, QUEUES, RUNNING, WAITING, frame
 from fairlead.cli.watch import View, Watcher
+from fairlead.client.errors import Unreachable
+from fairlead.client.sync import Client
 from fairlead.times import clock_time
+
+if TYPE_CHECKING:
+    from fairlead.wire.jobs import Job
 
 _REFRESH_S = 2.0
 _LEAST_PAUSE_S = 0.15
@@ -33,24 +37,19 @@ _PARTS = {"u": QUEUES, "r": RUNNING, "w": WAITING, "l": LATEST}
 _KEYS = "q leaves   w waiting   r running   u queues   l latest   a all"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    client_command(app, "top", examples="fairlead top\nfairlead top | tee changes.log     (one line a change)")(top)
-
-
-def top(
-    client: Client,
-    queue: QueueOption = None,
-    interval: Annotated[
-        float, typer.Option("--interval", "-i", metavar="SECONDS", min=0.2, help="Look at least this often.")
-    ] = _REFRESH_S,
-) -> Status:
+@command("top", examples="fairlead top\nfairlead top | tee changes.log     (one line a change)")
+@queue_option
+@click.option(
+    "--interval", "-i", type=Number(0.2), default=_REFRESH_S, metavar="SECONDS", help="Look at least this often."
+)
+@connected
+def top(client: Client, queue: str | None, interval: float) -> Status:
     """Watch live who runs, who waits and why.
 
     Leave with q or Ctrl-C; w, r, u and l show only what waits, what runs, the queues, or what happened, and a
     all of it. Without a terminal it prints one line for each change, until stopped.
     """
-    client.get("/nodes")  # A service that is away later is waited for; one that is not there now is an error.
+    next(client.nodes(), None)  # A service that is away later is waited for; one that is not there now is an error.
     watcher = Watcher(client, _in_queue(queue))
     watcher.listen()
     try:
@@ -63,10 +62,10 @@ def top(
     return None
 
 
-def _in_queue(queue: str | None) -> Callable[[dict[str, Any]], bool]:
+def _in_queue(queue: str | None) -> Callable[[Job], bool]:
     if queue is None:
         return lambda _row: True
-    return lambda row: row.get("queue") == queue or str(row.get("queue")).startswith(f"{queue}.")
+    return lambda row: row.queue == queue or row.queue.startswith(f"{queue}.")
 
 
 def print_changes(watcher: Watcher, interval: float = _REFRESH_S, until: Callable[[], bool] = lambda: False) -> None:

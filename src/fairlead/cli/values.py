@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from fractions import Fraction
 
+from fairlead import times
 from fairlead.cli.failures import wrong_usage
 from fairlead.core.quantities import VCORE, QuantityError, parse_quantity, resource_called
 from fairlead.core.resources import INT64_MAX
 
 _DECIMAL = re.compile(r"\s*(\d+)\.(\d+)\s*([A-Za-z]*)\s*")
-_DURATION = re.compile(r"(?:(\d+)d)?\s*(?:(\d+)h)?\s*(?:(\d+)m(?!s))?\s*(?:(\d+(?:\.\d+)?)s)?\s*(?:(\d+)ms)?")
-_SECONDS = re.compile(r"\d+(?:\.\d+)?")
-_UNIT_MS = (86_400_000, 3_600_000, 60_000, 1_000, 1)
 _EXAMPLES = {
     VCORE: "write cores or thousandths of a core, such as 2, 0.5 or 500m",
     "memory": "write bytes with a unit, such as 512Mi, 4Gi or 2G (Ki Mi Gi Ti count in 1024, k M G T in 1000)",
@@ -42,6 +39,8 @@ def parse_amount(name: str, text: str, where: str) -> int:
         if "overflow" in error.kind:
             raise wrong_usage(f"{where}: {text!r} is too large; the largest is {INT64_MAX}") from None
         raise wrong_usage(f"{where}: {text!r} is not an amount; {example}") from None
+    from fractions import Fraction
+
     value = Fraction(f"{decimal[1]}.{decimal[2]}") * unit
     if value.denominator != 1:
         raise wrong_usage(f"{where}: {text!r} is not a whole number of the smallest unit; {example}")
@@ -61,25 +60,11 @@ def parse_memory(text: str, where: str) -> int:
 
 
 def parse_duration(text: str, where: str) -> int:
-    """Milliseconds: `90` and `90s` are seconds; `500ms`, `10m`, `2h`, `1d` and `1h30m` are understood.
-
-    Raises `Failure` (usage) for anything else, negative numbers included.
-    """
-    stripped = text.strip()
-    if _SECONDS.fullmatch(stripped):
-        value = Fraction(stripped) * 1000
-    else:
-        match = _DURATION.fullmatch(stripped)
-        if not match or not stripped:
-            raise wrong_usage(
-                f"{where}: {text!r} is not a duration; write seconds (90) or add units, such as 30s, 10m, 2h or 1h30m"
-            )
-        value = sum((Fraction(g) * ms for g, ms in zip(match.groups(), _UNIT_MS, strict=True) if g), Fraction(0))
-    if value.denominator != 1:
-        raise wrong_usage(f"{where}: {text!r} is finer than a millisecond")
-    if value > INT64_MAX:
-        raise wrong_usage(f"{where}: {text!r} is too long")
-    return int(value)
+    """Milliseconds, as `times.parse_duration`; raises `Failure` (usage) for what is none."""
+    try:
+        return times.parse_duration(text)
+    except ValueError as error:
+        raise wrong_usage(f"{where}: {error}") from None
 
 
 def parse_pairs(texts: Iterable[str], where: str, example: str) -> dict[str, str]:

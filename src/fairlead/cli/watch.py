@@ -11,14 +11,18 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
-from fairlead.cli.client import Client
-from fairlead.cli.failures import Failure
 from fairlead.cli.follow import how_it_ended
 from fairlead.cli.jobs import LIVE_STATES
 from fairlead.cli.render import amounts, duration, plain
+from fairlead.client.errors import ClientError, Refused
+from fairlead.client.sync import Client
 from fairlead.times import clock_time
+
+if TYPE_CHECKING:
+    from fairlead.wire.cluster import Node, Queue
+    from fairlead.wire.jobs import Job
 
 _SHOWN_EACH = 300
 """So many rows that run, and that wait, are fetched at a look; the totals come from the queues."""
@@ -32,17 +36,17 @@ class View:
     """What there is at one moment."""
 
     at_ms: int
-    live: list[dict[str, Any]] = field(default_factory=list)
-    ended: list[dict[str, Any]] = field(default_factory=list)
+    live: list[Job] = field(default_factory=list)
+    ended: list[Job] = field(default_factory=list)
     """Those that ended since the last look."""
-    queues: list[dict[str, Any]] = field(default_factory=list)
-    nodes: list[dict[str, Any]] = field(default_factory=list)
+    queues: list[Queue] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
 
 
 class Watcher:
     """Looks again and again, and says what is different."""
 
-    def __init__(self, client: Client, wanted: Callable[[dict[str, Any]], bool] = lambda _row: True) -> None:
+    def __init__(self, client: Client, wanted: Callable[[Job], bool] = lambda _row: True) -> None:
         self.client, self.wanted = client, wanted
         self._known: dict[str, tuple[str, str]] = {}
         self._touched: set[str] = set()
@@ -51,40 +55,38 @@ class Watcher:
         self._stopped = False
 
     def look(self) -> tuple[View, list[str]]:
-        """The view now, and a line for each change since the last look. Raises `Failure` if the service is away."""
+        """The view now, and a line for each change since the last look. Raises `ClientError` if the service is away."""
         self._rung.clear()
         touched, self._touched = self._touched, set()
         live = [*self._rows("running", "stopping"), *self._rows("waiting")]
-        here = {row["key"] for row in live}
+        here = {row.key for row in live}
         gone = [key for key in dict.fromkeys([*self._known, *sorted(touched)]) if key not in here]
         ended = [row for key in gone[:_LOOKED_UP] if (row := self._look_up(key))]
         now = int(time.time() * 1000)
         told = [self._told.popleft() for _ in range(len(self._told))]
         lines = told + [line for row in [*ended, *live] if (line := self._change(row, now))]
         for row in ended:
-            if row["state"] not in LIVE_STATES:
-                self._known.pop(row["key"], None)
-        view = View(now, live, ended, self.client.get("/queues")["queues"], self.client.get("/nodes")["nodes"])
+            if row.state not in LIVE_STATES:
+                self._known.pop(row.key, None)
+        view = View(now, live, ended, list(self.client.queues()), list(self.client.nodes()))
         return view, lines
 
-    def _rows(self, *states: str) -> list[dict[str, Any]]:
-        return [row for row in self.client.jobs({"state": states}, _SHOWN_EACH) if self.wanted(row)]
+    def _rows(self, *states: str) -> list[Job]:
+        return [row for row in self.client.jobs(state=states, limit=_SHOWN_EACH) if self.wanted(row)]
 
-    def _look_up(self, key: str) -> dict[str, Any] | None:
+    def _look_up(self, key: str) -> Job | None:
         try:
             row = self.client.job(key)
-        except Failure as failure:
+        except Refused:
             self._known.pop(key, None)
-            if failure.status == 4:
-                return None
-            raise
+            return None
         return row if self.wanted(row) else None
 
-    def _change(self, row: dict[str, Any], now_ms: int) -> str:
-        mark = (row["state"], (row.get("reason") or {}).get("code") or "")
-        if self._known.get(row["key"]) == mark:
+    def _change(self, row: Job, now_ms: int) -> str:
+        mark = (row.state, (row.reason.code if row.reason else "") or "")
+        if self._known.get(row.key) == mark:
             return ""
-        self._known[row["key"]] = mark
+        self._known[row.key] = mark
         return change_line(row, now_ms)
 
     def tell(self, line: str) -> None:
@@ -116,29 +118,29 @@ class Watcher:
                     self._rung.set()
                     if self._stopped:
                         return
-            except (Failure, KeyError, ValueError):
+            except ClientError:
                 pass
             time.sleep(1.0)
 
 
-def change_line(row: dict[str, Any], now_ms: int) -> str:
+def change_line(row: Job, now_ms: int) -> str:
     """`12:00:01  17 train in root.batch: waiting: …`, on one line."""
     at = clock_time(now_ms)
-    head = f"{at}  {row['key']} {row.get('name') or ''} in {row.get('queue') or ''} ({row.get('priority', 0)})"
+    head = f"{at}  {row.key} {row.name} in {row.queue} ({row.priority})"
     return plain(f"{head}: {what_happened(row)}")
 
 
-def what_happened(row: dict[str, Any]) -> str:
+def what_happened(row: Job) -> str:
     """The state of a job in words."""
-    state = row["state"]
+    state = row.state
     if state == "waiting":
-        return f"waiting: {(row.get('reason') or {}).get('sentence') or 'not looked at yet'}"
+        return f"waiting: {(row.reason.sentence if row.reason else '') or 'not looked at yet'}"
     if state == "running":
-        return f"running on {row.get('node') or '?'} with {amounts(row.get('resources') or {})}"
+        return f"running on {row.node or '?'} with {amounts(row.resources)}"
     if state == "stopping":
         return "told to stop"
-    started, ended = row.get("started_at_ms"), row.get("ended_at_ms")
+    started, ended = row.started_at_ms, row.ended_at_ms
     ran = f" after {duration(ended - started)}" if started and ended else ""
-    status = f" with exit status {row['exit_code']}" if state == "failed" and row.get("exit_code") is not None else ""
+    status = f" with exit status {row.exit_code}" if state == "failed" and row.exit_code is not None else ""
     told = how_it_ended(row)
     return f"{state}{ran}{status}" + (f": {told}" if told else "")

@@ -7,13 +7,13 @@ anything is sent to the cluster.
 from __future__ import annotations
 
 import importlib.util
-from typing import Annotated
 
-import typer
+import click
 
-from fairlead.cli.app import Status
+from fairlead.cli.app import Status, command
 from fairlead.cli.failures import Failure, wrong_usage
-from fairlead.cli.options import ContextOption, KubeconfigOption, LogLevelOption, check_log_level
+from fairlead.cli.logs import log_as, log_format_option, log_level_option
+from fairlead.cli.options import context_option, kubeconfig_option
 
 EXAMPLES = """
 fairlead kubernetes webhook --queue-file fairlead/fairlead-queues
@@ -23,62 +23,73 @@ fairlead kubernetes webhook --trust-user system:serviceaccount:spark:operator
 _APPLICATIONS = ("namespace", "owner", "pod", "none")
 
 
+@command("webhook", examples=EXAMPLES)
+@kubeconfig_option
+@context_option
+@click.option(
+    "--listen", default="0.0.0.0:8443", metavar="HOST:PORT", help="Where reviews, probes and figures are served."
+)
+@click.option(
+    "--service", default="fairlead-webhook", metavar="[NS/]NAME", help="The service that the API server calls."
+)
+@click.option(
+    "--secret", default="fairlead-webhook", metavar="NAME", help="Where the replicas keep their certificates."
+)
+@click.option(
+    "--configuration", default="fairlead", metavar="NAME", help="The webhook configurations that must trust it."
+)
+@click.option("--name", "names", multiple=True, metavar="NAME", help="A further name or address of the server.")
+@click.option(
+    "--scheduler-name", default="fairlead", metavar="NAME", help="Pods that name no scheduler are given this one."
+)
+@click.option("--namespaces", multiple=True, metavar="PATTERN", help="Pods of such namespaces are ours, as team-* [*].")
+@click.option("--except", "excluded", multiple=True, metavar="PATTERN", help="But not of such namespaces [kube-*].")
+@click.option(
+    "--applications",
+    default="namespace",
+    metavar="HOW",
+    help="Pods without an application share one by: namespace, owner, pod, none.",
+)
+@click.option("--users/--no-users", "write_users", default=True, help="Write into each pod who submitted it.")
+@click.option(
+    "--controller",
+    "controllers",
+    multiple=True,
+    metavar="PATTERN",
+    help="Users that make pods for others [the cluster's own].",
+)
+@click.option(
+    "--trust-user", "trusted_users", multiple=True, metavar="PATTERN", help="Users who may submit in another's name."
+)
+@click.option(
+    "--trust-group",
+    "trusted_groups",
+    multiple=True,
+    metavar="PATTERN",
+    help="Groups that may submit in another's name.",
+)
+@click.option("--queue-file", metavar="NS/NAME", help="The ConfigMap whose queues.yaml is checked.")
+@log_level_option
+@log_format_option
 def webhook(
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    listen: Annotated[
-        str, typer.Option("--listen", metavar="HOST:PORT", help="Where reviews, probes and figures are served.")
-    ] = "0.0.0.0:8443",
-    service: Annotated[
-        str, typer.Option("--service", metavar="[NS/]NAME", help="The service that the API server calls.")
-    ] = "fairlead-webhook",
-    secret: Annotated[
-        str, typer.Option("--secret", metavar="NAME", help="Where the replicas keep their certificates.")
-    ] = "fairlead-webhook",
-    configuration: Annotated[
-        str, typer.Option("--configuration", metavar="NAME", help="The webhook configurations that must trust it.")
-    ] = "fairlead",
-    names: Annotated[
-        list[str] | None, typer.Option("--name", metavar="NAME", help="A further name or address of the server.")
-    ] = None,
-    scheduler_name: Annotated[
-        str, typer.Option("--scheduler-name", metavar="NAME", help="Pods that name no scheduler are given this one.")
-    ] = "fairlead",
-    namespaces: Annotated[
-        list[str] | None,
-        typer.Option("--namespaces", metavar="PATTERN", help="Pods of such namespaces are ours, as team-* [*]."),
-    ] = None,
-    excluded: Annotated[
-        list[str] | None, typer.Option("--except", metavar="PATTERN", help="But not of such namespaces [kube-*].")
-    ] = None,
-    applications: Annotated[
-        str,
-        typer.Option(
-            "--applications",
-            metavar="HOW",
-            help="Pods without an application share one by: namespace, owner, pod, none.",
-        ),
-    ] = "namespace",
-    write_users: Annotated[
-        bool, typer.Option("--users/--no-users", help="Write into each pod who submitted it.")
-    ] = True,
-    controllers: Annotated[
-        list[str] | None,
-        typer.Option("--controller", metavar="PATTERN", help="Users that make pods for others [the cluster's own]."),
-    ] = None,
-    trusted_users: Annotated[
-        list[str] | None,
-        typer.Option("--trust-user", metavar="PATTERN", help="Users who may submit in another's name."),
-    ] = None,
-    trusted_groups: Annotated[
-        list[str] | None,
-        typer.Option("--trust-group", metavar="PATTERN", help="Groups that may submit in another's name."),
-    ] = None,
-    queue_file: Annotated[
-        str | None,
-        typer.Option("--queue-file", metavar="NS/NAME", help="The ConfigMap whose queues.yaml is checked."),
-    ] = None,
-    log_level: LogLevelOption = "info",
+    kubeconfig: str | None,
+    context: str | None,
+    listen: str,
+    service: str,
+    secret: str,
+    configuration: str,
+    names: tuple[str, ...],
+    scheduler_name: str,
+    namespaces: tuple[str, ...],
+    excluded: tuple[str, ...],
+    applications: str,
+    write_users: bool,
+    controllers: tuple[str, ...],
+    trusted_users: tuple[str, ...],
+    trusted_groups: tuple[str, ...],
+    queue_file: str | None,
+    log_level: str,
+    log_format: str,
 ) -> Status:
     """Answer the API server's admission reviews until Ctrl-C or SIGTERM.
 
@@ -90,7 +101,7 @@ def webhook(
         raise wrong_usage(f"--queue-file: write NAMESPACE/NAME, not {queue_file!r}")
     if applications not in _APPLICATIONS:
         raise wrong_usage(f"--applications: {applications!r} is none of {', '.join(_APPLICATIONS)}")
-    check_log_level(log_level)
+    log_as(log_format)
     host, colon, port = listen.rpartition(":")
     if not (colon and port.isdecimal() and int(port) < 65536):
         raise wrong_usage(f"--listen: write HOST:PORT such as 0.0.0.0:8443, not {listen!r}")

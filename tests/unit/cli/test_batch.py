@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fairlead.cli import follow
-from fairlead.cli.client import Client
 from fairlead.cli.failures import Failure
 from fairlead.cli.jobfile import describe, read_jobs
+from fairlead.client import Client
 
 BASE = {"command": ["true"], "cpu": "1"}
 

@@ -8,9 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from testbed.answering import made
 
-from fairlead.cli.cluster import fullest, print_queues
+from fairlead.cli import render
+from fairlead.cli.cluster import _QUEUE_COLUMNS, fullest, queue_cells
+from fairlead.cli.completion import with_depth
 from fairlead.cli.render import Screen
+from fairlead.wire.cluster import Queue
 
 
 def queue(path: str, *children: Any, **fields: Any) -> dict[str, Any]:
@@ -55,7 +59,7 @@ def test_paths_are_whole_without_a_terminal(service: Any, run: Callable[..., Any
 def test_the_tree_is_indented_in_a_terminal() -> None:
     """By its own last name."""
     out = io.StringIO()
-    print_queues(Screen(out, 80), [TREE])
+    render.table(Screen(out, 80), _QUEUE_COLUMNS, [queue_cells(*pair) for pair in with_depth(made(Queue, **TREE))])
     lines = out.getvalue().splitlines()
     assert [line[:8].rstrip() for line in lines[1:]] == ["root", "  a", "  b", "    c"]
     assert max(map(len, lines)) <= 80
@@ -70,8 +74,8 @@ def test_one_queue_can_be_asked_for(service: Any, run: Callable[..., Any]) -> No
 
 def test_the_fullest_resource_counts() -> None:
     """Without a maximum there is none."""
-    assert fullest({"allocated": {"vcore": 1, "memory": 9}, "max": {"vcore": 10, "memory": 10}}) == (0.9, "memory")
-    assert fullest({"allocated": {"vcore": 1}, "max": {}}) == (0.0, "")
+    assert fullest(made(Queue, allocated={"vcore": 1, "memory": 9}, max={"vcore": 10, "memory": 10})) == (0.9, "memory")
+    assert fullest(made(Queue, allocated={"vcore": 1}, max={})) == (0.0, "")
 
 
 def test_nodes_are_listed(service: Any, run: Callable[..., Any]) -> None:

@@ -20,6 +20,13 @@ def test_the_default_configuration_passes_its_own_check(run: Callable[..., Any])
     assert "can be used" in result.stderr
 
 
+def test_the_schema_is_printed_as_json(run: Callable[..., Any]) -> None:
+    """For a file beside the queue file."""
+    shown = json.loads(run("config", "schema").stdout)
+    assert shown["properties"].keys() >= {"partitions", "priorityclasses"}
+    assert "submitacl" in shown["$defs"]["queue"]["properties"]
+
+
 def test_problems_are_listed_with_file_line_and_column(run: Callable[..., Any], tmp_path: Path) -> None:
     """One a line, status 1."""
     file = tmp_path / "q.yaml"

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from testbed.answering import made
 
 from fairlead.cli import follow
-from fairlead.cli.client import Client
 from fairlead.cli.follow import exit_status, how_it_ended
+from fairlead.client import Client
+from fairlead.wire.jobs import JobDetails
 
 
 @pytest.fixture
@@ -94,15 +96,18 @@ def test_following_goes_on_where_a_broken_connection_ended(logged: Any, client: 
 )
 def test_the_exit_status_stands_for_the_end(fields: dict[str, Any], status: int) -> None:
     """As the help says."""
-    assert exit_status({"key": "1", **fields}) == status
+    assert exit_status(made(JobDetails, **fields)) == status
 
 
 def test_an_unusual_end_is_told_in_a_sentence() -> None:
     """The command's own exit status needs none."""
-    assert how_it_ended({"key": "1", "state": "failed", "exit_code": 3}) == ""
-    assert how_it_ended({"key": "1", "state": "failed", "signal": 9}) == "ended by SIGKILL"
-    assert how_it_ended({"key": "1", "state": "failed", "error": "there is no x"}) == "there is no x"
-    assert how_it_ended({"key": "1", "state": "evicted", "reason": {"sentence": "was stopped"}}) == "was stopped"
+    assert how_it_ended(made(JobDetails, state="failed", exit_code=3)) == ""
+    assert how_it_ended(made(JobDetails, state="failed", signal=9)) == "ended by SIGKILL"
+    assert how_it_ended(made(JobDetails, state="failed", error="there is no x")) == "there is no x"
+    assert (
+        how_it_ended(made(JobDetails, state="evicted", reason={"code": "x", "sentence": "was stopped"}))
+        == "was stopped"
+    )
 
 
 @pytest.fixture
@@ -134,7 +139,7 @@ def test_waiting_goes_on_while_the_service_restarts(
 ) -> None:
     """It says so once."""
     monkeypatch.setattr(follow, "_POLL_S", (0.01,))
-    monkeypatch.setattr("fairlead.cli.client._PAUSES_S", ())
+    monkeypatch.setattr("fairlead.client.sync.PAUSES_S", ())
     away = [3]
 
     def show(_request: Any) -> Any:

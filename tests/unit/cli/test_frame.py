@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from testbed.answering import made
 
 from fairlead.cli.frame import WAITING, frame
 from fairlead.cli.watch import View
+from fairlead.wire.cluster import Node, Queue
+from fairlead.wire.jobs import Job
 
 
-def job(key: str, state: str, **fields: Any) -> dict[str, Any]:
-    return {
+def job(key: str, state: str, **fields: Any) -> Job:
+    said = {
         "key": key,
         "name": f"job-{key}",
         "queue": "root.batch",
@@ -23,7 +26,8 @@ def job(key: str, state: str, **fields: Any) -> dict[str, Any]:
         "started_at_ms": 1000 + int(key),
         "ended_at_ms": None,
         "resources": {"vcore": 1000},
-    } | fields
+    }
+    return made(Job, **said | fields)
 
 
 WAITS = {"reason": {"code": "cluster-full", "sentence": "all nodes together have cpu 0 free of cpu 4"}}
@@ -51,7 +55,7 @@ def view(running: int, waiting: int, total_waiting: int | None = None) -> View:
     nodes = [{"id": "here", "capacity": {"vcore": 4000, "memory": 2**33}, "allocated": {"vcore": 1000}}]
     live = [job(str(i), "running") for i in range(running)]
     live += [job(str(100 + i), "waiting", **WAITS) for i in range(waiting)]
-    return View(60_000, live, [], queues, nodes)
+    return View(60_000, live, [], [made(Queue, **each) for each in queues], [made(Node, **each) for each in nodes])
 
 
 def test_it_says_who_runs_who_waits_and_why() -> None:
@@ -88,8 +92,8 @@ def test_what_does_not_fit_is_counted() -> None:
 def test_queues_with_work_are_kept_before_those_without() -> None:
     """A small terminal shows where something runs, in the order of the tree."""
     shown = view(2, 1)
-    empty = [{"path": f"root.{name}", "waiting": 0, "running_apps": 0, "max": {}, "allocated": {}} for name in "abcdef"]
-    shown.queues[0]["children"] = [*empty, *shown.queues[0]["children"]]
+    empty = [made(Queue, path=f"root.{name}") for name in "abcdef"]
+    shown.queues[0].children[:0] = empty
     lines = frame(shown, 100, 17)
     first = next(i for i, line in enumerate(lines) if line.startswith("QUEUE"))
     told = [line.split()[0] for line in lines[first + 1 : lines.index("", first)]]

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.cli.client import Refusal
 from fairlead.cli.failures import USAGE, Failure
 from fairlead.cli.jobfile import Described, as_failure_of, describe, read_jobs, read_text
+from fairlead.client import Refused
+from fairlead.wire.cluster import Problem
 
 JOB: dict[str, Any] = {"command": ["echo", "hi"]}
 
@@ -131,6 +132,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Any) -> None:
 def test_a_refusal_of_the_service_is_told_with_the_place_in_the_file() -> None:
     """Not with the place in the request."""
     jobs = [Described("w.jsonl:1"), Described("w.jsonl:4")]
-    refusal = Refusal(422, "invalid", "there is no queue root.x", "jobs[1].queue", [])
+    said = {"type": "urn:fairlead:problem:invalid", "title": "", "status": 422, "code": "invalid"}
+    refusal = Refused(Problem(**said, detail="there is no queue root.x", field="jobs[1].queue"))
     assert as_failure_of(jobs, refusal, 0).message == "w.jsonl:4: queue: there is no queue root.x"
     assert "5000 jobs before it" in as_failure_of(jobs, refusal, 5000).message

@@ -22,7 +22,7 @@ def status(*arguments: str) -> int:
         (["--queues", "none.yaml"], "there is no file none.yaml"),
         (["--config-map", "queues"], "write NAMESPACE/NAME"),
         (["--listen", "here"], "write HOST:PORT"),
-        (["--log-level", "loud"], "no level 'loud'"),
+        (["--log-level", "loud"], "'loud' is not one of"),
     ],
 )
 def test_wrong_options(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+from testbed.answering import whole
+
+from fairlead.wire.questions import When
+
 NOBODY: dict[str, Any] = {"count": 0, "hidden": 0, "jobs": []}
 SAME: dict[str, Any] = {
     "supposed": "17 is cancelled",
@@ -64,6 +69,17 @@ def test_whatif_says_of_how_many_it_had_no_time_to_see_the_start(service: Any, r
     assert lines[0] == "If 17 is cancelled:"
     assert lines[1].startswith("  for 3 that wait it is not known whether the start would move:")
     assert len(lines) == 2
+
+
+@pytest.mark.parametrize("asked", [("when", "17"), ("whatif", "cancel", "17", "--forecast")])
+@pytest.mark.parametrize("time", ["0s", "61s"])
+def test_a_time_that_cannot_be_spent_is_told_by_its_option(
+    service: Any, run: Callable[..., Any], asked: tuple[str, ...], time: str
+) -> None:
+    """Before the service is asked, which calls it otherwise."""
+    result = run(*asked, "--spend", time)
+    assert result.exit_code == 2
+    assert f"--spend: more than 0 and at most 1m, not '{time}'" in result.stderr
 
 
 def test_only_a_forecast_has_time_to_spend(service: Any, run: Callable[..., Any]) -> None:
@@ -141,7 +157,7 @@ def test_when_reads_as_an_interval_with_its_assumptions(service: Any, run: Calla
     assert lines[0].endswith("; 3 ahead of it.")
     assert lines[2] == "  nothing new arrives"
     assert lines[3].startswith("So far 79 % of 100 starts came inside their interval (80 % should)")
-    assert json.loads(run("when", "17", "--json").stdout) == answer
+    assert json.loads(run("when", "17", "--json").stdout) == whole(answer, When)
 
 
 def test_when_says_later_than_if_the_time_for_an_answer_was_over(service: Any, run: Callable[..., Any]) -> None:

@@ -59,20 +59,20 @@ def test_a_trace_is_replayed(run: Callable[..., Any], tmp_path: Path) -> None:
     assert json.loads(result.stdout)["totals"]["completed"] == 1
 
 
-def test_a_scenario_that_is_none_has_status_2(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_scenario_that_is_none_has_status_1(run: Callable[..., Any], tmp_path: Path) -> None:
     """And a sentence."""
     file = tmp_path / "s.jsonl"
     file.write_text("{}\n")
     for what in ("run", "check"):
         result = run("scenario", what, str(file))
-        assert result.exit_code == 2
+        assert result.exit_code == 1
         assert "s.jsonl" in result.stderr
 
 
 def test_a_missing_trace_is_named(run: Callable[..., Any], tmp_path: Path) -> None:
-    """Status 2."""
+    """Status 1."""
     result = run("sim", "run", "--nodes", str(tmp_path / "n.csv"), "--tasks", str(tmp_path / "t.csv"))
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "t.csv" in result.stderr
 
 
@@ -85,7 +85,7 @@ def test_bench_refuses_a_case_that_does_not_exist(run: Callable[..., Any]) -> No
 
 @pytest.mark.parametrize("what", ["scenario run", "scenario check"])
 def test_a_missing_file_is_named(run: Callable[..., Any], what: str) -> None:
-    """Status 2."""
+    """Status 1."""
     result = run(*what.split(), "/nowhere.jsonl")
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "/nowhere.jsonl" in result.stderr

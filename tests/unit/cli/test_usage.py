@@ -32,7 +32,7 @@ def test_usage_stands_beside_what_may_be_used(service: Any, run: Callable[..., A
     _, batch, root = run("usage", "--user", "ann").stdout.splitlines()
     assert re.split(r" {2,}", batch) == ["user ann", "root.batch", "2/3", "cpu 1.5, memory 1Gi", "cpu 2"]
     assert root.split()[-1] == "-"
-    assert service.requests[-1].query == {"user": "ann"}
+    assert service.requests[-1].query == {"user": "ann", "limit": "1000"}
 
 
 def test_limits_show_who_uses_some(service: Any, run: Callable[..., Any]) -> None:

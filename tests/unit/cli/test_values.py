@@ -64,6 +64,7 @@ def test_an_amount_beyond_64_bits_is_refused() -> None:
         ("90s", 90_000),
         ("10m", 600_000),
         ("2h", 7_200_000),
+        ("1.5h", 5_400_000),
         ("1h30m", 5_400_000),
         ("1d", 86_400_000),
         ("500ms", 500),
@@ -78,7 +79,7 @@ def test_durations_are_in_milliseconds(text: str, ms: int) -> None:
     assert parse_duration(text, "--grace") == ms
 
 
-@pytest.mark.parametrize("text", ["", "-5", "5x", "m", "1h30", "1s1h", "inf", "1.5h", "0.0001"])
+@pytest.mark.parametrize("text", ["", "-5", "5x", "m", "1h30", "1s1h", "inf", "1.5x", "0.0001"])
 def test_a_text_that_is_no_duration_is_refused(text: str) -> None:
     """The sentence names the option."""
     with pytest.raises(Failure, match=r"^--grace: "):

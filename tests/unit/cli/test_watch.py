@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from testbed.answering import made
 
 from fairlead.cli import top
-from fairlead.cli.client import Client
-from fairlead.cli.failures import Failure
 from fairlead.cli.watch import Watcher, what_happened
+from fairlead.client import Client, Refused
+from fairlead.wire.jobs import JobDetails
 
 
 @pytest.fixture
@@ -69,8 +70,8 @@ def test_work_of_others_is_left_out(watched: Any, client: Client) -> None:
     """As `wanted` says."""
     watched.add("1", "running", queue="root.a")
     watched.add("2", "running", queue="root.b")
-    view, lines = Watcher(client, lambda row: row["queue"] == "root.b").look()
-    assert [row["key"] for row in view.live] == ["2"]
+    view, lines = Watcher(client, lambda job: job.queue == "root.b").look()
+    assert [job.key for job in view.live] == ["2"]
     assert len(lines) == 1
 
 
@@ -95,7 +96,7 @@ def test_a_service_that_is_away_is_told_once_and_waited_for(
     watched: Any, client: Client, answer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be restarting."""
-    monkeypatch.setattr("fairlead.cli.client._PAUSES_S", ())
+    monkeypatch.setattr("fairlead.client.sync.PAUSES_S", ())
     monkeypatch.setattr(top, "_LEAST_PAUSE_S", 0.0)
     away = [2]
 
@@ -117,7 +118,7 @@ def test_a_service_that_is_away_is_told_once_and_waited_for(
 def test_a_refusal_ends_the_watching(watched: Any, client: Client, refuse: Callable[..., Any]) -> None:
     """It would not get better by itself."""
     watched.on("GET", "/queues", refuse(403, "not yours"))
-    with pytest.raises(Failure, match="not yours"):
+    with pytest.raises(Refused, match="not yours"):
         next(top.looks(Watcher(client), 0.01))
 
 
@@ -126,14 +127,17 @@ def test_a_refusal_ends_the_watching(watched: Any, client: Client, refuse: Calla
     [
         ({"state": "waiting", "reason": None}, "waiting: not looked at yet"),
         ({"state": "stopping"}, "told to stop"),
-        ({"state": "timed_out", "reason": {"sentence": "stopped after 5 ms"}}, "timed_out: stopped after 5 ms"),
+        (
+            {"state": "timed_out", "reason": {"code": "x", "sentence": "took 5 ms"}},
+            "timed_out: took 5 ms",
+        ),
         ({"state": "failed", "exit_code": 3}, "failed with exit status 3"),
         ({"state": "failed", "signal": 9}, "failed: ended by SIGKILL"),
     ],
 )
 def test_states_in_words(row: dict[str, Any], said: str) -> None:
     """Short enough for a line."""
-    assert what_happened({"key": "1", **row}) == said
+    assert what_happened(made(JobDetails, **row)) == said
 
 
 def test_top_without_a_terminal_prints_a_line_a_change(

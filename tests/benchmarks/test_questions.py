@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from fairlead.cli.question_bench import RULES, WHATIF_MAX_MS, WHY_MAX_MS, Going, Size, rows, state
+from benchmarks.questions import RULES, WHATIF_MAX_MS, WHY_MAX_MS, Going, Size, rows, state
 
 SMALL = Size(nodes=12, applications=24, turns=5, whys=4)
 

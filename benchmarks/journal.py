@@ -6,6 +6,7 @@ Never touches a file. Invariant: what is read back equals what was written.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from statistics import median
@@ -16,6 +17,7 @@ from fairlead.core.events import AddAsks
 from fairlead.core.resources import Resources
 from fairlead.core.specs import AskSpec
 from fairlead.journal import codec
+from fairlead.sim.bench import run
 
 NAME = "journal"
 COUNT = 100
@@ -76,3 +78,7 @@ def _micros(act: Callable[[], object]) -> float:
         act()
         best = min(best, (time.process_time_ns() - began) / 1000)
     return best
+
+
+if __name__ == "__main__":
+    sys.exit(run(only=[NAME], rounds=3, as_json="--json" in sys.argv, others={NAME: rows}))

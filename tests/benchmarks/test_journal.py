@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks import journal
 
-from fairlead.cli import journal_bench
 from fairlead.core.events import AddAsks
 from fairlead.journal import codec
 
 
 def test_every_row_says_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asks with their limit, decisions without one, each with its size and both times."""
-    monkeypatch.setattr(journal_bench, "REPEATS", 2)
-    (asks, line), (decisions, _) = journal_bench.rows(1)
+    monkeypatch.setattr(journal, "REPEATS", 2)
+    (asks, line), (decisions, _) = journal.rows(1)
     assert (asks["name"], decisions["name"]) == ("journal: 100 asks", "journal: 100 decisions")
     for row in (asks, decisions):
         assert row["encode_cpu_micros"] > 0
@@ -27,4 +27,4 @@ def test_what_is_read_back_otherwise_is_no_figure(monkeypatch: pytest.MonkeyPatc
     """A codec that loses something is not fast, it is wrong."""
     monkeypatch.setattr(codec, "decode_event", lambda data: AddAsks(()))
     with pytest.raises(AssertionError, match="asks were read back as something else"):
-        journal_bench.rows(1)
+        journal.rows(1)

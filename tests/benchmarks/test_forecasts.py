@@ -5,9 +5,8 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from benchmarks.forecasts import MADE_UP, ForecastTrial, Plan, Wanted, report_of, run, text_of
 
-from fairlead.cli.forecast_trial import ForecastTrial, Plan, Wanted, report_of, run, text_of
-from fairlead.cli.forecasts import MADE_UP
 from fairlead.cli.values import parse_duration
 from fairlead.insight.scorecard import Scorecard, State
 from fairlead.sim.engine import Engine
@@ -92,7 +91,7 @@ def test_moments_are_bounded() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, *_ in MADE_UP])
 def test_of_the_workloads_that_the_command_tries_four_of_five_starts_come_inside(name: str) -> None:
-    """75 to 85 %, as `docs/decide.md` says of `fairlead sim forecast`; about two minutes of CPU for all of them."""
+    """75 to 85 %, as `docs/decide.md` says; about two minutes of CPU for all of them."""
     _, nodes, tasks, lasts, load, apart = next(row for row in MADE_UP if row[0] == name)
     source = Source(workload=name, nodes=nodes, tasks=tasks, lasts=lasts, load=load, seed=1)
     plan = Plan(moments=1_000, draws=10, every_ms=parse_duration(apart, "--every"))

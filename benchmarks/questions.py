@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -23,9 +24,11 @@ from fairlead.core.resources import Resources
 from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, PartitionSpec, PreemptionSpec, QueueSpec
 from fairlead.insight.apart import Asked, ask_apart
 from fairlead.insight.explain import explain
+from fairlead.insight.suppositions import submitted
 from fairlead.insight.trial import settle
-from fairlead.insight.whatif import submitted, suppose
+from fairlead.insight.whatif import suppose
 from fairlead.scheduler import Scheduler
+from fairlead.sim.bench import run
 from fairlead.sim.bench_cases import SIZES, add_nodes, add_work, mixed, tree_of_64
 
 NAME = "questions"
@@ -247,3 +250,7 @@ def _row(timed: Timed, question: str, took: Sequence[float], most: float, nodes:
         row["cpu_max_ms"] = round(max(timed.why_cpu), 1)
         line += f", {row['cpu_max_ms']} ms of CPU; {row['about']}"
     return row, line
+
+
+if __name__ == "__main__":
+    sys.exit(run(only=[NAME], rounds=3, as_json="--json" in sys.argv, others={NAME: rows}))

@@ -1,0 +1,111 @@
+"""`fairlead context`: services by name in the user's own configuration.
+
+Decides how they are listed. Never reaches a service, and never shows a token. Invariant: what the file says otherwise
+stays as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from fairlead import places
+from fairlead.cli import completion, render
+from fairlead.cli.app import Group, Status, list_output, show_output
+from fairlead.cli.render import Column
+from fairlead.client.contexts import Context, Contexts, read_contexts
+
+_ADD_EXAMPLES = """
+fairlead context add lab --socket /run/fairlead.sock
+fairlead context add shop --url https://fairlead.example --namespace shop --token-stdin < token
+"""
+context = Group("context", help="Name the services that you use, and choose one.")
+_name = click.argument("name", metavar="NAME", help="Its name.", shell_complete=completion.contexts)
+
+
+def _read() -> Contexts:
+    return read_contexts(Path(places.client_config()))
+
+
+def _shown(each: Context, current: str) -> dict[str, object]:
+    """What may be shown of a context."""
+    said = {"name": each.name, "current": each.name == current, "address": str(each.address())}
+    return said | {"namespace": each.namespace, "token": bool(each.token)}
+
+
+@context.command("ls")
+@list_output
+def ls(output: str) -> Status:
+    """List the services that have a name."""
+    found = _read()
+    named = [found.named[name] for name in sorted(found.named)]
+    if render.write_value([_shown(each, found.current) for each in named], output):
+        return None
+    columns: tuple[tuple[Column, Callable[[Context], str]], ...] = (
+        (Column(""), lambda each: "*" if each.name == found.current else ""),
+        (Column("NAME"), lambda each: each.name),
+        (Column("ADDRESS", least=20), lambda each: str(each.address())),
+        (Column("NAMESPACE"), lambda each: each.namespace),
+        (Column("TOKEN"), lambda each: "yes" if each.token else ""),
+    )
+    render.write_list(output, named, columns)
+    return None
+
+
+@context.command("use", examples="fairlead context use shop")
+@_name
+def use(name: str) -> Status:
+    """Use a service from now on, where nothing else is said."""
+    _read().use(name)
+    print(render.plain(f"{name} is used from now on"))
+    return None
+
+
+@context.command("show")
+@click.argument(
+    "name",
+    required=False,
+    metavar="[NAME]",
+    help="Its name; the one in use if left out.",
+    shell_complete=completion.contexts,
+)
+@show_output
+def show(name: str | None, output: str) -> Status:
+    """Show where a service is."""
+    found = _read()
+    chosen = found.chosen(name or "")
+    if chosen is None:
+        print(f"no context is in use; {found.file} names {len(found.named)}", file=sys.stderr)
+        return None
+    shown = _shown(chosen, found.current)
+    if not render.write_value(shown, output):
+        pairs = [(key, "yes" if value is True else str(value or "")) for key, value in shown.items()]
+        render.fields(render.Screen.of(), pairs)
+    return None
+
+
+@context.command("add", examples=_ADD_EXAMPLES)
+@click.argument("name", metavar="NAME", help="Its name.")
+@click.option("--socket", default="", metavar="PATH", help="Unix socket of a machine's service.")
+@click.option("--url", default="", metavar="URL", help="Address of a service over TCP.")
+@click.option("--namespace", "-n", default="", metavar="NS", help="Of pods that are named without one, on a cluster.")
+@click.option("--token-stdin", is_flag=True, help="Read a token from standard input, and keep it with the context.")
+def add(name: str, socket: str, url: str, namespace: str, token_stdin: bool) -> Status:
+    """Give a service a name; the first one is used from now on."""
+    token = sys.stdin.read().strip() if token_stdin else ""
+    found = _read()
+    found.add(Context(name, socket=socket, url=url, token=token, namespace=namespace))
+    print(render.plain(f"{name} is added" + ("" if found.current else ", and used from now on")))
+    return None
+
+
+@context.command("rm", examples="fairlead context rm lab")
+@_name
+def rm(name: str) -> Status:
+    """Forget a service; it goes on."""
+    _read().remove(name)
+    print(render.plain(f"{name} is removed"))
+    return None

@@ -1,0 +1,362 @@
+"""The fields of a job: how each is written as an option and in a file, what it means, and how `ls` shows it.
+
+Decides which fields a description may have and refuses what has no meaning, with its place. Never submits. Invariant: a
+field is said here once; `submit`, files of jobs and `ls` take it from here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+import msgspec
+
+from fairlead.cli import completion, render
+from fairlead.cli.app import Whole
+from fairlead.cli.failures import wrong_usage
+from fairlead.cli.render import Column
+from fairlead.client.sync import LIVE
+from fairlead.core.quantities import format_amount, format_bytes
+
+if TYPE_CHECKING:
+    from fairlead.wire.jobs import Capability, Job, JobDetails, PastAttempt, Retry
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field of a job's description."""
+
+    name: str
+    """In a file."""
+    flag: str = ""
+    """The option; empty: it has none."""
+    settings: dict[str, Any] = {}
+    """What `click.option` takes beside it."""
+    meaning: str = ""
+    """The function of `jobvalues` that says what is sent for a value; empty: it means something beside others."""
+    sent_as: str = ""
+    """The name in what is sent, where it is another one."""
+    pair: str = ""
+    """An example of NAME=VALUE, where the option takes such pairs."""
+
+    @property
+    def many(self) -> bool:
+        """Whether the option may be repeated."""
+        return bool(self.pair) or self.name == "ports"
+
+    def option(self, function: _F) -> _F:
+        """Add the option to a command; its value arrives under the name in files."""
+        return click.option(*self.flag.split(), self.name, multiple=self.many, **self.settings)(function)
+
+    def given(self, value: Any) -> Any:
+        """The value in a file that says the same as this value of the option. Raises `Failure` (usage)."""
+        if not self.pair:
+            return value
+        from fairlead.cli.values import parse_pairs
+
+        return parse_pairs(passed_on(value) if self.name == "env" else value, self.flag.split()[0], self.pair)
+
+
+def _pairs(name: str, flag: str, example: str, text: str, metavar: str = "NAME=VALUE") -> Field:
+    return Field(name, flag, {"metavar": metavar, "help": f"{text}; may be repeated."}, "many_texts", pair=example)
+
+
+def _said(name: str, flag: str, metavar: str, text: str, meaning: str = "") -> Field:
+    return Field(name, flag, {"metavar": metavar, "help": text}, meaning)
+
+
+FIELDS: Final = (
+    Field("command"),
+    Field(
+        "queue",
+        "--queue -q",
+        {
+            "metavar": "QUEUE",
+            "help": "Full path of the queue.",
+            "envvar": "FAIRLEAD_QUEUE",
+            "show_envvar": True,
+            "shell_complete": completion.queues,
+        },
+        "one_text",
+    ),
+    Field(
+        "priority",
+        "--priority -p",
+        {
+            "type": Whole(-(2**31), 2**31 - 1),
+            "metavar": "N",
+            "help": "Higher goes first; 0 if not given.",
+        },
+        "priority",
+    ),
+    _said("cpu", "--cpu -c", "CORES", "Cores, such as 2, 0.5 or 500m; 1 if not given."),
+    _said("memory", "--memory -m", "SIZE", "Memory, such as 512Mi or 4Gi; none counted and no limit if not given."),
+    Field("gpu", "--gpu -g", {"type": Whole(0), "metavar": "N", "help": "GPU devices; none if not given."}),
+    Field(
+        "resources",
+        "--resource",
+        {"metavar": "NAME=N", "help": "Any other resource that the node declares; may be repeated."},
+        pair="licence=1",
+    ),
+    _said("name", "--name", "NAME", "A name to find it by; the command's name if not given.", "one_text"),
+    _pairs(
+        "env",
+        "--env -e",
+        "SEED=1",
+        "Environment variable; without =VALUE, yours is passed on",
+        "NAME[=VALUE]",
+    ),
+    _said("cwd", "--cwd", "DIR", "Directory to run in; this one if not given.", "one_text"),
+    _pairs("tags", "--tag", "project=apollo", "A note for people and scripts"),
+    Field(
+        "grace",
+        "--grace",
+        {
+            "metavar": "TIME",
+            "help": "From being asked to stop (SIGTERM) to being killed: seconds, or 90s, 2m; 30s if not given.",
+        },
+        "duration",
+        "grace_ms",
+    ),
+    Field(
+        "time_limit",
+        "--time-limit -t",
+        {
+            "metavar": "TIME",
+            "help": "Longest time to run: seconds, or 10m, 2h, 1h30m; unlimited if not given.",
+        },
+        "time_limit",
+        "time_limit_ms",
+    ),
+    Field(
+        "retry",
+        "--retry",
+        {
+            "type": Whole(0),
+            "metavar": "N",
+            "help": "Try it again up to N times when it is broken off or fails; 0 if not given.",
+        },
+    ),
+    _said(
+        "retry_backoff",
+        "--retry-backoff",
+        "TIME",
+        "Wait so long before trying again, twice as long each time; at most 1h.",
+    ),
+    _said(
+        "no_retry_on",
+        "--no-retry-on",
+        "STATUS,...",
+        "Exit statuses after which it is not tried again; 128+N: signal N.",
+    ),
+    Field(
+        "idle",
+        "--idle",
+        {"is_flag": True, "help": "Run on what others leave over, beyond the queue's maximum, and give it back."},
+        "yes_or_no",
+    ),
+    _said(
+        "priority_class",
+        "--priority-class",
+        "NAME",
+        "A priority by its name, not --priority.",
+        "one_text",
+    ),
+    _pairs("labels", "--label", "app=train", "What disruption budgets, affinity and spread select by"),
+    _pairs("node_selector", "--node-selector", "disk=ssd", "An attribute its node must have"),
+    Field(
+        "ports",
+        "--port",
+        {
+            "metavar": "PORT",
+            "help": "A port that it listens on, such as 8080 or UDP/53: never two jobs at once. May be repeated.",
+        },
+        "ports",
+    ),
+    _pairs("beside", "--beside", "app=db", "Start only while a job with this label runs"),
+    _pairs("apart_from", "--apart-from", "app=train", "Never run with a job with this label"),
+)
+NAMES: Final = tuple(each.name for each in FIELDS)
+
+
+def options(*names: str) -> Callable[[_F], _F]:
+    """The options of these fields, or of all."""
+
+    def declare(function: _F) -> _F:
+        for each in reversed(FIELDS):
+            if each.flag and (not names or each.name in names):
+                function = each.option(function)
+        return function
+
+    return declare
+
+
+def stated(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What options say, as a file would say it; nothing of what was not given. Raises `Failure` (usage)."""
+    values = {each.name: each.given(given[each.name]) for each in FIELDS if given.get(each.name) is not None}
+    return {name: value for name, value in values.items() if value not in ({}, (), False)}
+
+
+def as_options(message: str) -> str:
+    """A message about a field of `stated`, with the option that the user wrote in its place."""
+    name, colon, rest = message.partition(":")
+    flag = next((each.flag.split()[0] for each in FIELDS if each.flag and each.name == name), f"--{name}")
+    return f"{flag}{colon}{rest}"
+
+
+def passed_on(texts: Sequence[str]) -> list[str]:
+    """`NAME=VALUE`, also for a `NAME` alone: the value that it has here. Raises `Failure` (usage) if it has none."""
+    for text in texts:
+        if "=" not in text and text not in os.environ:
+            raise wrong_usage(f"--env: {text!r} is not set here; write {text}=VALUE")
+    return [text if "=" in text else f"{text}={os.environ[text]}" for text in texts]
+
+
+def described(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What the service takes for a job of these fields. Raises `Failure` (usage) naming the field."""
+    from fairlead.cli import jobvalues
+
+    body: dict[str, Any] = {"command": jobvalues.command(entry.get("command"), where)}
+    for each in FIELDS:
+        value = entry.get(each.name)
+        if each.meaning and value not in (None, {}, [], ()):
+            body[each.sent_as or each.name] = getattr(jobvalues, each.meaning)(value, f"{where}: {each.name}")
+    if (retry := jobvalues.retry(entry, where)) is not None:
+        body["retry"] = retry
+    body["resources"] = jobvalues.resources(entry, where)
+    if not body["resources"]:
+        raise wrong_usage(f"{where}: cpu: the job asks for nothing; ask for a little, such as 0.1")
+    body.setdefault("name", os.path.basename(body["command"][0]))
+    return body
+
+
+# -- how they are shown -------------------------------------------------------------------------------------------
+
+
+COLUMNS: Final[tuple[tuple[Column, Callable[[Job, int], str]], ...]] = (
+    (Column("KEY"), lambda job, _: job.key),
+    (Column("NAME", least=10), lambda job, _: job.name),
+    (Column("QUEUE", least=12, keep_end=True), lambda job, _: job.queue),
+    (Column("USER", least=6, drop=1), lambda job, _: job.user),
+    (Column("PRIORITY", right=True, drop=5), lambda job, _: str(job.priority)),
+    (Column("STATE"), lambda job, _: job.state),
+    (Column("TIME", right=True), lambda job, now_ms: render.duration(elapsed_ms(job, now_ms))),
+    (Column("CPU", right=True, drop=3), lambda job, _: _amount(job, "vcore")),
+    (Column("MEMORY", right=True, drop=2), lambda job, _: _amount(job, "memory")),
+    (Column("NODE", least=8, drop=4), lambda job, _: job.node),
+    (Column("EXIT", right=True, drop=6), lambda job, _: exit_text(job)),
+    (Column("REASON", least=24), lambda job, _: job.reason.sentence if job.reason else ""),
+)
+"""The columns of `ls`, each with its text for a job at a time."""
+
+
+def _amount(job: Job, name: str) -> str:
+    return format_amount(name, job.resources[name]) if name in job.resources else ""
+
+
+def exit_text(job: Job | JobDetails) -> str:
+    """`0`, `3`, `SIGKILL`; empty while there is no end."""
+    if job.exit_code is not None:
+        return str(job.exit_code)
+    number = getattr(job, "signal", None)
+    return signal_name(number) if number else ""
+
+
+def signal_name(number: int) -> str:
+    """`SIGTERM` for 15; `signal 99` for one without a name."""
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def elapsed_ms(job: Job, now_ms: int) -> int:
+    """How long it has run, or waited if it never ran."""
+    return (job.ended_at_ms or now_ms) - (job.started_at_ms or job.submitted_at_ms)
+
+
+def details(job: JobDetails, now_ms: int) -> list[tuple[str, str]]:
+    """Titles and texts of everything about a job; what is empty is not shown."""
+    import shlex
+
+    ran = elapsed_ms(job, now_ms) if job.started_at_ms else None
+    return [
+        ("key", job.key),
+        ("name", job.name),
+        ("state", job.state),
+        ("reason", job.reason.sentence if job.reason else ""),
+        ("exit", exit_text(job)),
+        ("queue", job.queue),
+        ("user", job.user),
+        ("priority", str(job.priority)),
+        ("resources", render.amounts(job.resources)),
+        ("node", job.node),
+        ("command", shlex.join(job.command)),
+        ("directory", job.cwd),
+        ("environment", ", ".join(sorted(job.env))),
+        ("tags", _joined(job.tags)),
+        ("submitted", render.moment(job.submitted_at_ms)),
+        ("started", render.moment(job.started_at_ms)),
+        ("ended", render.moment(job.ended_at_ms)),
+        ("ran", render.duration(ran) if ran is not None else ""),
+        ("cpu time", render.duration(job.cpu_ms) if job.cpu_ms else ""),
+        ("memory now", format_bytes(job.memory_bytes) if job.memory_bytes else ""),
+        ("peak memory", format_bytes(job.peak_memory_bytes) if job.peak_memory_bytes else ""),
+        ("grace", render.duration(job.grace_ms)),
+        ("time limit", render.duration(job.time_limit_ms) if job.time_limit_ms else ""),
+        ("pid", str(job.pid) if job.pid and job.state in LIVE else ""),
+        ("idle", "yes, it runs on what others leave over" if job.idle else ""),
+        ("class", job.priority_class),
+        ("labels", _joined(job.labels)),
+        *((name.replace("_", " "), _joined(getattr(job, name))) for name in ("node_selector", "beside", "apart_from")),
+        ("ports", ", ".join(job.ports)),
+        ("reserved", "the next room is kept for it" if job.reserved else ""),
+        ("checkpoint", render.moment(job.checkpoint_at_ms)),
+        ("retry", _retry(job.retry)),
+        ("attempts", _attempts(job)),
+        ("error", job.error),
+        ("stdout", job.stdout or ""),
+        ("stderr", job.stderr or ""),
+        ("enforced", "\n".join(_enforced(each) for each in job.enforcement)),
+    ]
+
+
+def _attempts(job: JobDetails) -> str:
+    """One line for each attempt that is over, with when it began, how long it ran and how it ended."""
+    past, count = job.past, job.attempts
+    lines = []
+    for each in past:
+        begin, end = each.started_at_ms, each.ended_at_ms
+        ran = f", ran {render.duration(end - begin)}" if begin else ""
+        lines.append(f"{each.attempt}: {render.moment(begin or end)}{ran}, {_ended(each)}")
+    if lines and count > len(past):
+        lines.append(f"{count}: {job.state}")
+    return "\n".join(lines)
+
+
+def _ended(attempt: PastAttempt) -> str:
+    """How an attempt ended, without saying its state twice."""
+    state, how = attempt.state, attempt.how
+    return how if how.startswith(state) else f"{state}: {how}"
+
+
+def _joined(pairs: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(pairs.items()))
+
+
+def _enforced(each: Capability) -> str:
+    return f"{each.name}: {'yes' if each.enforced else 'no'}, {each.how}"
+
+
+def _retry(retry: Retry | None) -> str:
+    if not retry:
+        return ""
+    times = "once" if retry.limit == 1 else f"up to {retry.limit} times"
+    wait = f", after {render.duration(retry.backoff_ms)} and more" if retry.backoff_ms else ""
+    never = f", not after exit status {', '.join(map(str, retry.never_on))}" if retry.never_on else ""
+    return times + wait + never

@@ -1,0 +1,138 @@
+"""HTTP/1.1 without a connection: a request as bytes, an answer from bytes.
+
+Decides what is sent for a call and what an answer means. Never opens a socket, so that both clients share it.
+Invariant: an answer that was cut short is an error, never a shorter answer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+from httptools import HttpParserError, HttpResponseParser
+
+from fairlead.client.address import Address
+from fairlead.client.errors import ClientError, NoService, Refused, ServiceFailed
+
+API = "/api/v1"
+_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
+_making = threading.Lock()
+
+
+T = TypeVar("T")
+
+
+class Call(msgspec.Struct, Generic[T], frozen=True):
+    """One request, which is answered with a `T`. Query values of None are left out."""
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = {}
+    body: Any = None
+    headers: Mapping[str, str] = {}
+    repeat: bool = True
+    """Whether it may be sent again when the connection broke: it can do no harm."""
+    most: int | None = None
+    """Of a list: at most so many things."""
+
+
+def request(call: Call[Any], address: Address) -> bytes:
+    """What is sent for a call."""
+    asked = urlencode({k: v for k, v in call.query.items() if v is not None}, doseq=True)
+    target = f"{address.prefix}{API}{call.path}" + (f"?{asked}" if asked else "")
+    content = b"" if call.body is None else msgspec.json.encode(call.body)
+    headers = {"Host": address.authority, "Accept": "application/json", "Connection": "close", **call.headers}
+    if address.token:
+        headers["Authorization"] = f"Bearer {address.token}"
+    if call.body is not None:
+        headers |= {"Content-Type": "application/json", "Content-Length": str(len(content))}
+    lines = [f"{call.method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    return "\r\n".join(lines).encode() + content
+
+
+class CutShort(Exception):
+    """The connection ended before the answer did."""
+
+
+class Answer:
+    """An answer as it arrives. `begun`: status and headers are there; `complete`: nothing more comes."""
+
+    def __init__(self) -> None:
+        self.begun = self.complete = False
+        self.headers: dict[str, str] = {}
+        self._parser = HttpResponseParser(self)
+        self._content: list[bytes] = []
+
+    def feed(self, data: bytes) -> bytes:
+        """Take what was received (empty: the end); the content in it. Raises `CutShort` or `NoService`."""
+        if not data and not self.complete:
+            if not self.begun or {"content-length", "transfer-encoding"} & self.headers.keys():
+                raise CutShort
+            self.complete = True
+        try:
+            self._parser.feed_data(data) if data else None
+        except HttpParserError as error:
+            if isinstance(error.__context__, KeyboardInterrupt):  # Ctrl-C met the parser in the middle of a call.
+                raise KeyboardInterrupt from None
+            raise NoService(f"what answers does not speak HTTP: {error}") from None
+        content = b"".join(self._content)
+        self._content.clear()
+        return content
+
+    @property
+    def status(self) -> int:
+        """The status."""
+        return int(self._parser.get_status_code())
+
+    # -- what the parser calls -----------------------------------------------------------------------------------
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header."""
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """All headers."""
+        self.begun = True
+
+    def on_body(self, content: bytes) -> None:
+        """A piece of the content."""
+        self._content.append(content)
+
+    def on_message_complete(self) -> None:
+        """The end."""
+        self.complete = True
+
+
+def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
+    """What reads a shape. Made once, by one thread: making one fills what msgspec keeps of the types."""
+    with _making:
+        if shape not in _DECODERS:
+            _DECODERS[shape] = msgspec.json.Decoder(shape)
+        return _DECODERS[shape]
+
+
+def decoded(content: bytes, shape: Any, address: Address) -> Any:
+    """The answer in its shape. Raises `NoService`."""
+    try:
+        return _decoder(shape).decode(content)
+    except msgspec.ValidationError as error:
+        raise NoService(f"the service at {address} is of another version: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise NoService(f"what answers at {address} is no Fairlead service: its answer is not JSON") from None
+
+
+def failure(status: int, content: bytes, address: Address) -> ClientError:
+    """What an answer with an error says."""
+    from fairlead.wire.cluster import Problem
+
+    try:
+        problem = msgspec.json.decode(content, type=Problem)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return NoService(f"what answers at {address} said {status} without a reason; is it a Fairlead service?")
+    if status == 401 and not address.socket and not address.token and "FAIRLEAD_TOKEN" not in problem.detail:
+        detail = f"{problem.detail.rstrip('.')}. Set FAIRLEAD_TOKEN to a token made with `fairlead token create`."
+        problem = msgspec.structs.replace(problem, detail=detail)
+    return ServiceFailed(problem) if status >= 500 else Refused(problem)

@@ -1,0 +1,353 @@
+"""Every call of the service's interface, once for both clients.
+
+Decides paths, queries and bodies. Never sends one: `Client` does at once, `AsyncClient` when it is awaited. Invariant:
+the shape of an answer is the one that the method promises to return.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
+from urllib.parse import quote
+
+import msgspec
+
+from fairlead.client.http import Call
+
+if TYPE_CHECKING:
+    from fairlead.client.asynchronous import AsyncClient
+    from fairlead.client.sync import Client
+    from fairlead.wire import cluster, configuration, declarations, jobs, questions
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Stream = Literal["stdout", "stderr"]
+PAGE = 1000
+"""Things in a page of a list, where nothing else is asked for."""
+
+
+class route(Generic[P, T]):  # noqa: N801 - a decorator
+    """A method that describes a call: on a `Client` it gives the answer, on an `AsyncClient` it is to be awaited."""
+
+    def __init__(self, describe: Callable[Concatenate[Any, P], Call[T]]) -> None:
+        self._describe: Any = describe
+        self.__doc__ = describe.__doc__
+
+    @overload
+    def __get__(self, client: Client, kind: type) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, client: AsyncClient, kind: type) -> Callable[P, Awaitable[T]]: ...
+    @overload
+    def __get__(self, client: None, kind: type) -> route[P, T]: ...
+    def __get__(self, client: Any, kind: type) -> Any:
+        """The method of a client."""
+        if client is None:
+            return self
+        return lambda *args, **given: client.send(self._describe(client, *args, **given), self.shape())
+
+    def shape(self) -> Any:
+        """The type of the answer; its module is imported now: a command needs only a few of them."""
+        return _shape(self._describe.__annotations__["return"].removeprefix("Call[").removesuffix("]"))
+
+
+class pages(Generic[P, T]):  # noqa: N801 - the other one
+    """A method that describes a list: on a client it iterates over all things of it, page by page."""
+
+    def __init__(self, describe: Callable[Concatenate[Any, P], Call[T]], page: str) -> None:
+        self._describe: Any = describe
+        self._page = page
+        self.__doc__ = describe.__doc__
+
+    @overload
+    def __get__(self, client: Client, kind: type) -> Callable[P, Iterator[T]]: ...
+    @overload
+    def __get__(self, client: AsyncClient, kind: type) -> Callable[P, AsyncIterator[T]]: ...
+    @overload
+    def __get__(self, client: None, kind: type) -> pages[P, T]: ...
+    def __get__(self, client: Any, kind: type) -> Any:
+        """The method of a client."""
+        if client is None:
+            return self
+        return lambda *args, **given: client.things(self._describe(client, *args, **given), _shape(self._page))
+
+
+def listed(page: str) -> Callable[[Callable[Concatenate[Any, P], Call[T]]], pages[P, T]]:
+    """Declare a list whose pages have this shape."""
+    return lambda describe: pages(describe, page)
+
+
+def page_of(call: Call[T], after: str | None, left: int | None) -> Call[T]:
+    """The call for the page behind `after`; `left`: how many things are wanted yet."""
+    size = PAGE if left is None else min(PAGE, left)
+    return msgspec.structs.replace(call, query={**call.query, "limit": size, "after": after})
+
+
+def things_of(page: Any) -> list[Any]:
+    """What is on a page."""
+    found: list[Any] = getattr(page, next(name for name in page.__struct_fields__ if name not in ("next", "total")))
+    return found
+
+
+def _shape(name: str) -> Any:
+    module, _, kind = name.partition(".")
+    return getattr(import_module(f"fairlead.wire.{module}"), kind)
+
+
+def _call(method: str, path: str, body: Any = None, /, *, repeat: bool = True, **query: Any) -> Call[Any]:
+    return Call(method, path, query, body, {}, repeat)
+
+
+def _job(key: str, *rest: str) -> str:
+    """The path of a job; its key cannot leave its place there."""
+    return "/".join(["/jobs", quote(key, safe=""), *rest])
+
+
+def _of(collection: str, name: str, *rest: str) -> str:
+    """The path of a thing that has a name."""
+    return "/".join(["", collection, quote(name, safe=""), *rest])
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    """What is said of a change; None: nothing."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+class Routes:
+    """The calls. Each raises a `ClientError`: `Refused`, `ServiceFailed`, `Unreachable` or `NoService`."""
+
+    # -- jobs --------------------------------------------------------------------------------------------------------
+
+    @route
+    def submit(
+        self, drafts: Sequence[jobs.JobDraft | Mapping[str, Any]], *, idempotency_key: str = ""
+    ) -> Call[jobs.JobList]:
+        """Take in jobs, all or none. With a key of your own, also a later call submits them only once."""
+        headers = {"Idempotency-Key": idempotency_key or os.urandom(16).hex()}
+        return Call("POST", "/jobs", body={"jobs": drafts}, headers=headers)
+
+    @route
+    def job(self, key: str) -> Call[jobs.JobDetails]:
+        """Everything about a job."""
+        return _call("GET", _job(key))
+
+    @route
+    def cancel(self, key: str, *, state: str | None = None) -> Call[jobs.Job]:
+        """End a job; with `state`, only while it is in that."""
+        return _call("POST", _job(key, "cancel"), _given(state=state), repeat=False)
+
+    @route
+    def change(
+        self, key: str, *, priority: int | None = None, queue: str | None = None, why: str | None = None
+    ) -> Call[jobs.Job]:
+        """Give a job another priority or queue, with the reason for its history."""
+        return _call("PATCH", _job(key), _given(priority=priority, queue=queue, why=why))
+
+    @route
+    def reserve(self, key: str, *, on: bool = True, why: str = "") -> Call[jobs.Job]:
+        """Keep the next room for a job that waits, or no longer."""
+        return _call("POST", _job(key, "reserve"), {"on": on, "why": why}, repeat=False)
+
+    @route
+    def checkpoint(self, key: str, *, attempt: int | None = None) -> Call[jobs.Done]:
+        """Say that a running job has saved what it did."""
+        return _call("POST", _job(key, "checkpoint"), _given(attempt=attempt), repeat=False)
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    @route
+    def why(self, key: str, *, changes: bool = False) -> Call[questions.Why]:
+        """Why a job is in its state; with `changes` also what would start it, which takes up to ten seconds."""
+        return _call("GET", _job(key, "why"), changes="true" if changes else None)
+
+    @route
+    def when(self, key: str, *, seconds: float | None = None) -> Call[questions.When]:
+        """When a job that waits is expected to start; `seconds` to look ahead for."""
+        return _call("GET", _job(key, "forecast"), seconds=None if seconds is None else f"{seconds:g}")
+
+    @route
+    def score(self) -> Call[questions.Score]:
+        """How often forecasts came true."""
+        return _call("GET", "/forecasts/score")
+
+    @route
+    def what_if(self, /, **supposed: Any) -> Call[questions.Otherwise]:
+        """What would be otherwise: exactly one of the changes of `wire.questions.Supposed`, such as `cancel=["17"]`."""
+        return _call("POST", "/whatif", supposed)
+
+    # -- queues, nodes, use ------------------------------------------------------------------------------------------
+
+    @route
+    def service(self) -> Call[cluster.Service]:
+        """What the service is, who asks, and whether all is well."""
+        return _call("GET", "/info")
+
+    @route
+    def drain(self, node: str) -> Call[cluster.Node]:
+        """Take no new work on a node."""
+        return _call("POST", _of("nodes", node, "drain"), {}, repeat=False)
+
+    @route
+    def undrain(self, node: str) -> Call[cluster.Node]:
+        """Let a node take work again."""
+        return _call("POST", _of("nodes", node, "undrain"), {}, repeat=False)
+
+    @route
+    def label(
+        self, node: str, *, attributes: Mapping[str, str], taints: Sequence[cluster.NodeTaint | Mapping[str, str]]
+    ) -> Call[cluster.Node]:
+        """Say all attributes and taints of a node."""
+        return _call("PUT", _of("nodes", node, "labels"), {"attributes": attributes, "taints": taints})
+
+    # -- what is declared --------------------------------------------------------------------------------------------
+
+    @route
+    def set_priority_class(
+        self, name: str, draft: declarations.ClassDraft | Mapping[str, Any]
+    ) -> Call[declarations.PriorityClass]:
+        """Make or change a priority class."""
+        return _call("PUT", _of("priority-classes", name), draft)
+
+    @route
+    def remove_priority_class(self, name: str) -> Call[jobs.Done]:
+        """Remove a priority class."""
+        return _call("DELETE", _of("priority-classes", name), repeat=False)
+
+    @route
+    def set_quota(self, name: str, draft: declarations.QuotaDraft | Mapping[str, Any]) -> Call[declarations.Quota]:
+        """Make or change a quota."""
+        return _call("PUT", _of("quotas", name), draft)
+
+    @route
+    def remove_quota(self, name: str) -> Call[jobs.Done]:
+        """Remove a quota."""
+        return _call("DELETE", _of("quotas", name), repeat=False)
+
+    @route
+    def set_budget(self, name: str, draft: declarations.BudgetDraft | Mapping[str, Any]) -> Call[declarations.Budget]:
+        """Make or change a disruption budget."""
+        return _call("PUT", _of("budgets", name), draft)
+
+    @route
+    def remove_budget(self, name: str) -> Call[jobs.Done]:
+        """Remove a disruption budget."""
+        return _call("DELETE", _of("budgets", name), repeat=False)
+
+    # -- the queue file ----------------------------------------------------------------------------------------------
+
+    @route
+    def config(self, *, version: int | None = None) -> Call[configuration.ConfigAnswer]:
+        """The queue file in force, or an earlier version."""
+        return _call("GET", "/config", version=version)
+
+    @route
+    def config_status(self) -> Call[configuration.ConfigStatus]:
+        """Which version is in force, and how the watched file stands to it."""
+        return _call("GET", "/config/status")
+
+    @route
+    def config_difference(
+        self, *, text: str | None = None, version: int | None = None
+    ) -> Call[configuration.ConfigDifference]:
+        """What a queue file, or an earlier version, would change."""
+        return _call("POST", "/config/diff", _given(text=text, version=version))
+
+    @route
+    def apply_config(self, text: str, *, base: str | None = None) -> Call[configuration.ConfigApplied]:
+        """Put a queue file in force; with `base`, only if that is the checksum of what is."""
+        return _call("PUT", "/config", _given(text=text, base=base))
+
+    @route
+    def roll_config_back(
+        self, *, version: int | None = None, base: str | None = None
+    ) -> Call[configuration.ConfigApplied]:
+        """Put an earlier version in force again."""
+        return _call("POST", "/config/rollback", _given(version=version, base=base), repeat=False)
+
+    # -- tokens ------------------------------------------------------------------------------------------------------
+
+    @route
+    def create_token(self, *, name: str = "", user: str = "") -> Call[declarations.NewToken]:
+        """Make a token; its text is in this answer alone."""
+        return _call("POST", "/tokens", _given(name=name or None, user=user or None), repeat=False)
+
+    @route
+    def revoke_token(self, identifier: str) -> Call[jobs.Done]:
+        """Revoke a token."""
+        return _call("DELETE", _of("tokens", identifier), repeat=False)
+
+    # -- lists -------------------------------------------------------------------------------------------------------
+
+    @listed("cluster.QueuePage")
+    def queues(self) -> Call[cluster.Queue]:
+        """The roots of all trees of queues."""
+        return _call("GET", "/queues")
+
+    @listed("cluster.NodePage")
+    def nodes(self) -> Call[cluster.Node]:
+        """All nodes."""
+        return _call("GET", "/nodes")
+
+    @listed("declarations.UsePage")
+    def usage(self, *, user: str | None = None, group: str | None = None) -> Call[declarations.Use]:
+        """Who uses what: one user, one group, or all."""
+        return _call("GET", "/usage", user=user, group=group)
+
+    @listed("declarations.LimitPage")
+    def limits(self) -> Call[declarations.Limit]:
+        """The limits of users and groups."""
+        return _call("GET", "/limits")
+
+    @listed("declarations.PriorityClassPage")
+    def priority_classes(self) -> Call[declarations.PriorityClass]:
+        """The priority classes, highest first."""
+        return _call("GET", "/priority-classes")
+
+    @listed("declarations.QuotaPage")
+    def quotas(self) -> Call[declarations.Quota]:
+        """The quotas by class."""
+        return _call("GET", "/quotas")
+
+    @listed("declarations.BudgetPage")
+    def budgets(self) -> Call[declarations.Budget]:
+        """The disruption budgets."""
+        return _call("GET", "/budgets")
+
+    @listed("configuration.ConfigPage")
+    def config_history(self) -> Call[configuration.ConfigVersion]:
+        """The versions of the queue file that are kept, newest first."""
+        return _call("GET", "/config/history")
+
+    @listed("declarations.TokenPage")
+    def tokens(self) -> Call[declarations.Token]:
+        """The caller's tokens."""
+        return _call("GET", "/tokens")
+
+    @listed("jobs.JobPage")
+    def jobs(
+        self,
+        *,
+        state: str | Sequence[str] | None = None,
+        queue: str | None = None,
+        user: str | None = None,
+        name: str | None = None,
+        limit: int | None = None,
+    ) -> Call[jobs.Job]:
+        """Jobs in these states, in this queue or below, of this user, of this name; oldest first, at most `limit`."""
+        query = {"state": state, "queue": queue, "user": user, "name": name}
+        return Call("GET", "/jobs", query, most=limit)
+
+    # -- what comes in pieces ----------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _log(
+        key: str, stream: Stream, offset: int, limit: int | None, attempt: int | None, follow: bool
+    ) -> Call[bytes]:
+        query = {"stream": stream, "offset": offset, "limit": limit, "attempt": attempt}
+        return Call("GET", _job(key, "logs"), query | ({"follow": "true"} if follow else {}))
+
+    @staticmethod
+    def _events(after: str, since: int | None) -> Call[bytes]:
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
+        return Call("GET", "/events", {"from": since}, headers=headers)
