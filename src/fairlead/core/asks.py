@@ -162,7 +162,7 @@ class Batch:
         """No ask of it was created before this time."""
         self.stamp = 0
         """The number of its entry in the line of its demand; 0: it is not in line."""
-        self.attempt_ms = 0
+        self.attempt_ms = 2**62
         """None of its asks may have others stopped by guarantee before this time."""
         self.futile: tuple[int, int] | None = None
         """Up to which priority preemption by guarantee found nothing for its asks, at which version of the books."""
