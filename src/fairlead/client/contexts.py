@@ -74,7 +74,9 @@ class Contexts:
         if context.name in self.named:
             raise Misconfigured(f"{self.file}: there is a context {context.name!r} already; remove it first")
         if bool(context.socket) == bool(context.url):
-            raise Misconfigured("a context has either a socket or a url")
+            raise Misconfigured(
+                f"context {context.name!r}: say where it is, with --socket PATH or with --url URL, not both"
+            )
         context.address()
         said = [(key, getattr(context, key)) for key in _KEYS if getattr(context, key)]
         lines = [f"[contexts.{json.dumps(context.name)}]", *(f"{key} = {json.dumps(value)}" for key, value in said)]

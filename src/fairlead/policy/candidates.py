@@ -52,6 +52,8 @@ class Candidates:
         rooms = {queue: _room_within(queue, ask) for queue in own}
         self._own = {q: room for q, room in rooms.items() if not room or min(room.values()) < 0}
         """Queues of its own whose guarantee has no room for it, each with what it leaves; below 0: missing."""
+        self._above: dict[Queue, dict[str, int]] = {}
+        """By how much queues are above their guarantees, as far as it was asked."""
         self._far: dict[bool, list[Ask]] = {}
 
     def own_guarantees(self) -> list[Bound]:
@@ -66,7 +68,7 @@ class Candidates:
             found += [a for a in self._elsewhere(among_own) if a.node is not node]
         found.sort(key=lambda a: self._importance(a, now))
         if self.ask.app.queue.lineage[-1].owes:
-            found = within_guarantees(self.partition, found[::-1], self._unguarded(among_own))[::-1]
+            found = within_guarantees(self.partition, found[::-1], self._unguarded(among_own), self._above)[::-1]
         if self.budgets_left and found:
             budgets = self.partition.admission.budgets
             broken = violated(self.budgets_left, ((a, budgets.protecting(a)) for a in found))
@@ -97,7 +99,7 @@ class Candidates:
         found = [a for n in self.partition.nodes.nodes.values() for a in n.allocations if self._helps_above(a)]
         found.sort(key=lambda a: self._importance(a, now), reverse=True)
         if self.ask.app.queue.lineage[-1].owes:
-            found = within_guarantees(self.partition, found, self._unguarded(among_own))
+            found = within_guarantees(self.partition, found, self._unguarded(among_own), self._above)
         far = self._far[among_own] = []
         bounds = [Bound(bound.place, dict(bound.left)) for bound in self.above]
         for victim in found:

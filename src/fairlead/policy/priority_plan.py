@@ -266,19 +266,19 @@ class Search:
             return chosen
         # A queue would lose more than it may: only so many of its lowest are candidates at all.
         fewer = within(over, reversed(candidates))
-        for bound in bounds:
-            for victim in chosen or ():
-                if bound.holds(victim):
-                    bound.add(victim, -1)
+        _put_back(bounds, chosen or ())
         chosen = self._reprieved(node, bounds, leaving, fewer[::-1])
-        return None if chosen and overdrawn(self.partition, chosen) else chosen
+        if chosen and overdrawn(self.partition, chosen):
+            _put_back(bounds, chosen)
+            return None
+        return chosen
 
     def _reprieved(
         self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], candidates: list[Ask]
     ) -> dict[Ask, None] | None:
         """Take all candidates, then give back everybody without whom it still fits; None when it never does.
 
-        When it works, the bounds are left as they are once the chosen ones are gone.
+        When it works, the bounds are left as they are once the chosen ones are gone; else as they were.
         """
         on_all = len(bounds) == 1
         places = {v: bounds if on_all else [bound for bound in bounds if bound.holds(v)] for v in candidates}
@@ -375,3 +375,11 @@ class Search:
         start = min(v.allocated_ms or 0 for v in top)
         total = sum(max(at_root, 0) for at_root, _ in ranks)
         return (broken, highest, total, len(victims), len(cleared), lost, -start, node.id)
+
+
+def _put_back(bounds: Iterable[Bound], chosen: Iterable[Ask]) -> None:
+    """These stay after all: the bounds are as they were before they were chosen."""
+    for bound in bounds:
+        for victim in chosen:
+            if bound.holds(victim):
+                bound.add(victim, -1)

@@ -96,10 +96,13 @@ def within(left: dict[Queue, int], victims: Iterable[Ask]) -> list[Ask]:
     return kept
 
 
-def within_guarantees(partition: Partition, victims: Iterable[Ask], unguarded: Collection[Queue]) -> list[Ask]:
+def within_guarantees(
+    partition: Partition, victims: Iterable[Ask], unguarded: Collection[Queue], known: dict[Queue, dict[str, int]]
+) -> list[Ask]:
     """As many of the first of these as may go without leaving a queue, but the `unguarded`, below its guarantee.
 
-    What was told to stop counts as gone; idle work is within no guarantee.
+    What was told to stop counts as gone; idle work is within no guarantee. `known` keeps `above_guarantee` for all
+    nodes that are tried for one ask.
     """
     left: dict[Queue, dict[str, int]] = {}
     kept: list[Ask] = []
@@ -107,7 +110,9 @@ def within_guarantees(partition: Partition, victims: Iterable[Ask], unguarded: C
         guarded = [q for q in victim.app.queue.lineage if q.guaranteed and q not in unguarded and not victim.spec.idle]
         for queue in guarded:
             if queue not in left:
-                left[queue] = above_guarantee(partition, queue)
+                if queue not in known:
+                    known[queue] = above_guarantee(partition, queue)
+                left[queue] = dict(known[queue])
         if all(amount <= left[q][name] for q in guarded for name, amount in victim.items if name in left[q]):
             for queue in guarded:
                 for name, amount in victim.items:

@@ -1,7 +1,7 @@
-"""Standing: who is above whom once queues have their say, with their offsets and fences.
+"""Standing: what is above what once queues have their say, with their offsets and fences.
 
 Decides whether a waiting ask stands strictly above running (or nominated) work, and how work is ranked against other
-work. Never decides who is stopped. Invariant: standing above is a strict order: nobody stands above himself by any
+work. Never decides what is stopped. Invariant: standing above is a strict order: nothing stands above itself by any
 chain of others, so that no two pieces of work can preempt each other in turn.
 
 Priorities are compared in the lowest queue that both are in, after the offsets and fences on both ways there.
@@ -94,12 +94,12 @@ def path_of(ask: Ask) -> Path:
 
 def is_owed(leaf: Queue, items: Items, beside: Partition | None = None, ask: Ask | None = None) -> bool:
     """Whether an ask of this leaf for this amount is within the guarantees on its way to the root: there is one for
-    something of it, and of each such thing less runs there than is guaranteed. The last may go beyond by its own size.
+    something of it, and each has room for the whole of it beside what runs there.
 
-    So all asks of a leaf for the same things are alike, and their own order decides: were the size asked, a small ask
-    would start before a bigger and stronger one of its own leaf, and would be stopped for it later. What is kept for
-    others is counted only with `beside` (for all but `ask`): the order of asks stays as it is while room is given to
-    one or taken from another, else three asks could take room from each other in a circle.
+    A small ask may be so where a bigger and stronger one of its own leaf is not, and starts first; `guaranteed_at`
+    keeps it from being stopped for that one. What is kept for others is counted only with `beside` (for all but `ask`):
+    the order of asks stays as it is while room is given to one or taken from another, else three asks could take room
+    from each other in a circle.
     """
     found = False
     for queue in leaf.lineage if leaf.lineage[-1].owes else ():

@@ -129,7 +129,7 @@ def test_the_first_one_is_used(tmp_path: Path) -> None:
     [
         (Context("lab", socket="/s"), "already"),
         (Context("a b", socket="/s"), "no name of a context"),
-        (Context("x"), "either a socket or a url"),
+        (Context("x"), "with --socket PATH or with --url URL"),
         (Context("x", url="ftp://h"), "not an address"),
     ],
 )

@@ -61,3 +61,15 @@ def test_late_work_counts_as_gone_for_a_guarantee() -> None:
     c.run(200_000)
     c.submit("second", 2, 5, "root.c")
     assert c.run() == ([], [])
+
+
+def test_room_that_may_not_be_made_is_not_counted_twice() -> None:
+    """Both other queues may lose nothing: it does not follow that half of the room is there already."""
+    keeps = {"preemption.evictions.max": "0"}
+    others = [QueueSpec(name=name, properties=keeps) for name in "ab"]
+    c = PriorityCluster(leaf("o", 2), *others, nodes={"n1": 5}, rule="both")
+    c.fill("own", 1, 0, "root.o")
+    c.fill("first", 2, 0, "root.a")
+    c.fill("second", 2, 1, "root.b")
+    c.submit("urgent", 2, 5, "root.o")
+    assert c.run() == ([], [])
