@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairlead.core import room_changes
+from fairlead.core.checks import check_cluster
 from fairlead.core.cluster import Cluster
 from fairlead.core.decisions import Allocated, ConfigurationRejected, Decision
 from fairlead.core.events import Configure, Event
+from fairlead.core.fire_timers import fire_due
 from fairlead.core.reasons import Reason
+from fairlead.core.reconfigure import configure
 from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.core.state import dump_cluster, load_cluster
 from fairlead.policy.cycle import Run, run_once
@@ -41,7 +45,7 @@ class Scheduler:
         self._lines: dict[str, Lines] = {}
         self.cluster.set_time(now_ms)
         self.cluster.started_ms = now_ms
-        self.cluster.configure(spec or ClusterSpec())
+        configure(self.cluster, spec or ClusterSpec())
         self.cluster.drain_out()
 
     def handle(self, event: Event, now_ms: int) -> list[Decision]:
@@ -84,7 +88,7 @@ class Scheduler:
         parts = [(p, self._lines_of(p)) for p in self.cluster.partitions.values()]
         for partition, _ in parts:
             if partition.shares_stale:
-                partition.reshare()
+                room_changes.reshare(partition)
         going = True
         while going and (left is None or left > 0):
             going = placed = False
@@ -113,7 +117,7 @@ class Scheduler:
         if refused is not None:
             self.cluster.out.append(ConfigurationRejected(refused))
             return
-        self.cluster.configure(spec)
+        configure(self.cluster, spec)
         self._note_news()
         self._lines = {name: lines for name, lines in self._lines.items() if name in self.cluster.partitions}
 
@@ -121,14 +125,14 @@ class Scheduler:
         cluster = self.cluster
         due_ms = cluster.timers.next_wakeup_ms()
         if due_ms is not None and due_ms <= now_ms:
-            cluster.fire_due(now_ms)
+            fire_due(cluster, now_ms)
         if now_ms != cluster.now_ms:
             cluster.set_time(now_ms)
 
     def forget(self) -> None:
         """Drop every memory of what was looked at in vain; it changes nothing but how long the next call takes."""
         for partition in self.cluster.partitions.values():
-            partition.wake_all()
+            room_changes.wake_all(partition)
         self._lines.clear()
 
     def forget_ended(self) -> None:
@@ -185,7 +189,7 @@ class Scheduler:
 
     def check(self) -> None:
         """Assert every invariant of the books; raises AssertionError with the place."""
-        self.cluster.check()
+        check_cluster(self.cluster)
 
     def dump(self) -> dict[str, Any]:
         """The whole state as plain values (dicts, lists, str, int, bool, None), in one order, JSON-ready."""

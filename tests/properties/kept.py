@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import gangs, leaving, node_reservations, quotas, reserving
+from fairlead.core import gangs, leaving, node_reservations, quotas, reserve_turn
 from fairlead.core.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.resources import fits_in
 from fairlead.policy import attempt_times, backoff, retry
@@ -160,7 +160,7 @@ def _check_timers(partition: Partition) -> None:
         waiting = [a for app in queue.applications.values() for a in app.asks.values() if a.pending and not a.spec.idle]
         coming = [a.created_ms + bound_ms for a in waiting if bound_ms and a.created_ms + bound_ms > now]
         if coming and queue not in partition.reserving.of:
-            due(min(coming), queue.path, reserving.TIMER)
+            due(min(coming), queue.path, reserve_turn.TIMER)
     for timer in partition.timers.pending():
         if timer.partition == name and timer.kind in ("application", gangs.TIMER):
             assert timer.subject in partition.applications, f"{timer.subject} is gone, and has a timer ({timer.kind})"

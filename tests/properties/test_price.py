@@ -6,7 +6,7 @@ import pytest
 from priority_clusters import PriorityCluster, cores
 from properties.price import is_paid
 
-from fairlead.core import node_reservations, nominations, reserving
+from fairlead.core import allocations, node_reservations, nominate, reserve_turn
 from fairlead.core.asks import Ask
 from fairlead.core.events import Cause
 from fairlead.core.partition import Partition
@@ -37,7 +37,9 @@ def test_one_victim_too_many_is_seen() -> None:
     """The other one is stopped too, for nothing."""
     c, part = stopped(2, "late")
     assert is_paid(part, c.evictions()) == 1
-    part.evict(found(part, "low"), Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of="high", rule="priority", message="")
+    allocations.evict(
+        part, found(part, "low"), Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of="high", rule="priority", message=""
+    )
     with pytest.raises(AssertionError, match=r"would fit on .* without that"):
         is_paid(part, [*c.evictions(), *part.out])
 
@@ -54,7 +56,7 @@ def test_idle_work_that_a_guarantee_stops_for_nothing_is_seen(idle: bool) -> Non
     assert c.run(1_000)[1] == ["low"]
     assert is_paid(part, c.evictions()) == 0
     reason = Cause.PREEMPTED_BY_SCHEDULER
-    part.evict(found(part, "other"), reason, on_behalf_of="high", rule="guarantee", message="")
+    allocations.evict(part, found(part, "other"), reason, on_behalf_of="high", rule="guarantee", message="")
     if not idle:
         assert is_paid(part, [*c.evictions(), *part.out]) == 0
         return
@@ -76,8 +78,8 @@ def test_only_room_that_gathers_behind_it_is_not_in_the_way(waited_too_long: boo
     c, part = stopped(2, "late")
     c.submit("long", 4, queue="root.b")
     if waited_too_long:
-        reserving.begin(part, found(part, "long"), "", "it has waited", by_itself=True)
-    nominations.nominate(part, found(part, "long"), part.nodes.nodes["n1"], ())
+        reserve_turn.begin(part, found(part, "long"), "", "it has waited", by_itself=True)
+    nominate.nominate(part, found(part, "long"), part.nodes.nodes["n1"], ())
     if waited_too_long:
         assert is_paid(part, c.evictions()) == 1
         c.gone("late")

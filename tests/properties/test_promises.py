@@ -8,7 +8,7 @@ import pytest
 from priority_clusters import PriorityCluster, labelled
 from properties.promises import Promises
 
-from fairlead.core import node_reservations, nominations
+from fairlead.core import node_reservations, nominate
 from fairlead.core.constraints import HOSTNAME, AffinityTerm, Constraints, SpreadTerm
 from fairlead.core.decisions import Allocated
 from fairlead.core.resources import Limits
@@ -30,7 +30,7 @@ def promised(mine: Constraints, **of_other: Any) -> tuple[PriorityCluster, Promi
     assert c.nominated() == {"high": "n1"}
     if of_other:
         c.submit("other", 1, 0, node="n1", **of_other)
-    nominations.withdraw(part, part.applications["high"].asks["high"])
+    nominate.withdraw(part, part.applications["high"].asks["high"])
     return c, promises
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
+from fairlead.core.events import Cause
 from fairlead.core.resources import Items
 from fairlead.core.specs import TAG_CREATION_TIME, TAG_REQUIRED_NODE, AskSpec
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application
     from fairlead.core.demand import Demand, Shape
-    from fairlead.core.events import Cause
     from fairlead.core.nodes import Node
     from fairlead.core.nominations import Nomination
 
@@ -221,3 +221,8 @@ def creation_ms(tag: str | None, now_ms: int) -> int:
         return int(tag) * 1000
     except ValueError:
         return now_ms
+
+
+def counts_as_gone(ask: Ask) -> bool:
+    """Whether it was told to stop for others and its room is counted on."""
+    return ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER and not ask.overdue

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.applications import NO_PRIORITY
-from fairlead.core.asks import line_group
+from fairlead.core.asks import counts_as_gone, line_group
 from fairlead.core.idle import group_of, idle_key
-from fairlead.core.leaving import counts_as_gone
 from fairlead.core.lifecycle import LIVE, State
 from fairlead.core.resources import Book, Items, add_to, pruned, take_from
 from fairlead.core.terrain_checks import check_terrain
@@ -22,9 +21,17 @@ if TYPE_CHECKING:
 
     from fairlead.core.applications import Application
     from fairlead.core.asks import Ask
+    from fairlead.core.cluster import Cluster
     from fairlead.core.nodes import Node
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
+
+
+def check_cluster(cluster: Cluster) -> None:
+    """Assert every invariant of the books."""
+    for partition in cluster.partitions.values():
+        check_partition(partition)
+    cluster.admission.check(cluster.partitions.values())
 
 
 def check_partition(partition: Partition) -> None:

@@ -1,19 +1,17 @@
-"""The cluster: all partitions, their timers, and the check of every invariant.
+"""The cluster: all partitions, and what they share: time, timers, classes and quotas, the order of arrival.
 
-Decides what a due timer does. Never schedules. Invariant: `check` passes after every act.
+Decides which number comes next. Never schedules, and changes no partition (`core.acts` does). Invariant: time never
+goes back, and all partitions have the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from fairlead.core import gangs, lives
 from fairlead.core.admission import Admission
 from fairlead.core.decisions import Decision
 from fairlead.core.partition import Partition
-from fairlead.core.reconfigure import clean_queues, configure
-from fairlead.core.specs import ClusterSpec
-from fairlead.core.timers import Timer, Timers
+from fairlead.core.timers import Timers
 
 
 class Cluster:
@@ -59,51 +57,3 @@ class Cluster:
         decided = list(self.out)
         self.out.clear()
         return decided
-
-    # -- configuration --------------------------------------------------------------------------------------------
-
-    def configure(self, spec: ClusterSpec) -> None:
-        """Make partitions and queues what the file says, as one step (`core.reconfigure`)."""
-        configure(self, spec)
-
-    # -- timers ---------------------------------------------------------------------------------------------------
-
-    def fire_due(self, now_ms: int) -> None:
-        """Fire every timer that is due by `now_ms`, each at its own time, in order."""
-        for name in self.timers.looks_due(now_ms):
-            if name in self.partitions:
-                self.partitions[name].rested_at = None
-        while (timer := self.timers.pop_due(now_ms)) is not None:
-            self.set_time(max(timer.due_ms, self.now_ms))
-            partition = self.partitions.get(timer.partition)
-            if partition is None:
-                continue
-            partition.news += 1
-            rule = self.on_due.get(timer.kind)
-            if rule is not None:
-                rule(partition, timer.subject)
-            else:
-                _fire(partition, timer)
-
-    # -- the check ------------------------------------------------------------------------------------------------
-
-    def check(self) -> None:
-        """Assert every invariant of the books."""
-        from fairlead.core.checks import check_partition
-
-        for partition in self.partitions.values():
-            check_partition(partition)
-        self.admission.check(self.partitions.values())
-
-
-def _fire(partition: Partition, timer: Timer) -> None:
-    """The timers of the life of queues and applications, which no rule decides about."""
-    if timer.kind == "queues":
-        clean_queues(partition)
-    elif timer.kind == lives.ENDED_TIMER:
-        lives.drop_old(partition)
-    elif (app := partition.applications.get(timer.subject)) is not None:
-        if timer.kind == gangs.TIMER:
-            gangs.time_out(partition, app)
-        else:
-            lives.on_timer(partition, app)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import gates, lives, node_reservations, nominations, shaping
+from fairlead.core import allocations, gates, lives, node_reservations, nominate, shaping, waiting_asks
 from fairlead.core.applications import Application
 from fairlead.core.asks import Ask
 from fairlead.core.decisions import Allocated, Released
@@ -134,8 +134,8 @@ def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> 
     It waits no longer. The placeholder is told to go; only when that is confirmed does the ask run (`end_swap`).
     """
     app = ask.app
-    nominations.withdraw(partition, ask)
-    partition.dequeue(ask)
+    nominate.withdraw(partition, ask)
+    waiting_asks.dequeue(partition, ask)
     app.queue.take_pending(ask.items)
     node_reservations.unreserve(partition, ask)
     ask.replaces, placeholder.replaces = placeholder, ask
@@ -144,7 +144,8 @@ def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> 
         ask.bound_for = node
         node.hold(ask)
         partition.nodes.touch(node)
-    partition.evict(
+    allocations.evict(
+        partition,
         placeholder,
         Cause.PLACEHOLDER_REPLACED,
         on_behalf_of=ask.key,
@@ -162,11 +163,11 @@ def end_swap(partition: Partition, placeholder: Ask) -> None:
     node = ask.bound_for or node
     first = app.allocations == app.placeholder_count
     _part(partition, ask)
-    partition.end_allocation(placeholder, replaced=True)
+    allocations.end_allocation(partition, placeholder, replaced=True)
     app.task_group(placeholder.spec.task_group).replaced += 1
     app.queue.add_allocated(ask.items)
     ask.stood_in_ms = placeholder.created_ms
-    partition.settle_on(ask, node)
+    allocations.settle_on(partition, ask, node)
     # It is no new use of room.
     ask.started_at, ask.guaranteed_at = placeholder.started_at, placeholder.guaranteed_at
     partition.out.append(Allocated(app.id, ask.key, node.id, partition.name))
@@ -180,7 +181,7 @@ def end_swap(partition: Partition, placeholder: Ask) -> None:
 def wait_again(partition: Partition, ask: Ask) -> None:
     """The swap comes to nothing (its placeholder or its node is lost): the ask waits again."""
     _part(partition, ask)
-    partition.enqueue(ask)
+    waiting_asks.enqueue(partition, ask)
     look_again(partition, ask.app)
 
 
@@ -251,7 +252,9 @@ def time_out(partition: Partition, app: Application) -> None:
         _drop(partition, ask, under_way=True)
     for ask in app.allocated_asks():
         if ask.evict_cause is None:
-            partition.evict(ask, Cause.TIMEOUT, rule="placeholder", message="releasing allocations: gang incomplete")
+            allocations.evict(
+                partition, ask, Cause.TIMEOUT, rule="placeholder", message="releasing allocations: gang incomplete"
+            )
     for ask in app.waiting_asks():
         _drop(partition, ask, under_way=False)
 
@@ -260,7 +263,7 @@ def _drop(partition: Partition, ask: Ask, under_way: bool) -> None:
     if under_way:
         give_up(partition, ask)
     else:
-        partition.drop_ask(ask)
+        waiting_asks.drop_ask(partition, ask)
     text = "the gang did not come together in time"
     partition.out.append(Released(ask.app.id, ask.key, "", Cause.TIMEOUT, text, partition.name))
 
@@ -269,4 +272,4 @@ def release_placeholders(partition: Partition, app: Application) -> None:
     """Tell every placeholder that nobody replaces to go."""
     for group in app.groups.values():
         for ask in list(group.standing):
-            partition.evict(ask, Cause.TIMEOUT, rule="placeholder", message="placeholder timeout")
+            allocations.evict(partition, ask, Cause.TIMEOUT, rule="placeholder", message="placeholder timeout")

@@ -12,16 +12,12 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
-from fairlead.core.leaving import counts_as_gone
-from fairlead.core.resources import Book, add_to
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairlead.core.asks import Ask
     from fairlead.core.demand import Shape
     from fairlead.core.nodes import Node
-    from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
 
 IdleKey = tuple[bool, int, int, int]
@@ -114,45 +110,3 @@ def start(ask: Ask) -> None:
     """A waiting idle ask becomes one in use, in the books of the queues."""
     ask.app.queue.take_pending(ask.items)
     payer(ask).add_allocated(ask.items)
-
-
-def uncount(partition: Partition) -> None:
-    """The file is about to change, and with it, maybe, who is whose group: idle work leaves the books of the queues."""
-    for ask in partition.idle.every():
-        _count(ask, -1)
-
-
-def recount(partition: Partition) -> None:
-    """The file has changed: idle work counts where it belongs by now."""
-    for ask in partition.idle.every():
-        _count(ask, 1)
-
-
-def _count(ask: Ask, sign: int) -> None:
-    queue = payer(ask)
-    for above in queue.lineage:
-        for name, amount in ask.items:
-            above.allocated[name] = above.allocated.get(name, 0) + sign * amount
-        above.touch()
-    if counts_as_gone(ask):
-        queue.add_preempting(ask.items, sign)
-
-
-def use_by_queue(partition: Partition) -> dict[str, Book]:
-    """What idle work uses in each queue below its resource group, by path: it is in no book of these queues."""
-    use: dict[str, Book] = {}
-    for ask in partition.idle.every():
-        group = group_of(ask.app.queue)
-        for queue in ask.app.queue.lineage:
-            if queue is group:
-                break
-            add_to(use.setdefault(queue.path, {}), ask.items)
-    return use
-
-
-def load(partition: Partition) -> None:
-    """Make the running ones again from the nodes (after a restart)."""
-    for node in partition.nodes.nodes.values():
-        for ask in node.allocations:
-            if ask.spec.idle:
-                partition.idle.settle(ask, node)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.events import Cause
+from fairlead.core.asks import counts_as_gone
 
 if TYPE_CHECKING:
     from fairlead.core.asks import Ask
@@ -21,11 +21,6 @@ GRACE_MS = 30_000
 MARGIN_MS = 60_000
 """How much longer one waits for it to be gone: killing, cleaning up and telling take their time too."""
 TIMER = "leaving"
-
-
-def counts_as_gone(ask: Ask) -> bool:
-    """Whether it was told to stop for others and its room is counted on."""
-    return ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER and not ask.overdue
 
 
 def begin(partition: Partition, ask: Ask, pays: Queue) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import gangs, gates
+from fairlead.core import gangs, gates, queue_removal, waiting_asks
 from fairlead.core.decisions import ApplicationChanged
 from fairlead.core.lifecycle import ENDED, LIVE, State, Step
 from fairlead.core.specs import TAG_STATE_AWARE_DISABLE
@@ -88,7 +88,7 @@ def _leave_accepted(app: Application) -> None:
 
 def _end(partition: Partition, app: Application) -> None:
     for ask in app.waiting_asks():
-        partition.drop_ask(ask)
+        waiting_asks.drop_ask(partition, ask)
     forget(partition, app)
     app.finished_ms = partition.now_ms
     partition.ended[f"{app.id}-{partition.now_ms // 1000}"] = app
@@ -136,7 +136,7 @@ def forget(partition: Partition, app: Application) -> None:
     """Take an application out of its queue and of the list; its asks and allocations are gone already."""
     del partition.applications[app.id]
     del app.queue.applications[app.id]
-    partition.clean_if_leaving(app.queue)
+    queue_removal.clean_if_leaving(partition, app.queue)
     _leave_accepted(app)
     gangs.part_ways(app)
     partition.unseen.pop(app, None)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import gangs, lives, node_reservations, nominations
+from fairlead.core import gangs, lives, node_reservations, nominate, queue_removal, waiting_asks
+from fairlead.core.asks import counts_as_gone
 from fairlead.core.idle import payer
-from fairlead.core.leaving import counts_as_gone
 from fairlead.core.lifecycle import LIVE
 from fairlead.core.resources import Book, add_to, take_from
 
@@ -25,9 +25,9 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     old = app.queue
     waiting = app.waiting_asks()
     for ask in waiting:
-        nominations.withdraw(partition, ask)
+        nominate.withdraw(partition, ask)
         node_reservations.unreserve(partition, ask)
-        partition.dequeue(ask)
+        waiting_asks.dequeue(partition, ask)
         old.take_pending(ask.items)
     for ask in app.asks.values():
         partition.admission.leave(ask)
@@ -51,7 +51,7 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     if was_allocating:
         lives.join_accepted(app)
     for ask in waiting:
-        partition.enqueue(ask)
+        waiting_asks.enqueue(partition, ask)
     gangs.look_again(partition, app)
     partition.books_version += 1
 
@@ -85,7 +85,7 @@ def _leave(partition: Partition, app: Application, old: Queue) -> None:
         old.changed_apps.remove(app)
         app.touched = False
     app.order_key, app.stamp = (), 0
-    partition.clean_if_leaving(old)
+    queue_removal.clean_if_leaving(partition, old)
 
 
 def _bring(app: Application, leaf: Queue) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import nominations
+from fairlead.core import nominate
 from fairlead.core.decisions import Reserved, Unreserved
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ TIMER = "reservation"
 
 def reserve(partition: Partition, ask: Ask, node: Node) -> None:
     """Take the node out of the ordinary order for this ask (YuniKorn's reservation); it keeps no other space."""
-    nominations.withdraw(partition, ask)
+    nominate.withdraw(partition, ask)
     node.reservations[ask] = partition.now_ms
     ask.reserved_on = node
     partition.nodes.reserved_again[ask] = None

@@ -10,15 +10,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core import idle, lives, oversize, quotas, reserving
+from fairlead.core import (
+    allocations,
+    idle_use,
+    lives,
+    oversize,
+    queue_removal,
+    quotas,
+    reserve_turn,
+    room_changes,
+    waiting_asks,
+)
 from fairlead.core.applications import NO_PRIORITY
 from fairlead.core.decisions import AskRejected, Configured, DeclarationChanged
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import ENDED, TRANSITIONS, Step
+from fairlead.core.limit_groups import limits_changed
 from fairlead.core.partition import Partition
 from fairlead.core.queues import Queue, QueueState
 from fairlead.core.reasons import Refused
-from fairlead.core.trackers import limits_changed
 
 if TYPE_CHECKING:
     from fairlead.core.applications import Application
@@ -82,7 +92,7 @@ def _add_partition(cluster: Cluster, spec: PartitionSpec) -> None:
     partition = Partition(spec, root, cluster.timers, cluster.out, cluster.next_seq, cluster.now_ms)
     partition.admission = cluster.admission
     cluster.partitions[spec.name] = partition
-    partition.queue_changed(root, "added")
+    queue_removal.queue_changed(partition, root, "added")
     _derive(root, spec.root)
     _apply_children(partition, root, spec.root)
     _set_order(partition)
@@ -103,7 +113,7 @@ def _set_order(partition: Partition) -> None:
         for ask in app.asks.values():
             ask.place_in_line()
         for ask in in_line:
-            partition.line_up(ask)
+            waiting_asks.line_up(partition, ask)
 
 
 def find_owing(queue: Queue, counts: bool) -> bool:
@@ -116,21 +126,21 @@ def find_owing(queue: Queue, counts: bool) -> bool:
 def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
     held_to = quotas.terms(partition.root)
     partition.spec = spec
-    idle.uncount(partition)
+    idle_use.uncount(partition)
     partition.nodes.resort(spec.node_sort)
     _derive(partition.root, spec.root)
     _apply_children(partition, partition.root, spec.root)
-    idle.recount(partition)
+    idle_use.recount(partition)
     _set_order(partition)
-    reserving.watch_all(partition)
+    reserve_turn.watch_all(partition)
     recount_priorities(partition.root)
-    partition.reshare()
+    room_changes.reshare(partition)
     partition.books_version += 1
     limits_changed(partition)
     partition.disruption.capacity_changed()
     partition.nominations.keep_anew()
     quotas.rearm(partition, held_to)
-    partition.wake_all()
+    room_changes.wake_all(partition)
     oversize.raised(partition.root, partition.now_ms)
 
 
@@ -146,10 +156,10 @@ def _remove_partition(cluster: Cluster, partition: Partition) -> None:
 def _fail(partition: Partition, app: Application) -> None:
     reason = Refused(f"partition {partition.name} was removed from the configuration")
     for ask in app.waiting_asks():
-        partition.drop_ask(ask)
+        waiting_asks.drop_ask(partition, ask)
         partition.out.append(AskRejected(app.id, ask.key, reason, partition.name))
     for ask in app.allocated_asks():
-        partition.release(ask, Cause.STOPPED_BY_RM, PARTITION_REMOVED)
+        allocations.release(partition, ask, Cause.STOPPED_BY_RM, PARTITION_REMOVED)
     app.message = PARTITION_REMOVED
     while app.state not in ENDED:
         step = Step.FAIL if (app.state, Step.FAIL) in TRANSITIONS else Step.COMPLETE
@@ -176,12 +186,12 @@ def _apply(partition: Partition, parent: Queue, name: str, spec: QueueSpec) -> N
     queue = parent.children.get(name)
     if queue is None:
         queue = Queue(name, parent, partition.next_seq(), leaf=leaf, managed=True)
-        partition.queue_changed(queue, "added")
+        queue_removal.queue_changed(partition, queue, "added")
     elif queue.is_leaf != leaf and not queue.applications and not queue.children:
         queue.is_leaf = leaf
     if queue.state is QueueState.DRAINING:
         queue.state = QueueState.ACTIVE
-        partition.queue_changed(queue, "restarted")
+        queue_removal.queue_changed(partition, queue, "restarted")
     _derive(queue, spec)
     _apply_children(partition, queue, spec)
 
@@ -210,8 +220,8 @@ def _drain(partition: Partition, queue: Queue) -> None:
         return
     if queue.state is not QueueState.DRAINING:
         queue.state = QueueState.DRAINING
-        partition.queue_changed(queue, "draining")
-        partition.clean_later()
+        queue_removal.queue_changed(partition, queue, "draining")
+        queue_removal.clean_later(partition)
     for child in queue.children.values():
         _drain(partition, child)
 
@@ -225,7 +235,7 @@ def clean_queues(partition: Partition) -> None:
         del parent.children[queue.name]
         partition.reserving.forget(queue)
         queue.stamp = 0
-        partition.queue_changed(queue, "removed")
+        queue_removal.queue_changed(partition, queue, "removed")
         if not parent.children:
             _settle_kind(partition, parent)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core import gangs, idle, leaving, node_reservations, nominations, quotas
+from fairlead.core import asks, gangs, idle, node_reservations, nominate, quotas, waiting_asks
 from fairlead.core.consumption import Consumption
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ def resize(partition: Partition, ask: Ask, spec: AskSpec) -> None:
     # Only the amount can change: what else the report says is not what it was submitted with.
     spec = replace(ask.spec, resources=spec.resources)
     if ask.pending:
-        nominations.withdraw(partition, ask)
+        nominate.withdraw(partition, ask)
         node_reservations.unreserve(partition, ask)
         kept = partition.reserving.take(ask)
-        partition.dequeue(ask)
+        waiting_asks.dequeue(partition, ask)
         queue.take_pending(old)
         ask.spec, ask.items = spec, new
-        partition.enqueue(ask)
+        waiting_asks.enqueue(partition, ask)
         if kept is not None:
             partition.reserving.put(ask, kept)
         if spec.task_group:
@@ -45,7 +45,7 @@ def resize(partition: Partition, ask: Ask, spec: AskSpec) -> None:
         return
     ask.spec, ask.items = spec, new
     queue = idle.payer(ask)
-    if leaving.counts_as_gone(ask):
+    if asks.counts_as_gone(ask):
         queue.add_preempting(old, -1)
         queue.add_preempting(new)
     assert ask.node is not None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core import waiting_asks
 from fairlead.core.constraints import ANYWHERE
 from fairlead.core.demand import Shape
 
@@ -76,7 +77,7 @@ def _regroup(partition: Partition, ask: Ask) -> None:
         partition.idle.join(ask)
         return
     if in_line:
-        partition.line_up(ask)
+        waiting_asks.line_up(partition, ask)
     if ask.reserved_on is not None:
         partition.nodes.reserved_again[ask] = None
     app.queue.touch_app(app)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core import gangs, idle, oversize, reserving
+from fairlead.core import gangs, idle_use, oversize, reserve_turn, room_changes, waiting_asks
 from fairlead.core.applications import Application
 from fairlead.core.asks import Ask
 from fairlead.core.cluster import Cluster
@@ -18,7 +18,8 @@ from fairlead.core.disruption import Disruption
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import State
 from fairlead.core.nodes import Node
-from fairlead.core.nominations import Nomination, enter
+from fairlead.core.nominate import enter
+from fairlead.core.nominations import Nomination
 from fairlead.core.partition import Partition
 from fairlead.core.plain import from_plain, to_plain, values_of
 from fairlead.core.properties import QueueProperties
@@ -225,10 +226,10 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
         setattr(partition, name, state[name])
     partition.disruption = Disruption.load(state["disruption"], asks)
     partition.retries = Retries.load(state["retries"])
-    reserving.load(partition, state["reserving"])
+    reserve_turn.load(partition, state["reserving"])
     recount_priorities(root)
-    partition.reshare()
-    partition.wake_all()
+    room_changes.reshare(partition)
+    room_changes.wake_all(partition)
     partition.timers.look(cluster.now_ms, partition.name)
     oversize.load(partition, state["resting"], state["resting_in_leaves"])
 
@@ -327,7 +328,7 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
             ask.app.leave(ask)
         enter(partition, Nomination(ask, nodes[row["node"]], victims, row["gathers"]))
     partition.nodes.suspects = dict.fromkeys(partition.nodes.nodes.values())
-    idle.load(partition)
+    idle_use.load(partition)
     for app in partition.applications.values():
         gangs.look_again(partition, app)
 
@@ -345,5 +346,5 @@ def _put_in_line(partition: Partition, ask: Ask) -> None:
     if ask.spec.idle:
         partition.idle.join(ask)
     else:
-        partition.line_up(ask)
+        waiting_asks.line_up(partition, ask)
         app.priority = app.highest_priority()

@@ -12,6 +12,7 @@ from enum import Enum
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from fairlead.core import allocations
 from fairlead.core.asks import Ask
 from fairlead.core.resources import fits_in
 from fairlead.policy.attempt_times import RESERVE_AFTER_MS
@@ -112,7 +113,7 @@ class Walk:
                 return RESERVED
             ask = batch.head
             ask.attempted = True
-            partition.place(ask, node)
+            allocations.place(partition, ask, node)
             return ask
 
     def _reserve_at_once(self, batch: Batch) -> bool:

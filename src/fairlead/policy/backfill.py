@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core import allocations
 from fairlead.core.resources import fits_in, take_from
 from fairlead.policy.expected import Expected, expected_start, lacks
 from fairlead.policy.limits import full_ceiling, may_run
@@ -49,7 +50,7 @@ def _from_leaf(partition: Partition, leaf: Queue, starts: list[tuple[Ask, Expect
                 node = _node_for(partition, ask, starts) if partition.reserving.holder(ask) is not None else None
                 if node is not None:
                     ask.attempted = True
-                    partition.place(ask, node)
+                    allocations.place(partition, ask, node)
                     return ask
     return None
 

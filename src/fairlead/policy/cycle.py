@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from fairlead.core.trackers import decide_groups
+from fairlead.core.limit_groups import decide_groups
 from fairlead.policy.allocate import RESERVED, Outcome, allocate_one
 from fairlead.policy.backfill import backfill_one
 from fairlead.policy.backoff import rest_all

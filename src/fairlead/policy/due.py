@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fairlead.core import leaving, node_reservations, reserving
+from fairlead.core import leaving, node_reservations, reserve_turn
 from fairlead.core.partition import Partition
 from fairlead.core.quotas import TIMER as QUOTA
 from fairlead.policy import attempt_times, backoff, overdue, protection, quota, reserve, retry
@@ -22,6 +22,6 @@ ON_DUE: dict[str, Callable[[Partition, str], None]] = {
     protection.TIMER: protection.on_timer,
     retry.TIMER: retry.on_timer,
     leaving.TIMER: overdue.on_timer,
-    reserving.TIMER: reserving.on_timer,
+    reserve_turn.TIMER: reserve_turn.on_timer,
 }
 """Each rule gets the partition and the subject of the timer."""

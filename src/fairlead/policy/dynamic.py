@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core import oversize
+from fairlead.core import oversize, queue_removal
 from fairlead.core.queues import RECOVERY_QUEUE, Queue, QueueState
 from fairlead.core.reconfigure import find_owing
 from fairlead.core.resources import INT64_MAX, INT64_MIN, Limits
@@ -69,7 +69,7 @@ def create_path(partition: Partition, path: str) -> Queue:
         template = queue.template
         queue = Queue(name, queue, partition.next_seq(), leaf=at + 1 == len(missing), managed=False)
         queue.configure_dynamic(template)
-        partition.queue_changed(queue, "added")
+        queue_removal.queue_changed(partition, queue, "added")
     find_owing(partition.root, partition.spec.preemption.rule == "both")
     return queue
 
@@ -78,7 +78,7 @@ def create_recovery_queue(partition: Partition) -> Queue:
     """Make the queue for applications that have to be taken in whatever the rules say: in order, without limits."""
     queue = Queue(RECOVERY_QUEUE.partition(".")[2], partition.root, partition.next_seq(), leaf=True, managed=False)
     queue.configure_dynamic(None)
-    partition.queue_changed(queue, "added")
+    queue_removal.queue_changed(partition, queue, "added")
     return queue
 
 

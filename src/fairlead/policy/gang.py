@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import gangs
+from fairlead.core import allocations, gangs
 from fairlead.core.events import Cause
 from fairlead.core.resources import fits_in
 from fairlead.policy.ordering import application_key, queue_key
@@ -105,7 +105,7 @@ def _placeholder_for(partition: Partition, ask: Ask, group: TaskGroup) -> Ask | 
             break
     for placeholder in too_small:
         message = "cancel placeholder: resource incompatible"
-        partition.evict(placeholder, Cause.TIMEOUT, ask.key, "placeholder", message)
+        allocations.evict(partition, placeholder, Cause.TIMEOUT, ask.key, "placeholder", message)
     return in_place or large_enough
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import gangs, node_reservations, nominations
+from fairlead.core import allocations, gangs, node_reservations, nominate
 from fairlead.core.constraints import ANYWHERE
 from fairlead.core.events import Cause
 from fairlead.core.lifecycle import State
@@ -120,11 +120,11 @@ def _give_way(partition: Partition, younger: Application, older: Application) ->
     name = f"{older.id}/{_lacking(older)[0].key}"
     gangs.give_way(younger, older)
     for ask in younger.waiting_asks():
-        nominations.withdraw(partition, ask)
+        nominate.withdraw(partition, ask)
         node_reservations.unreserve(partition, ask)
     for ask in _standing(younger):
         text = f"given back so that gang {older.id} gets through: both held a part of what the other lacks"
-        partition.evict(ask, Cause.PREEMPTED_BY_SCHEDULER, name, GAVE_WAY, text)
+        allocations.evict(partition, ask, Cause.PREEMPTED_BY_SCHEDULER, name, GAVE_WAY, text)
     younger.queue.touch_app(younger)
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core import allocations
 from fairlead.core.idle import group_of, idle_key
+from fairlead.core.limit_groups import decide_group
 from fairlead.core.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.resources import fits_in
-from fairlead.core.trackers import decide_group
 from fairlead.policy.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def place_idle(partition: Partition) -> Ask | None:
     if ask.app.limit_group is None:
         decide_group(partition, ask.app)
     ask.attempted = True
-    partition.place(ask, node)
+    allocations.place(partition, ask, node)
     return ask
 
 

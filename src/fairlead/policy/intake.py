@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core import events, gangs, lives, node_reservations, nominations, oversize
+from fairlead.core import (
+    allocations,
+    events,
+    gangs,
+    lives,
+    node_reservations,
+    nominate,
+    oversize,
+    room_changes,
+    waiting_asks,
+)
 from fairlead.core.applications import Application
 from fairlead.core.asks import Ask
 from fairlead.core.constraints import ANYWHERE
@@ -61,7 +71,7 @@ def add_node(partition: Partition, event: events.AddNode) -> None:
     node.set_capacity(spec.capacity)
     partition.nodes.add(node)
     oversize.widened(partition.nodes, node, partition.now_ms)
-    partition.nodes_changed()
+    room_changes.nodes_changed(partition)
     partition.books_version += 1
     partition.out.append(NodeAccepted(spec.id, partition.name))
 
@@ -77,7 +87,7 @@ def update_node(partition: Partition, event: events.UpdateNode) -> None:
         return
     partition.nodes.resize(node, event.capacity)
     oversize.widened(partition.nodes, node, partition.now_ms)
-    partition.nodes_changed()
+    room_changes.nodes_changed(partition)
     partition.books_version += 1
 
 
@@ -90,7 +100,7 @@ def drain_node(partition: Partition, event: events.DrainNode) -> None:
         partition.nodes.touch(node)
         partition.books_version += 1
         for ask in list(node.held):
-            nominations.withdraw(partition, ask)
+            nominate.withdraw(partition, ask)
         for ask in [a for a in node.reservations if not a.required_node]:
             node_reservations.unreserve(partition, ask)
             ask.app.queue.touch_app(ask.app)
@@ -113,18 +123,18 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
     if node is None:
         return
     for ask in [*node.held, *node.reservations]:
-        nominations.withdraw(partition, ask)
+        nominate.withdraw(partition, ask)
         node_reservations.unreserve(partition, ask)
     gangs.leave_node(partition, node)
     for ask in list(node.allocations):
         app, real = ask.app, not ask.spec.placeholder
         again = retry.try_again(partition, ask, Cause.INTERRUPTED)
-        partition.release(ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
+        allocations.release(partition, ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
         if again:
             retry.enter_due(partition, app)
         lives.complete_if_idle(partition, app, real)
     partition.nodes.remove(node)
-    partition.nodes_changed()
+    room_changes.nodes_changed(partition)
     partition.books_version += 1
 
 
@@ -177,9 +187,9 @@ def remove_application(partition: Partition, event: events.RemoveApplication) ->
     if app is None:
         return
     for ask in app.allocated_asks():
-        partition.release(ask, Cause.STOPPED_BY_RM, f"Application {app.id} Removed")
+        allocations.release(partition, ask, Cause.STOPPED_BY_RM, f"Application {app.id} Removed")
     for ask in app.waiting_asks():
-        partition.drop_ask(ask)
+        waiting_asks.drop_ask(partition, ask)
     lives.forget(partition, app)
     partition.out.append(ApplicationChanged(app.id, "Removed", "removed", partition.name))
 
@@ -216,7 +226,7 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
             return
         resize(partition, known, spec)
     if spec.node and known.pending:
-        partition.restore(known, partition.nodes.nodes[spec.node])
+        allocations.restore(partition, known, partition.nodes.nodes[spec.node])
 
 
 def _admitted(partition: Partition, app: Application, spec: AskSpec) -> AskSpec | None:
@@ -239,9 +249,9 @@ def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
     if spec.node:
         ask = Ask(app, spec, partition.next_seq(), partition.now_ms)
         ask.shape = None
-        partition.restore(ask, partition.nodes.nodes[spec.node])
+        allocations.restore(partition, ask, partition.nodes.nodes[spec.node])
     else:
-        partition.new_ask(app, spec)
+        waiting_asks.new_ask(partition, app, spec)
 
 
 def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
@@ -314,13 +324,13 @@ def release(partition: Partition, event: events.Release) -> None:
     if not event.key:
         app.closing = app.state is State.COMPLETING
         for ask in app.waiting_asks():
-            partition.drop_ask(ask)
+            waiting_asks.drop_ask(partition, ask)
     lives.complete_if_idle(partition, app, real_gone)
 
 
 def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:
     if ask.pending:
-        partition.drop_ask(ask)
+        waiting_asks.drop_ask(partition, ask)
         return
     if ask.node is None:
         gangs.give_up(partition, ask)
@@ -330,7 +340,7 @@ def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:
         return
     echo = cause not in CONFIRMS_SILENTLY
     message = "allocation remove as per RM request" if cause is Cause.STOPPED_BY_RM else ""
-    partition.release(ask, cause, message, echo=echo)
+    allocations.release(partition, ask, cause, message, echo=echo)
 
 
 def _release_foreign(partition: Partition, key: str) -> None:
@@ -359,7 +369,7 @@ def set_priority(partition: Partition, event: events.SetPriority) -> None:
         partition.out.append(PriorityChanged(event.application, key, old, event.priority, *by, partition.name))
     for ask in waiting:
         old = ask.priority
-        partition.change_priority(ask, event.priority)
+        waiting_asks.change_priority(partition, ask, event.priority)
         partition.out.append(PriorityChanged(event.application, ask.key, old, event.priority, *by, partition.name))
 
 

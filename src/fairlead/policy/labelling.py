@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import gangs, nominations
+from fairlead.core import allocations, gangs, nominate
 from fairlead.core.constraints import NO_EXECUTE, Taint
 from fairlead.core.decisions import NodeRejected
 from fairlead.core.events import Cause, LabelNode
@@ -38,7 +38,7 @@ def label_node(partition: Partition, event: LabelNode) -> None:
     partition.disruption.capacity_changed()
     partition.books_version += 1
     for ask in [a for a in node.held if a.held_on is node and not partition.nodes.suits(a, node, a.victims)]:
-        nominations.withdraw(partition, ask)
+        nominate.withdraw(partition, ask)
     for ask, placeholder in gangs.under_way_to(node):
         if not suits(partition, ask, node, placeholder):
             gangs.wait_again(partition, ask)
@@ -58,4 +58,4 @@ def _evict_intolerant(partition: Partition, node: Node) -> None:
     for ask in list(node.allocations):
         if ask.evict_cause is None and must_leave(taints, ask.spec.where.tolerations):
             message = f"node {node.id} has a {NO_EXECUTE} taint that it does not tolerate: {named}"
-            partition.evict(ask, Cause.PREEMPTED_BY_SCHEDULER, rule="taint", message=message)
+            allocations.evict(partition, ask, Cause.PREEMPTED_BY_SCHEDULER, rule="taint", message=message)

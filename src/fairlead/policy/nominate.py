@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import nominations
+from fairlead.core import allocations, nominate, nominations
 from fairlead.core.decisions import LoopBroken
 from fairlead.core.disruption import FRUITLESS_MAX
 from fairlead.core.resources import fits_in, take_from
@@ -32,11 +32,11 @@ def place_nominated(partition: Partition) -> Ask | None:
             continue
         node = place_for(partition, ask)
         if node is not None:
-            partition.place(ask, node)
+            allocations.place(partition, ask, node)
             return ask
         if not something_leaves(partition, ask) and not gathers_room(partition, ask):
             # What it waited for is gone and it still cannot run (its queue filled up, the node shrank): start over.
-            nominations.withdraw(partition, ask)
+            nominate.withdraw(partition, ask)
             note_fruitless(partition, ask, nomination.node)
     return None
 
@@ -86,7 +86,7 @@ def yield_room(partition: Partition, node: Node) -> None:
         for other in nominees[1:]:
             if not is_stronger(other, weakest):
                 weakest = other
-        nominations.withdraw(partition, weakest)
+        nominate.withdraw(partition, weakest)
         weakest.app.may_preempt_again(weakest)
 
 

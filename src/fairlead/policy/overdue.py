@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import leaving
+from fairlead.core import leaving, waiting_asks
 from fairlead.core.decisions import LoopBroken, Overdue
 from fairlead.core.disruption import FRUITLESS_MAX
 from fairlead.core.idle import payer
@@ -33,7 +33,7 @@ def on_timer(partition: Partition, _: str) -> None:
     for nomination in partition.nominations.of.values():
         if nomination.is_stuck and nomination.ask.batch is None:
             # It keeps the room until it finds other room: it looks for that in its turn.
-            partition.line_up(nomination.ask)
+            waiting_asks.line_up(partition, nomination.ask)
             nomination.ask.app.queue.touch_app(nomination.ask.app)
     if partition.disruption.leave_by:
         next_ms = min(partition.disruption.leave_by.values())

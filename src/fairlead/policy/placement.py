@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fairlead.core import queue_removal
 from fairlead.core.names import USER_NAME
 from fairlead.core.queues import RECOVERY_QUEUE, Queue, QueueState
 from fairlead.core.reasons import Reason, Refused, SubmitDenied
@@ -75,7 +76,7 @@ def place_application(partition: Partition, spec: ApplicationSpec) -> Queue | Re
     refused = gang_obstacle(queue, spec)
     if refused is None:
         return queue
-    partition.clean_if_leaving(queue)
+    queue_removal.clean_if_leaving(partition, queue)
     return refused
 
 

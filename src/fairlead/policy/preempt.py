@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import node_reservations
+from fairlead.core import allocations, node_reservations
 from fairlead.core.events import Cause
 from fairlead.core.oversize import ATTEMPT_EVERY_MS, rest_if_too_large
 from fairlead.policy.attempt_times import NEVER_MS, due_ms, may_try, note_attempt
@@ -122,7 +122,8 @@ def carry_out(partition: Partition, plan: Plan) -> None:
         node_reservations.unreserve(partition, holder)
     queue = ask.app.queue.path
     for victim in plan.victims:
-        partition.evict(
+        allocations.evict(
+            partition,
             victim,
             Cause.PREEMPTED_BY_SCHEDULER,
             on_behalf_of=on_behalf_of(ask),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from fairlead.core import node_reservations, nominations, reasons
+from fairlead.core import allocations, node_reservations, nominate, reasons
 from fairlead.core.events import Cause
 from fairlead.core.idle import group_of
 from fairlead.policy import reclaim
@@ -171,19 +171,20 @@ class Attempts:
         if ask.nomination is not None and ask.nomination.is_stuck:
             moves_on(partition, ask, ask.nomination.node)
         for nominee in plan.cleared:
-            nominations.withdraw(partition, nominee)
+            nominate.withdraw(partition, nominee)
             nominee.app.may_preempt_again(nominee)
         tell(partition, plan)
         ask.preempt_triggered = bool(plan.victims) or ask.preempt_triggered
         node_reservations.unreserve(partition, ask)
-        nominations.nominate(partition, ask, plan.node, (*plan.victims, *plan.leaving))
+        nominate.nominate(partition, ask, plan.node, (*plan.victims, *plan.leaving))
 
 
 def tell(partition: Partition, plan: Plan) -> None:
     """Tell the victims of a plan to stop."""
     ask = plan.ask
     for victim in plan.victims:
-        partition.evict(
+        allocations.evict(
+            partition,
             victim,
             Cause.PREEMPTED_BY_SCHEDULER,
             on_behalf_of=on_behalf_of(ask),

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core.asks import counts_as_gone
 from fairlead.core.decisions import LoopBroken
 from fairlead.core.disruption import work_name
 from fairlead.core.idle import payer
-from fairlead.core.leaving import counts_as_gone
 from fairlead.policy.victims import preference
 
 if TYPE_CHECKING:

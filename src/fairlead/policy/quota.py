@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import quotas
+from fairlead.core import allocations, quotas
 from fairlead.core.decisions import QuotaEnforced
 from fairlead.core.events import Cause
 from fairlead.core.idle import payer
@@ -57,7 +57,8 @@ def _enforce(partition: Partition, queue: Queue) -> None:
     for leaf, share in list(_shares(queue, excess(queue))):
         for victim in _victims(leaf, share):
             told += 1
-            partition.evict(
+            allocations.evict(
+                partition,
                 victim,
                 Cause.PREEMPTED_BY_SCHEDULER,
                 rule="quota",
@@ -75,7 +76,7 @@ def _stop_idle(partition: Partition, queue: Queue) -> int:
         if any(name in over for name, _ in victim.items):
             told += 1
             message = f"idle work makes queue {queue.path} fit under its new maximum"
-            partition.evict(victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
+            allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
     return told
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from fairlead.core import nominations
+from fairlead.core import allocations, nominate
 from fairlead.policy.allocate import RESERVED, Outcome, node_for
 from fairlead.policy.backoff import rests_before
 from fairlead.policy.nominate import note_fruitless, place_for, something_leaves, yield_room
@@ -83,7 +83,7 @@ class Turns:
         partition = self.partition
         is_within = is_owed(ask.app.queue, ask.items)
         ask.guaranteed_at = partition.next_seq() if is_within else 0
-        partition.place(ask, node)
+        allocations.place(partition, ask, node)
 
     def _first(self) -> Found | None:
         """The first batch in order that may fit on some node and under every maximum: those within guarantees first."""
@@ -151,6 +151,6 @@ class Turns:
             if nomination is None or nomination.is_coming or gathers_room(partition, ask):
                 continue
             if place_for(partition, ask) is None and not something_leaves(partition, ask):
-                nominations.withdraw(partition, ask)
+                nominate.withdraw(partition, ask)
                 note_fruitless(partition, ask, nomination.node)
         self.lines.settle()

@@ -17,7 +17,7 @@ from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING
 
-from fairlead.core import node_reservations, nominations
+from fairlead.core import allocations, node_reservations, nominate, nominations
 from fairlead.core.asks import Ask, line_group
 from fairlead.core.events import Cause
 from fairlead.core.idle import group_of, payer
@@ -359,5 +359,5 @@ def carry_out(partition: Partition, plan: Plan) -> None:
         if group not in victim.app.queue.lineage:
             rule, text = GUARANTEE, f"{text}, which is within its guarantee"
             partition.disruption.note(ask, victim, partition.now_ms)
-        partition.evict(victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of=name, rule=rule, message=text)
-    nominations.nominate(partition, ask, node, (*plan.victims, *plan.leaving))
+        allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of=name, rule=rule, message=text)
+    nominate.nominate(partition, ask, node, (*plan.victims, *plan.leaving))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core import allocations
 from fairlead.core.events import Cause
 from fairlead.core.resources import add_to, fits_in
 from fairlead.policy.victims import on_behalf_of, reluctance
@@ -29,7 +30,8 @@ def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool
         return False
     victims = _victims(partition, ask, node)
     for victim in victims:
-        partition.evict(
+        allocations.evict(
+            partition,
             victim,
             Cause.PREEMPTED_BY_SCHEDULER,
             on_behalf_of=on_behalf_of(ask),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import node_reservations
+from fairlead.core import allocations, node_reservations
 from fairlead.core.node_reservations import RESERVATION_MS
 from fairlead.core.node_reservations import TIMER as EXPIRY_TIMER
 from fairlead.core.nominations import limit_short_of_kept, queue_short_of_kept
@@ -212,7 +212,7 @@ def _place_one_of(partition: Partition, asks: list[Ask]) -> Ask | None:
         suits = partition.nodes.suits(ask, node)
         if suits and fits_in(ask.items, node.free):
             ask.attempted = True
-            partition.place(ask, node)
+            allocations.place(partition, ask, node)
             return ask
         if ask.required_node:
             preempt_on_required_node(partition, ask, node)
@@ -224,7 +224,7 @@ def _place_one_of(partition: Partition, asks: list[Ask]) -> Ask | None:
         node = None if shape.unfit else partition.nodes.first_for(shape)
         if node is not None:
             ask.attempted = True
-            partition.place(ask, node)
+            allocations.place(partition, ask, node)
             return ask
         if ask.reserved_on is not None and never_suits(partition, ask, ask.reserved_on):
             node_reservations.unreserve(partition, ask)

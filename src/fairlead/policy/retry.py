@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import lives
+from fairlead.core import lives, waiting_asks
 from fairlead.core.decisions import AskRejected, Retried
 from fairlead.core.lifecycle import State, Step
 from fairlead.core.reasons import Refused
@@ -71,7 +71,7 @@ def enter_due(partition: Partition, app: Application) -> None:
             continue
         if app.state is State.COMPLETING:
             lives.advance(partition, app, Step.RUN)
-        partition.new_ask(app, spec)
+        waiting_asks.new_ask(partition, app, spec)
     if later := partition.retries.of(app.id):
         partition.timers.set_earlier(min(coming.due_ms for coming in later), partition.name, app.id, TIMER)
 

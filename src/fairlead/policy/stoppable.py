@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.core.leaving import counts_as_gone
+from fairlead.core.asks import counts_as_gone
 from fairlead.policy.standing import rank
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import node_reservations, nominations, reserving
+from fairlead.core import node_reservations, nominate, nominations, reserve_turn
 from fairlead.core.asks import line_group
 from fairlead.core.decisions import AskRejected
 from fairlead.core.reasons import Refused
@@ -51,9 +51,9 @@ def reserve_ask(partition: Partition, event: ReserveAsk) -> None:
         known = partition.reserving.get(ask)
         if not event.on:
             if known is not None:
-                reserving.end(partition, ask, event.who, event.why)
+                reserve_turn.end(partition, ask, event.who, event.why)
         elif known is None:
-            reserving.begin(partition, ask, event.who, event.why)
+            reserve_turn.begin(partition, ask, event.who, event.why)
 
 
 def _why_not(partition: Partition, event: ReserveAsk, waiting: list[Ask]) -> str:
@@ -92,11 +92,11 @@ def _give_turn(partition: Partition, leaf: Queue) -> None:
         if reservation.by_itself:
             if most and could_ever_run(partition, ask):
                 return
-            reserving.end(partition, ask, why="it fits nowhere, however empty")
+            reserve_turn.end(partition, ask, why="it fits nowhere, however empty")
     partition.reserving.overdue.pop(leaf, None)
     oldest = min(_overdue(partition, leaf, partition.now_ms - most), key=_age, default=None) if most else None
     if oldest is not None:
-        reserving.begin(partition, oldest, "", f"it has waited for {most} ms (wait.max)", by_itself=True)
+        reserve_turn.begin(partition, oldest, "", f"it has waited for {most} ms (wait.max)", by_itself=True)
 
 
 def _overdue(partition: Partition, leaf: Queue, latest_ms: int) -> list[Ask]:
@@ -117,7 +117,7 @@ def _overdue(partition: Partition, leaf: Queue, latest_ms: int) -> list[Ask]:
             found.append(ask)
     if next_ms is not None:
         due_ms = next_ms + leaf.properties.wait_max_ms
-        partition.timers.set_earlier(due_ms, partition.name, leaf.path, reserving.TIMER)
+        partition.timers.set_earlier(due_ms, partition.name, leaf.path, reserve_turn.TIMER)
     return found
 
 
@@ -172,18 +172,18 @@ def _gather_room(partition: Partition, ask: Ask) -> None:
             # A node that is set aside keeps no room under the maxima above, which others would fill for ever.
             leaving = tuple(a for a in partition.disruption.leave_by if a.evicted_for is ask)
             node_reservations.unreserve(partition, ask)
-            nominations.nominate(partition, ask, aside, leaving, gathers=not leaving)
+            nominate.nominate(partition, ask, aside, leaving, gathers=not leaving)
         return
     if ask.held_on is not None:
         if not wanted or not _could_take(ask.held_on, ask) or _is_kept_off(partition, ask, ask.held_on):
-            nominations.withdraw(partition, ask)
+            nominate.withdraw(partition, ask)
         elif (elsewhere := _room_elsewhere(partition, ask)) is not None:
-            nominations.nominate(partition, ask, elsewhere, (), gathers=True)
+            nominate.nominate(partition, ask, elsewhere, (), gathers=True)
         return
     if wanted:
         node = _node_for(partition, ask)
         if node is not None and not _is_kept_off(partition, ask, node):
-            nominations.nominate(partition, ask, node, (), gathers=True)
+            nominate.nominate(partition, ask, node, (), gathers=True)
 
 
 def _is_kept_off(partition: Partition, ask: Ask, node: Node) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fairlead.core import gangs, nominations
+from fairlead.core import allocations, gangs, nominate
 from fairlead.core.events import Cause, Leaving, Nominated
 from fairlead.core.idle import payer
 from fairlead.core.leaving import begin
@@ -51,7 +51,7 @@ def nominated(partition: Partition, event: Nominated) -> None:
     leaving = tuple(a for a in node.allocations if a.evict_cause is not None)
     if _would_fit(node, ask, leaving) and partition.nodes.suits(ask, node, leaving):
         ask.preempt_triggered = True
-        nominations.nominate(partition, ask, node, leaving)
+        nominate.nominate(partition, ask, node, leaving)
         return
     plan = plan_on(partition, ask, node)
     if plan is None:
@@ -59,10 +59,10 @@ def nominated(partition: Partition, event: Nominated) -> None:
     for victim in plan.victims:
         message = f"makes room on {node.id} for {ask.key} (priority {ask.priority} over {victim.priority})"
         told = plan.violates.get(victim, ())
-        partition.evict(victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of(ask), RULE, message, told)
+        allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of(ask), RULE, message, told)
         partition.disruption.note(ask, victim, partition.now_ms)
     ask.preempt_triggered = True
-    nominations.nominate(partition, ask, node, (*plan.victims, *plan.leaving))
+    nominate.nominate(partition, ask, node, (*plan.victims, *plan.leaving))
 
 
 def _would_fit(node: Node, ask: Ask, gone: Sequence[Ask]) -> bool:

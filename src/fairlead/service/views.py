@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from fairlead import times
 from fairlead.core.applications import NO_PRIORITY
-from fairlead.core.idle import use_by_queue
+from fairlead.core.idle_use import use_by_queue
 from fairlead.core.reasons import AttemptHeldBack, BackedOff, Reason
 from fairlead.core.resources import pruned
 from fairlead.core.specs import DEFAULT_PARTITION

@@ -13,7 +13,7 @@ from fairlead.core.events import (
     Release,
     ReserveAsk,
 )
-from fairlead.core.idle import use_by_queue
+from fairlead.core.idle_use import use_by_queue
 from fairlead.core.reasons import HeldForReservation, QueueFull
 from fairlead.core.resources import Limits, Resources
 from fairlead.core.specs import (
