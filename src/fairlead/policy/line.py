@@ -12,9 +12,9 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
 from fairlead.core.gates import has_to_enter
+from fairlead.core.idle import group_of
 from fairlead.policy.attempt_times import RESERVE_AFTER_MS, note_attempt
 from fairlead.policy.ordering import application_key, batch_key, queue_key
-from fairlead.policy.priority_preempt import class_of
 from fairlead.policy.standing import is_owed
 from fairlead.policy.stoppable import Stoppable
 from fairlead.policy.turns import look_at_late, waits_for_turn
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from fairlead.core.demand import Demand, Entry, Shape
     from fairlead.core.partition import Partition
     from fairlead.core.queues import Queue
-    from fairlead.policy.priority_preempt import Class
 
+Class = tuple[object, ...]
+"""What demands have in common that stand for each other."""
 FEW_APPLICATIONS = 3
 """So many applications without anything that may fit are passed over before demands are looked at."""
 FEW_SHAPES = 8
@@ -41,7 +42,7 @@ class Lines:
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.classes: dict[Class, dict[Demand, None]] = {}
-        """Where rank decides, demands that stand for each other when room is to be made (`priority_preempt`)."""
+        """Where rank decides, demands that stand for each other when room is to be made (`class_of`)."""
         self.stoppable = Stoppable()
         """What runs, as a table for preemption by priority; nothing is in it where rank does not decide."""
 
@@ -296,3 +297,18 @@ def _is_full(shape: Shape, above: list[dict[Shape, None]]) -> bool:
         if shape in full:
             return True
     return False
+
+
+def class_of(demand: Demand) -> Class:
+    """What the outcome of a search depends on, apart from the priority of the ask and what it was stopped for before.
+
+    Leaves are alike when nothing on their way to the root limits them or changes what a priority counts.
+    """
+    leaf = demand.leaf
+    for queue in leaf.lineage[:-1]:
+        rules = queue.properties
+        if queue.max is not None or queue.owes or rules.priority_fence or rules.priority_offset or demand.enters:
+            return (leaf, demand)
+        if rules.preemption_policy != "default":
+            return (leaf, demand)
+    return (demand.shape, demand.allowance, group_of(leaf))

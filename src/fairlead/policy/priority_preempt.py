@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from fairlead.core import allocations, node_reservations, nominate, reasons
 from fairlead.core.events import Cause
-from fairlead.core.idle import group_of
 from fairlead.policy import reclaim
 from fairlead.policy.headroom import is_full_above
 from fairlead.policy.limits import is_at_closed_gate, may_run
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
     from fairlead.policy.stoppable import Group, Stoppable
 
 RULE = "priority"
-Class = tuple[object, ...]
-"""What demands have in common that stand for each other."""
 
 
 class Attempts:
@@ -193,21 +190,6 @@ def tell(partition: Partition, plan: Plan) -> None:
             violates=plan.violates.get(victim, ()),
         )
         partition.disruption.note(ask, victim, partition.now_ms)
-
-
-def class_of(demand: Demand) -> Class:
-    """What the outcome of a search depends on, apart from the priority of the ask and what it was stopped for before.
-
-    Leaves are alike when nothing on their way to the root limits them or changes what a priority counts.
-    """
-    leaf = demand.leaf
-    for queue in leaf.lineage[:-1]:
-        rules = queue.properties
-        if queue.max is not None or queue.owes or rules.priority_fence or rules.priority_offset or demand.enters:
-            return (leaf, demand)
-        if rules.preemption_policy != "default":
-            return (leaf, demand)
-    return (demand.shape, demand.allowance, group_of(leaf))
 
 
 def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:
