@@ -19,9 +19,9 @@ import click
 import msgspec
 
 from fairlead.cli.values import parse_duration
-from fairlead.core.asks import Ask
-from fairlead.core.decisions import Allocated, Decision
-from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
+from fairlead.core.books.asks import Ask
+from fairlead.core.model.decisions import Allocated, Decision
+from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.insight.forecast import Forecast, forecast, kind_of
 from fairlead.insight.runtimes import Runtimes
 from fairlead.insight.scorecard import Scorecard

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from fairlead.core.decisions import Allocated
-from fairlead.core.events import AddAsks
-from fairlead.core.resources import Resources
-from fairlead.core.specs import AskSpec
+from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.events import AddAsks
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import AskSpec
 from fairlead.journal import codec
 from fairlead.sim.bench import run
 

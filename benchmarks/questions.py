@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from fairlead.core.decisions import Allocated, Evict
-from fairlead.core.events import AddAsks, Cause, Configure, Release
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, PartitionSpec, PreemptionSpec, QueueSpec
+from fairlead.core.model.decisions import Allocated, Evict
+from fairlead.core.model.events import AddAsks, Cause, Configure, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, PartitionSpec, PreemptionSpec, QueueSpec
 from fairlead.insight.apart import Asked, ask_apart
 from fairlead.insight.explain import explain
 from fairlead.insight.suppositions import submitted

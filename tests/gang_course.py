@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core.decisions import Decision, Evict
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.decisions import Decision, Evict
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 

@@ -12,14 +12,14 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from fairlead.core import quotas
-from fairlead.core.asks import Ask
-from fairlead.core.nodes import Node
-from fairlead.core.partition import Partition
-from fairlead.core.queues import Queue
-from fairlead.core.resources import add_to, fits_in, take_from
-from fairlead.policy import guarantee, quota, required_node, victims
-from fairlead.policy.queue_snapshot import QueueSnapshots
+from fairlead.core.acts import quota_clocks
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.nodes import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.resources import add_to, fits_in, take_from
+from fairlead.policy.preemption import guarantee, quota, required_node, victims
+from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 
 Amounts = Mapping[str, int]
 
@@ -142,7 +142,7 @@ RULES: dict[str, tuple[Any, str, Any]] = {
     "guarantee: offset of a queue that ask and victim share": (victims, "standing_at", with_the_shared_offset),
     "required node: how many victims": (required_node, "_victims", whatever_is_free_there),
     "quota: when enough is taken": (quota, "_victims", one_resource_is_enough),
-    "quota: which change starts the clock": (quotas, "_is_lower", wholly_lower),
+    "quota: which change starts the clock": (quota_clocks, "_is_lower", wholly_lower),
 }
 """The decisions, as the compatibility page names them, each with what takes its place."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core.constraints import Requirement
-from fairlead.core.decisions import Allocated, Decision, Evict, LoopBroken
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.constraints import Requirement
+from fairlead.core.model.decisions import Allocated, Decision, Evict, LoopBroken
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     BudgetSpec,

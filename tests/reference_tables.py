@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import get_args
 
 from fairlead.config import admission, declare
-from fairlead.core import reasons
-from fairlead.core.decisions import Decision
-from fairlead.core.events import Cause
-from fairlead.core.lifecycle import State
-from fairlead.core.properties import RULES, PropertyRule, inherited
-from fairlead.core.queues import QueueState
+from fairlead.core.books.queues import QueueState
+from fairlead.core.model import reasons
+from fairlead.core.model.decisions import Decision
+from fairlead.core.model.events import Cause
+from fairlead.core.model.lifecycle import State
+from fairlead.core.model.properties import RULES, PropertyRule, inherited
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 TO_DO = "TO DO"

@@ -13,12 +13,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fairlead.core import reasons as reason_module
-from fairlead.core.decisions import Decision
-from fairlead.core.events import Event
-from fairlead.core.reasons import Reason
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model import reasons as reason_module
+from fairlead.core.model.decisions import Decision
+from fairlead.core.model.events import Event
+from fairlead.core.model.reasons import Reason
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,

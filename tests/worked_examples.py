@@ -49,9 +49,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairlead.core.properties import parse_duration_ms
-from fairlead.core.quantities import parse_quantity
-from fairlead.core.specs import PRIORITY_MIN, TAG_REQUIRED_NODE
+from fairlead.core.model.properties import parse_duration_ms
+from fairlead.core.model.quantities import parse_quantity
+from fairlead.core.model.specs import PRIORITY_MIN, TAG_REQUIRED_NODE
 from fairlead.sim.outcome import aftermath, final_state
 from fairlead.sim.scenario import ConfigurationRefused, Course
 from fairlead.sim.steps import as_scenario

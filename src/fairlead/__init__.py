@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fairlead.config import ConfigurationError, load_text
-    from fairlead.core.constraints import (
-        AffinityTerm,
-        Constraints,
-        Requirement,
-        SpreadTerm,
-        Taint,
-        Toleration,
-    )
-    from fairlead.core.events import Cause, LabelNode, Release
-    from fairlead.core.resources import Limits, Resources
-    from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+    from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement, SpreadTerm, Taint, Toleration
+    from fairlead.core.model.events import Cause, LabelNode, Release
+    from fairlead.core.model.resources import Limits, Resources
+    from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
     from fairlead.library.callbacks import (
         AllocationResponse,
         ApplicationResponse,
@@ -39,32 +32,32 @@ if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler
 
 _HOMES = {
-    "AffinityTerm": "fairlead.core.constraints",
+    "AffinityTerm": "fairlead.core.model.constraints",
     "AllocationResponse": "fairlead.library.callbacks",
     "ApplicationResponse": "fairlead.library.callbacks",
-    "ApplicationSpec": "fairlead.core.specs",
-    "AskSpec": "fairlead.core.specs",
-    "Cause": "fairlead.core.events",
+    "ApplicationSpec": "fairlead.core.model.specs",
+    "AskSpec": "fairlead.core.model.specs",
+    "Cause": "fairlead.core.model.events",
     "ConfigurationError": "fairlead.config",
     "ConfigurationRefused": "fairlead.library.service",
-    "Constraints": "fairlead.core.constraints",
-    "LabelNode": "fairlead.core.events",
-    "Limits": "fairlead.core.resources",
+    "Constraints": "fairlead.core.model.constraints",
+    "LabelNode": "fairlead.core.model.events",
+    "Limits": "fairlead.core.model.resources",
     "NodeResponse": "fairlead.library.callbacks",
-    "NodeSpec": "fairlead.core.specs",
+    "NodeSpec": "fairlead.core.model.specs",
     "NotRegistered": "fairlead.library.service",
     "RegistrationFailed": "fairlead.library.service",
-    "Release": "fairlead.core.events",
-    "Requirement": "fairlead.core.constraints",
+    "Release": "fairlead.core.model.events",
+    "Requirement": "fairlead.core.model.constraints",
     "ResourceManagerCallbacks": "fairlead.library.callbacks",
-    "Resources": "fairlead.core.resources",
+    "Resources": "fairlead.core.model.resources",
     "Scheduler": "fairlead.scheduler",
     "SchedulerService": "fairlead.library.service",
     "ServiceClosed": "fairlead.library.service",
     "SilentCallbacks": "fairlead.library.callbacks",
-    "SpreadTerm": "fairlead.core.constraints",
-    "Taint": "fairlead.core.constraints",
-    "Toleration": "fairlead.core.constraints",
+    "SpreadTerm": "fairlead.core.model.constraints",
+    "Taint": "fairlead.core.model.constraints",
+    "Toleration": "fairlead.core.model.constraints",
     "load_text": "fairlead.config",
 }
 

@@ -9,28 +9,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core import room_changes
-from fairlead.core.checks import check_cluster
-from fairlead.core.cluster import Cluster
-from fairlead.core.decisions import Allocated, ConfigurationRejected, Decision
-from fairlead.core.events import Configure, Event
-from fairlead.core.fire_timers import fire_due
-from fairlead.core.reasons import Reason
-from fairlead.core.reconfigure import configure
-from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
-from fairlead.core.state import dump_cluster, load_cluster
+from fairlead.core.acts import room_changes
+from fairlead.core.acts.fire_timers import fire_due
+from fairlead.core.acts.reconfigure import configure
+from fairlead.core.books.cluster import Cluster
+from fairlead.core.invariants.books import check_cluster
+from fairlead.core.model.decisions import Allocated, ConfigurationRejected, Decision
+from fairlead.core.model.events import Configure, Event
+from fairlead.core.model.reasons import Reason
+from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
+from fairlead.core.snapshot.cluster import dump_cluster, load_cluster
 from fairlead.policy.cycle import Run, run_once
-from fairlead.policy.declaring import CLUSTER_HANDLERS
-from fairlead.policy.due import ON_DUE
-from fairlead.policy.expected import expected_start
-from fairlead.policy.intake import HANDLERS, partition_of, refuse_unknown_partition
-from fairlead.policy.line import Lines
-from fairlead.policy.priority_preempt import why_not as why_not_preempting
-from fairlead.policy.reload import why_not
-from fairlead.policy.waiting import why_waiting
+from fairlead.policy.eligibility.start_estimates import expected_start
+from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
+from fairlead.policy.events.handlers import HANDLERS, partition_of, refuse_unknown_partition
+from fairlead.policy.events.reload import why_not
+from fairlead.policy.events.timer_handlers import ON_DUE
+from fairlead.policy.order.pick import Lines
+from fairlead.policy.preemption.by_priority import why_not as why_not_preempting
+from fairlead.policy.why.waiting import why_waiting
 
 if TYPE_CHECKING:
-    from fairlead.core.partition import Partition
+    from fairlead.core.books.partition import Partition
 
 MOVES_MAX = 10_000
 """Runs of one call that set a node aside or tell victims to stop; what is left to do then waits for the next call."""

@@ -1,4 +1,4 @@
-"""Times and durations as people write and read them: `1h 5m`, `2026-03-01 14:05:00`. Amounts are in `core.quantities`.
+"""Times and durations as people write and read them: `1h 5m`, `2026-03-01 14:05:00`. Amounts: `core.model.quantities`.
 
 Decides the words for every sentence and table outside the core, which has no time zone, and what a duration that is
 typed means. Never reads a clock. Invariant: what `duration_exactly` says can be typed where a duration is asked for.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from fairlead.core.resources import INT64_MAX
+from fairlead.core.model.resources import INT64_MAX
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
 _NUMBER = r"\d+(?:\.\d+)?"

@@ -12,8 +12,8 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from fairlead.core.decisions import Decision, Evict
-from fairlead.core.events import Event, Release
+from fairlead.core.model.decisions import Decision, Evict
+from fairlead.core.model.events import Event, Release
 
 if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler

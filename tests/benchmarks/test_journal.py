@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from benchmarks import journal
 
-from fairlead.core.events import AddAsks
+from fairlead.core.model.events import AddAsks
 from fairlead.journal import codec
 
 

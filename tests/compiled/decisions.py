@@ -12,9 +12,9 @@ from typing import Any
 
 from properties.mixed import Mixed
 
-from fairlead.core.decisions import Decision
-from fairlead.core.events import Configure, Event
-from fairlead.core.specs import ClusterSpec
+from fairlead.core.model.decisions import Decision
+from fairlead.core.model.events import Configure, Event
+from fairlead.core.model.specs import ClusterSpec
 from fairlead.journal.codec import encode, encode_all, encode_plain
 from fairlead.journal.format import EVENT, SCHEDULE
 from fairlead.journal.store import Journal

@@ -7,9 +7,9 @@ from dataclasses import replace
 from places.course import PLACEHOLDER, Course, Decided, Happening, task_of
 from places.workload import PAUSE_MS, JobWords, Workload, application, asks, node_spec
 
-from fairlead.core.events import Cause, Release
-from fairlead.core.resources import NOTHING
-from fairlead.core.specs import NodeSpec
+from fairlead.core.model.events import Cause, Release
+from fairlead.core.model.resources import NOTHING
+from fairlead.core.model.specs import NodeSpec
 from fairlead.library.callbacks import AllocationResponse, SilentCallbacks
 from fairlead.library.service import SchedulerService
 

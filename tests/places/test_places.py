@@ -15,8 +15,8 @@ from places import library, machine, simulator
 from places.course import lines
 from places.workload import Workload, drawn, read
 
-from fairlead.core.applications import Application
-from fairlead.policy import line
+from fairlead.core.books.applications import Application
+from fairlead.policy.order import pick
 
 ALL = ["fair_queues", "by_priority", "guarantees", "gang"]
 ONE_NODE = ["by_priority", "guarantees"]
@@ -36,7 +36,7 @@ def short() -> Iterator[Path]:
 def _says_something(workload: Workload) -> list[str]:
     """The course in the simulator: there must be something to compare."""
     said = lines(simulator.run(workload))
-    assert sum(" -> " in line for line in said) >= 8
+    assert sum(" -> " in pick for pick in said) >= 8
     return said
 
 
@@ -70,13 +70,13 @@ def test_another_tie_break_would_be_seen(name: str, monkeypatch: pytest.MonkeyPa
     """In one place of two equal applications the later goes first: no workload is so plain that nobody notices."""
     workload = read(name) if name else drawn(0)
     course = simulator.run(workload)
-    right = line.application_key
+    right = pick.application_key
 
     def later_first(app: Application) -> tuple[object, ...]:
         *before, last = right(app)
         submitted = (-app.submitted_ms, -app.seq)
         return (*before, submitted) if isinstance(last, tuple) and len(last) == 2 else (*before, last)
 
-    monkeypatch.setattr(line, "application_key", later_first)
+    monkeypatch.setattr(pick, "application_key", later_first)
     changed = library.run(workload, course)
     assert lines(changed) != lines(course)

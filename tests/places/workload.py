@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import yaml
 
-from fairlead.core.constraints import HOSTNAME, IN, AffinityTerm, Constraints, Requirement, Taint, Toleration
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.constraints import HOSTNAME, IN, AffinityTerm, Constraints, Requirement, Taint, Toleration
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 
 DATA = Path(__file__).parent / "data"
 PODS_MAX = 110

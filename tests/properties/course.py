@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from properties.worlds import LEAVES, WORLDS, world
 
-from fairlead.core.decisions import Evict
-from fairlead.core.events import (
+from fairlead.core.model.decisions import Evict
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -27,8 +27,8 @@ from fairlead.core.events import (
     SetPriority,
     UndrainNode,
 )
-from fairlead.core.resources import Resources
-from fairlead.core.specs import TAG_REQUIRED_NODE, ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import TAG_REQUIRED_NODE, ApplicationSpec, AskSpec, NodeSpec
 from fairlead.journal.codec import encode_all
 from fairlead.scheduler import Scheduler
 

@@ -2,27 +2,29 @@
 
 Every order, mark, obstacle and timer that is kept so that a run need not look at all that waits has a check here that
 looks at all that waits. Decides nothing and changes nothing. It is meant for a scheduler that has come to rest:
-whatever could be done then, and is in no line, on no list and behind no timer, has lost its wake-up. `core.checks` says
-whether the books agree with each other; what is here needs the orders and the rules of the policy.
+whatever could be done then, and is in no line, on no list and behind no timer, has lost its wake-up.
+`core.invariants.books` says whether the books agree with each other; what is here needs the orders and the rules of the
+policy.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core import gangs, leaving, node_reservations, quotas, reserve_turn
-from fairlead.core.nominations import limit_short_of_kept, queue_short_of_kept
-from fairlead.core.resources import fits_in
-from fairlead.policy import attempt_times, backoff, retry
-from fairlead.policy.limits import may_run
-from fairlead.policy.ordering import application_key, batch_key, queue_key
+from fairlead.core.acts import gangs, quota_clocks, reserve_node, reserve_turn, terminating
+from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
+from fairlead.core.model.resources import fits_in
+from fairlead.policy.eligibility import attempt_times, backoff
+from fairlead.policy.eligibility.limits import may_run
+from fairlead.policy.events import retry
+from fairlead.policy.order.keys import application_key, batch_key, queue_key
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application
-    from fairlead.core.demand import Demand
-    from fairlead.core.partition import Partition
-    from fairlead.core.queues import Queue
-    from fairlead.policy.line import Lines
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.demand import Demand
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.policy.order.pick import Lines
     from fairlead.scheduler import Scheduler
 
 
@@ -150,12 +152,12 @@ def _check_timers(partition: Partition) -> None:
         assert set_ms <= max(at_ms, now), f"{subject or name}: {kind} is due at {at_ms}, and set for {set_ms}"
 
     if partition.disruption.leave_by:
-        due(min(partition.disruption.leave_by.values()), "", leaving.TIMER)
-    elif (set_ms := partition.timers.due_ms(name, "", leaving.TIMER)) is not None:
+        due(min(partition.disruption.leave_by.values()), "", terminating.TIMER)
+    elif (set_ms := partition.timers.due_ms(name, "", terminating.TIMER)) is not None:
         raise AssertionError(f"nothing leaves, and a timer for that is set for {set_ms}")
     for queue in partition.root.walk():
         if queue.quota_due_ms is not None and partition.spec.preemption.quota_enabled and queue.quota_due_ms > now:
-            due(queue.quota_due_ms, "", quotas.TIMER)
+            due(queue.quota_due_ms, "", quota_clocks.TIMER)
         bound_ms = queue.properties.wait_max_ms if queue.is_leaf else None
         waiting = [a for app in queue.applications.values() for a in app.asks.values() if a.pending and not a.spec.idle]
         coming = [a.created_ms + bound_ms for a in waiting if bound_ms and a.created_ms + bound_ms > now]
@@ -173,9 +175,9 @@ def _check_timers_of_applications(partition: Partition) -> None:
             backoff.TIMER: app.backoff_until_ms,
             gangs.TIMER: app.placeholder_due_ms,
             retry.TIMER: min((c.due_ms for c in partition.retries.of(app.id)), default=None),
-            node_reservations.TIMER: min(
+            reserve_node.TIMER: min(
                 (
-                    ask.reserved_on.reservations[ask] + node_reservations.RESERVATION_MS
+                    ask.reserved_on.reservations[ask] + reserve_node.RESERVATION_MS
                     for ask in app.asks.values()
                     if ask.reserved_on is not None
                 ),

@@ -5,11 +5,11 @@ Nothing here is taken from the policy: a law that used the code it watches would
 
 from __future__ import annotations
 
-from fairlead.core.asks import Ask
-from fairlead.core.decisions import Decision, Evict, Reserved
-from fairlead.core.partition import Partition
-from fairlead.core.queues import Queue
-from fairlead.core.reasons import NextInLine, Reason
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.decisions import Decision, Evict, Reserved
+from fairlead.core.model.reasons import NextInLine, Reason
 from fairlead.scheduler import Scheduler
 
 Use = dict[tuple[str, str], int]

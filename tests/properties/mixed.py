@@ -11,12 +11,12 @@ from typing import Any
 
 from properties.policies import LEAVES, Happenings, world
 
-from fairlead.core.constraints import Constraints, Toleration
-from fairlead.core.decisions import Decision, Evict
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, Event, MoveApplication, ReserveAsk
-from fairlead.core.partition import Partition
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, QueueSpec
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.constraints import Constraints, Toleration
+from fairlead.core.model.decisions import Decision, Evict
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, Event, MoveApplication, ReserveAsk
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 STEPS = (6, 45)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 from reference.test_constraints import Chance
 
-from fairlead.core.asks import Ask
-from fairlead.core.constraints import Constraints, Requirement
-from fairlead.core.decisions import Evict
-from fairlead.core.events import (
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.constraints import Constraints, Requirement
+from fairlead.core.model.decisions import Evict
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -41,9 +42,8 @@ from fairlead.core.events import (
     UndrainNode,
     UpdateNode,
 )
-from fairlead.core.partition import Partition
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     TAG_FOREIGN,
     TAG_REQUIRED_NODE,
     ApplicationSpec,

@@ -17,14 +17,14 @@ stopped (YuniKorn's rule, see `promises`).
 
 from __future__ import annotations
 
-from fairlead.core.asks import Ask
-from fairlead.core.decisions import Allocated, Decision, Evict, Unreserved
-from fairlead.core.events import Cause
-from fairlead.core.idle import payer
-from fairlead.core.nodes import Node
-from fairlead.core.partition import Partition
-from fairlead.core.queues import Queue
-from fairlead.core.resources import Items
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.idle_work import payer
+from fairlead.core.books.nodes import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.decisions import Allocated, Decision, Evict, Unreserved
+from fairlead.core.model.events import Cause
+from fairlead.core.model.resources import Items
 
 RULES = ("priority", "guarantee", "reclaim")
 

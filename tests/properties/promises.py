@@ -29,11 +29,13 @@ from collections.abc import Callable, Iterable
 from properties.standing import standings
 from reference.constrained import meets
 
-from fairlead.core.applications import Application
-from fairlead.core.asks import Ask
-from fairlead.core.constraints import AffinityTerm, Constraints
-from fairlead.core.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
-from fairlead.core.events import (
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.nodes import Node
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.constraints import AffinityTerm, Constraints
+from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
+from fairlead.core.model.events import (
     AddAsks,
     Configure,
     DrainNode,
@@ -50,9 +52,7 @@ from fairlead.core.events import (
     UndrainNode,
     UpdateNode,
 )
-from fairlead.core.lifecycle import State
-from fairlead.core.nodes import Node
-from fairlead.core.queues import Queue
+from fairlead.core.model.lifecycle import State
 
 Name = tuple[str, str]
 Labels = dict[str, str]

@@ -49,12 +49,12 @@ from properties.rank_fit import (
 )
 
 from fairlead.config import check_text
-from fairlead.core.asks import Ask
-from fairlead.core.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
-from fairlead.core.events import AddApplication, AddAsks, Cause, Event
-from fairlead.core.partition import Partition
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.scheduler import Scheduler
 
 STEPS_OF_ONE = 60

@@ -14,13 +14,13 @@ from properties.promises import is_drawn, is_named, is_spread, keep_apart, label
 from properties.standing import standings
 from reference.constrained import meets, puts_up_with
 
-from fairlead.core.applications import Application
-from fairlead.core.asks import Ask
-from fairlead.core.decisions import Allocated, Decision, ReservationSwitched, Reserved, Unreserved
-from fairlead.core.lifecycle import State
-from fairlead.core.nodes import Node
-from fairlead.core.partition import Partition
-from fairlead.core.queues import Queue
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.nodes import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.decisions import Allocated, Decision, ReservationSwitched, Reserved, Unreserved
+from fairlead.core.model.lifecycle import State
 
 Name = tuple[str, str]
 Amounts = Mapping[str, int]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.core.asks import Ask
+from fairlead.core.books.asks import Ask
 
 
 def standings(left: Ask, right: Ask) -> tuple[int, int]:

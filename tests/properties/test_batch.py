@@ -13,10 +13,12 @@ from collections.abc import Iterator
 import pytest
 from properties.laws import Before, every_wait_has_a_reason
 
-from fairlead.core.applications import Application
-from fairlead.core.asks import Ask
-from fairlead.core.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved, Unreserved
-from fairlead.core.events import (
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.idle_work import group_of
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved, Unreserved
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -32,10 +34,8 @@ from fairlead.core.events import (
     SetPriority,
     UndrainNode,
 )
-from fairlead.core.idle import group_of
-from fairlead.core.partition import Partition
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
@@ -45,7 +45,7 @@ from fairlead.core.specs import (
     QueueSpec,
     RetrySpec,
 )
-from fairlead.policy.standing import is_stronger
+from fairlead.policy.order.effective_priority import is_stronger
 from fairlead.scheduler import Scheduler
 
 LEAVES = ("root.a.x", "root.a.y", "root.b.z", "root.c")

@@ -29,8 +29,9 @@ from dataclasses import replace
 import pytest
 from properties.policies import Happenings, world
 
-from fairlead.core.asks import Ask
-from fairlead.core.decisions import (
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.decisions import (
     Allocated,
     ApplicationRejected,
     AskRejected,
@@ -40,17 +41,9 @@ from fairlead.core.decisions import (
     Reserved,
     Unreserved,
 )
-from fairlead.core.events import (
-    AddApplication,
-    AddAsks,
-    AddNode,
-    Event,
-    MoveApplication,
-    Release,
-)
-from fairlead.core.partition import Partition
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, QueueSpec
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Event, MoveApplication, Release
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 BOUNDED, BESIDE = "root.c.bounded", "root.c.beside"

@@ -8,8 +8,8 @@ import pytest
 from properties.course import NODES, Course
 from reference.test_constraints import Chance
 
-from fairlead.core.events import AddAsks, AddNode, Event, LabelNode
-from fairlead.core.reasons import NextInLine
+from fairlead.core.model.events import AddAsks, AddNode, Event, LabelNode
+from fairlead.core.model.reasons import NextInLine
 
 STEPS_EACH = 150
 

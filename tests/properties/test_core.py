@@ -22,10 +22,11 @@ from hypothesis.stateful import (
 from properties.laws import Before, every_wait_has_a_reason, evictions_pay_for_a_placement
 from properties.worlds import ASKED, CAPACITY, CLUSTER, FEW, LEAVES, PICK, PRIORITY
 
-from fairlead.core.applications import Application
-from fairlead.core.asks import Ask
-from fairlead.core.decisions import Decision, Evict
-from fairlead.core.events import (
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.decisions import Decision, Evict
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -41,9 +42,8 @@ from fairlead.core.events import (
     UndrainNode,
     UpdateNode,
 )
-from fairlead.core.partition import Partition
-from fairlead.core.resources import Resources
-from fairlead.core.specs import (
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
     TAG_CREATION_TIME,
     TAG_FOREIGN,
     TAG_REQUIRED_NODE,

@@ -24,8 +24,12 @@ from properties.promises import Promises, keep_apart
 from properties.standing import standings
 from reference.constrained import meets, puts_up_with
 
-from fairlead.core.asks import Ask
-from fairlead.core.decisions import (
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.eviction_history import Disruption
+from fairlead.core.books.idle_work import group_of
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.decisions import (
     Allocated,
     AskRejected,
     Decision,
@@ -34,8 +38,7 @@ from fairlead.core.decisions import (
     Reserved,
     Unreserved,
 )
-from fairlead.core.disruption import Disruption
-from fairlead.core.events import (
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -48,9 +51,6 @@ from fairlead.core.events import (
     UndrainNode,
     UpdateNode,
 )
-from fairlead.core.idle import group_of
-from fairlead.core.partition import Partition
-from fairlead.core.queues import Queue
 from fairlead.journal.codec import encode_all
 from fairlead.scheduler import Scheduler
 

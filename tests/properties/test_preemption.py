@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.constraints import Requirement
-from fairlead.core.decisions import Allocated, Decision, Evict, Released, Reserved, Unreserved
-from fairlead.core.events import (
+from fairlead.core.model.constraints import Requirement
+from fairlead.core.model.decisions import Allocated, Decision, Evict, Released, Reserved, Unreserved
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -29,8 +29,8 @@ from fairlead.core.events import (
     UndrainNode,
     UpdateNode,
 )
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     BudgetSpec,

@@ -6,11 +6,11 @@ import pytest
 from priority_clusters import PriorityCluster, cores
 from properties.price import is_paid
 
-from fairlead.core import allocations, node_reservations, nominate, reserve_turn
-from fairlead.core.asks import Ask
-from fairlead.core.events import Cause
-from fairlead.core.partition import Partition
-from fairlead.core.specs import TAG_REQUIRED_NODE, QueueSpec
+from fairlead.core.acts import allocations, nominate, reserve_node, reserve_turn
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.events import Cause
+from fairlead.core.model.specs import TAG_REQUIRED_NODE, QueueSpec
 
 
 def stopped(ask_cores: int, *victims: str) -> tuple[PriorityCluster, Partition]:
@@ -122,7 +122,7 @@ def test_only_who_requires_the_node_drives_the_claim_off(by_its_daemon: bool) ->
         assert found(part, "high").reserved_on is part.nodes.nodes["n2"]
         assert is_paid(part, c.decided[c.decided.index(c.evictions()[0]) :]) == 0
         return
-    node_reservations.unreserve(part, found(part, "high"))
-    node_reservations.reserve(part, found(part, "high"), part.nodes.nodes["n2"])
+    reserve_node.unreserve(part, found(part, "high"))
+    reserve_node.reserve(part, found(part, "high"), part.nodes.nodes["n2"])
     with pytest.raises(AssertionError, match=r"does not fit on .* even so"):
         is_paid(part, [*c.evictions(), *part.out])

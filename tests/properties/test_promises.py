@@ -8,11 +8,11 @@ import pytest
 from priority_clusters import PriorityCluster, labelled
 from properties.promises import Promises
 
-from fairlead.core import node_reservations, nominate
-from fairlead.core.constraints import HOSTNAME, AffinityTerm, Constraints, SpreadTerm
-from fairlead.core.decisions import Allocated
-from fairlead.core.resources import Limits
-from fairlead.core.specs import TAG_REQUIRED_NODE, QueueSpec
+from fairlead.core.acts import nominate, reserve_node
+from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, SpreadTerm
+from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import TAG_REQUIRED_NODE, QueueSpec
 
 PORT = Constraints(ports=("TCP/0.0.0.0/80",))
 APART = Constraints(anti_affinity=(AffinityTerm(labelled("x"), HOSTNAME),))
@@ -91,6 +91,6 @@ def test_only_who_requires_that_very_node_may_take_it(there: bool) -> None:
         promises.decisions(c.decided[before:])
         assert promises.counts["promises taken"] == 1
         return
-    node_reservations.unreserve(part, high)
+    reserve_node.unreserve(part, high)
     with pytest.raises(AssertionError, match="lost what was stopped for it"):
         promises.decisions(c.decided[before:])

@@ -17,9 +17,9 @@ from properties.mixed import Mixed, mixed
 from properties.policies import world as policy_world
 from properties.worlds import LEAVES, WORLDS, world
 
-from fairlead.core.decisions import Allocated, Decision, Evict
-from fairlead.core.events import Event, Release
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec
+from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.events import Event, Release
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec
 from fairlead.insight.changes import events_of, renamed, until_ms
 from fairlead.insight.copying import copied
 from fairlead.insight.explain import explain

@@ -14,8 +14,8 @@ import random
 import pytest
 from properties.mixed import Mixed
 
-from fairlead.core.decisions import Decision
-from fairlead.core.events import Event
+from fairlead.core.model.decisions import Decision
+from fairlead.core.model.events import Event
 from fairlead.scheduler import Scheduler
 
 STEPS = 45

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.config import load_text
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
 from fairlead.sim.attempts import Settings
 from fairlead.sim.columns import End, Fate
 from fairlead.sim.engine import Engine

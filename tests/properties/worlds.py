@@ -12,8 +12,8 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import ClusterSpec, LimitSpec, NodeSortSpec, PartitionSpec, PreemptionSpec, QueueSpec
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import ClusterSpec, LimitSpec, NodeSortSpec, PartitionSpec, PreemptionSpec, QueueSpec
 
 NAMES = ("vcore", "memory", "gpu")
 Tree = dict[str, "Tree"]

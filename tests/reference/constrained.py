@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from reference.naive import Application, Ask, NaiveScheduler, Node
 
-from fairlead.core import events
-from fairlead.core.constraints import Constraints, Requirement, Taint, Toleration
-from fairlead.core.specs import AskSpec
+from fairlead.core.model import events
+from fairlead.core.model.constraints import Constraints, Requirement, Taint, Toleration
+from fairlead.core.model.specs import AskSpec
 
 Labels = dict[str, str]
 Running = tuple[AskSpec, str]

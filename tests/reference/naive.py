@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead.core import events
-from fairlead.core.resources import Limits
-from fairlead.core.specs import NodeSortSpec, PartitionSpec, QueueSpec
+from fairlead.core.model import events
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import NodeSortSpec, PartitionSpec, QueueSpec
 
 Amount = dict[str, int]
 Placement = tuple[str, str, str]

@@ -13,7 +13,7 @@ from properties.worlds import ASKED, CAPACITY, LEAVES, PICK
 from reference.constrained import ConstrainedScheduler
 from reference.test_same_placements import START_MS, Both
 
-from fairlead.core.constraints import (
+from fairlead.core.model.constraints import (
     HOSTNAME,
     AffinityTerm,
     Constraints,
@@ -22,10 +22,10 @@ from fairlead.core.constraints import (
     Taint,
     Toleration,
 )
-from fairlead.core.events import AddAsks, AddNode, Event, LabelNode
-from fairlead.core.reasons import NextInLine
-from fairlead.core.resources import Resources
-from fairlead.core.specs import AskSpec, ClusterSpec, PartitionSpec, PreemptionSpec, QueueSpec
+from fairlead.core.model.events import AddAsks, AddNode, Event, LabelNode
+from fairlead.core.model.reasons import NextInLine
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import AskSpec, ClusterSpec, PartitionSpec, PreemptionSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 TOPOLOGIES = ("zone", "zone", HOSTNAME, "rack")

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from properties.worlds import ASKED, CAPACITY, LEAVES, PEACEFUL_CLUSTER, PICK, PRIORITY
 from reference.naive import NaiveScheduler
 
-from fairlead.core.decisions import Allocated
-from fairlead.core.events import (
+from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -28,8 +28,8 @@ from fairlead.core.events import (
     UndrainNode,
     UpdateNode,
 )
-from fairlead.core.resources import Resources
-from fairlead.core.specs import TAG_CREATION_TIME, TAG_FOREIGN, ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import TAG_CREATION_TIME, TAG_FOREIGN, ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
 from fairlead.scheduler import Scheduler
 
 START_MS = 1_700_000_000_000

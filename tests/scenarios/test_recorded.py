@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.core.reasons import NextInLine
+from fairlead.core.model.reasons import NextInLine
 from fairlead.scheduler import Scheduler
 from fairlead.sim.compare import check, read_decisions
 from fairlead.sim.scenario import Course, run_steps

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from fairlead.config import load_text
-from fairlead.core.decisions import Evict
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Release
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.decisions import Evict
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.scheduler import Scheduler
 from fairlead.virtual_time import VirtualTime
 

@@ -18,7 +18,7 @@ from fairlead.cli.completion import with_depth
 from fairlead.cli.failures import REFUSED, Failure, wrong_usage
 from fairlead.cli.render import NONE, Column, Screen
 from fairlead.client.sync import Client
-from fairlead.core.quantities import people_call
+from fairlead.core.model.quantities import people_call
 
 if TYPE_CHECKING:
     from fairlead.wire.cluster import Node, Queue

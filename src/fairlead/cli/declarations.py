@@ -18,7 +18,7 @@ from fairlead.cli.failures import wrong_usage
 from fairlead.cli.render import Column
 from fairlead.cli.values import parse_amount, parse_duration, parse_memory, parse_pairs
 from fairlead.client.sync import Client
-from fairlead.core.quantities import resource_called
+from fairlead.core.model.quantities import resource_called
 
 if TYPE_CHECKING:
     from fairlead.wire.declarations import Budget, Condition, PriorityClass, Quota

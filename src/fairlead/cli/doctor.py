@@ -20,7 +20,7 @@ from fairlead.cli.app import Status, command, connected, show_output
 from fairlead.cli.failures import FAILED
 from fairlead.client.errors import ClientError
 from fairlead.client.sync import Client
-from fairlead.core.quantities import format_bytes
+from fairlead.core.model.quantities import format_bytes
 from fairlead.places import default_state_dir
 from fairlead.version import version_and_build
 

@@ -16,7 +16,7 @@ from fairlead.cli.completion import with_depth
 from fairlead.cli.jobfields import elapsed_ms
 from fairlead.cli.render import NONE, Column, Screen, amounts, bar, cut, duration, plain, table
 from fairlead.cli.watch import View
-from fairlead.core.quantities import format_amount, people_call
+from fairlead.core.model.quantities import format_amount, people_call
 from fairlead.times import clock_time
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from fairlead.cli.app import Whole
 from fairlead.cli.failures import wrong_usage
 from fairlead.cli.render import Column
 from fairlead.client.sync import LIVE
-from fairlead.core.quantities import format_amount, format_bytes
+from fairlead.core.model.quantities import format_amount, format_bytes
 
 if TYPE_CHECKING:
     from fairlead.wire.jobs import Capability, Job, JobDetails, PastAttempt, Retry

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairlead.cli.failures import wrong_usage
 from fairlead.cli.values import parse_duration, parse_resources
-from fairlead.core.quantities import resource_called
+from fairlead.core.model.quantities import resource_called
 
 PRIORITY_MIN, PRIORITY_MAX = -(2**31), 2**31 - 1
 

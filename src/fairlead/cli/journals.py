@@ -17,7 +17,7 @@ import click
 from fairlead.cli import past, render
 from fairlead.cli.app import Group, Status, Whole, complain, report_output, show_output
 from fairlead.cli.failures import FAILED, Failure, wrong_usage
-from fairlead.core.quantities import format_bytes
+from fairlead.core.model.quantities import format_bytes
 from fairlead.places import journal_file
 
 if TYPE_CHECKING:

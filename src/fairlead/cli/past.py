@@ -20,7 +20,7 @@ from fairlead.cli.failures import Failure, wrong_usage
 from fairlead.places import journal_file
 
 if TYPE_CHECKING:
-    from fairlead.core.specs import ClusterSpec
+    from fairlead.core.model.specs import ClusterSpec
     from fairlead.insight.trial import Name
     from fairlead.journal.replay import Moment
     from fairlead.scheduler import Scheduler

@@ -15,7 +15,7 @@ from typing import IO, Any, TypeVar
 import msgspec
 
 from fairlead import times
-from fairlead.core.quantities import format_amounts
+from fairlead.core.model.quantities import format_amounts
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]")
 _ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}

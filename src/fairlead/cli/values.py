@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from fairlead import times
 from fairlead.cli.failures import wrong_usage
-from fairlead.core.quantities import VCORE, QuantityError, parse_quantity, resource_called
-from fairlead.core.resources import INT64_MAX
+from fairlead.core.model.quantities import VCORE, QuantityError, parse_quantity, resource_called
+from fairlead.core.model.resources import INT64_MAX
 
 _DECIMAL = re.compile(r"\s*(\d+)\.(\d+)\s*([A-Za-z]*)\s*")
 _EXAMPLES = {

@@ -27,12 +27,12 @@ from fairlead.config.kinds import (
     record,
 )
 from fairlead.config.yamltree import Node
-from fairlead.core.budgets import flaw as budget_flaw
-from fairlead.core.class_quotas import SCOPE_KEY, quota_problem
-from fairlead.core.classes import BUILT_IN, class_problem
-from fairlead.core.constraints import IN, NOT_IN, Requirement
-from fairlead.core.resources import UNLIMITED
-from fairlead.core.specs import BudgetSpec, ClusterSpec, PartitionSpec, PriorityClassSpec, QueueSpec, QuotaSpec
+from fairlead.core.books.budgets import flaw as budget_flaw
+from fairlead.core.books.class_quotas import SCOPE_KEY, quota_problem
+from fairlead.core.books.classes import BUILT_IN, class_problem
+from fairlead.core.model.constraints import IN, NOT_IN, Requirement
+from fairlead.core.model.resources import UNLIMITED
+from fairlead.core.model.specs import BudgetSpec, ClusterSpec, PartitionSpec, PriorityClassSpec, QueueSpec, QuotaSpec
 
 S = TypeVar("S", PriorityClassSpec, QuotaSpec, BudgetSpec)
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from fairlead.config.check_queues import described, first_over, warn_misnamed
 from fairlead.config.decode import Findings, child_path
 from fairlead.config.tree import PlacedQueue
-from fairlead.core.names import GROUP_NAME, USER_NAME
-from fairlead.core.quantities import format_quantity
-from fairlead.core.resources import UNLIMITED, Limits
-from fairlead.core.specs import LimitSpec
+from fairlead.core.model.names import GROUP_NAME, USER_NAME
+from fairlead.core.model.quantities import format_quantity
+from fairlead.core.model.resources import UNLIMITED, Limits
+from fairlead.core.model.specs import LimitSpec
 
 ANYBODY = "*"
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from fairlead.config.decode import Findings, child_path
 from fairlead.config.tree import PlacedQueue
-from fairlead.core.names import ACL_GROUP, ACL_USER, QUEUE_NAME
-from fairlead.core.properties import KNOWN, RESOURCE_GROUP, unreadable
-from fairlead.core.quantities import format_quantity
-from fairlead.core.resources import UNLIMITED, Limits
-from fairlead.core.specs import QueueSpec
+from fairlead.core.model.names import ACL_GROUP, ACL_USER, QUEUE_NAME
+from fairlead.core.model.properties import KNOWN, RESOURCE_GROUP, unreadable
+from fairlead.core.model.quantities import format_quantity
+from fairlead.core.model.resources import UNLIMITED, Limits
+from fairlead.core.model.specs import QueueSpec
 
 
 def check_names(found: Findings, queue: PlacedQueue) -> None:

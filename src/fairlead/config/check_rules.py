@@ -13,8 +13,8 @@ from fairlead.config.declare import RULES
 from fairlead.config.decode import Findings
 from fairlead.config.problems import WARNING
 from fairlead.config.tree import ROOT, PlacedQueue
-from fairlead.core.names import EXPRESSION_SIGNS, GROUP_NAME, QUEUE_NAME, USER_NAME
-from fairlead.core.specs import FilterSpec, RuleSpec
+from fairlead.core.model.names import EXPRESSION_SIGNS, GROUP_NAME, QUEUE_NAME, USER_NAME
+from fairlead.core.model.specs import FilterSpec, RuleSpec
 
 RULE_NAME = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
 _NAMELESS = "a fixed rule needs a queue name as value"

@@ -29,7 +29,15 @@ from fairlead.config.kinds import (
     record,
 )
 from fairlead.config.yamltree import Node
-from fairlead.core.specs import FilterSpec, LimitSpec, NodeSortSpec, PreemptionSpec, QueueSpec, RuleSpec, TemplateSpec
+from fairlead.core.model.specs import (
+    FilterSpec,
+    LimitSpec,
+    NodeSortSpec,
+    PreemptionSpec,
+    QueueSpec,
+    RuleSpec,
+    TemplateSpec,
+)
 
 NODE_SORTS = ("fair", "binpacking")
 PREEMPTION_RULES = ("guarantee", "priority", "both")

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 from fairlead.config.problems import ERROR, WARNING, Problem
 from fairlead.config.yamltree import Node
-from fairlead.core.properties import parse_duration_ms
-from fairlead.core.quantities import QuantityError, parse_quantity
-from fairlead.core.resources import Limits
+from fairlead.core.model.properties import parse_duration_ms
+from fairlead.core.model.quantities import QuantityError, parse_quantity
+from fairlead.core.model.resources import Limits
 
 T = TypeVar("T")
 

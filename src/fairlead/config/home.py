@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fairlead.config.problems import ERROR, Problem
 from fairlead.config.tree import places_of
-from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
+from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 
 
 def homeless(spec: ClusterSpec, source: str = "<text>", *, severity: str = ERROR) -> list[Problem]:

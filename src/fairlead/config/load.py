@@ -36,8 +36,8 @@ from fairlead.config.decode import Findings
 from fairlead.config.problems import ERROR, WARNING, ConfigurationError, Problem, in_text_order
 from fairlead.config.tree import PlacedQueue, limits_differ, root_of
 from fairlead.config.yamltree import YamlError, compose
-from fairlead.core.resources import UNLIMITED
-from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.resources import UNLIMITED
+from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec, PartitionSpec, QueueSpec
 
 MAX_BYTES = 4 * 1024 * 1024
 

@@ -15,9 +15,9 @@ import yaml
 from fairlead.config import admission
 from fairlead.config.decode import Findings, child_path
 from fairlead.config.tree import PlacedPartition, PlacedQueue, places_of
-from fairlead.core.quantities import VCORE
-from fairlead.core.resources import Limits
-from fairlead.core.specs import ClusterSpec, LimitSpec, RuleSpec, TemplateSpec
+from fairlead.core.model.quantities import VCORE
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import ClusterSpec, LimitSpec, RuleSpec, TemplateSpec
 
 
 class _Shown:

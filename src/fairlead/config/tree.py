@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fairlead.config.declare import PartitionDeclaration, declared
 from fairlead.config.decode import Findings
 from fairlead.config.yamltree import compose
-from fairlead.core.specs import ClusterSpec, LimitSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.specs import ClusterSpec, LimitSpec, PartitionSpec, QueueSpec
 
 ROOT = "root"
 

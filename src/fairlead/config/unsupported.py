@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from fairlead.config.problems import Problem, in_text_order
 from fairlead.config.tree import PlacedPartition, places_of
-from fairlead.core.specs import ClusterSpec
+from fairlead.core.model.specs import ClusterSpec
 
 Finding = tuple[str, str]
 """Path and what is missing there."""

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.decisions import ApplicationRejected, AskRejected, MoveRejected
-from fairlead.core.events import Event
-from fairlead.core.reasons import QuotaExceeded, Reason
-from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.core.model.decisions import ApplicationRejected, AskRejected, MoveRejected
+from fairlead.core.model.events import Event
+from fairlead.core.model.reasons import QuotaExceeded, Reason
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.changes import events_of
 from fairlead.insight.parts import Part, What, clauses
 from fairlead.insight.trial import on_a_copy

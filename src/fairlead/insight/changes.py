@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.constraints import Constraints, Toleration
-from fairlead.core.events import (
+from fairlead.core.model.constraints import Constraints, Toleration
+from fairlead.core.model.events import (
     AddAsks,
     Configure,
     Event,
@@ -27,17 +27,25 @@ from fairlead.core.events import (
     UndrainNode,
     UpdateNode,
 )
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import TAG_REQUIRED_NODE, AskSpec, ClusterSpec, LimitSpec, PartitionSpec, QueueSpec, QuotaSpec
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
+    TAG_REQUIRED_NODE,
+    AskSpec,
+    ClusterSpec,
+    LimitSpec,
+    PartitionSpec,
+    QueueSpec,
+    QuotaSpec,
+)
 from fairlead.insight.parts import IN_THE_FILE, OF_THE_ASK, TOLERATES, Part, What, clauses
 from fairlead.insight.suppositions import more_nodes
 from fairlead.insight.trial import Name
 from fairlead.scheduler import Scheduler
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
-    from fairlead.core.constraints import Taint
-    from fairlead.core.partition import Partition
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.model.constraints import Taint
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from fairlead.core.resources import Limits, Resources
+from fairlead.core.model.resources import Limits, Resources
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 """Explain: why an ask is where it is, with every number that matters, and what would change it.
 
-Decides what belongs to an answer and in which words. The verdict itself is the scheduler's own (`policy.waiting`); the
-levels, limits and nodes around it are read from the books. Never changes anything; smallest changes are found by
+Decides what belongs to an answer and in which words. The verdict itself is the scheduler's own (`policy.why.waiting`);
+the levels, limits and nodes around it are read from the books. Never changes anything; smallest changes are found by
 `unblock`, on copies. Invariant: every number is the scheduler's own.
 """
 
@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.gates import begun
-from fairlead.core.idle import payer
-from fairlead.core.lifecycle import State
-from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.core.books.application_limits import begun
+from fairlead.core.books.idle_work import payer
+from fairlead.core.model.lifecycle import State
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.places import Place, Survey, survey
 from fairlead.insight.unblock import Effort, unblock, ways
 from fairlead.insight.verdict import WAYS_BEGIN, Holder, Level, NodeCount, NodeRoom, PassedOver, Stopped, Verdict
-from fairlead.policy.ordering import application_key, ask_key
+from fairlead.policy.order.keys import application_key, ask_key
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application
-    from fairlead.core.asks import Ask
-    from fairlead.core.partition import Partition
-    from fairlead.core.queues import Queue
-    from fairlead.core.retries import Coming
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.books.retries import Coming
     from fairlead.scheduler import Scheduler
 
 __all__ = ["WAYS_BEGIN", "Effort", "Verdict", "explain", "unblock"]

@@ -15,15 +15,15 @@ from functools import cached_property, partial
 from random import Random  # noqa: TID251 - drawn from a seed that the caller gives
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.decisions import Allocated, Decision
-from fairlead.core.events import Cause, Event, Release
+from fairlead.core.model.decisions import Allocated, Decision
+from fairlead.core.model.events import Cause, Event, Release
 from fairlead.insight.gangs import Gangs
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.trial import Name, leaving, on_a_copy
 from fairlead.virtual_time import VirtualTime
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
+    from fairlead.core.books.asks import Ask
     from fairlead.scheduler import Scheduler
 
 DRAWS = 20

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.events import AddAsks
+from fairlead.core.model.events import AddAsks
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application
-    from fairlead.core.specs import AskSpec
+    from fairlead.core.books.applications import Application
+    from fairlead.core.model.specs import AskSpec
     from fairlead.scheduler import Scheduler
 
 WORK = "~work"

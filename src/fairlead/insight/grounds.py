@@ -13,20 +13,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fairlead.core.constraints import DOES_NOT_EXIST, EXISTS, GT, IN, NOT_IN, Requirement
-from fairlead.core.suitability import holds, matches
+from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, GT, IN, NOT_IN, Requirement
+from fairlead.core.model.matching import holds, matches
 from fairlead.insight.changes import spec_of_queue, text_of
 from fairlead.insight.levers import CANCELS_TRIED, NODES_TRIED, Lever, grain, held_back_by
 from fairlead.insight.parts import Part, What
 from fairlead.insight.places import DRAINING, Place
 from fairlead.insight.terms import all_of, not_tolerated, one
-from fairlead.policy import attempt_times
+from fairlead.policy.eligibility import attempt_times
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
-    from fairlead.core.nodes import Node
-    from fairlead.core.partition import Partition
-    from fairlead.core.queues import Queue
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
 
 DAY_MS = 86_400_000
 POLICIES_TRIED = 4

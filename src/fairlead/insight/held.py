@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairlead.core.gates import closed_queue
-from fairlead.core.lifecycle import State
+from fairlead.core.books.application_limits import closed_queue
+from fairlead.core.model.lifecycle import State
 from fairlead.insight.history_records import Detail, amounts
-from fairlead.policy.limits import closing_ceiling, full_ceiling
+from fairlead.policy.eligibility.limits import closing_ceiling, full_ceiling
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
+    from fairlead.core.books.asks import Ask
 
 
 class Obstacle(NamedTuple):

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core import decisions as d
-from fairlead.core import events as e
-from fairlead.core.resources import Book, Items, Resources, add_to
+from fairlead.core.model import decisions as d
+from fairlead.core.model import events as e
+from fairlead.core.model.resources import Book, Items, Resources, add_to
 from fairlead.insight.history_records import Change, Detail, Record, Type, amounts
 
 if TYPE_CHECKING:
-    from fairlead.core.decisions import Decision
-    from fairlead.core.partition import Partition
-    from fairlead.core.resources import Limits
-    from fairlead.core.specs import LimitSpec, PartitionSpec, QueueSpec
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.model.decisions import Decision
+    from fairlead.core.model.resources import Limits
+    from fairlead.core.model.specs import LimitSpec, PartitionSpec, QueueSpec
 
 Named = dict[tuple[Detail, str, str], "LimitSpec"]
 """A limit by kind, name of the user or group, and path of the queue."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from fairlead.core.resources import Items
+from fairlead.core.model.resources import Items
 
 LONGEST_MESSAGE = 1024
 

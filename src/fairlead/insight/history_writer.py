@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core import decisions as d
-from fairlead.core import events as e
-from fairlead.core.events import Cause
-from fairlead.core.resources import Book, Items, Resources, add_to
-from fairlead.core.specs import TAG_FOREIGN
+from fairlead.core.model import decisions as d
+from fairlead.core.model import events as e
+from fairlead.core.model.events import Cause
+from fairlead.core.model.resources import Book, Items, Resources, add_to
+from fairlead.core.model.specs import TAG_FOREIGN
 from fairlead.insight.held import Obstacle, obstacle_of
 from fairlead.insight.history_cluster import ClusterHistory
 from fairlead.insight.history_records import Change, Detail, Record, Type, amounts
 
 if TYPE_CHECKING:
-    from fairlead.core.decisions import Decision
-    from fairlead.core.partition import Partition
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.model.decisions import Decision
     from fairlead.scheduler import Scheduler
 
 STATES = {

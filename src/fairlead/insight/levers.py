@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
-from fairlead.core.gates import begun
-from fairlead.core.idle import group_of, payer
-from fairlead.core.lifecycle import State
-from fairlead.core.queues import QueueState
-from fairlead.core.resources import fits_in
-from fairlead.core.specs import PRIORITY_MAX
+from fairlead.core.books.application_limits import begun
+from fairlead.core.books.idle_work import group_of, payer
+from fairlead.core.books.queues import QueueState
+from fairlead.core.model.lifecycle import State
+from fairlead.core.model.resources import fits_in
+from fairlead.core.model.specs import PRIORITY_MAX
 from fairlead.insight.changes import names, spec_of_queue
 from fairlead.insight.parts import Part, What
 from fairlead.insight.places import Place, places
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application
-    from fairlead.core.asks import Ask
-    from fairlead.core.partition import Partition
-    from fairlead.core.queues import Queue
-    from fairlead.core.reserving import Reservation
-    from fairlead.core.trackers import Ceiling
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queue_reservations import Reservation
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.books.user_limits import Ceiling
 
 NODES_TRIED = 3
 CANCELS_TRIED = 6

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from fairlead.core.quantities import format_exactly
+from fairlead.core.model.quantities import format_exactly
 from fairlead.times import duration_exactly
 
 

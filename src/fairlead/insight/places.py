@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from fairlead.core.promises import filter_on
+from fairlead.core.books.kept_constraints import filter_on
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
-    from fairlead.core.nodes import Node
-    from fairlead.core.partition import Partition
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
 
 
 DRAINING = "draining"
 RESERVED = "set aside for others"
 NOT_REQUIRED = "not the node it has to run on"
 RULED_OUT = "ruled out by "
-"""Followed by the filter (`core.suitability`)."""
+"""Followed by the filter (`core.model.matching`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,12 @@ from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import Any
 
-from fairlead.core.admission import BUDGET, CLASS, QUOTA
-from fairlead.core.cluster import Cluster
-from fairlead.core.decisions import (
+from fairlead.core.books.admission import BUDGET, CLASS, QUOTA
+from fairlead.core.books.cluster import Cluster
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.books.user_limits import Ceiling
+from fairlead.core.model.decisions import (
     Allocated,
     ConfigurationRejected,
     Decision,
@@ -24,13 +27,10 @@ from fairlead.core.decisions import (
     Evict,
     QueueChanged,
 )
-from fairlead.core.events import Configure
-from fairlead.core.partition import Partition
-from fairlead.core.plain import TAG, to_plain
-from fairlead.core.queues import Queue
-from fairlead.core.reasons import Reason
-from fairlead.core.specs import ClusterSpec
-from fairlead.core.trackers import Ceiling
+from fairlead.core.model.events import Configure
+from fairlead.core.model.plain import TAG, to_plain
+from fairlead.core.model.reasons import Reason
+from fairlead.core.model.specs import ClusterSpec
 from fairlead.scheduler import Scheduler
 
 RUN_AT_MOST = 10_000

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 import msgspec
 from msgspec import Meta
 
-from fairlead.core.events import (
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -27,8 +27,8 @@ from fairlead.core.events import (
     Release,
     SetPriority,
 )
-from fairlead.core.resources import Resources
-from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, ApplicationSpec, AskSpec, ClusterSpec
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, ApplicationSpec, AskSpec, ClusterSpec
 
 if TYPE_CHECKING:
     from fairlead.insight.trial import Name

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fairlead.core.suitability import keeps_away, tolerates
+from fairlead.core.model.matching import keeps_away, tolerates
 from fairlead.insight.changes import text_of
 from fairlead.insight.levers import NODES_TRIED, Lever, held_back_by
 from fairlead.insight.parts import TOLERATES, Part, What
 from fairlead.insight.places import Place
-from fairlead.policy.expected import expected_start
+from fairlead.policy.eligibility.start_estimates import expected_start
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
-    from fairlead.core.constraints import Taint
-    from fairlead.core.nodes import Node
-    from fairlead.core.partition import Partition
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.model.constraints import Taint
 
 
 def one(part: Part) -> Lever:

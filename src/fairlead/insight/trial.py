@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from fairlead.core.decisions import Allocated, Decision, Evict
-from fairlead.core.events import Event, Release
+from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.events import Event, Release
 from fairlead.insight.apart import CAN_FORK, all_answers, answered_apart, ask_apart
 from fairlead.insight.copying import copied
 from fairlead.scheduler import Scheduler

@@ -20,8 +20,8 @@ from fairlead.insight.terms import terms
 from fairlead.insight.trial import Name, Start, starts
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
-    from fairlead.core.partition import Partition
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
     from fairlead.insight.levers import Lever
     from fairlead.scheduler import Scheduler
 

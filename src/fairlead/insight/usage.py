@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.resources import Book, add_to, pruned
-from fairlead.core.trackers import ANYBODY
+from fairlead.core.books.user_limits import ANYBODY
+from fairlead.core.model.resources import Book, add_to, pruned
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application
-    from fairlead.core.partition import Partition
-    from fairlead.core.specs import LimitSpec
-    from fairlead.core.trackers import QueueLimits
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.user_limits import QueueLimits
+    from fairlead.core.model.specs import LimitSpec
 
 Row = dict[str, Any]
 

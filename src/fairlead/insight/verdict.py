@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.quantities import format_amounts
-from fairlead.core.reasons import Reason
+from fairlead.core.model.quantities import format_amounts
+from fairlead.core.model.reasons import Reason
 
 if TYPE_CHECKING:
     from fairlead.insight.unblock import Ways

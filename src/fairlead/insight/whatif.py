@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.decisions import (
+from fairlead.core.model.decisions import (
     ApplicationRejected,
     AskRejected,
     ConfigurationRejected,
@@ -20,8 +20,8 @@ from fairlead.core.decisions import (
     MoveRejected,
     NodeRejected,
 )
-from fairlead.core.events import Event
-from fairlead.core.reasons import QuotaExceeded, Reason
+from fairlead.core.model.events import Event
+from fairlead.core.model.reasons import QuotaExceeded, Reason
 from fairlead.insight.admitting import Admitted, admitting
 from fairlead.insight.forecast import KindOf, Shift, kind_of, shifts
 from fairlead.insight.trial import Name, Outcome, on_copies, play

@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fairlead.core import reasons
-from fairlead.core.decisions import Decision
-from fairlead.core.events import Event
+from fairlead.core.model import reasons
+from fairlead.core.model.decisions import Decision
+from fairlead.core.model.events import Event
 from fairlead.journal.structs import TAG, CodecError, Structs
 
 __all__ = [

@@ -12,8 +12,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
 
-from fairlead.core.decisions import Decision
-from fairlead.core.events import Event
+from fairlead.core.model.decisions import Decision
+from fairlead.core.model.events import Event
 from fairlead.journal.codec import (
     CodecError,
     decode_decisions,

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Union
 
 import msgspec
 
-from fairlead.core.resources import Items, Limits, Resources
+from fairlead.core.model.resources import Items, Limits, Resources
 
 TAG = "$"
 _SCALARS = (str, int, bool, float, type(None))

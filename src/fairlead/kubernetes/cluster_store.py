@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fairlead.core.events import (
+from fairlead.core.model.events import (
     AddNode,
     DrainNode,
     Event,

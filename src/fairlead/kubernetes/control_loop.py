@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fairlead.core.decisions import Allocated, Decision, Evict
-from fairlead.core.specs import ClusterSpec
+from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.binder import Binder, BindFailed, Report
 from fairlead.kubernetes.client import Client

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from fairlead.config import ConfigurationError, load_text
 from fairlead.config.home import homeless
-from fairlead.core.decisions import ConfigurationRejected
-from fairlead.core.specs import ClusterSpec
+from fairlead.core.model.decisions import ConfigurationRejected
+from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import bodies, kinds
 from fairlead.kubernetes.access import Access
 from fairlead.kubernetes.binder import Binder

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairlead.core.decisions import Decision
-from fairlead.core.events import Configure, Event
-from fairlead.core.specs import ClusterSpec
+from fairlead.core.model.decisions import Decision
+from fairlead.core.model.events import Configure, Event
+from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes.acts import Act
 from fairlead.kubernetes.informer import Informer
 from fairlead.kubernetes.orders import Orders

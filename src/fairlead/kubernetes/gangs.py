@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from fairlead.core.specs import ApplicationSpec
+from fairlead.core.model.specs import ApplicationSpec
 from fairlead.kubernetes.acts import CreatePlaceholder, PodName
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_store import KnownPod

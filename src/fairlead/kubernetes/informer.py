@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from fairlead.core.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
-from fairlead.core.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, TAG_FOREIGN, ApplicationSpec, AskSpec
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
+from fairlead.core.model.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, TAG_FOREIGN, ApplicationSpec, AskSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.acts import Act, DeletePod, DropPlaceholder, Explain, Nominate, PodName, Record
 from fairlead.kubernetes.cluster_store import ClusterStore

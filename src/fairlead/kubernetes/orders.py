@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fairlead.core.decisions import (
+from fairlead.core.books.retries import GAVE_WAY
+from fairlead.core.model.decisions import (
     Allocated,
     ApplicationAccepted,
     ApplicationChanged,
@@ -21,8 +22,7 @@ from fairlead.core.decisions import (
     Retried,
     Unreserved,
 )
-from fairlead.core.events import Cause, Event, Release
-from fairlead.core.retries import GAVE_WAY
+from fairlead.core.model.events import Cause, Event, Release
 from fairlead.kubernetes.acts import DeletePod, EvictPod, Nominate, Record
 from fairlead.kubernetes.pod_store import Books
 

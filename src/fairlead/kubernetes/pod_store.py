@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from fairlead.core.constraints import Requirement
-from fairlead.core.specs import AskSpec
+from fairlead.core.model.constraints import Requirement
+from fairlead.core.model.specs import AskSpec
 from fairlead.kubernetes.acts import PodName
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from fairlead.core.constraints import IN, Requirement
-from fairlead.core.suitability import matches
+from fairlead.core.model.constraints import IN, Requirement
+from fairlead.core.model.matching import matches
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.objects import Amounts, Metadata, Pod
 from fairlead.kubernetes.objects_storage import PersistentVolume, PersistentVolumeClaim, StorageClass

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairlead.core.constraints import NOT_IN, Requirement
-from fairlead.core.events import Cause, Event
+from fairlead.core.model.constraints import NOT_IN, Requirement
+from fairlead.core.model.events import Cause, Event
 from fairlead.kubernetes.acts import Bind, ClaimName, DeselectNode, Explain, KeepVolume, SelectNode
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import groupby
 from typing import Protocol
 
-from fairlead.core.decisions import (
+from fairlead.core.model.decisions import (
     Allocated,
     ApplicationAccepted,
     ApplicationChanged,

@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import Self
 
 from fairlead.config import ConfigurationError, load_text
-from fairlead.core.decisions import ConfigurationRejected, Configured, Decision
-from fairlead.core.events import (
+from fairlead.core.model.decisions import ConfigurationRejected, Configured, Decision
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -35,9 +35,9 @@ from fairlead.core.events import (
     UndrainNode,
     UpdateNode,
 )
-from fairlead.core.reasons import Reason
-from fairlead.core.resources import Resources
-from fairlead.core.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.reasons import Reason
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec, NodeSpec
 from fairlead.library.callbacks import Call, ResourceManagerCallbacks, calls_for
 from fairlead.scheduler import Scheduler, allocations
 

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairlead.core.specs import DEFAULT_PARTITION
-from fairlead.policy.acl import groups_of, may_submit, read_access_list
-from fairlead.policy.dynamic import nearest
+from fairlead.core.model.specs import DEFAULT_PARTITION
+from fairlead.policy.queue_choice.acl import groups_of, may_submit, read_access_list
+from fairlead.policy.queue_choice.dynamic import nearest
 
 if TYPE_CHECKING:
-    from fairlead.core.partition import Partition
-    from fairlead.core.queues import Queue
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
     from fairlead.local.callers import Caller
     from fairlead.local.job import Job
     from fairlead.scheduler import Scheduler

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
-from fairlead.core.constraints import ANYWHERE, Constraints
-from fairlead.core.resources import NOTHING, Resources
-from fairlead.core.specs import RetrySpec
+from fairlead.core.model.constraints import ANYWHERE, Constraints
+from fairlead.core.model.resources import NOTHING, Resources
+from fairlead.core.model.specs import RetrySpec
 from fairlead.journal import codec
 from fairlead.local.runs import RunReport
 

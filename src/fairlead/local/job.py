@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from fairlead.core.quantities import format_exactly
+from fairlead.core.model.quantities import format_exactly
 from fairlead.local.history_records import JobSpec, Observed
 from fairlead.local.runs import RunReport
 from fairlead.runtime.configuring import QueueDifference

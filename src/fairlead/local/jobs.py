@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.core.decisions import (
+from fairlead.core.model.decisions import (
     Allocated,
     ApplicationAccepted,
     ApplicationMoved,
@@ -27,9 +27,9 @@ from fairlead.core.decisions import (
     Reserved,
     Retried,
 )
-from fairlead.core.events import Cause
-from fairlead.core.resources import Resources
-from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.core.model.events import Cause
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local.history_records import (
     AttemptEnded,
     JobCancelRequested,

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from fairlead.core.events import DrainNode, UndrainNode
-from fairlead.core.quantities import format_bytes
-from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.core.model.events import DrainNode, UndrainNode
+from fairlead.core.model.quantities import format_bytes
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local import memory, pressure
 from fairlead.local.hierarchies import Hierarchies, read_hierarchies
 from fairlead.local.history_records import JobPressed, MemoryShort, run_key

@@ -15,21 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from fairlead.core.decisions import (
-    Allocated,
-    Decision,
-    Evict,
-    NodeRejected,
-    Released,
-)
-from fairlead.core.events import (
-    AddNode,
-    Cause,
-    Release,
-    UpdateNode,
-)
-from fairlead.core.resources import Resources
-from fairlead.core.specs import DEFAULT_PARTITION, NodeSpec
+from fairlead.core.model.decisions import Allocated, Decision, Evict, NodeRejected, Released
+from fairlead.core.model.events import AddNode, Cause, Release, UpdateNode
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
 from fairlead.local import accounts, orders
 from fairlead.local.history_records import (
     AttemptEnded,
@@ -50,7 +39,7 @@ from fairlead.local.history_records import (
 from fairlead.local.job import ON_THE_MACHINE, Job, State, state_after
 from fairlead.local.jobs import Jobs
 from fairlead.local.runs import RunReport, RunSpec
-from fairlead.policy.retry import final
+from fairlead.policy.events.retry import final
 from fairlead.runtime import Entry, Runtime, Turn
 
 log = logging.getLogger("fairlead.local")

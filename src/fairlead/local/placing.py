@@ -15,15 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.reasons import Reason, SubmitDenied
-from fairlead.core.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec
+from fairlead.core.model.reasons import Reason, SubmitDenied
+from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec
 from fairlead.local.history_records import JobSpec
-from fairlead.policy.admission import Trial
-from fairlead.policy.placement import AS_DEFAULT, Foreseen, foresee
+from fairlead.policy.events.admission import Trial
+from fairlead.policy.queue_choice.placement import AS_DEFAULT, Foreseen, foresee
 from fairlead.runtime import Refusal
 
 if TYPE_CHECKING:
-    from fairlead.core.partition import Partition
+    from fairlead.core.books.partition import Partition
     from fairlead.scheduler import Scheduler
 
 SUBMIT_DENIED = "submit-denied"

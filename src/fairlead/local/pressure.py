@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from fairlead.core.quantities import QuantityError, format_bytes, parse_quantity
+from fairlead.core.model.quantities import QuantityError, format_bytes, parse_quantity
 
 LOOKS = 2
 """So many measurements in a row must say the same before anything is done about it."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairlead.core.decisions import ApplicationRejected, Decision, MoveRejected
-from fairlead.core.events import (
+from fairlead.core.model.decisions import ApplicationRejected, Decision, MoveRejected
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     Cause,
@@ -21,7 +21,7 @@ from fairlead.core.events import (
     ReserveAsk,
     SetPriority,
 )
-from fairlead.core.specs import DEFAULT_PARTITION, AskSpec
+from fairlead.core.model.specs import DEFAULT_PARTITION, AskSpec
 from fairlead.local import placing
 from fairlead.local.access import Rights
 from fairlead.local.callers import Caller

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from fairlead.core.reasons import AttemptHeldBack, NextInLine, Reason, WaitingForVictims
+from fairlead.core.model.reasons import AttemptHeldBack, NextInLine, Reason, WaitingForVictims
 from fairlead.local.history_records import JobWaits
 from fairlead.local.job import Job, State
 from fairlead.local.jobs import Jobs

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairlead.core.constraints import ANYWHERE, IN, AffinityTerm, Constraints, Requirement
+from fairlead.core.model.constraints import ANYWHERE, IN, AffinityTerm, Constraints, Requirement
 
 
 def where_of(

@@ -10,21 +10,21 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from fairlead.core.limit_groups import decide_groups
-from fairlead.policy.allocate import RESERVED, Outcome, allocate_one
-from fairlead.policy.backfill import backfill_one
-from fairlead.policy.backoff import rest_all
-from fairlead.policy.gang import replace_one
-from fairlead.policy.gang_deadlock import resolve_one
-from fairlead.policy.idle import place_idle
-from fairlead.policy.nominate import place_nominated
-from fairlead.policy.rank import Turns
-from fairlead.policy.reserve import place_reserved
-from fairlead.policy.turns import keep_turns
+from fairlead.core.acts.limit_groups import decide_groups
+from fairlead.policy.eligibility.backoff import rest_all
+from fairlead.policy.eligibility.max_wait import keep_turns
+from fairlead.policy.place.allocate import RESERVED, Outcome, allocate_one
+from fairlead.policy.place.backfill import backfill_one
+from fairlead.policy.place.by_rank import Turns
+from fairlead.policy.place.gang import replace_one
+from fairlead.policy.place.gang_deadlock import resolve_one
+from fairlead.policy.place.idle import place_idle
+from fairlead.policy.place.nominated import place_nominated
+from fairlead.policy.place.reserved import place_reserved
 
 if TYPE_CHECKING:
-    from fairlead.core.partition import Partition
-    from fairlead.policy.line import Lines
+    from fairlead.core.books.partition import Partition
+    from fairlead.policy.order.pick import Lines
 
 
 MOVES_MAX = 1_000

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fairlead.core.decisions import Configured, Decision
-from fairlead.core.events import Configure, Event
-from fairlead.core.specs import ClusterSpec
+from fairlead.core.model.decisions import Configured, Decision
+from fairlead.core.model.events import Configure, Event
+from fairlead.core.model.specs import ClusterSpec
 from fairlead.journal import codec
 from fairlead.journal.format import EVENT, NOTE, SCHEDULE
 from fairlead.runtime.configurations import Configurations

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fairlead.core.events import Configure
+from fairlead.core.model.events import Configure
 
 KEEP = 100
 KEEP_CHARACTERS = 8 * 2**20

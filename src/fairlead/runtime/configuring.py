@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairlead.core.decisions import ConfigurationRejected
-from fairlead.core.events import Configure
-from fairlead.core.specs import ClusterSpec
+from fairlead.core.model.decisions import ConfigurationRejected
+from fairlead.core.model.events import Configure
+from fairlead.core.model.specs import ClusterSpec
 from fairlead.insight.preview import queue_settings
 from fairlead.journal import codec
 from fairlead.runtime.books import Turn

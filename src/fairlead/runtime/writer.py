@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairlead.core.decisions import Allocated, Evict
+from fairlead.core.model.decisions import Allocated, Evict
 from fairlead.journal import codec
 from fairlead.journal.format import NOTE, JournalError
 from fairlead.journal.store import Journal

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.config import ConfigurationError, Problem, checksum_of, file_text
-from fairlead.core.specs import ClusterSpec
+from fairlead.core.model.specs import ClusterSpec
 from fairlead.local import accounts
 from fairlead.runtime import Refusal, Turn
 from fairlead.runtime.configuring import Applied, configure

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from fastapi import APIRouter, Path, Query
 from msgspec.structs import asdict
 
-from fairlead.core import events
-from fairlead.core.admission import BUDGET, CLASS, QUOTA
-from fairlead.core.class_quotas import SCOPE_KEY
-from fairlead.core.classes import BUILT_IN
-from fairlead.core.constraints import Requirement
-from fairlead.core.names import SUBDOMAIN_RULE, is_subdomain
-from fairlead.core.resources import Limits, pruned
-from fairlead.core.specs import BudgetSpec, PriorityClassSpec, QuotaSpec
+from fairlead.core.books.admission import BUDGET, CLASS, QUOTA
+from fairlead.core.books.class_quotas import SCOPE_KEY
+from fairlead.core.books.classes import BUILT_IN
+from fairlead.core.model import events
+from fairlead.core.model.constraints import Requirement
+from fairlead.core.model.names import SUBDOMAIN_RULE, is_subdomain
+from fairlead.core.model.resources import Limits, pruned
+from fairlead.core.model.specs import BudgetSpec, PriorityClassSpec, QuotaSpec
 from fairlead.runtime import Refusal, Turn
 from fairlead.service.http.errors import documented
 from fairlead.service.http.pages import MOST, After, Limit, cut
@@ -30,7 +30,7 @@ from fairlead.wire import declarations as wire
 from fairlead.wire.jobs import Done
 
 if TYPE_CHECKING:
-    from fairlead.core.classes import PriorityClasses
+    from fairlead.core.books.classes import PriorityClasses
     from fairlead.scheduler import Scheduler
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.core.reasons import Reason
+from fairlead.core.model.reasons import Reason
 from fairlead.insight.preview import AskDiff, ConfigDiff, OverLimit
 from fairlead.wire import configuration as wire
 from fairlead.wire.jobs import Reason as Shown

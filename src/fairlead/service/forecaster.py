@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from fairlead.core.decisions import Allocated
-from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight import scorecard
 from fairlead.insight.apart import Asked, NoAnswer, ask_apart
 from fairlead.insight.forecast import Expected, Forecast, IsOver, Share, forecast
@@ -30,7 +30,7 @@ from fairlead.service.scorefile import ScoreFile
 from fairlead.wire.questions import SPEND_S
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
+    from fairlead.core.books.asks import Ask
     from fairlead.local.jobs import Jobs
     from fairlead.runtime.books import Entry
     from fairlead.scheduler import Scheduler

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.core import decisions as d
-from fairlead.core import events as e
+from fairlead.core.model import decisions as d
+from fairlead.core.model import events as e
 from fairlead.journal import codec
 from fairlead.journal.format import EVENT, NOTE, SCHEDULE, Record
 from fairlead.local.history_records import (

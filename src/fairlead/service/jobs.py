@@ -15,8 +15,8 @@ import msgspec
 from fastapi import APIRouter, Header
 from starlette.concurrency import run_in_threadpool
 
-from fairlead.core.resources import Resources
-from fairlead.core.specs import RetrySpec
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import RetrySpec
 from fairlead.local import accounts, requests
 from fairlead.local.callers import Caller
 from fairlead.local.history_records import JobSpec

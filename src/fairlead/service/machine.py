@@ -18,8 +18,8 @@ from msgspec import structs
 from prometheus_client.core import Metric
 from starlette.concurrency import run_in_threadpool
 
-from fairlead.core.asks import Ask
-from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.core.books.asks import Ask
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.forecast import Expected
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard

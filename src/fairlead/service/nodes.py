@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from fairlead.core.constraints import Taint
-from fairlead.core.events import DrainNode, LabelNode, UndrainNode
-from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.core.model.constraints import Taint
+from fairlead.core.model.events import DrainNode, LabelNode, UndrainNode
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.runtime import Refusal, Turn
 from fairlead.service import views
 from fairlead.service.http.errors import documented

@@ -18,8 +18,8 @@ import msgspec
 from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client.core import Metric
 
-from fairlead.core.applications import Application
-from fairlead.core.asks import Ask
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
 from fairlead.insight.apart import NoAnswer, ask_apart
 from fairlead.insight.forecast import Expected
 from fairlead.insight.runtimes import Kind, Runtimes

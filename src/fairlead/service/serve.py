@@ -21,7 +21,7 @@ from pathlib import Path
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.config import ConfigurationError, default_text
-from fairlead.core.resources import Resources
+from fairlead.core.model.resources import Resources
 from fairlead.journal.format import JournalError
 from fairlead.local.access import Whose, whose
 from fairlead.local.machine import Machine

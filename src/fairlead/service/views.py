@@ -12,11 +12,11 @@ import msgspec
 from msgspec.structs import replace
 
 from fairlead import times
-from fairlead.core.applications import NO_PRIORITY
-from fairlead.core.idle_use import use_by_queue
-from fairlead.core.reasons import AttemptHeldBack, BackedOff, Reason
-from fairlead.core.resources import pruned
-from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.core.acts.idle_use import use_by_queue
+from fairlead.core.books.applications import NO_PRIORITY
+from fairlead.core.model.reasons import AttemptHeldBack, BackedOff, Reason
+from fairlead.core.model.resources import pruned
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.verdict import why_stopped
 from fairlead.local.job import Attempt, Job, State
 from fairlead.local.whereabouts import fields_of
@@ -27,10 +27,10 @@ from fairlead.wire.questions import Why
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fairlead.core.asks import Ask
-    from fairlead.core.nodes import Node
-    from fairlead.core.queues import Queue
-    from fairlead.core.resources import Book
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.resources import Book
     from fairlead.local.history_records import JobSpec
     from fairlead.scheduler import Scheduler
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from msgspec import field
 
-from fairlead.core.constraints import (
+from fairlead.core.model.constraints import (
     ANYWHERE,
     HOSTNAME,
     IN,
@@ -22,7 +22,7 @@ from fairlead.core.constraints import (
     Taint,
     Toleration,
 )
-from fairlead.core.events import (
+from fairlead.core.model.events import (
     Event,
     RemoveBudget,
     RemovePriorityClass,
@@ -31,8 +31,8 @@ from fairlead.core.events import (
     SetPriorityClass,
     SetQuota,
 )
-from fairlead.core.resources import Limits
-from fairlead.core.specs import BudgetSpec, ClusterSpec, PriorityClassSpec, QueueSpec, QuotaSpec, RetrySpec
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import BudgetSpec, ClusterSpec, PriorityClassSpec, QueueSpec, QuotaSpec, RetrySpec
 from fairlead.sim.words import Amounts, Count, Millis, Name, Priority, Some, Step, Words
 
 PRIORITY_CLASS = "PriorityClass"

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
-from fairlead.core.events import Cause
-from fairlead.core.resources import NOTHING
-from fairlead.core.specs import ApplicationSpec, AskSpec
+from fairlead.core.model.events import Cause
+from fairlead.core.model.resources import NOTHING
+from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.sim.jobs import Job, Task
 
 if TYPE_CHECKING:
-    from fairlead.core.reason import Reason
+    from fairlead.core.model.reason import Reason
     from fairlead.scheduler import Scheduler
 
 

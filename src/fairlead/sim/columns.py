@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from enum import IntEnum
 from typing import Generic, TypeVar
 
-from fairlead.core.resources import Items
+from fairlead.core.model.resources import Items
 
 K = TypeVar("K", bound=Hashable)
 NOT_YET = -1

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairlead.core.resources import Items
+from fairlead.core.model.resources import Items
 from fairlead.sim.columns import NOT_YET, Columns, Fate
 
 Floats = NDArray[np.float64]

@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from fairlead.core.decisions import (
+from fairlead.core.model.decisions import (
     Allocated,
     ApplicationChanged,
     ApplicationRejected,
@@ -32,9 +32,9 @@ from fairlead.core.decisions import (
     Released,
     Retried,
 )
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release, RemoveNode
-from fairlead.core.reasons import Reason
-from fairlead.core.specs import AskSpec, ClusterSpec, NodeSpec
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release, RemoveNode
+from fairlead.core.model.reasons import Reason
+from fairlead.core.model.specs import AskSpec, ClusterSpec, NodeSpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.attempts import ENDED, FAILED, Attempt, Gang, Settings, placeholders
 from fairlead.sim.columns import Columns, End, Fate

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairlead.core.specs import ClusterSpec, QueueSpec
+from fairlead.core.model.specs import ClusterSpec, QueueSpec
 from fairlead.sim.columns import NOT_YET, Columns, End, Fate
 from fairlead.sim.courses import (
     Floats,

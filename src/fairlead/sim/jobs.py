@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 
 
 @dataclass(frozen=True, slots=True)

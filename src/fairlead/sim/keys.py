@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.events import Cause, Event, Release, ReserveAsk, SetPriority
-from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.core.model.events import Cause, Event, Release, ReserveAsk, SetPriority
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.sim.additions import FinishStep, GoneStep, InterruptStep, KeyStep, ReserveStep, SetPriorityStep
 from fairlead.sim.words import ScenarioError
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
-    from fairlead.core.partition import Partition
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
     from fairlead.scheduler import Scheduler
 
 WHO = "scenario"

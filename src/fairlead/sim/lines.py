@@ -17,9 +17,9 @@ from typing import Any, TextIO
 
 import msgspec
 
-from fairlead.core.decisions import Decision
-from fairlead.core.reasons import Reason
-from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.core.model.decisions import Decision
+from fairlead.core.model.reasons import Reason
+from fairlead.core.model.specs import DEFAULT_PARTITION
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@#|+-]+")
 _PLAIN_LINES = b"".join(bytes([c]) for c in range(128) if _PLAIN.fullmatch(chr(c))) + b" =\n"

@@ -10,9 +10,9 @@ import csv
 import re
 from pathlib import Path
 
-from fairlead.core.quantities import QuantityError, parse_quantity, resource_called
-from fairlead.core.resources import Resources
-from fairlead.core.specs import NodeSpec
+from fairlead.core.model.quantities import QuantityError, parse_quantity, resource_called
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import NodeSpec
 from fairlead.sim.trace import NODE_COLUMNS, TraceError
 
 _WORDS = re.compile(r"(\d+) *x *(.+)")

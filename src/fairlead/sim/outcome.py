@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.resources import pruned
-from fairlead.core.specs import DEFAULT_PARTITION
+from fairlead.core.model.resources import pruned
+from fairlead.core.model.specs import DEFAULT_PARTITION
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application
-    from fairlead.core.asks import Ask
-    from fairlead.core.queues import Queue
-    from fairlead.core.reasons import Reason
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.reasons import Reason
     from fairlead.scheduler import Scheduler
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import Any
 
-from fairlead.core.decisions import (
+from fairlead.core.model.decisions import (
     Allocated,
     ApplicationAccepted,
     ApplicationRejected,
@@ -22,7 +22,7 @@ from fairlead.core.decisions import (
     NodeRejected,
     Released,
 )
-from fairlead.core.events import Cause
+from fairlead.core.model.events import Cause
 
 Row = dict[str, Any]
 

@@ -22,9 +22,9 @@ import msgspec
 
 from fairlead.config import ConfigurationError, load_text
 from fairlead.config.unsupported import not_yet
-from fairlead.core.decisions import Decision, Evict, Released
-from fairlead.core.events import Cause, Configure, Event, Release
-from fairlead.core.specs import DEFAULT_PARTITION, ClusterSpec
+from fairlead.core.model.decisions import Decision, Evict, Released
+from fairlead.core.model.events import Cause, Configure, Event, Release
+from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.additions import ConfirmStep, KeyStep, config_goes_beyond
 from fairlead.sim.collector import collector_off

@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from fairlead.core.quantities import people_call
+from fairlead.core.model.quantities import people_call
 from fairlead.sim.plots import (
     COLOURS,
     FILLS,

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from fairlead.core.quantities import format_amount, people_call
+from fairlead.core.model.quantities import format_amount, people_call
 from fairlead.sim.fleet import TrialFailed, run_alone, run_trials
 from fairlead.sim.mistakes import sentence
 from fairlead.sim.report import html_report

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairlead.core.specs import NodeSpec
+from fairlead.core.model.specs import NodeSpec
 from fairlead.sim.jobs import Workload
 from fairlead.sim.machines import MachineError, is_openb, machines
 from fairlead.sim.trace import TASK_COLUMNS, TraceError, read_nodes, read_tasks

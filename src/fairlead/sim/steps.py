@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
-from fairlead.core.events import (
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -27,8 +27,8 @@ from fairlead.core.events import (
     UndrainNode,
     UpdateNode,
 )
-from fairlead.core.resources import NOTHING, Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.resources import NOTHING, Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.sim.additions import EVENTS as ADDED_EVENTS
 from fairlead.sim.additions import AddedStep, AskAdditions, TaintField
 from fairlead.sim.words import Amounts, Count, Millis, Name, Priority, ScenarioError, Some, Step

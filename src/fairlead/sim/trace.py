@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from fairlead.core.resources import INT64_MAX
+from fairlead.core.model.resources import INT64_MAX
 
 QOS_PRIORITY = {"Guaranteed": 3000, "LS": 2000, "Burstable": 1000, "BE": 0}
 """The priority that a task gets from its class of service: guaranteed, latency sensitive, burstable, best effort."""

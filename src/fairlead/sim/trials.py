@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from fairlead.config import ConfigurationError, load_file, load_text
 from fairlead.config.unsupported import not_yet
-from fairlead.core.specs import ClusterSpec
+from fairlead.core.model.specs import ClusterSpec
 from fairlead.sim.attempts import Settings
 from fairlead.sim.collector import rare_collections
 from fairlead.sim.columns import Columns, End

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from fairlead.core.quantities import people_call
+from fairlead.core.model.quantities import people_call
 from fairlead.times import span
 
 Outcome = dict[str, Any]

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN
+from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 
 Priority = Annotated[int, msgspec.Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]

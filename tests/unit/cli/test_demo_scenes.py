@@ -6,10 +6,10 @@ from fairlead.cli import demo_scenes
 from fairlead.cli.jobfile import describe
 from fairlead.cli.values import parse_amount, parse_memory
 from fairlead.config import default_text, load_text
-from fairlead.core.decisions import Allocated, Decision, Evict
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.scheduler import Scheduler
 
 

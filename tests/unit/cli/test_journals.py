@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.events import DrainNode
+from fairlead.core.model.events import DrainNode
 from fairlead.journal import codec
 from fairlead.journal.format import EVENT, SCHEDULE
 from fairlead.journal.store import Journal

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, Event, Release
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, Event, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.journal.codec import encode, encode_all, encode_plain
 from fairlead.journal.format import EVENT, SCHEDULE
 from fairlead.journal.store import Journal

@@ -6,9 +6,9 @@ import pytest
 
 from fairlead.config import ConfigurationError, check_text, load_text
 from fairlead.config.show import as_tree, as_yaml
-from fairlead.core.constraints import Requirement
-from fairlead.core.resources import Limits
-from fairlead.core.specs import BudgetSpec, PriorityClassSpec, QuotaSpec
+from fairlead.core.model.constraints import Requirement
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import BudgetSpec, PriorityClassSpec, QuotaSpec
 
 PARTITIONS = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]\n"
 ALL = (

@@ -6,8 +6,8 @@ import pytest
 
 from fairlead.config import ConfigurationError, check_text, checksum_of, default_text, load_text
 from fairlead.config.unsupported import not_yet
-from fairlead.core.resources import Limits
-from fairlead.core.specs import ClusterSpec, NodeSortSpec, PartitionSpec, PreemptionSpec, QueueSpec, RuleSpec
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import ClusterSpec, NodeSortSpec, PartitionSpec, PreemptionSpec, QueueSpec, RuleSpec
 
 
 def partition(text: str) -> PartitionSpec:

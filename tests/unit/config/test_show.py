@@ -7,8 +7,8 @@ import yaml
 
 from fairlead.config import default_text, load_text
 from fairlead.config.show import as_json, as_tree, as_yaml
-from fairlead.core.resources import Limits
-from fairlead.core.specs import ClusterSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec
 
 TEXT = """
 partitions:

@@ -4,7 +4,7 @@ import pytest
 
 from fairlead.config import load_text
 from fairlead.config.unsupported import not_yet
-from fairlead.core.specs import ClusterSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec
 
 OPEN = "partitions: [{queues: [{name: root, submitacl: '*', queues: [{name: a, %s}]}]}]"
 PARTITION = "partitions: [{queues: [{name: root, submitacl: '*'}], %s}]"

@@ -8,9 +8,10 @@ import time
 import pytest
 from priority_clusters import PriorityCluster
 
-from fairlead.core.budgets import TAG_NAMESPACE, scaled
-from fairlead.core.constraints import EXISTS, IN, NOT_IN, Requirement
-from fairlead.core.events import (
+from fairlead.core.books.budgets import TAG_NAMESPACE, scaled
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.constraints import EXISTS, IN, NOT_IN, Requirement
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     Cause,
@@ -21,10 +22,9 @@ from fairlead.core.events import (
     RemoveBudget,
     SetBudget,
 )
-from fairlead.core.partition import Partition
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, BudgetSpec, RetrySpec
-from fairlead.core.suitability import matches
+from fairlead.core.model.matching import matches
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, BudgetSpec, RetrySpec
 from fairlead.scheduler import Scheduler
 
 APPS = ("web", "db", "job")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from priority_clusters import PriorityCluster, labelled
 
-from fairlead.core.budgets import flaw, scaled
-from fairlead.core.constraints import Requirement
-from fairlead.core.decisions import DeclarationChanged, DeclarationRejected
-from fairlead.core.events import AddApplication, AddAsks, Configure, RemoveBudget, SetBudget
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, BudgetSpec, ClusterSpec
+from fairlead.core.books.budgets import flaw, scaled
+from fairlead.core.model.constraints import Requirement
+from fairlead.core.model.decisions import DeclarationChanged, DeclarationRejected
+from fairlead.core.model.events import AddApplication, AddAsks, Configure, RemoveBudget, SetBudget
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, BudgetSpec, ClusterSpec
 from fairlead.scheduler import Scheduler
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.class_quotas import quota_problem
-from fairlead.core.classes import BUILT_IN, PriorityClasses, class_problem
-from fairlead.core.constraints import Requirement
-from fairlead.core.resources import Limits
-from fairlead.core.specs import PriorityClassSpec, QuotaSpec
+from fairlead.core.books.class_quotas import quota_problem
+from fairlead.core.books.classes import BUILT_IN, PriorityClasses, class_problem
+from fairlead.core.model.constraints import Requirement
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import PriorityClassSpec, QuotaSpec
 
 
 def cls(name: str, value: int = 1, **more: Any) -> PriorityClassSpec:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from fairlead.core.consumption import PLACEHOLDER, PREEMPTED, USED
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Release
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.books.usage_history import PLACEHOLDER, PREEMPTED, USED
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 

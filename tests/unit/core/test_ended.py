@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fairlead.core.decisions import ApplicationChanged
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Release
-from fairlead.core.lives import COMPLETING_MS, ENDED_KEPT_MS
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.acts.application_steps import COMPLETING_MS, ENDED_KEPT_MS
+from fairlead.core.model.decisions import ApplicationChanged
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 ONE = Resources({"vcore": 1000})

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import time
 
-from fairlead.core.decisions import AskRejected
-from fairlead.core.events import AddAsks, AddNode, Release, RemoveNode
-from fairlead.core.nodes import Node
-from fairlead.core.resources import Resources
-from fairlead.core.specs import TAG_FOREIGN, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.books.nodes import Node
+from fairlead.core.model.decisions import AskRejected
+from fairlead.core.model.events import AddAsks, AddNode, Release, RemoveNode
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import TAG_FOREIGN, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 

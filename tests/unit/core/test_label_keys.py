@@ -8,11 +8,11 @@ import time
 import pytest
 from priority_clusters import PriorityCluster
 
-from fairlead.core.constraints import HOSTNAME, IN, AffinityTerm, Constraints, Requirement
-from fairlead.core.events import AddApplication, AddAsks, Release
-from fairlead.core.partition import Partition
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.constraints import HOSTNAME, IN, AffinityTerm, Constraints, Requirement
+from fairlead.core.model.events import AddApplication, AddAsks, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.scheduler import Scheduler
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead.core.events import AddApplication, AddAsks, AddNode
-from fairlead.core.queues import Queue
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 

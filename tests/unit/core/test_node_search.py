@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.core.applications import Application
-from fairlead.core.asks import Ask
-from fairlead.core.columns import Columns
-from fairlead.core.constraints import NO_SCHEDULE, Taint
-from fairlead.core.node_order import ORDERS_KEPT, SEARCHES
-from fairlead.core.nodes import Node, NodeTable
-from fairlead.core.queues import Queue
-from fairlead.core.resources import Items, Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSortSpec, NodeSpec
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.node_columns import Columns
+from fairlead.core.books.node_order import ORDERS_KEPT, SEARCHES
+from fairlead.core.books.nodes import Node, NodeTable
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.constraints import NO_SCHEDULE, Taint
+from fairlead.core.model.resources import Items, Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSortSpec, NodeSpec
 
 SIZES: list[Items] = [(("gpu", g), ("vcore", v)) if g else (("vcore", v),) for g in (0, 1) for v in (1, 2, 3, 5, 8)]
 POLICIES = ("binpacking", "fair")

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fairlead.core.constraints import Constraints, Requirement
-from fairlead.core.plain import from_plain, to_plain
-from fairlead.core.reasons import Refused
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import AskSpec, RetrySpec
+from fairlead.core.model.constraints import Constraints, Requirement
+from fairlead.core.model.plain import from_plain, to_plain
+from fairlead.core.model.reasons import Refused
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import AskSpec, RetrySpec
 
 
 class Colour(StrEnum):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.core.properties import KNOWN, QueueProperties, inherited, parse_duration_ms, unreadable
+from fairlead.core.model.properties import KNOWN, QueueProperties, inherited, parse_duration_ms, unreadable
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.core.quantities import format_amount, format_amounts, format_bytes, format_exactly
+from fairlead.core.model.quantities import format_amount, format_amounts, format_bytes, format_exactly
 
 GI = 2**30
 

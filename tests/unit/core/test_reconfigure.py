@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.decisions import (
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.decisions import (
     ApplicationAccepted,
     ApplicationChanged,
     ApplicationRejected,
@@ -18,10 +19,17 @@ from fairlead.core.decisions import (
     QueueChanged,
     Released,
 )
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, RemoveApplication
-from fairlead.core.queues import Queue
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec, RuleSpec
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, RemoveApplication
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    QueueSpec,
+    RuleSpec,
+)
 from fairlead.scheduler import Scheduler
 
 CREATE = [{"name": "provided", "create": True}]
@@ -323,7 +331,7 @@ def test_a_completing_application_of_a_removed_partition_completes() -> None:
     """It has nothing left to lose."""
     s = Scheduler(two())
     fill(s, 0)
-    from fairlead.core.events import Release
+    from fairlead.core.model.events import Release
 
     s.handle(Release("x", "", partition="gpu"), 0)
     said = configure(s, ClusterSpec(partitions=two().partitions[:1]))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.core.constraints import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
-from fairlead.core.selector_index import SelectorIndex
-from fairlead.core.suitability import matches
+from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
+from fairlead.core.model.matching import matches
+from fairlead.core.model.selector_index import SelectorIndex
 
 KEYS, VALUES = st.sampled_from("abc"), st.sampled_from("xyz")
 WITH_VALUES = st.builds(

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from fairlead.core import state_lists as state
-from fairlead.core.applications import Application
-from fairlead.core.asks import Ask
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, DrainNode, Release
-from fairlead.core.nodes import Node
-from fairlead.core.partition import Partition
-from fairlead.core.queues import Queue
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.nodes import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, DrainNode, Release
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
@@ -25,6 +24,7 @@ from fairlead.core.specs import (
     PreemptionSpec,
     QueueSpec,
 )
+from fairlead.core.snapshot import lists as state
 from fairlead.scheduler import Scheduler
 
 
@@ -41,7 +41,7 @@ from fairlead.scheduler import Scheduler
 def test_every_attribute_is_state_or_named_as_made_again(
     cls: Any, written: tuple[str, ...], other: frozenset[str]
 ) -> None:
-    """A new attribute must be put into one of the lists of `core.state` (and be written or made again there)."""
+    """A new attribute must be put into one of the lists of `core.snapshot.cluster` (and be written or made again there)."""
     assert sorted([*written, *other]) == sorted(name for each in cls.__mro__ for name in getattr(each, "__slots__", ()))
 
 

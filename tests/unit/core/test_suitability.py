@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.core.constraints import AffinityTerm, Constraints, Requirement, SpreadTerm, Taint, Toleration
-from fairlead.core.suitability import (
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement, SpreadTerm, Taint, Toleration
+from fairlead.core.model.matching import (
     collide,
     flaw,
     holds,

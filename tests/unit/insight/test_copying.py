@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairlead.core.resources import Resources
-from fairlead.core.timers import Timer
+from fairlead.core.books.timers import Timer
+from fairlead.core.model.resources import Resources
 from fairlead.insight.copying import copied
 
 

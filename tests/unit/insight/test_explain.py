@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, DrainNode, Release
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, DrainNode, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
 from fairlead.insight.changes import current_spec
 from fairlead.insight.explain import Effort, explain, unblock
 from fairlead.insight.parts import What

@@ -8,9 +8,9 @@ from random import Random
 import msgspec
 import pytest
 
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Release
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.insight.forecast import Expected, Share, forecast, kind_of, shifts, waiting
 from fairlead.insight.runtimes import ENOUGH, Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard, State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core.events import (
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -19,8 +19,8 @@ from fairlead.core.events import (
     UndrainNode,
     UpdateNode,
 )
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,

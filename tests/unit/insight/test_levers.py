@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from unit.insight.test_explain import GPU, Lab, leaf, spec
 
-from fairlead.core.constraints import AffinityTerm, Constraints, Requirement, SpreadTerm, Taint
-from fairlead.core.decisions import AskRejected
-from fairlead.core.events import (
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement, SpreadTerm, Taint
+from fairlead.core.model.decisions import AskRejected
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -23,9 +23,9 @@ from fairlead.core.events import (
     SetBudget,
     SetQuota,
 )
-from fairlead.core.reasons import BackedOff
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.reasons import BackedOff
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,

@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 from fairlead.config import load_text
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure
-from fairlead.core.reasons import QueueFull
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure
+from fairlead.core.model.reasons import QueueFull
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
 from fairlead.insight.preview import Change, ConfigDiff, DeclaredDiff, OverLimit, QueueDiff, preview
 from fairlead.scheduler import Scheduler
 

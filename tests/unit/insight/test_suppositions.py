@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.events import AddNode, Configure, DrainNode, MoveApplication, Release, SetPriority
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ClusterSpec, NodeSpec
+from fairlead.core.model.events import AddNode, Configure, DrainNode, MoveApplication, Release, SetPriority
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ClusterSpec, NodeSpec
 from fairlead.insight.suppositions import KINDS, Change, Supposition, read, read_words, schema, usage
 from fairlead.scheduler import Scheduler
 

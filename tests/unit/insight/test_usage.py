@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Release, RemoveApplication
-from fairlead.core.partition import Partition
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, LimitSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release, RemoveApplication
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    LimitSpec,
+    NodeSpec,
+    PartitionSpec,
+    QueueSpec,
+)
 from fairlead.insight.usage import Row, usage_groups, usage_users
 from fairlead.scheduler import Scheduler
 

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fairlead.core.decisions import Allocated, Decision, NodeAccepted, Released
-from fairlead.core.events import AddAsks, AddNode, Cause, Event, Release
-from fairlead.core.resources import Resources
-from fairlead.core.specs import AskSpec, NodeSpec
+from fairlead.core.model.decisions import Allocated, Decision, NodeAccepted, Released
+from fairlead.core.model.events import AddAsks, AddNode, Cause, Event, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import AskSpec, NodeSpec
 from fairlead.journal.codec import decode_plain, encode, encode_all, encode_plain
 from fairlead.journal.format import EVENT, SCHEDULE
 from fairlead.journal.store import Journal

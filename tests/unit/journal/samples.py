@@ -18,10 +18,10 @@ from typing import Any
 
 from journals import Session, node
 
-from fairlead.core import reasons
-from fairlead.core.decisions import Decision
-from fairlead.core.events import Event
-from fairlead.core.resources import Limits, Resources
+from fairlead.core.model import reasons
+from fairlead.core.model.decisions import Decision
+from fairlead.core.model.events import Event
+from fairlead.core.model.resources import Limits, Resources
 from fairlead.journal.codec import encode
 from fairlead.journal.format import FORMAT, NOTE
 from fairlead.journal.store import Journal

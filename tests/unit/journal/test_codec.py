@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import DECISION_TYPES, EVENT_TYPES, REASON_TYPES, decisions, events, of, reasons
 
-from fairlead.core.constraints import ANYWHERE, Constraints
-from fairlead.core.decisions import Allocated, AskRejected
-from fairlead.core.events import AddAsks, AddNode, Cause, Release, RemoveNode, SetPriority
-from fairlead.core.reasons import NoNodes
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import AskSpec, NodeSpec, QueueSpec
+from fairlead.core.model.constraints import ANYWHERE, Constraints
+from fairlead.core.model.decisions import Allocated, AskRejected
+from fairlead.core.model.events import AddAsks, AddNode, Cause, Release, RemoveNode, SetPriority
+from fairlead.core.model.reasons import NoNodes
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import AskSpec, NodeSpec, QueueSpec
 from fairlead.journal import codec
 from fairlead.journal.codec import CodecError
 
@@ -146,8 +146,8 @@ def test_the_order_of_a_mapping_does_not_reach_the_bytes() -> None:
 def test_hash_seed_does_not_reach_the_bytes() -> None:
     """Processes with different hash seeds write the same bytes."""
     program = (
-        "from fairlead.journal import codec; from fairlead.core.events import AddNode;"
-        "from fairlead.core.specs import NodeSpec; from fairlead.core.resources import Resources;"
+        "from fairlead.journal import codec; from fairlead.core.model.events import AddNode;"
+        "from fairlead.core.model.specs import NodeSpec; from fairlead.core.model.resources import Resources;"
         "n=NodeSpec(id='n',capacity=Resources({'a':1,'b':2,'c':3}),attributes=dict.fromkeys({'x','y','z','w'},'1'));"
         "print(codec.encode(AddNode(n)).decode())"
     )

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from journals import FirstComeFirstServed, LastComeFirstServed, Newer, Session, asks, flip, node, raw
 
-from fairlead.core.events import Cause, Release
+from fairlead.core.model.events import Cause, Release
 from fairlead.journal.codec import encode, encode_all, encode_plain
 from fairlead.journal.format import JournalDamaged, JournalError, record_checksum
 from fairlead.journal.replay import Replayable, apply, replay, scheduler_state, state_at

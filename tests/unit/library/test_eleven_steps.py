@@ -5,7 +5,7 @@ from __future__ import annotations
 from scenarios.test_seeds import BEFORE, STEPS, after
 
 import fairlead
-from fairlead.core.events import AddApplication, AddAsks, AddNode
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode
 from fairlead.sim.steps import ScheduleStep, events_of
 
 

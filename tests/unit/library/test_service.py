@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 import fairlead
-from fairlead.core.decisions import (
+from fairlead.core.model.decisions import (
     Allocated,
     ApplicationAccepted,
     ApplicationChanged,
@@ -24,7 +24,7 @@ from fairlead.core.decisions import (
     Released,
     Reserved,
 )
-from fairlead.core.reasons import NoNodeHasRoom
+from fairlead.core.model.reasons import NoNodeHasRoom
 from fairlead.library.callbacks import AllocationResponse, ApplicationResponse, NodeResponse, calls_for
 from fairlead.library.service import PAUSE_MAX_MS
 

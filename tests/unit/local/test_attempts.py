@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import Allocated, Evict, Released, ReservationSwitched, Retried
-from fairlead.core.events import Cause, Configure, DrainNode
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ClusterSpec, PartitionSpec, QueueSpec, RetrySpec
+from fairlead.core.model.decisions import Allocated, Evict, Released, ReservationSwitched, Retried
+from fairlead.core.model.events import Cause, Configure, DrainNode
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec, RetrySpec
 from fairlead.local import requests
 from fairlead.local.callers import Caller
 from fairlead.local.history_records import (

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import Allocated, ApplicationAccepted, ApplicationMoved, ApplicationRejected, Evict
-from fairlead.core.events import Cause
-from fairlead.core.reasons import Refused
+from fairlead.core.model.decisions import Allocated, ApplicationAccepted, ApplicationMoved, ApplicationRejected, Evict
+from fairlead.core.model.events import Cause
+from fairlead.core.model.reasons import Refused
 from fairlead.local.history_records import JobRefused, JobSpec, JobSubmitted, JobWaits
 from fairlead.local.job import Job, JobsError, State
 from fairlead.local.jobs import Jobs

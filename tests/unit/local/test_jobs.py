@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import Allocated, ApplicationAccepted, AskRejected, Evict, PriorityChanged, Released
-from fairlead.core.events import Cause
-from fairlead.core.reasons import Refused
-from fairlead.core.resources import Resources
+from fairlead.core.model.decisions import Allocated, ApplicationAccepted, AskRejected, Evict, PriorityChanged, Released
+from fairlead.core.model.events import Cause
+from fairlead.core.model.reasons import Refused
+from fairlead.core.model.resources import Resources
 from fairlead.local.history_records import (
     JobCancelRequested,
     JobEnded,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.decisions import ApplicationAccepted, ApplicationRejected
-from fairlead.core.events import AddApplication
+from fairlead.core.model.decisions import ApplicationAccepted, ApplicationRejected
+from fairlead.core.model.events import AddApplication
 from fairlead.local.history_records import JobSpec
 from fairlead.local.placing import NO_QUEUE, SUBMIT_DENIED, application_of, plan
 from fairlead.runtime import Refusal

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, RemoveNode
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, RemoveNode
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.local import waits
 from fairlead.local.history_records import JobSpec, JobSubmitted
 from fairlead.local.jobs import Jobs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.core.constraints import ANYWHERE
-from fairlead.core.suitability import flaw
+from fairlead.core.model.constraints import ANYWHERE
+from fairlead.core.model.matching import flaw
 from fairlead.local.whereabouts import fields_of, where_of
 from fairlead.wire.fields import full_port
 

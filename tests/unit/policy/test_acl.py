@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.core.queues import Queue
-from fairlead.policy.acl import access_list_problem, may_administer, may_submit, read_access_list
+from fairlead.core.books.queues import Queue
+from fairlead.policy.queue_choice.acl import access_list_problem, may_administer, may_submit, read_access_list
 
 
 def tree(root: str = "", leaf: str = "", root_admin: str = "", leaf_admin: str = "") -> Queue:

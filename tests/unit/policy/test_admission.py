@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairlead.config import load_text
-from fairlead.core import reasons
-from fairlead.core.constraints import Requirement
-from fairlead.core.decisions import (
+from fairlead.core.model import reasons
+from fairlead.core.model.constraints import Requirement
+from fairlead.core.model.decisions import (
     AskRejected,
     ConfigurationRejected,
     Decision,
     DeclarationChanged,
     DeclarationRejected,
 )
-from fairlead.core.events import (
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -33,8 +33,8 @@ from fairlead.core.events import (
     SetPriorityClass,
     SetQuota,
 )
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, PriorityClassSpec, QuotaSpec
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, PriorityClassSpec, QuotaSpec
 from fairlead.journal.codec import decode_event, encode
 from fairlead.scheduler import Scheduler
 

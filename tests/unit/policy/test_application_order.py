@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from fairlead.core.decisions import Allocated
-from fairlead.core.events import AddApplication, AddAsks, AddNode, SetPriority
-from fairlead.core.resources import Resources
-from fairlead.core.specs import (
+from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, SetPriority
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
     TAG_CREATION_TIME,
     ApplicationSpec,
     AskSpec,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from fairlead.core.decisions import Evict
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Release
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.decisions import Evict
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,

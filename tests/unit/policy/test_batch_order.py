@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.core.decisions import Allocated, PriorityChanged
-from fairlead.core.events import AddApplication, AddAsks, AddNode, SetPriority
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec, RetrySpec
+from fairlead.core.model.decisions import Allocated, PriorityChanged
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, SetPriority
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    QueueSpec,
+    RetrySpec,
+)
 from fairlead.scheduler import Scheduler
 
 HOUR = 3_600_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fairlead.core.constraints import (
+from fairlead.core.model.constraints import (
     HOSTNAME,
     AffinityTerm,
     Constraints,
@@ -16,8 +16,8 @@ from fairlead.core.constraints import (
     Taint,
     Toleration,
 )
-from fairlead.core.decisions import Allocated, AskRejected, Decision, Evict, NodeRejected
-from fairlead.core.events import (
+from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, NodeRejected
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -29,9 +29,9 @@ from fairlead.core.events import (
     RemoveNode,
     UndrainNode,
 )
-from fairlead.core.reasons import NoNodeHasRoom, NoNodeSuits
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.reasons import NoNodeHasRoom, NoNodeSuits
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,

@@ -7,25 +7,12 @@ import json
 import pytest
 from gang_course import Gang, evicted, formed
 
-from fairlead.core.decisions import Allocated, Decision, Evict, Released
-from fairlead.core.events import (
-    AddAsks,
-    AddNode,
-    Cause,
-    Release,
-    RemoveApplication,
-    RemoveNode,
-    SetPriority,
-)
-from fairlead.core.lifecycle import State
-from fairlead.core.reasons import WaitingForPlaceholder
-from fairlead.core.resources import Resources
-from fairlead.core.specs import (
-    TAG_APP_CREATION_TIME,
-    TAG_REQUIRED_NODE,
-    AskSpec,
-    NodeSpec,
-)
+from fairlead.core.model.decisions import Allocated, Decision, Evict, Released
+from fairlead.core.model.events import AddAsks, AddNode, Cause, Release, RemoveApplication, RemoveNode, SetPriority
+from fairlead.core.model.lifecycle import State
+from fairlead.core.model.reasons import WaitingForPlaceholder
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import TAG_APP_CREATION_TIME, TAG_REQUIRED_NODE, AskSpec, NodeSpec
 from fairlead.scheduler import Scheduler
 
 QUARTER_HOUR = 15 * 60_000

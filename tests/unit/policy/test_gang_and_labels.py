@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from gang_course import evicted, formed
 
-from fairlead.core.constraints import Constraints, Requirement, Taint, Toleration
-from fairlead.core.events import AddNode, Cause, LabelNode
-from fairlead.core.resources import Resources
-from fairlead.core.specs import NodeSpec
+from fairlead.core.model.constraints import Constraints, Requirement, Taint, Toleration
+from fairlead.core.model.events import AddNode, Cause, LabelNode
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import NodeSpec
 
 
 @pytest.mark.parametrize("effect", ["NoExecute", "NoSchedule"])

@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.core.decisions import Allocated, Decision, Evict, Released, Retried
-from fairlead.core.events import (
+from fairlead.core.acts.gangs import give_way
+from fairlead.core.model.decisions import Allocated, Decision, Evict, Released, Retried
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -20,10 +21,9 @@ from fairlead.core.events import (
     RemoveNode,
     UpdateNode,
 )
-from fairlead.core.gangs import give_way
-from fairlead.core.reasons import ClusterFull, GangsHoldEachOther
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.reasons import ClusterFull, GangsHoldEachOther
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fairlead.core.decisions import Allocated, AskRejected, Decision, Evict, Reserved, Retried
-from fairlead.core.events import (
+from fairlead.core.acts.idle_use import use_by_queue
+from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, Reserved, Retried
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -13,10 +14,9 @@ from fairlead.core.events import (
     Release,
     ReserveAsk,
 )
-from fairlead.core.idle_use import use_by_queue
-from fairlead.core.reasons import HeldForReservation, QueueFull
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.reasons import HeldForReservation, QueueFull
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
@@ -27,7 +27,7 @@ from fairlead.core.specs import (
     QueueSpec,
     RetrySpec,
 )
-from fairlead.policy.reclaim import cheapest
+from fairlead.policy.preemption.reclaim_idle import cheapest
 from fairlead.scheduler import Scheduler
 
 GROUP = {"resource.group": "true"}

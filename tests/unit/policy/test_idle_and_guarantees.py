@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from priority_clusters import PriorityCluster, cores
 
-from fairlead.core.events import Cause, Release
-from fairlead.core.resources import Limits
-from fairlead.core.specs import LimitSpec, QueueSpec
+from fairlead.core.model.events import Cause, Release
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import LimitSpec, QueueSpec
 
 GROUP = {"resource.group": "true"}
 FOUR = cores(4)

@@ -14,10 +14,10 @@ import sys
 import pytest
 from priority_clusters import PriorityCluster, cores
 
-from fairlead.core.decisions import Allocated
-from fairlead.core.events import AddApplication, AddAsks, Configure
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.events import AddApplication, AddAsks, Configure
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     TAG_FOREIGN,
     ApplicationSpec,
     AskSpec,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import Allocated, Evict
-from fairlead.core.events import (
+from fairlead.core.model.decisions import Allocated, Evict
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -20,9 +20,9 @@ from fairlead.core.events import (
     RemoveApplication,
     RemoveNode,
 )
-from fairlead.core.reasons import LimitApplications, LimitReached
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.reasons import LimitApplications, LimitReached
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,

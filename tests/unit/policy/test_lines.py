@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import pytest
 from priority_clusters import PriorityCluster
 
-from fairlead.core.decisions import Allocated
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release, RemoveNode
-from fairlead.core.resources import Resources
-from fairlead.core.specs import (
+from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release, RemoveNode
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,

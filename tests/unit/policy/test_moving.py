@@ -5,11 +5,19 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.decisions import ApplicationMoved, Decision, Evict, MoveRejected
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, MoveApplication, RemoveApplication
-from fairlead.core.reasons import ApplicationsAtMax, QueueFull
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, LimitSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.decisions import ApplicationMoved, Decision, Evict, MoveRejected
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, MoveApplication, RemoveApplication
+from fairlead.core.model.reasons import ApplicationsAtMax, QueueFull
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    LimitSpec,
+    NodeSpec,
+    PartitionSpec,
+    QueueSpec,
+)
 from fairlead.scheduler import Scheduler
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 
-from fairlead.core.asks import Ask
-from fairlead.core.constraints import Constraints, Requirement
-from fairlead.core.decisions import Allocated, Decision, Evict, Reserved
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.books.asks import Ask
+from fairlead.core.model.constraints import Constraints, Requirement
+from fairlead.core.model.decisions import Allocated, Decision, Evict, Reserved
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,

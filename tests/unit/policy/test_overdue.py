@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from priority_clusters import PriorityCluster, cores
 
-from fairlead.core.decisions import Overdue
-from fairlead.core.events import AddApplication, AddAsks, Cause, Leaving, Nominated, Release
-from fairlead.core.leaving import GRACE_MS, MARGIN_MS
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, QueueSpec, RetrySpec
+from fairlead.core.acts.terminating import GRACE_MS, MARGIN_MS
+from fairlead.core.model.decisions import Overdue
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Leaving, Nominated, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec, RetrySpec
 from fairlead.scheduler import Scheduler
 
 BOUND_MS = GRACE_MS + MARGIN_MS

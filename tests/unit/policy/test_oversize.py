@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from priority_clusters import PriorityCluster, cores
 
-from fairlead.core.events import (
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     Configure,
@@ -17,8 +17,8 @@ from fairlead.core.events import (
     UndrainNode,
     UpdateNode,
 )
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, PartitionSpec, QueueSpec, RuleSpec
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, PartitionSpec, QueueSpec, RuleSpec
 from fairlead.scheduler import Scheduler
 
 DELAY = {"preemption.delay": "1s"}

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.decisions import ApplicationAccepted, ApplicationRejected, QueueChanged
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Configure, RemoveApplication
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.decisions import ApplicationAccepted, ApplicationRejected, QueueChanged
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, RemoveApplication
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.scheduler import Scheduler
 
 FORCE = {"application.create.force": "true"}

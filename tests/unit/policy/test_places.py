@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import Allocated, Decision
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
-from fairlead.core.reasons import ApplicationsAtMax, AttemptHeldBack, LimitApplications
-from fairlead.core.resources import Resources
-from fairlead.core.specs import (
+from fairlead.core.model.decisions import Allocated, Decision
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
+from fairlead.core.model.reasons import ApplicationsAtMax, AttemptHeldBack, LimitApplications
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,

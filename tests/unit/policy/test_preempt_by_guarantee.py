@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import Allocated, Evict, Reserved
-from fairlead.core.events import (
+from fairlead.core.model.decisions import Allocated, Evict, Reserved
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -19,8 +19,8 @@ from fairlead.core.events import (
     RemoveNode,
     UndrainNode,
 )
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
@@ -336,7 +336,7 @@ def test_nothing_is_searched_again_while_nothing_changes(monkeypatch: pytest.Mon
     case = full(queue("a", g=2), queue("b", g=4))
     case.ask("h", "a")
     case.run(1_000)
-    monkeypatch.setattr("fairlead.policy.preempt.find_plan", lambda *a, **k: pytest.fail("searched again"))
+    monkeypatch.setattr("fairlead.policy.preemption.when.find_plan", lambda *a, **k: pytest.fail("searched again"))
     for _ in range(4):
         assert case.run(15_000) == ([], [])
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core.decisions import Allocated, Evict, Reserved
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, DrainNode, Release
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.decisions import Allocated, Evict, Reserved
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, DrainNode, Release
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,

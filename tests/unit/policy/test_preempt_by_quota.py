@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import Evict
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.decisions import Evict
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core.decisions import Allocated, Evict
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Release
-from fairlead.core.resources import Resources
-from fairlead.core.specs import (
+from fairlead.core.model.decisions import Allocated, Evict
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fairlead.config import load_text
-from fairlead.core.constraints import Constraints, Taint, Toleration
-from fairlead.core.decisions import Evict
-from fairlead.core.events import AddApplication, AddAsks, AddNode
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.constraints import Constraints, Taint, Toleration
+from fairlead.core.model.decisions import Evict
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.scheduler import Scheduler
 
 TAINTED = """

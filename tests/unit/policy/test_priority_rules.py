@@ -5,19 +5,11 @@ from __future__ import annotations
 import pytest
 from priority_clusters import PriorityCluster, cores, labelled
 
-from fairlead.core.constraints import AffinityTerm, Constraints, Requirement
-from fairlead.core.decisions import Evict, Reserved, Unreserved
-from fairlead.core.events import (
-    AddAsks,
-    Checkpoint,
-    DrainNode,
-    RemoveNode,
-    SetBudget,
-    SetPriority,
-    UpdateNode,
-)
-from fairlead.core.resources import Resources
-from fairlead.core.specs import AskSpec, BudgetSpec, QueueSpec
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
+from fairlead.core.model.decisions import Evict, Reserved, Unreserved
+from fairlead.core.model.events import AddAsks, Checkpoint, DrainNode, RemoveNode, SetBudget, SetPriority, UpdateNode
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import AskSpec, BudgetSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 # -- whom, and whether at all -------------------------------------------------------------------------------------

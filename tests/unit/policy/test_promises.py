@@ -11,11 +11,11 @@ from dataclasses import replace
 import pytest
 from priority_clusters import PriorityCluster, labelled
 
-from fairlead.core.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement, SpreadTerm
-from fairlead.core.events import Configure, Release, UpdateNode
-from fairlead.core.reasons import ApplicationsPromised, NoNodeHasRoom, NoNodeSuits
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import LimitSpec, QueueSpec
+from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement, SpreadTerm
+from fairlead.core.model.events import Configure, Release, UpdateNode
+from fairlead.core.model.reasons import ApplicationsPromised, NoNodeHasRoom, NoNodeSuits
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import LimitSpec, QueueSpec
 from fairlead.insight.unblock import unblock
 from fairlead.scheduler import Scheduler
 

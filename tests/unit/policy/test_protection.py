@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from priority_clusters import PriorityCluster, cores
 
-from fairlead.core.decisions import Reserved
-from fairlead.core.events import AddApplication, AddAsks, AddNode
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, QueueSpec
+from fairlead.core.model.decisions import Reserved
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, QueueSpec
 
 
 def leaf(name: str, guaranteed: int = 0) -> QueueSpec:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from priority_clusters import PriorityCluster, cores
 
-from fairlead.core.constraints import AffinityTerm, Constraints, Requirement
-from fairlead.core.specs import QueueSpec
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
+from fairlead.core.model.specs import QueueSpec
 
 
 def leaf(name: str, guaranteed: int = 0, maximum: int = 0, **properties: str) -> QueueSpec:

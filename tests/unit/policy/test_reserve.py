@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import Allocated, Decision, Evict, Reserved, Unreserved
-from fairlead.core.events import (
+from fairlead.core.model.decisions import Allocated, Decision, Evict, Reserved, Unreserved
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -18,9 +18,9 @@ from fairlead.core.events import (
     RemoveNode,
     SetPriority,
 )
-from fairlead.core.reasons import NodeReserved, ReservedNodeTooFull
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.reasons import NodeReserved, ReservedNodeTooFull
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
@@ -30,7 +30,7 @@ from fairlead.core.specs import (
     PreemptionSpec,
     QueueSpec,
 )
-from fairlead.policy.reserve import DELAY_MS
+from fairlead.policy.place.reserved import DELAY_MS
 from fairlead.scheduler import Scheduler
 
 HOUR = 3_600_000

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import Allocated, ApplicationChanged, Decision, Evict, Retried
-from fairlead.core.events import (
+from fairlead.core.model.decisions import Allocated, ApplicationChanged, Decision, Evict, Retried
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -18,9 +18,9 @@ from fairlead.core.events import (
     RemoveApplication,
     RemoveNode,
 )
-from fairlead.core.reasons import AttemptHeldBack
-from fairlead.core.resources import Resources
-from fairlead.core.specs import (
+from fairlead.core.model.reasons import AttemptHeldBack
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
     TAG_CREATION_TIME,
     ApplicationSpec,
     AskSpec,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairlead.core.decisions import Allocated, AskRejected, Decision, ReservationSwitched
-from fairlead.core.events import (
+from fairlead.core.model.decisions import Allocated, AskRejected, Decision, ReservationSwitched
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -13,9 +13,9 @@ from fairlead.core.events import (
     ReserveAsk,
     SetPriority,
 )
-from fairlead.core.reasons import HeldForReservation
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.reasons import HeldForReservation
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,

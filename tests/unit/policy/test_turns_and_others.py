@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement
-from fairlead.core.decisions import Allocated, Decision, Evict, Unreserved
-from fairlead.core.events import (
+from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement
+from fairlead.core.model.decisions import Allocated, Decision, Evict, Unreserved
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -19,8 +19,8 @@ from fairlead.core.events import (
     SetPriority,
     UndrainNode,
 )
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fairlead.config import load_text
-from fairlead.core.decisions import Allocated, Evict, Reserved
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Leaving, Nominated, Release
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.decisions import Allocated, Evict, Reserved
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Leaving, Nominated, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.scheduler import Scheduler
 
 CONFIG = """

@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 from priority_clusters import PriorityCluster, cores
 
-from fairlead.core.constraints import Constraints, Requirement
-from fairlead.core.events import AddApplication, AddAsks, Cause, Release
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, LimitSpec, QueueSpec
+from fairlead.core.model.constraints import Constraints, Requirement
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, LimitSpec, QueueSpec
 
 
 def only_on(node: str) -> Constraints:

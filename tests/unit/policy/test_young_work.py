@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from priority_clusters import PriorityCluster, cores
 
-from fairlead.core.events import AddApplication, AddAsks, SetPriorityClass
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, PriorityClassSpec, QueueSpec
+from fairlead.core.model.events import AddApplication, AddAsks, SetPriorityClass
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, PriorityClassSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 MINUTE_MS = 60_000

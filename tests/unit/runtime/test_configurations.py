@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.core.events import Configure
-from fairlead.core.specs import ClusterSpec
+from fairlead.core.model.events import Configure
+from fairlead.core.model.specs import ClusterSpec
 from fairlead.runtime import configurations
 from fairlead.runtime.configurations import Configurations
 

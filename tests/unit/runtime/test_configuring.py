@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.events import AddApplication
-from fairlead.core.specs import ApplicationSpec, ClusterSpec
+from fairlead.core.model.events import AddApplication
+from fairlead.core.model.specs import ApplicationSpec, ClusterSpec
 from fairlead.journal.format import EVENT, NOTE
 from fairlead.journal.store import Journal
 from fairlead.runtime import Entry, Runtime, Turn

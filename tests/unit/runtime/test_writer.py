@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import Allocated, Decision
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Release
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.decisions import Allocated, Decision
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.journal import codec
 from fairlead.journal.reader import Reader
 from fairlead.journal.store import Journal
@@ -118,7 +118,7 @@ def submit(key: str, vcore: int = 1000) -> Callable[[Turn], list[Decision]]:
 
 
 def with_queues(turn: Turn) -> None:
-    from fairlead.core.events import Configure
+    from fairlead.core.model.events import Configure
 
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="default"),))
     turn.event(Configure(ClusterSpec(partitions=(PartitionSpec(root=root),), checksum="c")))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import Allocated, QueueChanged
+from fairlead.core.model.decisions import Allocated, QueueChanged
 from fairlead.journal.reader import Reader
 from fairlead.service.history_events import of_record
 

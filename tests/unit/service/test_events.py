@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import Allocated
+from fairlead.core.model.decisions import Allocated
 from fairlead.journal.reader import Reader
 from fairlead.local.callers import Caller
 from fairlead.runtime import Entry

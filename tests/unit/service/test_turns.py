@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from benchmarks.reads import measure
 
-from fairlead.core.resources import Resources
+from fairlead.core.model.resources import Resources
 from fairlead.local import requests
 from fairlead.local.callers import Caller
 from fairlead.local.history_records import JobSpec

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.constraints import IN, AffinityTerm, Constraints, Requirement, SpreadTerm, Taint, Toleration
-from fairlead.core.events import (
+from fairlead.core.model.constraints import IN, AffinityTerm, Constraints, Requirement, SpreadTerm, Taint, Toleration
+from fairlead.core.model.events import (
     AddAsks,
     AddNode,
     LabelNode,
@@ -18,8 +18,8 @@ from fairlead.core.events import (
     SetPriorityClass,
     SetQuota,
 )
-from fairlead.core.resources import Limits
-from fairlead.core.specs import AskSpec, BudgetSpec, PriorityClassSpec, QuotaSpec, RetrySpec
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import AskSpec, BudgetSpec, PriorityClassSpec, QuotaSpec, RetrySpec
 from fairlead.insight.unblock import unblock as what_helps
 from fairlead.sim.scenario import run_scenario
 from fairlead.sim.steps import ScenarioError, as_scenario, events_of

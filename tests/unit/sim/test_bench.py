@@ -8,8 +8,8 @@ import platform
 
 import pytest
 
-from fairlead.core.decisions import Allocated
-from fairlead.core.specs import QueueSpec
+from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.specs import QueueSpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.bench import measure, row_text, run
 from fairlead.sim.bench_cases import CASES, ONE, Case, add_nodes, add_work, cluster, idle_cycles, place_all, restart

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.decisions import Allocated
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
-from fairlead.core.reasons import ClusterFull
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
+from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
+from fairlead.core.model.reasons import ClusterFull
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.attempts import Settings
 from fairlead.sim.columns import Columns, End, Fate

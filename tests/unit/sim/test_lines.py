@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.core.decisions import (
+from fairlead.core.model.decisions import (
     Allocated,
     ApplicationRejected,
     Configured,
@@ -13,8 +13,8 @@ from fairlead.core.decisions import (
     PriorityChanged,
     Released,
 )
-from fairlead.core.events import Cause
-from fairlead.core.reasons import QueueFull, Refused
+from fairlead.core.model.events import Cause
+from fairlead.core.model.reasons import QueueFull, Refused
 from fairlead.sim.lines import decision_line, lines_of
 
 

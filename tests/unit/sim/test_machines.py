@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.core.resources import Resources
+from fairlead.core.model.resources import Resources
 from fairlead.sim.machines import MachineError, machines
 from fairlead.sim.trace import TraceError
 

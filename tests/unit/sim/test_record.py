@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.core.decisions import (
+from fairlead.core.model.decisions import (
     Allocated,
     ApplicationAccepted,
     ApplicationRejected,
@@ -14,8 +14,8 @@ from fairlead.core.decisions import (
     Released,
     Reserved,
 )
-from fairlead.core.events import Cause
-from fairlead.core.reasons import Refused
+from fairlead.core.model.events import Cause
+from fairlead.core.model.reasons import Refused
 from fairlead.sim.record import Record
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.core.events import (
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -14,7 +14,7 @@ from fairlead.core.events import (
     UndrainNode,
     UpdateNode,
 )
-from fairlead.core.resources import Resources
+from fairlead.core.model.resources import Resources
 from fairlead.sim.steps import AnyStep, ScenarioError, as_scenario, events_of, read_scenarios
 
 

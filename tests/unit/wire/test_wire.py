@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 import fairlead.wire
-from fairlead.core import resources, retries, specs
+from fairlead.core.books import retries
+from fairlead.core.model import resources, specs
 from fairlead.kubernetes import informer
 from fairlead.local import history_records
 from fairlead.local.job import State

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 
-from fairlead.core.resources import INT64_MAX, Book, Resources
+from fairlead.core.model.resources import INT64_MAX, Book, Resources
 from fairlead.kubernetes.objects import Amounts, Container, PodSpec
 
 PODS = "pods"

@@ -1,7 +1,7 @@
 """Constraints: where a pod may run, in the core's words.
 
-Decides how selectors, affinities, tolerations, spreads and ports of a pod are said as `core.constraints`. What a pod
-would merely prefer is left out: it filters nothing. Namespaces become a label of each ask (`NAMESPACE`), and a
+Decides how selectors, affinities, tolerations, spreads and ports of a pod are said as `core.model.constraints`. What a
+pod would merely prefer is left out: it filters nothing. Namespaces become a label of each ask (`NAMESPACE`), and a
 condition on it in each term, so that the core needs no notion of them.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from fairlead.core.constraints import (
+from fairlead.core.model.constraints import (
     ANYWHERE,
     DOES_NOT_EXIST,
     EXISTS,
@@ -62,7 +62,7 @@ def pod_constraints(pod: objects.Pod, namespaces_of: NamespacesOf) -> Constraint
 
 def selects(selector: objects.LabelSelector | None, labels: Mapping[str, str]) -> bool:
     """Whether a selector selects these labels; without a selector nothing is, by an empty one everything."""
-    from fairlead.core.suitability import matches
+    from fairlead.core.model.matching import matches
 
     return selector is not None and matches(label_conditions(selector), labels)
 

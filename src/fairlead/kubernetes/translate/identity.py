@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from fairlead.core.resources import NOTHING, Resources
+from fairlead.core.model.resources import NOTHING, Resources
 from fairlead.kubernetes.objects import Affinity, Amounts, Pod, Spread, Toleration
 from fairlead.kubernetes.translate.amounts import PODS, AmountError, amounts
 

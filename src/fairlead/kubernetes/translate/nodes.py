@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairlead.core.constraints import HOSTNAME, Taint
-from fairlead.core.resources import Resources
-from fairlead.core.specs import DEFAULT_PARTITION, NodeSpec
+from fairlead.core.model.constraints import HOSTNAME, Taint
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
 from fairlead.kubernetes.objects import Node
 from fairlead.kubernetes.translate.amounts import resources
 from fairlead.kubernetes.translate.constraints import NODE_NAME

@@ -11,15 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from fairlead.core.constraints import ANYWHERE, Constraints
-from fairlead.core.resources import NOTHING
-from fairlead.core.specs import (
-    TAG_CREATION_TIME,
-    TAG_FOREIGN,
-    TAG_REQUIRED_NODE,
-    ApplicationSpec,
-    AskSpec,
-)
+from fairlead.core.model.constraints import ANYWHERE, Constraints
+from fairlead.core.model.resources import NOTHING
+from fairlead.core.model.specs import TAG_CREATION_TIME, TAG_FOREIGN, TAG_REQUIRED_NODE, ApplicationSpec, AskSpec
 from fairlead.kubernetes.objects import Pod, PriorityClass
 from fairlead.kubernetes.translate import identity, namespaces
 from fairlead.kubernetes.translate.amounts import pod_needs

@@ -6,9 +6,9 @@ what pods do not say (whether their class lets them be preempted), and budgets f
 
 from __future__ import annotations
 
-from fairlead.core.constraints import IN, Requirement
-from fairlead.core.properties import parse_duration_ms
-from fairlead.core.specs import BudgetSpec, PriorityClassSpec
+from fairlead.core.model.constraints import IN, Requirement
+from fairlead.core.model.properties import parse_duration_ms
+from fairlead.core.model.specs import BudgetSpec, PriorityClassSpec
 from fairlead.kubernetes.objects import PodDisruptionBudget, PriorityClass
 from fairlead.kubernetes.translate.constraints import NAMESPACE, NOTHING, label_conditions
 from fairlead.kubernetes.translate.identity import MIN_RUNTIME

@@ -17,7 +17,7 @@ from fastapi import APIRouter, Query
 from msgspec.structs import replace
 from starlette.concurrency import run_in_threadpool
 
-from fairlead.core.specs import ClusterSpec
+from fairlead.core.model.specs import ClusterSpec
 from fairlead.insight import answers
 from fairlead.insight.explain import WAYS_BEGIN, Effort, explain
 from fairlead.insight.forecast import Forecast, forecast, shifts

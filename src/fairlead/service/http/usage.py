@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from fairlead.core.partition import Partition
-from fairlead.core.specs import LimitSpec
-from fairlead.core.trackers import ANYBODY
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.user_limits import ANYBODY
+from fairlead.core.model.specs import LimitSpec
 from fairlead.insight.usage import usage_groups, usage_users
 from fairlead.service.http.errors import documented
 from fairlead.service.http.pages import MOST, After, Limit, cut

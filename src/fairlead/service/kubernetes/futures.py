@@ -16,7 +16,7 @@ from fairlead.insight.runtimes import Kind, Runtimes, Sample
 from fairlead.service.kubernetes import pods
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
+    from fairlead.core.books.asks import Ask
     from fairlead.kubernetes.driver import Driver
 
 NEVER_MS = 2 * HORIZON_MS

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairlead.core.decisions import Allocated, Decision
+from fairlead.core.model.decisions import Allocated, Decision
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.journal.format import SCHEDULE

@@ -18,9 +18,9 @@ import msgspec
 from fastapi import APIRouter, Request
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from fairlead.core.asks import Ask
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec
+from fairlead.core.books.asks import Ask
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.insight.forecast import Expected
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.specs import TAG_CREATION_TIME
+from fairlead.core.model.specs import TAG_CREATION_TIME
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.runtime import Refusal
 from fairlead.service import views
@@ -18,8 +18,8 @@ from fairlead.wire.questions import Why
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.applications import Application
-    from fairlead.core.asks import Ask
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask
     from fairlead.kubernetes.informer import Informer
     from fairlead.scheduler import Scheduler
 

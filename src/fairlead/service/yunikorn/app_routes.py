@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from fairlead.core.applications import Application
-from fairlead.core.lifecycle import State
-from fairlead.core.names import GROUP_NAME, USER_NAME
-from fairlead.core.partition import Partition
+from fairlead.core.books.applications import Application
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.lifecycle import State
+from fairlead.core.model.names import GROUP_NAME, USER_NAME
 from fairlead.insight.usage import usage_groups, usage_users
 from fairlead.service.place import Moment, PlaceOf, ReaderOf
 from fairlead.service.yunikorn import app_shapes, transport

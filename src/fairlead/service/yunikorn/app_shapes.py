@@ -10,17 +10,17 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from fairlead.core.consumption import PLACEHOLDER, PREEMPTED, USED
-from fairlead.core.lifecycle import State
-from fairlead.core.resources import pruned
-from fairlead.core.specs import TAG_FOREIGN, AskSpec
+from fairlead.core.books.usage_history import PLACEHOLDER, PREEMPTED, USED
+from fairlead.core.model.lifecycle import State
+from fairlead.core.model.resources import pruned
+from fairlead.core.model.specs import TAG_FOREIGN, AskSpec
 from fairlead.service.yunikorn.shapes import MS, NEVER_STARTED_MS, Plain, filled
 from fairlead.service.yunikorn.why import Why
 
 if TYPE_CHECKING:
-    from fairlead.core.applications import Application
-    from fairlead.core.asks import Ask
-    from fairlead.core.partition import Partition
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
 
 
 def application(app: Application, part: Partition, why: Why) -> Plain:

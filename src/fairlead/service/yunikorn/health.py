@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.resources import Book, add_to, pruned
+from fairlead.core.model.resources import Book, add_to, pruned
 
 if TYPE_CHECKING:
-    from fairlead.core.nodes import Node
-    from fairlead.core.partition import Partition
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
     from fairlead.scheduler import Scheduler
 
 Check = dict[str, Any]

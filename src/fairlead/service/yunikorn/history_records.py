@@ -12,8 +12,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fairlead.core.decisions import ApplicationAccepted, ApplicationChanged, ApplicationRejected, AskRejected, Decision
-from fairlead.core.events import AddApplication
+from fairlead.core.model.decisions import (
+    ApplicationAccepted,
+    ApplicationChanged,
+    ApplicationRejected,
+    AskRejected,
+    Decision,
+)
+from fairlead.core.model.events import AddApplication
 from fairlead.insight.history_records import Change, Detail, Record
 from fairlead.insight.history_writer import HistoryWriter
 from fairlead.journal.format import EVENT, NOTE

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.lifecycle import LIVE
+from fairlead.core.model.lifecycle import LIVE
 
 if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.resources import pruned
+from fairlead.core.model.resources import pruned
 from fairlead.service.yunikorn.app_shapes import allocation, foreign
 from fairlead.service.yunikorn.shapes import RM_ID, Plain, filled, percentages
 
 if TYPE_CHECKING:
-    from fairlead.core.nodes import Node
-    from fairlead.core.partition import Partition
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
 
 BUCKETS = tuple(f"{low}-{low + 10}%" for low in range(0, 100, 10))
 

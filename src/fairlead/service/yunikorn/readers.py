@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from fairlead.core.partition import Partition
+from fairlead.core.books.partition import Partition
 from fairlead.insight.history_records import Record
 from fairlead.local.callers import Caller
 from fairlead.scheduler import Scheduler

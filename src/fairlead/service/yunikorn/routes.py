@@ -13,9 +13,9 @@ from starlette.concurrency import run_in_threadpool
 
 from fairlead.config import ConfigurationError, Problem, check_text, load_text
 from fairlead.config.show import as_tree, as_yaml
-from fairlead.core.names import QUEUE_NAME_RULE, is_queue_name
-from fairlead.core.queues import Queue
-from fairlead.core.specs import ClusterSpec
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.names import QUEUE_NAME_RULE, is_queue_name
+from fairlead.core.model.specs import ClusterSpec
 from fairlead.scheduler import Scheduler
 from fairlead.service.place import Moment, Place, PlaceOf, ReaderOf
 from fairlead.service.queue_texts import usable

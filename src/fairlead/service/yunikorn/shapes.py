@@ -11,17 +11,17 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.names import EXPRESSION_SIGNS
-from fairlead.core.queues import RECOVERY_QUEUE
-from fairlead.core.resources import pruned
-from fairlead.core.specs import RuleSpec
+from fairlead.core.books.queues import RECOVERY_QUEUE
+from fairlead.core.model.names import EXPRESSION_SIGNS
+from fairlead.core.model.resources import pruned
+from fairlead.core.model.specs import RuleSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fairlead.core.partition import Partition
-    from fairlead.core.queues import Queue
-    from fairlead.core.specs import FilterSpec
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.specs import FilterSpec
 
 Plain = dict[str, Any]
 RM_ID = "fairlead"

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.gates import closed_queue
-from fairlead.core.lifecycle import State
-from fairlead.core.reasons import NextInLine, Reason
-from fairlead.policy.limits import closing_ceiling
-from fairlead.policy.waiting import why_waiting
+from fairlead.core.books.application_limits import closed_queue
+from fairlead.core.model.lifecycle import State
+from fairlead.core.model.reasons import NextInLine, Reason
+from fairlead.policy.eligibility.limits import closing_ceiling
+from fairlead.policy.why.waiting import why_waiting
 
 if TYPE_CHECKING:
-    from fairlead.core.asks import Ask
-    from fairlead.core.partition import Partition
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
 
 ABOUT_NODES = frozenset(
     {"too-big-for-every-node", "no-node-has-room", "required-node-unknown", "reserved-node-too-full", "node-reserved"}

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from random import Random
 
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
 from fairlead.sim.jobs import Job, Task, Workload
 from fairlead.sim.workloads.leaves import queue_file
 from fairlead.sim.workloads.recipes import Lengths, Recipe, Tenant

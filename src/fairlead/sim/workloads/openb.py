@@ -10,13 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from fairlead.core.constraints import ANYWHERE, IN, Constraints, Requirement
-from fairlead.core.resources import Resources
-from fairlead.core.specs import (
-    ApplicationSpec,
-    AskSpec,
-    NodeSpec,
-)
+from fairlead.core.model.constraints import ANYWHERE, IN, Constraints, Requirement
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.sim.jobs import Job, Task, Workload
 from fairlead.sim.trace import QOS_PRIORITY, TraceNode, TraceTask
 from fairlead.sim.workloads.leaves import queue_file

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import msgspec
 import yaml
 
-from fairlead.core.quantities import QuantityError, parse_quantity, resource_called
-from fairlead.core.resources import Resources
+from fairlead.core.model.quantities import QuantityError, parse_quantity, resource_called
+from fairlead.core.model.resources import Resources
 from fairlead.times import parse_duration
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
 
-from fairlead.core import events as e
-from fairlead.core.decisions import Allocated, Decision, Released, Retried
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Configure, Event, Release, UpdateNode
-from fairlead.core.resources import NOTHING
-from fairlead.core.specs import (
+from fairlead.core.model import events as e
+from fairlead.core.model.decisions import Allocated, Decision, Released, Retried
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Event, Release, UpdateNode
+from fairlead.core.model.resources import NOTHING
+from fairlead.core.model.specs import (
     DEFAULT_PARTITION,
     TAG_CREATION_TIME,
     TAG_FOREIGN,
@@ -28,8 +28,8 @@ from fairlead.core.specs import (
     AskSpec,
     NodeSpec,
 )
-from fairlead.policy.declaring import CLUSTER_HANDLERS
-from fairlead.policy.intake import partition_of
+from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
+from fairlead.policy.events.handlers import partition_of
 from fairlead.scheduler import Scheduler
 from fairlead.sim.jobs import Job, Task, Workload
 from fairlead.sim.workloads.leaves import queue_file

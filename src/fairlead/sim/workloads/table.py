@@ -22,9 +22,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from fairlead.core.quantities import QuantityError, parse_quantity
-from fairlead.core.resources import Resources
-from fairlead.core.specs import PRIORITY_MAX, PRIORITY_MIN, ApplicationSpec, AskSpec, NodeSpec, RetrySpec
+from fairlead.core.model.quantities import QuantityError, parse_quantity
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, ApplicationSpec, AskSpec, NodeSpec, RetrySpec
 from fairlead.sim.jobs import Job, Task, Workload
 from fairlead.sim.trace import TraceError
 from fairlead.sim.workloads.headings import RESOURCES, PassedOver, is_known, meant

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Release
-from fairlead.core.partition import Partition
-from fairlead.core.resources import Limits, Resources
-from fairlead.core.specs import (
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,

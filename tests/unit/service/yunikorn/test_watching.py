@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.decisions import AskRejected
-from fairlead.core.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
-from fairlead.core.reasons import Refused
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.decisions import AskRejected
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
+from fairlead.core.model.reasons import Refused
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.insight.history_records import Record
 from fairlead.runtime import Entry, Refusal
 from fairlead.runtime.measures import Measures

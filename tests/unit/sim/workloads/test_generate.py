@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.specs import NodeSpec
+from fairlead.core.model.specs import NodeSpec
 from fairlead.sim.jobs import Workload
 from fairlead.sim.workloads.generate import generate
 from fairlead.sim.workloads.recipes import PRESETS, RecipeError, duration_ms, read_recipe

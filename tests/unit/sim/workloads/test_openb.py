@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead.config import load_text
-from fairlead.core.resources import Resources
+from fairlead.core.model.resources import Resources
 from fairlead.sim.engine import Engine
 from fairlead.sim.trace import TraceNode, TraceTask
 from fairlead.sim.workloads.openb import openb

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.events import (
+from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
@@ -22,8 +22,8 @@ from fairlead.core.events import (
     SetPriorityClass,
     UpdateNode,
 )
-from fairlead.core.resources import Resources
-from fairlead.core.specs import ApplicationSpec, AskSpec, NodeSpec, PriorityClassSpec, RetrySpec
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, PriorityClassSpec, RetrySpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.engine import Engine
 from fairlead.sim.workloads.recorded import Moment, NothingRecorded, recorded

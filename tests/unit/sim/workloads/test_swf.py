@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.resources import Resources
-from fairlead.core.specs import NodeSpec
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import NodeSpec
 from fairlead.sim.trace import TraceError
 from fairlead.sim.workloads.swf import header_nodes, read_log, swf
 

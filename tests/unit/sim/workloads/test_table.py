@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.resources import Resources
-from fairlead.core.specs import RetrySpec
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import RetrySpec
 from fairlead.sim.trace import TraceError
 from fairlead.sim.workloads.table import read_table
 

@@ -1,0 +1,1 @@
+"""The acts: what changes several books together, and says what became so. They choose nothing."""

@@ -1,0 +1,177 @@
+"""Allocations: an ask gets its node, is told to stop, and is gone.
+
+Decides what follows in the books of node, application and queues, and says so. Never chooses an ask, a node or a
+victim. Invariant: what is on a node is counted once in each book above it, until its end is confirmed.
+"""
+
+from __future__ import annotations
+
+from fairlead.core.acts import (
+    application_steps,
+    gangs,
+    nominate,
+    quota_clocks,
+    reserve_node,
+    shapes,
+    terminating,
+    waiting_asks,
+)
+from fairlead.core.acts.limit_groups import come_under_limits, decide_group
+from fairlead.core.books import idle_work
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.nodes import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.usage_history import Consumption
+from fairlead.core.model.constraints import ANYWHERE
+from fairlead.core.model.decisions import Allocated, Evict, Released
+from fairlead.core.model.events import Cause
+from fairlead.core.model.lifecycle import State, Step
+
+
+def place(partition: Partition, ask: Ask, node: Node) -> None:
+    """A waiting ask gets this node."""
+    nominate.withdraw(partition, ask)
+    waiting_asks.dequeue(partition, ask)
+    if ask.spec.idle:
+        idle_work.start(ask)
+    else:
+        ask.app.queue.start(ask.items)
+    settle_on(partition, ask, node)
+    partition.out.append(Allocated(ask.app.id, ask.key, node.id, partition.name))
+    if ask.reserved_on is not None:
+        reserve_node.unreserve(partition, ask)
+    after_allocation(partition, ask)
+
+
+def restore(partition: Partition, ask: Ask, node: Node) -> None:
+    """An allocation that exists already is taken into the books, over any limit if need be."""
+    app = ask.app
+    if ask.key not in app.asks:
+        shapes.meet(partition, ask.spec.where)
+        partition.disruption.news += ask.spec.attempt == 1
+        partition.admission.enter(ask)
+        if ask.spec.placeholder:
+            gangs.placeholder_asked(ask)
+    app.asks[ask.key] = ask
+    application_steps.grow_as_old_as(app, ask)
+    if ask.pending:
+        nominate.withdraw(partition, ask)
+        reserve_node.unreserve(partition, ask)
+        waiting_asks.dequeue(partition, ask)
+        app.queue.take_pending(ask.items)
+    idle_work.payer(ask).add_allocated(ask.items)
+    quota_clocks.forced(partition, app.queue)
+    partition.nodes.suspects[node] = None
+    settle_on(partition, ask, node)
+    ask.started_at = -1
+    if app.pending_count:
+        app.queue.touch_app(app)
+    partition.out.append(Allocated(app.id, ask.key, node.id, partition.name))
+    after_allocation(partition, ask)
+
+
+def settle_on(partition: Partition, ask: Ask, node: Node) -> None:
+    """The ask is on this node from now on, in the books of node and application (those of queues: the caller)."""
+    if ask.app.limit_group is None:
+        come_under_limits(partition, ask.app)
+        decide_group(partition, ask.app)
+    ask.node = node
+    ask.allocated_ms = partition.now_ms
+    ask.started_at = partition.news
+    node.take(ask)
+    partition.admission.changed(ask)
+    if ask.spec.idle:
+        partition.idle.settle(ask, node)
+    terrain = partition.nodes.terrain
+    if terrain.counted or ask.spec.where is not ANYWHERE:
+        terrain.started(ask, node)
+    partition.nodes.lost(node)
+    ask.app.count_allocated(ask)
+    partition.allocation_count += 1
+    partition.books_version += 1
+    partition.tightened += not ask.spec.idle
+
+
+def after_allocation(partition: Partition, ask: Ask) -> None:
+    """The application's life goes on with its first, second, … allocation."""
+    app = ask.app
+    if ask.spec.placeholder:
+        gangs.placeholder_placed(partition, ask)
+        return
+    state = app.state
+    if state is State.ACCEPTED:
+        application_steps.advance(
+            partition, app, Step.START if application_steps.is_state_aware(partition, app) else Step.RUN
+        )
+    elif state is State.STARTING or state is State.COMPLETING:
+        application_steps.advance(partition, app, Step.RUN)
+
+
+def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> None:
+    """An allocation is gone: every book gives it back, and whoever waits for the room is woken.
+
+    `replaced`: it is a placeholder and its real ask takes over.
+    """
+    node, app = ask.node, ask.app
+    assert node is not None
+    if partition.keeps_history:
+        consumed = app.consumed
+        if consumed is None:
+            consumed = app.consumed = Consumption()
+        consumed.note_peak(app.allocated)
+        consumed.note_end(ask, node, partition.now_ms)
+    node.give_back(ask)
+    terrain = partition.nodes.terrain
+    if terrain.counted or ask.spec.where is not ANYWHERE:
+        terrain.ended(ask, node)
+    ask.node = None
+    pays = app.queue
+    if ask.spec.idle:
+        partition.idle.end(ask, node)
+        pays = idle_work.payer(ask)
+    if ask.evict_cause is not None:
+        terminating.end(partition, ask, pays)
+    app.uncount_allocated(ask)
+    pays.take_allocated(ask.items)
+    if app.pending_count:
+        app.queue.touch_app(app)
+    partition.released_count += 1
+    partition.books_version += 1
+    partition.nodes.gained(node)
+    del app.asks[ask.key]
+    partition.admission.leave(ask)
+    shapes.part(partition, ask.spec.where)
+    if ask.spec.placeholder and not replaced:
+        gangs.placeholder_ended(partition, ask)
+
+
+def evict(
+    partition: Partition,
+    ask: Ask,
+    cause: Cause,
+    on_behalf_of: str = "",
+    rule: str = "",
+    message: str = "",
+    violates: tuple[str, ...] = (),
+) -> None:
+    """Tell the outside to stop an allocation; it stays in the books until that is confirmed."""
+    assert ask.node is not None
+    ask.evict_cause, ask.evicted_by = cause, (rule, on_behalf_of)
+    partition.admission.changed(ask)
+    if ask.spec.placeholder:
+        gangs.placeholder_told_to_go(ask)
+    if cause is Cause.PREEMPTED_BY_SCHEDULER:
+        terminating.begin(partition, ask, idle_work.payer(ask))
+    where = (ask.app.id, ask.key, ask.node.id)
+    partition.out.append(Evict(*where, cause, on_behalf_of, rule, message, violates, partition.name))
+    partition.nodes.since_search[ask.node] = None
+    partition.books_version += 1
+
+
+def release(partition: Partition, ask: Ask, cause: Cause, message: str = "", echo: bool = True) -> None:
+    """End an allocation and say so."""
+    assert ask.node is not None
+    node = ask.node.id
+    end_allocation(partition, ask)
+    if echo:
+        partition.out.append(Released(ask.app.id, ask.key, node, cause, message, partition.name))

@@ -1,0 +1,214 @@
+"""Lives: what each step of an application's life means in the books of its partition.
+
+Decides counters, timers and lists that follow from a step, and which step follows when something of an application
+ends. Never places, stops or orders anything. Invariant: a queue counts as running exactly its applications that are
+running.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import gangs, queue_removal, waiting_asks
+from fairlead.core.books import application_limits
+from fairlead.core.model.decisions import ApplicationChanged
+from fairlead.core.model.lifecycle import ENDED, LIVE, State, Step
+from fairlead.core.model.specs import TAG_STATE_AWARE_DISABLE
+
+if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+
+TIMER, ENDED_TIMER = "application", "ended"
+COMPLETING_MS = 30_000
+STARTING_MS = 5 * 60_000
+ENDED_KEPT_MS = 72 * 3_600_000
+ENDED_KEPT_MAX = 10_000
+"""How many ended applications are kept at most, however young (the journal has them all)."""
+
+
+def admit(partition: Partition, app: Application) -> None:
+    """Take an application into its queue."""
+    app.placeholder_timeout_ms = gangs.timeout_ms(app.spec, partition.now_ms)
+    partition.applications[app.id] = app
+    app.queue.applications[app.id] = app
+    if partition.trackers is not None:
+        partition.trackers.join(app)
+
+
+def grow_as_old_as(app: Application, ask: Ask) -> None:
+    """An application is as old as the oldest ask or allocation that it ever had; its place in line follows."""
+    if ask.created_ms < app.submitted_ms:
+        app.submitted_ms, app.submitted_seq = ask.created_ms, 0
+        if app.pending_count:
+            app.queue.touch_app(app)
+
+
+def advance(partition: Partition, app: Application, step: Step, cause: str = "") -> None:
+    """Take one step of an application's life, with what it means for counters and timers."""
+    before = app.advance(step, partition.now_ms)
+    after = app.state
+    if after is before:
+        return
+    queue = app.queue
+    if before in LIVE and after not in LIVE:
+        queue.count_running(-1)
+    elif after in LIVE and before not in LIVE:
+        queue.count_running(1)
+    if after in LIVE:
+        _leave_accepted(app)
+    partition.timers.cancel(partition.name, app.id, TIMER)
+    if app.awaited_by or app.gives_way_to is not None:
+        gangs.part_ways(app)
+    if after is State.COMPLETING:
+        app.untrack_if_empty()
+        partition.timers.set(partition.now_ms + COMPLETING_MS, partition.name, app.id, TIMER)
+    elif after is State.STARTING:
+        partition.timers.set(partition.now_ms + STARTING_MS, partition.name, app.id, TIMER)
+    partition.out.append(ApplicationChanged(app.id, str(after), cause or str(step), partition.name))
+    if after in ENDED:
+        _end(partition, app)
+    elif app.pending_count:
+        application_limits.look_again(app)
+
+
+def join_accepted(app: Application) -> None:
+    """An accepted application got its first (placeholder) allocation: it counts against `maxapplications`."""
+    for queue in app.queue.lineage:
+        queue.allocating_accepted[app.id] = None
+    if app.pending_count:
+        # Its own place is counted now: the gate is open for it, whatever it was waiting for.
+        application_limits.look_again(app)
+
+
+def _leave_accepted(app: Application) -> None:
+    for queue in app.queue.lineage:
+        queue.allocating_accepted.pop(app.id, None)
+
+
+def _end(partition: Partition, app: Application) -> None:
+    for ask in app.waiting_asks():
+        waiting_asks.drop_ask(partition, ask)
+    forget(partition, app)
+    app.finished_ms = partition.now_ms
+    partition.ended[f"{app.id}-{partition.now_ms // 1000}"] = app
+    keep_ended(partition)
+
+
+def keep_ended(partition: Partition) -> None:
+    """Keep an ended application for a while, and not too many of them; none where no history is kept."""
+    if not partition.keeps_history:
+        partition.ended.clear()
+        partition.rejected.clear()
+        return
+    for kept in (partition.ended, partition.rejected):
+        while len(kept) > ENDED_KEPT_MAX:
+            del kept[next(iter(kept))]
+    partition.timers.set_earlier(partition.now_ms + ENDED_KEPT_MS, partition.name, "", ENDED_TIMER)
+
+
+def drop_old(partition: Partition) -> None:
+    """Forget the ended applications that were kept long enough, and see to it that the next one is forgotten too."""
+    latest_ms = partition.now_ms - ENDED_KEPT_MS
+    for kept in (partition.ended, partition.rejected):
+        for key, app in list(kept.items()):
+            if (app.finished_ms or 0) > latest_ms:
+                partition.timers.set_earlier((app.finished_ms or 0) + ENDED_KEPT_MS, partition.name, "", ENDED_TIMER)
+                break
+            app.advance(Step.EXPIRE, partition.now_ms)
+            del kept[key]
+            if app.id not in partition.applications:
+                partition.out.append(ApplicationChanged(app.id, str(State.EXPIRED), str(Step.EXPIRE), partition.name))
+
+
+def on_timer(partition: Partition, app: Application) -> None:
+    """An application has been in a state for as long as it is in it by itself."""
+    if app.state is State.COMPLETING and app.placeholder_count:
+        app.closing = True
+        gangs.release_placeholders(partition, app)
+    elif app.state is State.COMPLETING:
+        advance(partition, app, Step.COMPLETE)
+    elif app.state is State.STARTING:
+        advance(partition, app, Step.RUN)
+
+
+def forget(partition: Partition, app: Application) -> None:
+    """Take an application out of its queue and of the list; its asks and allocations are gone already."""
+    del partition.applications[app.id]
+    del app.queue.applications[app.id]
+    queue_removal.clean_if_leaving(partition, app.queue)
+    _leave_accepted(app)
+    gangs.part_ways(app)
+    partition.unseen.pop(app, None)
+    partition.retries.drop(app.id)
+    if partition.trackers is not None:
+        partition.trackers.leave(app)
+    if app.state in LIVE:
+        app.queue.count_running(-1)
+    app.queue.open_gates()
+    for kind in (TIMER, gangs.TIMER):
+        partition.timers.cancel(partition.name, app.id, kind)
+
+
+def is_state_aware(partition: Partition, app: Application) -> bool:
+    """Whether the application takes the older step `Starting`: its tag decides, else the partition."""
+    tag = app.spec.tags.get(TAG_STATE_AWARE_DISABLE)
+    return partition.spec.state_aware if tag is None else tag.lower() == "false"
+
+
+def complete_if_idle(partition: Partition, app: Application, real_gone: bool = False) -> None:
+    """Something of the application ended: take the step of its life that follows from what is left.
+
+    Nothing waits and nothing runs: it is about to complete. `real_gone` says that a real allocation ended; then
+    placeholders alone do not keep it. The end of the last allocation also ends what waits for it: failing, starting
+    over, completing.
+    """
+    app.untrack_if_empty()
+    if not app.placeholder_count:
+        app.placeholder_due_ms = None
+        partition.timers.cancel(partition.name, app.id, gangs.TIMER)
+        after = _awaited(app)
+        if after is not None:
+            advance(partition, app, after)
+            return
+    if app.pending_count or app.swapping or (partition.retries and partition.retries.has(app.id)):
+        _give_place_back(partition, app)
+        return
+    idle = not app.allocations or (real_gone and app.allocations == app.placeholder_count)
+    if idle and app.state in (State.ACCEPTED, State.STARTING, State.RUNNING):
+        advance(partition, app, Step.COMPLETE)
+        # Where placeholders are left it does not wait: with the last of them it is over.
+        app.closing = bool(app.allocations)
+
+
+def _give_place_back(partition: Partition, app: Application) -> None:
+    """Nothing of the application runs: unless it has ordinary work to offer, it waits for a place as if it had not run.
+
+    What is tried again may be held back for an hour, and idle work may wait for ever; others run in that place
+    meanwhile. (Idle work is in no batch, an attempt in its back-off in none yet.) So does a gang that gave way.
+    """
+    if app.allocations or app.swapping:
+        return
+    gave_way = app.gives_way_to is not None
+    if not gave_way and not (app.state in LIVE and not app.has_ordinary_work()):
+        return
+    app.tracked = False
+    if app.allowance is not None:
+        app.allowance.strike_off(app.id)
+    if gave_way:
+        _leave_accepted(app)
+        app.queue.open_gates()
+    else:
+        advance(partition, app, Step.REQUEUE)
+
+
+def _awaited(app: Application) -> Step | None:
+    """The step that was waiting for the last allocation to go, if it is gone."""
+    if app.allocations:
+        return None
+    if app.state is State.FAILING:
+        return Step.FAIL
+    if app.state is State.RESUMING:
+        return Step.RUN
+    return Step.COMPLETE if app.closing else None

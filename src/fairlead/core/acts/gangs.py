@@ -1,0 +1,278 @@
+"""Gangs: placeholders that keep room for the real asks of their task group, and the swap of one for the other.
+
+Decides what a swap, its confirmation, its failure and the end of waiting for a gang mean in the books. Never chooses
+which placeholder an ask replaces (`policy.place.gang`). Invariant: an ask under way to a placeholder's place is neither
+waiting nor allocated, and it and its placeholder point at each other until the placeholder is gone; a task group stands
+in for real asks while it has more placeholders than were replaced or lost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations, application_steps, nominate, reserve_node, shapes, waiting_asks
+from fairlead.core.books import application_limits
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.model.decisions import Allocated, Released
+from fairlead.core.model.events import Cause
+from fairlead.core.model.lifecycle import LIVE, State, Step
+from fairlead.core.model.specs import TAG_APP_CREATION_TIME, ApplicationSpec
+
+if TYPE_CHECKING:
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+
+DEFAULT_TIMEOUT_MS = 15 * 60_000
+"""How long placeholders wait for their gang unless the application says otherwise."""
+TIMER = "placeholders"
+TIMED_OUT = "ResourceReservationTimeout"
+
+
+def timeout_ms(spec: ApplicationSpec, now_ms: int) -> int:
+    """How long the placeholders of an application submitted now may wait, in milliseconds, at least 1.
+
+    A creation time in the tags (Unix seconds) counts as the begin, so that a restart does not start it anew.
+    """
+    own = spec.placeholder_timeout_ms if spec.placeholder_timeout_ms > 0 else DEFAULT_TIMEOUT_MS
+    try:
+        created_ms = int(spec.tags[TAG_APP_CREATION_TIME]) * 1000
+    except (KeyError, ValueError):
+        return own
+    return max(created_ms + own - now_ms, 1)
+
+
+# -- placeholders -------------------------------------------------------------------------------------------------
+
+
+def placeholder_asked(ask: Ask) -> None:
+    """A placeholder is known from now on: its task group has one more."""
+    ask.app.task_group(ask.spec.task_group).count_in(ask)
+
+
+def placeholder_withdrawn(ask: Ask) -> None:
+    """A placeholder is gone and was not replaced; the last of a group lets its real asks go on as plain ones."""
+    app = ask.app
+    group = app.task_group(ask.spec.task_group)
+    group.timed_out += 1
+    if app.awaited_by and not any(other.pending and other.spec.placeholder for other in app.asks.values()):
+        part_ways(app)
+    if not group.stands_in and app.pending_count:
+        app.queue.touch_app(app)
+
+
+def placeholder_placed(partition: Partition, ask: Ask) -> None:
+    """A placeholder has a node: it can be replaced, and the time in which its gang must come runs."""
+    app = ask.app
+    app.task_group(ask.spec.task_group).standing[ask] = None
+    look_again(partition, app)
+    if app.placeholder_due_ms is None:
+        app.placeholder_due_ms = partition.now_ms + app.placeholder_timeout_ms
+        partition.timers.set(app.placeholder_due_ms, partition.name, app.id, TIMER)
+    if app.state is State.ACCEPTED:
+        if app.spec.placeholder_ask and app.spec.placeholder_ask.as_dict() == _without_zeros(app.placeholders):
+            application_steps.advance(
+                partition, app, Step.START if application_steps.is_state_aware(partition, app) else Step.RUN
+            )
+        else:
+            application_steps.join_accepted(app)
+
+
+def _without_zeros(book: dict[str, int]) -> dict[str, int]:
+    return {name: amount for name, amount in book.items() if amount}
+
+
+def placeholder_told_to_go(ask: Ask) -> None:
+    """A placeholder was evicted: nobody can replace it any longer."""
+    ask.app.task_group(ask.spec.task_group).standing.pop(ask, None)
+
+
+def placeholder_ended(partition: Partition, ask: Ask) -> None:
+    """A placeholder has left its node, not to be replaced: an ask under way to it waits again."""
+    placeholder_told_to_go(ask)
+    if ask.replaces is not None:
+        wait_again(partition, ask.replaces)
+    placeholder_withdrawn(ask)
+
+
+def look_again(partition: Partition, app: Application) -> None:
+    """Something changed on which replacements of this application depend."""
+    if app.placeholder_count and app.pending_count and any(batch.task_group for batch in app.batches.values()):
+        partition.swappable.setdefault(app.queue, {})[app] = None
+
+
+# -- gangs that hold each other -----------------------------------------------------------------------------------
+
+
+def give_way(younger: Application, older: Application) -> None:
+    """`younger` holds no placeholders, and gets none, until `older` is whole or gone (`policy.place.gang_deadlock`).
+
+    Those that wait for `younger` wait for `older` from now on.
+    """
+    for app in (*younger.awaited_by, younger):
+        app.gives_way_to = older
+        application_limits.look_again(app)
+        older.awaited_by.append(app)
+    younger.awaited_by = []
+
+
+def part_ways(app: Application) -> None:
+    """The application is whole or gone, or no gang any more: nobody waits for it, and it waits for nobody."""
+    for younger in app.awaited_by:
+        younger.gives_way_to = None
+        application_limits.look_again(younger)
+        younger.queue.open_gates()
+    app.awaited_by = []
+    older, app.gives_way_to = app.gives_way_to, None
+    if older is not None:
+        older.awaited_by.remove(app)
+
+
+# -- the swap -----------------------------------------------------------------------------------------------------
+
+
+def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> None:
+    """`ask` is going to take the place of `placeholder`, on the same node or on another one with room for it.
+
+    It waits no longer. The placeholder is told to go; only when that is confirmed does the ask run (`end_swap`).
+    """
+    app = ask.app
+    nominate.withdraw(partition, ask)
+    waiting_asks.dequeue(partition, ask)
+    app.queue.take_pending(ask.items)
+    reserve_node.unreserve(partition, ask)
+    ask.replaces, placeholder.replaces = placeholder, ask
+    app.swapping += 1
+    if node is not placeholder.node:
+        ask.bound_for = node
+        node.hold(ask)
+        partition.nodes.touch(node)
+    allocations.evict(
+        partition,
+        placeholder,
+        Cause.PLACEHOLDER_REPLACED,
+        on_behalf_of=ask.key,
+        rule="placeholder",
+        message=f"replacing allocationKey: {ask.key}",
+    )
+
+
+def end_swap(partition: Partition, placeholder: Ask) -> None:
+    """The placeholder is gone and the ask that replaces it runs."""
+    ask, app = placeholder.replaces, placeholder.app
+    node = placeholder.node
+    assert ask is not None
+    assert node is not None
+    node = ask.bound_for or node
+    first = app.allocations == app.placeholder_count
+    _part(partition, ask)
+    allocations.end_allocation(partition, placeholder, replaced=True)
+    app.task_group(placeholder.spec.task_group).replaced += 1
+    app.queue.add_allocated(ask.items)
+    ask.stood_in_ms = placeholder.created_ms
+    allocations.settle_on(partition, ask, node)
+    # It is no new use of room.
+    ask.started_at, ask.guaranteed_at = placeholder.started_at, placeholder.guaranteed_at
+    partition.out.append(Allocated(app.id, ask.key, node.id, partition.name))
+    alone = not app.placeholder_count and not app.pending_count
+    if app.state in (State.COMPLETING, State.STARTING) or (app.state is State.ACCEPTED and (alone or not first)):
+        application_steps.advance(partition, app, Step.RUN)
+    if app.pending_count:
+        app.queue.touch_app(app)
+
+
+def wait_again(partition: Partition, ask: Ask) -> None:
+    """The swap comes to nothing (its placeholder or its node is lost): the ask waits again."""
+    _part(partition, ask)
+    waiting_asks.enqueue(partition, ask)
+    look_again(partition, ask.app)
+
+
+def under_way_to(node: Node) -> list[tuple[Ask, Ask]]:
+    """The asks that are going to take a placeholder's place and run on this node, each with its placeholder."""
+    coming = [a for a in node.held if a.bound_for is node]
+    coming += [p.replaces for p in node.allocations if p.spec.placeholder and p.replaces is not None]
+    pairs = [(ask, ask.replaces) for ask in coming if ask.bound_for in (None, node)]
+    return [(ask, placeholder) for ask, placeholder in pairs if placeholder is not None]
+
+
+def give_up(partition: Partition, ask: Ask) -> None:
+    """The ask under way is withdrawn; its placeholder goes all the same."""
+    _part(partition, ask)
+    del ask.app.asks[ask.key]
+    partition.admission.leave(ask)
+    shapes.part(partition, ask.spec.where)
+
+
+def _part(partition: Partition, ask: Ask) -> None:
+    """Untie an ask and its placeholder."""
+    placeholder, node = ask.replaces, ask.bound_for
+    assert placeholder is not None
+    ask.replaces = placeholder.replaces = None
+    ask.app.swapping -= 1
+    if node is not None:
+        ask.bound_for = None
+        node.unhold(ask)
+        partition.nodes.gained(node)
+
+
+def leave_node(partition: Partition, node: Node) -> None:
+    """A node is about to be removed: carry through or call off the swaps that touch it.
+
+    Placeholder here and the ask bound for another node: the swap is done. The ask bound for this node: it waits again.
+    Swaps in place are called off when their placeholders end.
+    """
+    for ask in [a for a in node.held if a.bound_for is node]:
+        wait_again(partition, ask)
+    for placeholder in [a for a in node.allocations if a.spec.placeholder and a.replaces is not None]:
+        assert placeholder.replaces is not None
+        if placeholder.replaces.bound_for is not None:
+            end_swap(partition, placeholder)
+            cause = Cause.STOPPED_BY_RM
+            text = f"Node {node.id} Removed"
+            name = (placeholder.app.id, placeholder.key)
+            partition.out.append(Released(*name, node.id, cause, text, partition.name))
+            application_steps.complete_if_idle(partition, placeholder.app)
+
+
+# -- the end of waiting -------------------------------------------------------------------------------------------
+
+
+def time_out(partition: Partition, app: Application) -> None:
+    """The placeholders have waited long enough.
+
+    An application that runs goes on without them. One that never got its gang together loses all it has: it starts
+    over with plain asks (`Soft`), or it fails (`Hard`).
+    """
+    app.placeholder_due_ms = None
+    if app.state in LIVE or app.state is State.COMPLETING:
+        release_placeholders(partition, app)
+        return
+    if app.state is not State.ACCEPTED:
+        return
+    application_steps.advance(partition, app, Step.FAIL if app.spec.gang_style == "Hard" else Step.RESUME, TIMED_OUT)
+    for ask in [a for a in app.asks.values() if a.replaces is not None and not a.spec.placeholder]:
+        _drop(partition, ask, under_way=True)
+    for ask in app.allocated_asks():
+        if ask.evict_cause is None:
+            allocations.evict(
+                partition, ask, Cause.TIMEOUT, rule="placeholder", message="releasing allocations: gang incomplete"
+            )
+    for ask in app.waiting_asks():
+        _drop(partition, ask, under_way=False)
+
+
+def _drop(partition: Partition, ask: Ask, under_way: bool) -> None:
+    if under_way:
+        give_up(partition, ask)
+    else:
+        waiting_asks.drop_ask(partition, ask)
+    text = "the gang did not come together in time"
+    partition.out.append(Released(ask.app.id, ask.key, "", Cause.TIMEOUT, text, partition.name))
+
+
+def release_placeholders(partition: Partition, app: Application) -> None:
+    """Tell every placeholder that nobody replaces to go."""
+    for group in app.groups.values():
+        for ask in list(group.standing):
+            allocations.evict(partition, ask, Cause.TIMEOUT, rule="placeholder", message="placeholder timeout")

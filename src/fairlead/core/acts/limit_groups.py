@@ -1,0 +1,82 @@
+"""The group that an application counts for, and the limits that follow from it.
+
+Decides when the group of an application is settled, and what changes when the file's limits do. Never decides whether
+an ask waits (`policy.eligibility.limits` does). Invariant: an application of which something runs keeps its group until
+a limit of that group is dropped in one of its queues.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.user_limits import UNGROUPED, Trackers
+
+if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.partition import Partition
+
+
+def come_under_limits(partition: Partition, app: Application) -> None:
+    """An application that has nothing begins to wait or to run: the limits that hold by now are worked out afresh."""
+    trackers = partition.trackers
+    if trackers is not None and not app.tracked and not app.pending_count:
+        trackers.leave(app)
+        trackers.join(app)
+
+
+def decide_groups(partition: Partition) -> None:
+    """A scheduling run came to every waiting application: from now on each keeps the group that it counts for."""
+    for app in list(partition.unseen):
+        if app.pending_count:
+            decide_group(partition, app)
+        else:
+            del partition.unseen[app]  # It waits no longer, and nothing of it runs: there was nothing to come to.
+
+
+def decide_group(partition: Partition, app: Application) -> None:
+    """From now on the application keeps the group that it counts for, even if that is none."""
+    app.limit_group = app.allowance.group if app.allowance is not None else UNGROUPED
+    partition.unseen.pop(app, None)
+
+
+def limits_changed(partition: Partition) -> None:
+    """The limits are what the partition's `spec` says from now on; what is in use counts under the new ones.
+
+    An application keeps its group until a limit of that group is dropped in one of its queues. That it counts for none
+    stands whatever limits are added. One that no scheduling run has come to since is looked at afresh.
+    """
+    before, after = partition.trackers, Trackers.of(partition.spec.root)
+    if before is None and after is None:
+        return
+    partition.trackers = after
+    for app in partition.applications.values():
+        if before is not None and app.limit_group and _lost_a_limit(app, app.limit_group, before, after):
+            app.limit_group = None
+        if app.limit_group is None and app.pending_count:
+            partition.unseen[app] = None
+        else:
+            partition.unseen.pop(app, None)
+        app.allowance = None
+        if after is not None:
+            after.join(app)
+        rebind(partition, app)
+
+
+def rebind(partition: Partition, app: Application) -> None:
+    """The limits that hold for an application changed: its batches wait with other demands."""
+    for batch in list(app.batches.values()):
+        old = batch.demand
+        demand = partition.demand_for(app, old.shape, batch.task_group)
+        if demand is old:
+            continue
+        batch.demand = demand
+        demand.pending += 1
+        old.forget(batch)
+        app.out_of_line[batch] = None
+    if app.batches:
+        app.queue.touch_app(app)
+
+
+def _lost_a_limit(app: Application, group: str, before: Trackers, after: Trackers | None) -> bool:
+    kept = after.group_limits(app, group) if after is not None else set()
+    return not before.group_limits(app, group) <= kept

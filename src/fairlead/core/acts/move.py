@@ -1,0 +1,99 @@
+"""Moving: an application goes to another leaf with all it has.
+
+Decides what that means in the books of both queues. Never decides whether it may (`policy.events.move`). Invariant: the
+sums of every queue are right afterwards; the application keeps its state, its age, what runs and what waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import application_steps, gangs, nominate, queue_removal, reserve_node, waiting_asks
+from fairlead.core.books.asks import counts_as_gone
+from fairlead.core.books.idle_work import payer
+from fairlead.core.model.lifecycle import LIVE
+from fairlead.core.model.resources import Book, add_to, take_from
+
+if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+
+
+def move(partition: Partition, app: Application, leaf: Queue) -> None:
+    """Put `app` into `leaf`. Space that was held or reserved for its asks is given up; they look for it anew."""
+    old = app.queue
+    waiting = app.waiting_asks()
+    for ask in waiting:
+        nominate.withdraw(partition, ask)
+        reserve_node.unreserve(partition, ask)
+        waiting_asks.dequeue(partition, ask)
+        old.take_pending(ask.items)
+    for ask in app.asks.values():
+        partition.admission.leave(ask)
+    was_allocating = app.id in old.allocating_accepted
+    if partition.trackers is not None:
+        partition.trackers.leave(app)
+    _leave(partition, app, old)
+    app.queue = leaf
+    leaf.applications[app.id] = app
+    # In order of arrival, as they are after a restart: some rules go through them in this order.
+    leaf.applications = dict(sorted(leaf.applications.items(), key=lambda item: item[1].seq))
+    _bring(app, leaf)
+    for ask in app.allocated_asks():
+        # Who may be stopped on a node goes by the queue that the work is in.
+        assert ask.node is not None
+        partition.nodes.since_search[ask.node] = None
+    for ask in app.asks.values():
+        partition.admission.enter(ask)
+    if partition.trackers is not None:
+        partition.trackers.join(app)
+    if was_allocating:
+        application_steps.join_accepted(app)
+    for ask in waiting:
+        waiting_asks.enqueue(partition, ask)
+    gangs.look_again(partition, app)
+    partition.books_version += 1
+
+
+def running_amounts(app: Application) -> Book:
+    """Everything the application has on nodes that counts in its leaf: placeholders included, idle work not."""
+    total: Book = {}
+    for book in (app.allocated, app.placeholders):
+        add_to(total, tuple(book.items()))
+    for ask in app.allocated_asks():
+        if ask.spec.idle:
+            take_from(total, ask.items)
+    # What only idle work uses is in no book of the leaf, not even as 0.
+    return {name: amount for name, amount in total.items() if amount}
+
+
+def _leave(partition: Partition, app: Application, old: Queue) -> None:
+    del old.applications[app.id]
+    for queue in old.lineage:
+        queue.allocating_accepted.pop(app.id, None)
+    for ask in app.allocated_asks():
+        if counts_as_gone(ask):
+            payer(ask).add_preempting(ask.items, -1)
+        if ask.spec.idle:
+            payer(ask).take_allocated(ask.items)
+    old.take_allocated(tuple(running_amounts(app).items()))
+    if app.state in LIVE:
+        old.count_running(-1)
+    old.open_gates()
+    if app.touched:
+        old.changed_apps.remove(app)
+        app.touched = False
+    app.order_key, app.stamp = (), 0
+    queue_removal.clean_if_leaving(partition, old)
+
+
+def _bring(app: Application, leaf: Queue) -> None:
+    leaf.add_allocated(tuple(running_amounts(app).items()))
+    for ask in app.allocated_asks():
+        if counts_as_gone(ask):
+            payer(ask).add_preempting(ask.items)
+        if ask.spec.idle:
+            payer(ask).add_allocated(ask.items)
+    if app.state in LIVE:
+        leaf.count_running(1)

@@ -1,0 +1,84 @@
+"""Quota clocks: when a queue that is above a lowered maximum starts to give work back.
+
+Decides from which time on each queue may be made to fit under its maximum, after a change of the configuration or a use
+that was forced on it. Never stops work (`fairlead.policy.preemption.quota` does, when the time has come). Invariant: a
+queue that is within its maximum, has none, or has no `quota.preemption.delay` has no clock running after a change of
+configuration.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+
+TIMER = "quota"
+Terms = tuple["Mapping[str, int] | None", int]
+"""A queue's maximum and its delay in milliseconds."""
+
+
+def terms(root: Queue) -> dict[Queue, Terms]:
+    """What every queue is held to before a change."""
+    return {queue: _terms(queue) for queue in root.walk()}
+
+
+def _terms(queue: Queue) -> Terms:
+    return (queue.max, queue.properties.quota_preemption_delay_ms)
+
+
+def rearm(partition: Partition, before: Mapping[Queue, Terms]) -> None:
+    """The configuration changed: start, shift or stop the clocks, by what each queue was held to before."""
+    for queue, old in before.items():
+        if queue.parent is not None:
+            _rearm(queue, old, partition.now_ms)
+    set_timer(partition)
+
+
+def _rearm(queue: Queue, old: Terms, now_ms: int) -> None:
+    (old_max, old_delay), (new_max, delay) = old, _terms(queue)
+    if not delay or not queue.managed or not is_over(queue):
+        queue.quota_due_ms = None
+        return
+    if queue.quota_due_ms is not None:
+        queue.quota_due_ms += delay - old_delay
+    elif _is_lower(new_max or {}, old_max) or not old_delay:
+        queue.quota_due_ms = now_ms + delay
+
+
+def _is_lower(new: Mapping[str, int], old: Mapping[str, int] | None) -> bool:
+    """Whether some resource may be used less than before; one without a maximum was unlimited."""
+    return any(old is None or n not in old or v < old[n] for n, v in new.items())
+
+
+def is_over(queue: Queue) -> bool:
+    """Whether the queue uses more than its maximum of something."""
+    return queue.max is not None and any(queue.allocated.get(n, 0) > v for n, v in queue.max.items())
+
+
+def forced(partition: Partition, leaf: Queue) -> None:
+    """Use was forced on a leaf (an allocation taken over, or grown in place): queues now above their maximum get a
+    clock.
+    """
+    if not partition.spec.preemption.quota_enabled:
+        return
+    started = False
+    for queue in leaf.lineage:
+        delay = queue.properties.quota_preemption_delay_ms
+        if delay and queue.parent is not None and queue.managed and queue.quota_due_ms is None and is_over(queue):
+            queue.quota_due_ms = partition.now_ms + delay
+            started = True
+    if started:
+        set_timer(partition)
+
+
+def set_timer(partition: Partition, not_before_ms: int = 0) -> None:
+    """Wake the partition when the first clock is due."""
+    if not partition.spec.preemption.quota_enabled:
+        return
+    due = min((q.quota_due_ms for q in partition.root.walk() if q.quota_due_ms is not None), default=None)
+    if due is not None:
+        partition.timers.set(max(due, partition.now_ms, not_before_ms), partition.name, "", TIMER)

@@ -1,0 +1,266 @@
+"""Reconfiguration: what a queue file makes of the partitions and queues that are there.
+
+Decides which queues are added, changed, drained, restarted and removed, and what becomes of a partition that is gone.
+Never judges the file as a whole (`policy.events.reload` does, beforehand), save for one thing that only the books know:
+`in_the_way`. Invariant: applications and children are never in the same queue, and a queue that leaves is empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import (
+    allocations,
+    application_steps,
+    idle_use,
+    infeasible,
+    queue_removal,
+    quota_clocks,
+    reserve_turn,
+    room_changes,
+    waiting_asks,
+)
+from fairlead.core.acts.limit_groups import limits_changed
+from fairlead.core.books.applications import NO_PRIORITY
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue, QueueState
+from fairlead.core.model.decisions import AskRejected, Configured, DeclarationChanged
+from fairlead.core.model.events import Cause
+from fairlead.core.model.lifecycle import ENDED, TRANSITIONS, Step
+from fairlead.core.model.reasons import Refused
+
+if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.cluster import Cluster
+    from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec, TemplateSpec
+
+PARTITION_REMOVED = "PartitionRemoved"
+
+
+def configure(cluster: Cluster, spec: ClusterSpec) -> None:
+    """Make partitions and queues what the file says, as one step. The caller made sure that it can be done."""
+    for part in spec.partitions:
+        partition = cluster.partitions.get(part.name)
+        if partition is None:
+            _add_partition(cluster, part)
+        else:
+            _update_partition(partition, part)
+    named = {part.name for part in spec.partitions}
+    for name in [name for name in cluster.partitions if name not in named]:
+        _remove_partition(cluster, cluster.partitions[name])
+    for kind, name, change in cluster.admission.configure(spec, cluster.partitions.values()):
+        cluster.out.append(DeclarationChanged(kind, name, change))
+    cluster.checksum, cluster.text = spec.checksum, spec.text
+    cluster.out.append(Configured(spec.checksum))
+
+
+def in_the_way(cluster: Cluster, spec: ClusterSpec) -> list[str]:
+    """What keeps the file from being applied now, as sentences: applications in queues that would become parents."""
+    found: list[str] = []
+    for part in spec.partitions:
+        partition = cluster.partitions.get(part.name)
+        if partition is not None:
+            found += _occupied_parents(partition.root, part.root)
+    return found
+
+
+def _occupied_parents(queue: Queue, spec: QueueSpec) -> list[str]:
+    found: list[str] = []
+    if queue.applications and not says_leaf(spec):
+        found.append(
+            f"queue {queue.path} would become a parent, and {len(queue.applications)} applications are in it; move "
+            f"them to other queues or wait for their end, or give the new queues another parent"
+        )
+    for child in spec.queues:
+        known = queue.children.get(child.name.lower())
+        if known is not None:
+            found += _occupied_parents(known, child)
+    return found
+
+
+def says_leaf(spec: QueueSpec) -> bool:
+    """Whether the file declares a leaf."""
+    return not spec.parent and not spec.queues
+
+
+# -- partitions ---------------------------------------------------------------------------------------------------
+
+
+def _add_partition(cluster: Cluster, spec: PartitionSpec) -> None:
+    root = Queue("root", None, cluster.next_seq(), leaf=False, managed=True)
+    partition = Partition(spec, root, cluster.timers, cluster.out, cluster.next_seq, cluster.now_ms)
+    partition.admission = cluster.admission
+    cluster.partitions[spec.name] = partition
+    queue_removal.queue_changed(partition, root, "added")
+    _derive(root, spec.root)
+    _apply_children(partition, root, spec.root)
+    _set_order(partition)
+
+
+def _set_order(partition: Partition) -> None:
+    """Whether rank decides which ask has its turn, or YuniKorn's walk: what waits is put in line accordingly."""
+    by_rank = partition.spec.preemption.rule != "guarantee"
+    find_owing(partition.root, partition.spec.preemption.rule == "both")
+    if partition.root.by_rank == by_rank:
+        return
+    for queue in partition.root.walk():
+        queue.by_rank = by_rank
+    for app in partition.applications.values():
+        in_line = [ask for ask in app.asks.values() if ask.batch is not None]
+        for ask in in_line:
+            app.leave(ask)
+        for ask in app.asks.values():
+            ask.place_in_line()
+        for ask in in_line:
+            waiting_asks.line_up(partition, ask)
+
+
+def find_owing(queue: Queue, counts: bool) -> bool:
+    """Work out below which queues there are guarantees that count for the rank."""
+    below = [find_owing(child, counts) for child in queue.children.values()]
+    queue.owes = counts and (any(below) or queue.guaranteed is not None)
+    return queue.owes
+
+
+def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
+    held_to = quota_clocks.terms(partition.root)
+    partition.spec = spec
+    idle_use.uncount(partition)
+    partition.nodes.resort(spec.node_sort)
+    _derive(partition.root, spec.root)
+    _apply_children(partition, partition.root, spec.root)
+    idle_use.recount(partition)
+    _set_order(partition)
+    reserve_turn.watch_all(partition)
+    recount_priorities(partition.root)
+    room_changes.reshare(partition)
+    partition.books_version += 1
+    limits_changed(partition)
+    partition.disruption.capacity_changed()
+    partition.nominations.keep_anew()
+    quota_clocks.rearm(partition, held_to)
+    room_changes.wake_all(partition)
+    infeasible.raised(partition.root, partition.now_ms)
+
+
+def _remove_partition(cluster: Cluster, partition: Partition) -> None:
+    """The partition goes at once: what waits is refused, what runs is given up (so it is stopped), all of it fails."""
+    partition.draining = True
+    for app in list(partition.applications.values()):
+        _fail(partition, app)
+    cluster.timers.drop(partition.name)
+    del cluster.partitions[partition.name]
+
+
+def _fail(partition: Partition, app: Application) -> None:
+    reason = Refused(f"partition {partition.name} was removed from the configuration")
+    for ask in app.waiting_asks():
+        waiting_asks.drop_ask(partition, ask)
+        partition.out.append(AskRejected(app.id, ask.key, reason, partition.name))
+    for ask in app.allocated_asks():
+        allocations.release(partition, ask, Cause.STOPPED_BY_RM, PARTITION_REMOVED)
+    app.message = PARTITION_REMOVED
+    while app.state not in ENDED:
+        step = Step.FAIL if (app.state, Step.FAIL) in TRANSITIONS else Step.COMPLETE
+        if (app.state, step) not in TRANSITIONS:
+            application_steps.forget(partition, app)
+            return
+        application_steps.advance(partition, app, step, PARTITION_REMOVED)
+
+
+# -- queues -------------------------------------------------------------------------------------------------------
+
+
+def _apply_children(partition: Partition, queue: Queue, spec: QueueSpec) -> None:
+    wanted = {child.name.lower(): child for child in spec.queues}
+    for name, child in queue.children.items():
+        if name not in wanted:
+            _drain(partition, child)
+    for name, child_spec in wanted.items():
+        _apply(partition, queue, name, child_spec)
+
+
+def _apply(partition: Partition, parent: Queue, name: str, spec: QueueSpec) -> None:
+    leaf = says_leaf(spec)
+    queue = parent.children.get(name)
+    if queue is None:
+        queue = Queue(name, parent, partition.next_seq(), leaf=leaf, managed=True)
+        queue_removal.queue_changed(partition, queue, "added")
+    elif queue.is_leaf != leaf and not queue.applications and not queue.children:
+        queue.is_leaf = leaf
+    if queue.state is QueueState.DRAINING:
+        queue.state = QueueState.ACTIVE
+        queue_removal.queue_changed(partition, queue, "restarted")
+    _derive(queue, spec)
+    _apply_children(partition, queue, spec)
+
+
+def _derive(queue: Queue, spec: QueueSpec) -> None:
+    """Everything that the file says of one queue, and what it has from its parent."""
+    queue.configure(spec)
+    queue.template = _without_blanks(spec.child_template)
+    if queue.template is None and queue.parent is not None:
+        queue.template = queue.parent.template
+
+
+def _without_blanks(template: TemplateSpec | None) -> TemplateSpec | None:
+    """A template without the properties that have no name or no value; one that then says nothing is none."""
+    if template is None:
+        return None
+    kept = {name: value for name, value in template.properties.items() if name.strip() and value.strip()}
+    if not kept and template.guaranteed is None and template.max is None and not template.max_applications:
+        return None
+    return replace(template, properties=kept)
+
+
+def _drain(partition: Partition, queue: Queue) -> None:
+    """A queue of the file that is no longer in it takes nothing new and leaves when it is empty; so do those below."""
+    if not queue.managed:
+        return
+    if queue.state is not QueueState.DRAINING:
+        queue.state = QueueState.DRAINING
+        queue_removal.queue_changed(partition, queue, "draining")
+        queue_removal.clean_later(partition)
+    for child in queue.children.values():
+        _drain(partition, child)
+
+
+def clean_queues(partition: Partition) -> None:
+    """Remove the queues that drain or were made by placement, once they are empty; children before parents."""
+    for queue in reversed(list(partition.root.walk())):
+        parent = queue.parent
+        if parent is None or not queue.is_leaving or queue.children or queue.applications:
+            continue
+        del parent.children[queue.name]
+        partition.reserving.forget(queue)
+        queue.stamp = 0
+        queue_removal.queue_changed(partition, queue, "removed")
+        if not parent.children:
+            _settle_kind(partition, parent)
+
+
+def _settle_kind(partition: Partition, queue: Queue) -> None:
+    """A queue that the file declares a leaf, but that still had children, becomes one when the last of them is gone."""
+    spec: QueueSpec | None = partition.spec.root
+    for above in reversed(queue.lineage[:-1]):
+        spec = next((child for child in spec.queues if child.name.lower() == above.name), None) if spec else None
+    if spec is not None and queue.parent is not None and says_leaf(spec):
+        queue.is_leaf = True
+        queue.heap.clear()
+        _derive(queue, spec)
+
+
+def recount_priorities(queue: Queue) -> int:
+    """Work out from scratch what each queue reports, children first; returns what `queue` itself reports."""
+    counts: dict[int, int] = {}
+    below = [app.priority for app in queue.applications.values()]
+    below += [recount_priorities(child) for child in queue.children.values()]
+    for priority in below:
+        if priority != NO_PRIORITY:
+            counts[priority] = counts.get(priority, 0) + 1
+    queue.priority_counts = counts
+    queue.raw_priority = max(counts, default=NO_PRIORITY)
+    queue.reported = queue.adjust(queue.raw_priority)
+    queue.touch()
+    return queue.reported

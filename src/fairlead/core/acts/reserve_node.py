@@ -1,0 +1,68 @@
+"""Node reservations: a whole node that is taken out of the ordinary order for an ask (YuniKorn's reservation).
+
+Decides what that means in the books, and wakes whatever waited when it ends. Never decides which ask gets one.
+Invariant: an ask with a reserved node waits, is not nominated, and node and partition know of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import nominate
+from fairlead.core.model.decisions import Reserved, Unreserved
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+
+RESERVATION_MS = 60 * 60_000
+"""A reserved node that its ask has had no use for since then (its queue or user is full) is given up."""
+TIMER = "reservation"
+
+
+def reserve(partition: Partition, ask: Ask, node: Node) -> None:
+    """Take the node out of the ordinary order for this ask (YuniKorn's reservation); it keeps no other space."""
+    nominate.withdraw(partition, ask)
+    node.reservations[ask] = partition.now_ms
+    ask.reserved_on = node
+    partition.nodes.reserved_again[ask] = None
+    partition.timers.set_earlier(partition.now_ms + RESERVATION_MS, partition.name, ask.app.id, TIMER)
+    partition.reservations += 1
+    partition.books_version += 1
+    partition.nodes.touch(node)
+    partition.out.append(Reserved(ask.app.id, ask.key, node.id, partition.name))
+
+
+def unreserve(partition: Partition, ask: Ask) -> None:
+    """The node goes back into the ordinary order."""
+    node = ask.reserved_on
+    if node is None:
+        return
+    del node.reservations[ask]
+    ask.reserved_on = None
+    partition.nodes.reserved_again.pop(ask, None)
+    for reserved in ask.watches:
+        reserved.pop(ask, None)
+    ask.watches = []
+    partition.reservations -= 1
+    partition.books_version += 1
+    partition.nodes.gained(node)
+    partition.out.append(Unreserved(ask.app.id, ask.key, node.id, partition.name))
+    if not ask.pending:
+        return
+    if ask.preempt_triggered:
+        # What others were stopped for is lost: without this it could never have room made for it again.
+        ask.app.may_preempt_again(ask)
+    # Another node may be set aside for it.
+    if ask.batch is not None:
+        ask.batch.demand.seek_ms = 0
+        partition.nodes.seeks(ask.batch.key[0], ask.created_ms)
+    ask.app.queue.touch_app(ask.app)
+
+
+def watch(partition: Partition, ask: Ask, reserved: dict[Ask, dict[Ask, None]]) -> None:
+    """Try the node that is reserved for `ask` again when the owner of this list is freed."""
+    if ask not in reserved:
+        reserved[ask] = partition.nodes.reserved_again
+        ask.watches.append(reserved)

@@ -1,0 +1,111 @@
+"""Reservations of a turn that begin and end: what follows in the books and for those held back.
+
+Decides what is given back, woken and said when a turn is kept or no longer is, and when a leaf with `wait.max` is
+looked at. Never gives a reservation by itself (`policy.eligibility.max_wait` does). Invariant: what a reservation holds
+back has no node set aside for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairlead.core.acts import nominate, reserve_node
+from fairlead.core.books.queue_reservations import Reservation
+from fairlead.core.model.decisions import ReservationSwitched
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+
+
+def begin(partition: Partition, ask: Ask, who: str, why: str, *, by_itself: bool = False) -> None:
+    """Keep the turn of a waiting ask. Nodes that are set aside for those who wait for it now are given back."""
+    reservation = Reservation(partition.now_ms, who, why, by_itself)
+    partition.reserving.put(ask, reservation)
+    partition.books_version += 1
+    partition.out.append(ReservationSwitched(ask.app.id, ask.key, True, who, why, partition.name))
+    if not partition.reservations:
+        return
+    for app in ask.app.queue.applications.values():
+        for other in app.asks.values():
+            if other.reserved_on is not None and other is not ask and reservation.holds_back(ask, other):
+                reserve_node.unreserve(partition, other)
+
+
+def end(partition: Partition, ask: Ask, who: str = "", why: str = "") -> None:
+    """The turn of `ask` is kept no longer: all that was held back is looked at again."""
+    leaf = ask.app.queue
+    reservation = partition.reserving.take(ask)
+    if reservation is None:
+        return
+    partition.books_version += 1
+    if ask.nomination is not None and not ask.nomination.is_coming:
+        nominate.withdraw(partition, ask)
+    partition.out.append(ReservationSwitched(ask.app.id, ask.key, False, who, why, partition.name))
+    wake(leaf)
+    if leaf.properties.wait_max_ms:
+        partition.reserving.overdue[leaf] = None
+
+
+def reordered(partition: Partition, leaf: Queue) -> None:
+    """A priority in this leaf has changed: who is held back now gives back the node that was set aside for it."""
+    if partition.reservations:
+        for app in leaf.applications.values():
+            for ask in app.asks.values():
+                if ask.reserved_on is not None and partition.reserving.holder(ask) is not None:
+                    reserve_node.unreserve(partition, ask)
+    wake(leaf)
+
+
+def wake(leaf: Queue) -> None:
+    """Who is held back in this leaf may have changed: asks that nobody looked at are looked at now."""
+    for app in leaf.applications.values():
+        for batch in app.batches.values():
+            app.forget_attempts(batch)
+        if app.pending_count:
+            leaf.touch_app(app)
+
+
+TIMER = "wait"
+
+
+def watch(partition: Partition, ask: Ask) -> None:
+    """An ask begins to wait in a leaf with `wait.max`: look at the leaf when it has waited so long."""
+    partition.reserving.bounded[ask.app.queue] = None
+    due_ms = ask.created_ms + ask.app.queue.properties.wait_max_ms
+    partition.timers.set_earlier(max(due_ms, partition.now_ms), partition.name, ask.app.queue.path, TIMER)
+
+
+def watch_all(partition: Partition) -> None:
+    """The file has changed: reservations by waiting end where there is no bound now; where there is one, it counts."""
+    for ask, reservation in list(partition.reserving.every()):
+        if reservation.by_itself and not ask.app.queue.properties.wait_max_ms:
+            end(partition, ask, why="its queue has no wait.max any more")
+    for leaf in list(partition.reserving.bounded):
+        if not leaf.properties.wait_max_ms:
+            partition.reserving.forget(leaf)
+    for app in partition.applications.values():
+        if app.pending_count and app.queue.properties.wait_max_ms:
+            for ask in app.waiting_asks():
+                if not ask.spec.idle:
+                    watch(partition, ask)
+
+
+def on_timer(partition: Partition, path: str) -> None:
+    """Some ask of this leaf may have waited as long as it may: the next run looks at it."""
+    leaf = partition.root.find(path)
+    if leaf is not None and leaf.is_leaf:
+        partition.reserving.overdue[leaf] = None
+
+
+def load(partition: Partition, state: dict[str, Any]) -> None:
+    """What `Reserving.dump` wrote down."""
+    for app, key, since_ms, who, why, by_itself in state["of"]:
+        ask = partition.applications[app].asks[key]
+        partition.reserving.put(ask, Reservation(since_ms, who, why, by_itself))
+    if "bounded" not in state:  # Versions before it was kept did not write it.
+        partition.reserving.bounded = {q: None for q in partition.root.walk() if q.properties.wait_max_ms}
+    for name in ("overdue", "bounded"):
+        found = (partition.root.find(path) for path in state.get(name, ()))
+        getattr(partition.reserving, name).update({leaf: None for leaf in found if leaf is not None})

@@ -1,0 +1,71 @@
+"""Resize: an ask or an allocation changes its size in place.
+
+Decides what follows in the books of its node, its queues, its limits and its quotas. Never refuses: what runs may go
+over any limit by it. Invariant: all sums are right afterwards, and whatever waits for the room is looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import gangs, nominate, quota_clocks, reserve_node, waiting_asks
+from fairlead.core.books import asks, idle_work
+from fairlead.core.books.usage_history import Consumption
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.model.specs import AskSpec
+
+
+def resize(partition: Partition, ask: Ask, spec: AskSpec) -> None:
+    """An ask or allocation changes its size in place; a running one may go over any limit."""
+    old, new = ask.items, spec.resources.items
+    partition.admission.resized(ask, old, new)
+    app, queue = ask.app, ask.app.queue
+    # Only the amount can change: what else the report says is not what it was submitted with.
+    spec = replace(ask.spec, resources=spec.resources)
+    if ask.pending:
+        nominate.withdraw(partition, ask)
+        reserve_node.unreserve(partition, ask)
+        kept = partition.reserving.take(ask)
+        waiting_asks.dequeue(partition, ask)
+        queue.take_pending(old)
+        ask.spec, ask.items = spec, new
+        waiting_asks.enqueue(partition, ask)
+        if kept is not None:
+            partition.reserving.put(ask, kept)
+        if spec.task_group:
+            gangs.look_again(partition, app)
+        return
+    if ask.node is None:
+        # Under way to a placeholder's place: its new size is looked at from the start.
+        ask.spec, ask.items = spec, new
+        gangs.wait_again(partition, ask)
+        return
+    ask.spec, ask.items = spec, new
+    queue = idle_work.payer(ask)
+    if asks.counts_as_gone(ask):
+        queue.add_preempting(old, -1)
+        queue.add_preempting(new)
+    assert ask.node is not None
+    ask.node.resize(old, new)
+    partition.nodes.suspects[ask.node] = None
+    book = app.placeholders if spec.placeholder else app.allocated
+    if app.consumed is None:
+        app.consumed = Consumption()
+    app.consumed.note_peak(app.allocated)
+    for items, sign in ((old, -1), (new, 1)):
+        for name, amount in items:
+            book[name] = book.get(name, 0) + sign * amount
+    if app.allowance is not None:
+        app.allowance.add(app.id, new)
+        app.allowance.take(old)
+    queue.add_allocated(new)
+    queue.take_allocated(old)
+    quota_clocks.forced(partition, queue)
+    if app.pending_count:
+        app.queue.touch_app(app)
+    partition.books_version += 1
+    partition.nodes.gained(ask.node)

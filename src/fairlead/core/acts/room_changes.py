@@ -1,0 +1,48 @@
+"""Something general changed: nodes, shares, or anything at all.
+
+Decides what is measured or looked at anew because of it. Never decides anything else. Invariant: looking again changes
+no decision.
+"""
+
+from __future__ import annotations
+
+from fairlead.core.books.partition import Partition
+
+
+def nodes_changed(partition: Partition) -> None:
+    """The sum of the nodes is the root's maximum; every share is measured anew before it is next compared."""
+    partition.root.max = dict(partition.nodes.total) if partition.nodes.nodes else None
+    partition.shares_stale = True
+    partition.disruption.capacity_changed()
+    partition.root.loosened()
+    partition.reserving.overdue |= partition.reserving.bounded
+
+
+def reshare(partition: Partition) -> None:
+    """What shares are measured against has changed: every queue finds its place again."""
+    partition.shares_stale = False
+    for queue in partition.root.walk():
+        queue.share_terms = None
+        queue.touch()
+
+
+def wake_all(partition: Partition) -> None:
+    """Something general changed: look at everything again."""
+    partition.rested_at = partition.counted_at = None
+    for shape in list(partition.nodes.unfit):
+        partition.nodes.clear_unfit(shape)
+    if partition.trackers is not None:
+        partition.trackers.wake_all()
+    for node in partition.nodes.nodes.values():
+        partition.nodes.reserved_again |= dict.fromkeys(node.reservations)
+    for queue in partition.root.walk():
+        queue.full.clear()
+        queue.forget_lines()
+        for demand in (*queue.waiting, *queue.gated):
+            demand.wake()
+        queue.touch()
+        for app in queue.applications.values():
+            for batch in app.batches.values():
+                app.forget_attempts(batch)
+            if app.pending_count:
+                queue.touch_app(app)

@@ -1,0 +1,83 @@
+"""Shaping: which waiting asks share a shape.
+
+Decides that asks are equal while they need the same, have the same constraints, and differ in no label that counts. A
+label begins to count when an ask comes whose affinity, anti-affinity or spread looks at it; then waiting asks that were
+equal are told apart. Never changes who is waiting or in which order. Invariant: asks of one shape may run on the same
+nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import waiting_asks
+from fairlead.core.books.demand import Shape
+from fairlead.core.model.constraints import ANYWHERE
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.demand import ShapeKey
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.model.constraints import Constraints
+
+
+def shape_of(partition: Partition, ask: Ask) -> Shape:
+    """The shape of an ask; one object for all equal ones."""
+    spec = ask.spec
+    if spec.where is ANYWHERE and not spec.labels:
+        key: ShapeKey = (ask.items, ask.required_node)
+    else:
+        key = partition.nodes.terrain.shape_key(ask)
+    found = partition.shapes.get(key)
+    if found is None:
+        found = partition.shapes[key] = Shape(key)
+        partition.nodes.fitting[found] = None
+        if not found.is_plain:
+            partition.nodes.terrain.need(found)
+    return found
+
+
+def leave_shape(partition: Partition, shape: Shape) -> None:
+    """One ask less waits with this shape; with the last one it goes."""
+    shape.pending -= 1
+    if not shape.pending:
+        partition.shapes.pop(shape.key, None)
+        partition.nodes.forget_shape(shape)
+        if not shape.is_plain or shape.watched:
+            partition.nodes.terrain.need_no_longer(shape)
+
+
+def meet(partition: Partition, where: Constraints) -> None:
+    """An ask with these constraints is there from now on: the labels that its terms look at count."""
+    if where is not ANYWHERE:
+        for ask in partition.nodes.terrain.label_keys.look(where):
+            _regroup(partition, ask)
+
+
+def part(partition: Partition, where: Constraints) -> None:
+    """An ask with these constraints is gone: labels that nobody else looks at need not count any longer."""
+    if where is not ANYWHERE:
+        partition.nodes.terrain.label_keys.look_no_longer(where)
+
+
+def _regroup(partition: Partition, ask: Ask) -> None:
+    """Put a waiting ask behind the shape that it has now."""
+    app, old = ask.app, ask.shape
+    assert old is not None
+    in_line = ask.batch is not None
+    if ask.spec.idle:
+        partition.idle.leave(ask)
+    else:
+        app.leave(ask)
+    leave_shape(partition, old)
+    shape = ask.shape = shape_of(partition, ask)
+    shape.pending += 1
+    shape.oldest_ms = min(shape.oldest_ms, ask.created_ms)
+    if ask.spec.idle:
+        partition.idle.join(ask)
+        return
+    if in_line:
+        waiting_asks.line_up(partition, ask)
+    if ask.reserved_on is not None:
+        partition.nodes.reserved_again[ask] = None
+    app.queue.touch_app(app)

@@ -1,0 +1,63 @@
+"""Leaving: work that was told to stop so that its room gets free, and how long one counts on that.
+
+Decides until when it should have left (its grace and a margin) and what it means in the books when it has not: its room
+no longer counts as gone, and it is not told again. Never decides what those do who wait for it
+(`policy.preemption.termination_timeouts`). Invariant: what a queue shows as about to leave is the sum of what was told
+to stop for others and is not overdue.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.asks import counts_as_gone
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+
+GRACE_MS = 30_000
+"""How long work has to stop where it does not say."""
+MARGIN_MS = 60_000
+"""How much longer one waits for it to be gone: killing, cleaning up and telling take their time too."""
+TIMER = "leaving"
+
+
+def begin(partition: Partition, ask: Ask, pays: Queue) -> None:
+    """It was told to stop: in the books of the queue that pays for it and above, its room counts as gone."""
+    pays.add_preempting(ask.items)
+    if partition.nominations:
+        pays.loosened()  # What leaves counts as gone where room is promised to others.
+    grace_ms = ask.spec.grace_ms if ask.spec.grace_ms is not None else GRACE_MS
+    due_ms = partition.now_ms + grace_ms + MARGIN_MS
+    partition.disruption.leave_by[ask] = due_ms
+    partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
+
+
+def end(partition: Partition, ask: Ask, pays: Queue) -> None:
+    """It is gone."""
+    if counts_as_gone(ask):
+        pays.add_preempting(ask.items, -1)
+    partition.disruption.leave_by.pop(ask, None)
+    if not partition.disruption.leave_by:
+        partition.timers.cancel(partition.name, "", TIMER)
+    partition.disruption.overdue.pop(ask, None)
+    ask.evict_cause = ask.evicted_by = ask.evicted_for = None
+    ask.overdue = False
+
+
+def late(partition: Partition) -> list[Ask]:
+    """What should have left by now and has not, in the order in which it was told."""
+    return [ask for ask, due_ms in partition.disruption.leave_by.items() if due_ms <= partition.now_ms]
+
+
+def give_up(partition: Partition, ask: Ask, pays: Queue) -> None:
+    """It has not left in its time: nobody counts on its room any more."""
+    assert ask.node is not None
+    pays.add_preempting(ask.items, -1)
+    ask.overdue = True
+    del partition.disruption.leave_by[ask]
+    partition.disruption.overdue[ask] = None
+    partition.nodes.since_search[ask.node] = None
+    partition.books_version += 1

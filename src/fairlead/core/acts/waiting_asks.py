@@ -1,0 +1,128 @@
+"""Asks that begin to wait, change their place in line, and wait no longer.
+
+Decides what follows in the books of application, queue and line. Never decides which ask runs. Invariant: a waiting ask
+that is neither idle nor nominated is in the line of its application.
+"""
+
+from __future__ import annotations
+
+from fairlead.core.acts import application_steps, gangs, nominate, reserve_node, reserve_turn, shapes
+from fairlead.core.acts.limit_groups import come_under_limits
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask, line_group
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.specs import AskSpec
+
+
+def line_up(partition: Partition, ask: Ask) -> None:
+    """A waiting ask (not idle, not nominated) takes its place in line."""
+    app, shape, group = ask.app, ask.shape, line_group(ask)
+    assert shape is not None
+    batch = app.batches.get((shape, group, ask.spec.allow_preempt_other))
+    app.join(ask, partition.demand_for(app, shape, group) if batch is None else batch.demand, group)
+
+
+def new_ask(partition: Partition, app: Application, spec: AskSpec) -> Ask:
+    """Make an ask and put it in line."""
+    shapes.meet(partition, spec.where)
+    ask = Ask(app, spec, partition.next_seq(), partition.now_ms)
+    partition.disruption.news += spec.attempt == 1
+    app.asks[ask.key] = ask
+    partition.admission.enter(ask)
+    application_steps.grow_as_old_as(app, ask)
+    if spec.placeholder:
+        gangs.placeholder_asked(ask)
+    enqueue(partition, ask)
+    if spec.task_group:
+        gangs.look_again(partition, app)
+    return ask
+
+
+def enqueue(partition: Partition, ask: Ask) -> None:
+    """`ask` waits from now on: in its application's line, in the books of its queues, in their priorities."""
+    app = ask.app
+    queue = app.queue
+    shape = shapes.shape_of(partition, ask)
+    shape.pending += 1
+    if ask.created_ms < shape.oldest_ms:
+        shape.oldest_ms = ask.created_ms
+    ask.shape = shape
+    if ask.spec.labels:
+        partition.nodes.terrain.label_keys.waits(ask)
+    if app.limit_group is None:
+        come_under_limits(partition, app)
+        partition.unseen[app] = None
+    app.count_pending(ask)
+    if ask.spec.idle:
+        partition.idle.join(ask)
+    else:
+        line_up(partition, ask)
+        if queue.properties.wait_max_ms:
+            reserve_turn.watch(partition, ask)
+    queue.add_pending(ask.items)
+    _priority_may_have_changed(app)
+    queue.touch_app(app)
+
+
+def dequeue(partition: Partition, ask: Ask) -> None:
+    """`ask` waits no longer (its place in the books of the queues is the caller's business)."""
+    app = ask.app
+    if partition.reserving.of:
+        reserve_turn.end(partition, ask, why="it waits no longer")
+    app.uncount_pending(ask)
+    if ask.spec.idle:
+        partition.idle.leave(ask)
+    else:
+        app.leave(ask)
+    shape = ask.shape
+    assert shape is not None
+    shapes.leave_shape(partition, shape)
+    if ask.spec.labels:
+        partition.nodes.terrain.label_keys.waits_no_longer(ask)
+    if app.priority not in app.by_priority:
+        _priority_may_have_changed(app)
+    app.queue.touch_app(app)
+
+
+def _priority_may_have_changed(app: Application) -> None:
+    new = app.highest_priority()
+    if new != app.priority:
+        old, app.priority = app.priority, new
+        app.queue.change_priority(old, new)
+
+
+def change_priority(partition: Partition, ask: Ask, priority: int) -> None:
+    """Give a waiting ask another priority; the order changes at once."""
+    app = ask.app
+    if ask.spec.idle:
+        partition.idle.leave(ask)
+        ask.priority = priority
+        ask.place_in_line()
+        partition.idle.join(ask)
+        return
+    in_line = ask.batch is not None
+    app.leave(ask)
+    app.recount_priority(ask, priority)
+    if ask.reserved_on is not None:
+        partition.nodes.reserved_again[ask] = None
+    if in_line:
+        line_up(partition, ask)
+    if ask.nomination is not None:
+        partition.books_version += 1  # What stands above it may be something else now.
+    _priority_may_have_changed(app)
+    app.queue.touch_app(app)
+    if app.queue in partition.reserving.of:
+        reserve_turn.reordered(partition, app.queue)
+
+
+def drop_ask(partition: Partition, ask: Ask) -> None:
+    """A waiting ask is withdrawn by its owner (or its application ended)."""
+    dequeue(partition, ask)
+    ask.app.queue.take_pending(ask.items)
+    nominate.withdraw(partition, ask)
+    reserve_node.unreserve(partition, ask)
+    del ask.app.asks[ask.key]
+    partition.admission.leave(ask)
+    shapes.part(partition, ask.spec.where)
+    if ask.spec.placeholder:
+        gangs.placeholder_withdrawn(ask)

@@ -1,0 +1,101 @@
+"""What administrators declare beside the tree of queues, for the whole cluster: priority classes and their quotas.
+
+Decides what the queue file's part of it means for the rest. Never decides about an ask (`policy.events.admission`).
+Invariant: every ask and allocation of every partition is counted in the quotas that it comes under, exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from fairlead.core.books.budgets import Budgets
+from fairlead.core.books.budgets import flaw as budget_flaw
+from fairlead.core.books.class_quotas import ClassQuotas, quota_problem
+from fairlead.core.books.classes import PriorityClasses
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.model.resources import Items
+    from fairlead.core.model.specs import ClusterSpec
+
+CLASS, QUOTA, BUDGET = "priority-class", "quota", "budget"
+"""Kinds of declared things."""
+
+
+class Admission:
+    """The classes and quotas that new work is measured against; one for all partitions."""
+
+    __slots__ = ("budgets", "classes", "quotas")
+
+    def __init__(self) -> None:
+        self.classes = PriorityClasses()
+        self.quotas = ClassQuotas()
+        self.budgets = Budgets()
+        """Disruption budgets, which preemption looks at."""
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether even an ask without a class has to be looked at."""
+        return self.classes.default is not None or bool(self.quotas)
+
+    def enter(self, ask: Ask) -> None:
+        """`ask` is in the books from now on."""
+        self.quotas.enter(ask)
+        if self.budgets.counted:
+            self.budgets.enter(ask)
+
+    def leave(self, ask: Ask) -> None:
+        """`ask` is in the books no longer."""
+        self.quotas.leave(ask)
+        if self.budgets.counted:
+            self.budgets.leave(ask)
+
+    def changed(self, ask: Ask) -> None:
+        """`ask` started, or was told to stop."""
+        if self.budgets.counted:
+            self.budgets.changed(ask)
+
+    def resized(self, ask: Ask, old: Items, new: Items) -> None:
+        """`ask` changes its size."""
+        if self.quotas:
+            less = tuple((name, -amount) for name, amount in old)
+            self.quotas.add(ask.app.queue.path, ask.spec.priority_class, less)
+            self.quotas.add(ask.app.queue.path, ask.spec.priority_class, new)
+
+    def file_problems(self, spec: ClusterSpec) -> list[str]:
+        """Why the queue file's part cannot be put in force."""
+        bad = [problem[1] for problem in map(quota_problem, spec.quotas) if problem is not None]
+        bad += [text for text in map(budget_flaw, spec.budgets) if text]
+        return [*self.classes.file_problems(spec.priority_classes), *bad]
+
+    def configure(self, spec: ClusterSpec, partitions: Iterable[Partition]) -> list[tuple[str, str, str]]:
+        """The queue file declares this from now on: kind, name and change of whatever differs."""
+        changes = [(CLASS, *change) for change in self.classes.configure(spec.priority_classes)]
+        changes += [(QUOTA, *change) for change in self.quotas.configure(spec.quotas, every_ask(partitions))]
+        changes += [(BUDGET, *change) for change in self.budgets.configure(spec.budgets)]
+        return changes
+
+    def dump(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {"classes": self.classes.dump(), "quotas": self.quotas.dump(), "budgets": self.budgets.dump()}
+
+    def load(self, state: dict[str, Any] | None) -> None:
+        """What `dump` wrote down (None: by a version that knew nothing of it); nothing is admitted yet."""
+        if state is not None:
+            self.classes.load(state["classes"])
+            self.quotas.load(state["quotas"])
+            self.budgets.load(state.get("budgets", []))
+
+    def check(self, partitions: Iterable[Partition]) -> None:
+        """Assert every invariant."""
+        self.classes.check()
+        self.quotas.check(every_ask(partitions))
+
+
+def every_ask(partitions: Iterable[Partition]) -> Iterator[Ask]:
+    """Everything admitted: what waits and what runs."""
+    for partition in partitions:
+        for app in partition.applications.values():
+            yield from app.asks.values()

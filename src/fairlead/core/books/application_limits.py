@@ -1,0 +1,99 @@
+"""Gates: how many applications run in a queue, or for a user or group, and whether one more may (`maxapplications`).
+
+Decides who counts: who runs, who is accepted only and has placeholders, and who is kept a place because work was told
+to stop for one of its asks. What runs nothing and only waits to be tried again, or is idle, does not
+(`core.acts.application_steps`). Never parks anybody. Invariant: an application counts once, and is never in its own
+way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from fairlead.core.model.lifecycle import State
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.books.user_limits import Ceiling
+
+
+Yielding = Mapping["Application", int]
+"""How many of the asks of each application would give up what is promised to them."""
+NOBODY: Yielding = MappingProxyType({})
+
+
+RUNS, ENTERS, IS_PROMISED = 0, 1, 2
+
+
+def has_to_enter(app: Application) -> int:
+    """Whether the application needs a place among those that may run before any of its asks can start: `RUNS` (not),
+    `ENTERS`, or `IS_PROMISED`: it needs one, and is kept one because work was stopped for it.
+    """
+    if app.state is not State.ACCEPTED:
+        return RUNS
+    if app.gives_way_to is not None:
+        return ENTERS
+    if app.id in app.queue.allocating_accepted:
+        return RUNS  # Its placeholders have its place already, also among what its user may run.
+    limited = app.allowance is not None and any(c.max_applications for c in app.allowance.ceilings)
+    if not limited and not any(q.max_applications for q in app.queue.lineage):
+        return RUNS
+    return IS_PROMISED if app in app.queue.promised else ENTERS
+
+
+def look_again(app: Application) -> None:
+    """Whether the application has a place to run may have changed: what waits with a wrong demand changes its own."""
+    enters = has_to_enter(app)
+    for batch in app.batches.values():
+        if batch.demand.enters != enters:
+            app.out_of_line[batch] = None
+    if app.batches:
+        app.queue.touch_app(app)
+
+
+def closed_queue(app: Application, yielding: Yielding = NOBODY) -> Queue | None:
+    """The first queue from the root down that runs as many applications as it may beside this one, or None."""
+    for queue in reversed(app.queue.lineage):
+        most = queue.max_applications
+        if most and app.id not in queue.allocating_accepted and begun(queue, app, yielding) >= most:
+            return queue
+    return None
+
+
+def begun(queue: Queue, but: Application | None = None, yielding: Yielding = NOBODY) -> int:
+    """How many applications count in a queue; `but` one that is kept a place there."""
+    count = queue.running + len(queue.allocating_accepted)
+    return count + len(awaited(queue.promised, queue.allocating_accepted, but, yielding)) if queue.promised else count
+
+
+def awaited(
+    promised: Mapping[Application, int],
+    counted: Container[str],
+    but: Application | None = None,
+    yielding: Yielding = NOBODY,
+) -> list[Application]:
+    """Those that are kept a place and do not count already, `but` one."""
+    waiting = (a for a in promised if a is not but and a.state is State.ACCEPTED and a.id not in counted)
+    return [a for a in waiting if promised[a] > yielding.get(a, 0)]
+
+
+def keep_place(app: Application, places: Iterable[Queue | Ceiling]) -> None:
+    """Work was told to stop for an ask of `app`: it is kept a place everywhere on its way."""
+    for place in places:
+        place.promised[app] = place.promised.get(app, 0) + 1
+
+
+def give_place_back(app: Application, places: Iterable[Queue | Ceiling]) -> None:
+    """For one of its asks no place is kept any longer: who waits for it is woken."""
+    for place in places:
+        left = place.promised[app] - 1
+        if left:
+            place.promised[app] = left
+        else:
+            del place.promised[app]
+            place.open_gates()

@@ -1,0 +1,291 @@
+"""Disruption budgets: how much of the work with certain labels may be stopped for others at once.
+
+Decides which budgets a piece of work counts for and how many disruptions each of them has left. Never forbids anything:
+a budget makes other victims be preferred, and what is violated in the end is said with the eviction. Invariant: a
+budget never has less than 0 left.
+
+A partition is counted when a search first asks for it, and followed from then on: each start, end and order to stop of
+work that some budget is about. A change of the budgets makes all counts void. So nothing is counted where nobody asks.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from fairlead.core.model.constraints import Constraints
+from fairlead.core.model.matching import flaw as constraints_flaw
+from fairlead.core.model.plain import from_plain, to_plain
+from fairlead.core.model.reasons import Refused
+from fairlead.core.model.selector_index import SelectorIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.model.reasons import Reason
+    from fairlead.core.model.specs import AskSpec, BudgetSpec
+
+TAG_NAMESPACE = "namespace"
+"""The tag of an application that says which namespace its work belongs to."""
+_PART = re.compile(r"([0-9]{1,3})%")
+
+
+def flaw(spec: BudgetSpec) -> str:
+    """What is wrong with a budget and what to write instead; nothing when it makes sense."""
+    if not spec.name:
+        return "a budget has no name"
+    given = [v for v in (spec.min_available, spec.max_unavailable) if v is not None]
+    if len(given) != 1:
+        return (
+            f"budget {spec.name}: give either a minimum that stays (minAvailable) or a maximum that may stop "
+            "(maxUnavailable), not both or neither"
+        )
+    bad = _amount_flaw(given[0]) or constraints_flaw(Constraints(selector=spec.selector))
+    return f"budget {spec.name}: {bad}" if bad else ""
+
+
+def _amount_flaw(amount: int | str) -> str:
+    if isinstance(amount, int):
+        return "" if amount >= 0 else f"{amount} is below 0"
+    part = _PART.fullmatch(amount)
+    if part is None or int(part[1]) > 100:
+        return f"{amount!r} is neither a whole number nor a part from 0% to 100%"
+    return ""
+
+
+def scaled(amount: int | str, whole: int) -> int:
+    """A bound as a number of works: itself, or that part of the whole, rounded up."""
+    if isinstance(amount, int):
+        return amount
+    return -(-int(amount[:-1]) * whole // 100)
+
+
+class Counted:
+    """What each budget counts in one partition."""
+
+    __slots__ = ("coming", "coming_version", "expected", "healthy", "works")
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.expected = dict.fromkeys(names, 0)
+        """What waits or runs."""
+        self.healthy = dict.fromkeys(self.expected, 0)
+        """What runs and was not told to stop."""
+        self.works: dict[Ask, tuple[tuple[str, ...], bool]] = {}
+        """Of all work that some budget is about: which budgets, and whether it was counted as healthy."""
+        self.coming = dict(self.expected)
+        """What is to come as a further attempt, as of `coming_version` of the partition's retries."""
+        self.coming_version = -1
+
+    def enter(self, ask: Ask, names: tuple[str, ...]) -> None:
+        """It counts for these budgets from now on."""
+        if names:
+            self.works[ask] = names, False
+            for name in names:
+                self.expected[name] += 1
+            self.changed(ask)
+
+    def leave(self, ask: Ask) -> None:
+        """It counts no longer."""
+        names, was_healthy = self.works.pop(ask, ((), False))
+        for name in names:
+            self.expected[name] -= 1
+            self.healthy[name] -= was_healthy
+
+    def changed(self, ask: Ask) -> None:
+        """It started, or was told to stop."""
+        names, was_healthy = self.works.get(ask, ((), False))
+        is_healthy = ask.node is not None and ask.evict_cause is None
+        if names and is_healthy != was_healthy:
+            self.works[ask] = names, is_healthy
+            for name in names:
+                self.healthy[name] += 1 if is_healthy else -1
+
+
+class Budgets:
+    """All budgets, by name. They hold in each partition for itself."""
+
+    __slots__ = ("_filed", "_index", "_specs", "counted")
+
+    def __init__(self) -> None:
+        self._specs: dict[str, BudgetSpec] = {}
+        self._filed: dict[str, None] = {}
+        """Names of those that the queue file has."""
+        self._index: SelectorIndex[str] | None = None
+        """The budgets by the labels that they look at; None: to be made."""
+        self.counted: dict[str, Counted] = {}
+        """By partition; those that were asked for since the budgets last changed."""
+
+    def __bool__(self) -> bool:
+        return bool(self._specs)
+
+    def __iter__(self) -> Iterator[BudgetSpec]:
+        """Every budget, in the order in which they were made."""
+        return iter(self._specs.values())
+
+    def is_of_file(self, name: str) -> bool:
+        """Whether the queue file declares it."""
+        return name in self._filed
+
+    def why_not_set(self, spec: BudgetSpec) -> Reason | None:
+        """Why the budget cannot be made or changed so; None when it can."""
+        bad = flaw(spec)
+        if not bad and spec.name in self._filed:
+            bad = f"budget {spec.name} is in the queue file; change it there"
+        return Refused(bad) if bad else None
+
+    def why_not_remove(self, name: str) -> Reason | None:
+        """Why the budget cannot be removed; None when it can."""
+        if name not in self._specs:
+            return Refused(f"there is no budget {name}")
+        return Refused(f"budget {name} is in the queue file; remove it there") if name in self._filed else None
+
+    def set(self, spec: BudgetSpec) -> str:
+        """Make the budget or change it: `added`, `changed`, or nothing when it was so already."""
+        known = self._specs.get(spec.name)
+        self._specs[spec.name] = spec
+        if known != spec:
+            self._changed()
+        return "added" if known is None else "changed" if known != spec else ""
+
+    def remove(self, name: str) -> None:
+        """It protects nothing any more."""
+        del self._specs[name]
+        self._filed.pop(name, None)
+        self._changed()
+
+    def configure(self, specs: Iterable[BudgetSpec]) -> list[tuple[str, str]]:
+        """The file's budgets are these from now on: name and `added`, `changed` or `removed` for each difference.
+
+        Those that were made by order stay, unless the file has one of the same name.
+        """
+        wanted = {spec.name: spec for spec in specs}
+        changes = [(name, "removed") for name in self._filed if name not in wanted]
+        for name, _ in changes:
+            self.remove(name)
+        changes += [(spec.name, change) for spec in wanted.values() if (change := self.set(spec))]
+        self._filed = dict.fromkeys(wanted)
+        return changes
+
+    def _changed(self) -> None:
+        self._index = None
+        self.counted.clear()
+
+    # -- what counts for them -------------------------------------------------------------------------------------
+
+    def protecting(self, ask: Ask) -> tuple[str, ...]:
+        """Names of the budgets that this work counts for, in the order of the budgets. Placeholders are no work."""
+        return () if ask.spec.placeholder else self._about(ask.app, ask.spec)
+
+    def _about(self, app: Application, spec: AskSpec) -> tuple[str, ...]:
+        index = self._index
+        if index is None:
+            index = self._index = SelectorIndex()
+            for budget in self._specs.values():
+                index.add(budget.name, budget.selector)
+        found = [name for name in index.matching(spec.labels) if self._is_in_its_namespace(app, name)]
+        if len(found) < 2:
+            return tuple(found)
+        of_it = dict.fromkeys(found)
+        return tuple(name for name in self._specs if name in of_it)
+
+    def _is_in_its_namespace(self, app: Application, name: str) -> bool:
+        namespace = self._specs[name].namespace
+        return not namespace or namespace == app.spec.tags.get(TAG_NAMESPACE, "")
+
+    def enter(self, ask: Ask) -> None:
+        """`ask` is in the books from now on."""
+        counted = self.counted.get(ask.app.spec.partition)
+        if counted is not None:
+            counted.enter(ask, self.protecting(ask))
+
+    def leave(self, ask: Ask) -> None:
+        """`ask` is in the books no longer."""
+        counted = self.counted.get(ask.app.spec.partition)
+        if counted is not None:
+            counted.leave(ask)
+
+    def changed(self, ask: Ask) -> None:
+        """`ask` started, or was told to stop."""
+        counted = self.counted.get(ask.app.spec.partition)
+        if counted is not None:
+            counted.changed(ask)
+
+    def left(self, partition: Partition) -> dict[str, int]:
+        """How many more works each budget lets stop now.
+
+        Expected is what waits, runs, or is to come as a further attempt; healthy is what runs and was not told to stop.
+        """
+        counted = self.counted.get(partition.name)
+        if counted is None:
+            counted = self.counted[partition.name] = self._count(partition)
+        if counted.coming_version != partition.retries.version:
+            self._count_coming(counted, partition)
+        expected, healthy, coming = counted.expected, counted.healthy, counted.coming
+        return {
+            name: max(healthy[name] - _needed(spec, expected[name] + coming[name]), 0)
+            for name, spec in self._specs.items()
+        }
+
+    def _count(self, partition: Partition) -> Counted:
+        counted = Counted(self._specs)
+        for app in partition.applications.values():
+            for ask in app.asks.values():
+                counted.enter(ask, self.protecting(ask))
+        return counted
+
+    def _count_coming(self, counted: Counted, partition: Partition) -> None:
+        counted.coming = dict.fromkeys(self._specs, 0)
+        for application, attempt in partition.retries:
+            for name in self._about(partition.applications[application], attempt.spec):
+                counted.coming[name] += 1
+        counted.coming_version = partition.retries.version
+
+    def check(self, partition: Partition) -> None:
+        """Assert that what was followed is what is there."""
+        counted = self.counted.get(partition.name)
+        if counted is None:
+            return
+        anew = self._count(partition)
+        assert counted.works == anew.works, f"budgets count {counted.works}, there is {anew.works}"
+        assert counted.expected == anew.expected, f"budgets expect {counted.expected}, there are {anew.expected}"
+        assert counted.healthy == anew.healthy, f"healthy for budgets are {counted.healthy}, there are {anew.healthy}"
+        if counted.coming_version == partition.retries.version:
+            self._count_coming(anew, partition)
+            assert counted.coming == anew.coming, f"budgets await {counted.coming}, to come are {anew.coming}"
+
+    # -- written down ---------------------------------------------------------------------------------------------
+
+    def dump(self) -> list[Any]:
+        """All of it as plain values."""
+        return [[to_plain(spec), spec.name in self._filed] for spec in self._specs.values()]
+
+    def load(self, rows: list[Any]) -> None:
+        """What `dump` wrote down."""
+        for plain, filed in rows:
+            spec = from_plain(plain)
+            self._specs[spec.name] = spec
+            if filed:
+                self._filed[spec.name] = None
+        self._changed()
+
+
+def _needed(spec: BudgetSpec, expected: int) -> int:
+    """How many have to stay."""
+    if spec.min_available is not None:
+        return scaled(spec.min_available, expected)
+    assert spec.max_unavailable is not None
+    return max(expected - scaled(spec.max_unavailable, expected), 0)
+
+
+def violated(left: dict[str, int], victims: Iterable[tuple[Ask, tuple[str, ...]]]) -> dict[Ask, tuple[str, ...]]:
+    """For each victim, taken in this order, the budgets that have nothing left for it; `left` stays as it is."""
+    rest = dict(left)
+    found: dict[Ask, tuple[str, ...]] = {}
+    for victim, names in victims:
+        for name in names:
+            rest[name] = rest.get(name, 0) - 1
+        found[victim] = tuple(name for name in names if rest[name] < 0)
+    return found

@@ -1,0 +1,72 @@
+"""Narrow: shapes that fitted on no node a moment ago, so that only the nodes that gained since can have room.
+
+Decides where to look for such a shape: on those few nodes instead of on all. Never decides which shape may fit
+(`core.books.nodes`). Invariant: a node outside `room_on` has no room for the shape, or has not been open since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from fairlead.core.model.resources import fits_in
+
+if TYPE_CHECKING:
+    from fairlead.core.books.demand import Shape
+    from fairlead.core.books.nodes import Node
+
+MANY = 8
+"""A shape for which so many nodes gained is searched as any other."""
+
+
+class Narrow:
+    """Where each narrow shape may have room."""
+
+    __slots__ = ("room_on",)
+
+    def __init__(self) -> None:
+        self.room_on: dict[Shape, dict[Node, None]] = {}
+
+    def begin(self, shape: Shape, node: Node) -> None:
+        """No node had room for the shape; now this one may."""
+        self.room_on[shape] = {node: None}
+
+    def forget(self, shape: Shape) -> None:
+        """Nothing is known any longer about where the shape may fit."""
+        self.room_on.pop(shape, None)
+
+    def gained(self, node: Node) -> None:
+        """The node may have room for more."""
+        for shape, nodes in list(self.room_on.items()):
+            if has_room(shape, node):
+                nodes[node] = None
+                if len(nodes) > MANY:
+                    del self.room_on[shape]
+
+    def removed(self, node: Node) -> None:
+        """The node has left."""
+        for nodes in self.room_on.values():
+            nodes.pop(node, None)
+
+    def lost(self, node: Node) -> list[Shape]:
+        """The node has less room than before: the shapes that fit nowhere any longer."""
+        gone = []
+        for shape, nodes in list(self.room_on.items()):
+            if node in nodes and not has_room(shape, node):
+                del nodes[node]
+                if not nodes:
+                    del self.room_on[shape]
+                    gone.append(shape)
+        return gone
+
+    def first(self, shape: Shape, score: Callable[[Node], float]) -> Node | None:
+        """The first node in order (score, then id) with room for a narrow shape."""
+        fitting = [node for node in self.room_on[shape] if has_room(shape, node)]
+        if len(fitting) < 2:
+            return fitting[0] if fitting else None
+        return min(fitting, key=lambda node: (score(node), node.id))
+
+
+def has_room(shape: Shape, node: Node) -> bool:
+    """Whether a shape without constraints could start on the node."""
+    return node.is_common and fits_in(shape.items, node.free)

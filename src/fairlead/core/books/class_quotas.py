@@ -1,0 +1,244 @@
+"""Quotas by priority class: what each one lets admitted work ask for, and what has been admitted under it.
+
+Decides whether there is room in every quota that an ask comes under, and whether a limited class is allowed there.
+Never touches work that was admitted, even above a quota that was lowered since. Invariant: what a quota counts is the
+sum of everything admitted (what waits and what runs, placeholders too) in its queue and below whose class matches.
+
+A quota holds for the queue of its path in every partition, all of them together. The queue need not be there yet:
+placement may make it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
+from fairlead.core.model.names import SUBDOMAIN_RULE, is_queue_name, is_subdomain
+from fairlead.core.model.plain import from_plain, to_plain
+from fairlead.core.model.reasons import ClassNotAllowed, QuotaExceeded, Reason, Refused
+from fairlead.core.model.resources import Book, Items, add_to, pruned, take_from
+from fairlead.core.model.specs import QuotaSpec
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+
+SCOPE_KEY = "PriorityClass"
+"""The only thing that scopes are about."""
+SCOPE_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
+
+
+def matches(spec: QuotaSpec, priority_class: str) -> bool:
+    """Whether work of this class (empty: of none) comes under the quota."""
+    return all(_holds(scope, priority_class) for scope in spec.scopes)
+
+
+def _holds(scope: Requirement, priority_class: str) -> bool:
+    if scope.operator in (IN, NOT_IN):
+        return (priority_class in scope.values) == (scope.operator == IN)
+    return bool(priority_class) == (scope.operator == EXISTS)
+
+
+def quota_problem(spec: QuotaSpec) -> tuple[str, str] | None:
+    """The field of the quota that is wrong and what to do about it; None when all is well."""
+    if not is_subdomain(spec.name):
+        return "name", f"'{spec.name[:60]}' is no name for a quota; {SUBDOMAIN_RULE}"
+    levels = spec.queue.split(".")
+    if levels[0].lower() != "root" or not all(map(is_queue_name, levels)):
+        return "queue", f"'{spec.queue[:60]}' is no path of a queue; give the whole path, such as root.team"
+    if not spec.resources and not spec.scopes:
+        return "resources", f"quota {spec.name} limits nothing; give amounts, or scopes that allow a limited class"
+    if any(not name or amount < 0 for name, amount in spec.resources):
+        return "resources", f"quota {spec.name} has an amount without a name or below 0; give 0 or more"
+    for index, scope in enumerate(spec.scopes):
+        if problem := _scope_problem(scope):
+            return f"scopes[{index}]", problem
+    return None
+
+
+def _scope_problem(scope: Requirement) -> str:
+    if scope.key != SCOPE_KEY:
+        return f"a scope is about {SCOPE_KEY}, not '{scope.key[:60]}'"
+    if scope.operator not in SCOPE_OPERATORS:
+        return f"'{scope.operator[:60]}' is no operator of a scope; use {', '.join(SCOPE_OPERATORS)}"
+    if scope.operator in (IN, NOT_IN) and not scope.values:
+        return f"{scope.operator} needs the names of priority classes as values"
+    if scope.operator in (EXISTS, DOES_NOT_EXIST) and scope.values:
+        return f"{scope.operator} takes no values; remove them"
+    return ""
+
+
+class Quota:
+    """One quota and what has been admitted under it."""
+
+    __slots__ = ("spec", "used", "works")
+
+    def __init__(self, spec: QuotaSpec) -> None:
+        self.spec = spec
+        self.used: Book = {}
+        self.works = 0
+        """How many asks and allocations come under it."""
+
+    def shortage(self, items: Items) -> QuotaExceeded | None:
+        """Which of its amounts this ask would exceed, with the numbers; None when there is room.
+
+        An amount that the ask does not need cannot keep it out, however much above it the quota is.
+        """
+        most = dict(self.spec.resources)
+        short = {name: n for name, n in items if n > 0 and name in most and self.used.get(name, 0) + n > most[name]}
+        if not short:
+            return None
+        used = {name: self.used.get(name, 0) for name in short}
+        return QuotaExceeded(self.spec.name, self.spec.queue, short, used, {name: most[name] for name in short})
+
+
+class ClassQuotas:
+    """The quotas of all partitions."""
+
+    __slots__ = ("_by_queue", "_from_file", "_of")
+
+    def __init__(self) -> None:
+        self._of: dict[str, Quota] = {}
+        self._from_file: dict[str, None] = {}
+        self._by_queue: dict[str, list[Quota]] = {}
+
+    def __iter__(self) -> Iterator[Quota]:
+        """Every quota, by name."""
+        return iter(sorted(self._of.values(), key=lambda quota: quota.spec.name))
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def get(self, name: str) -> Quota | None:
+        """The quota of this name."""
+        return self._of.get(name)
+
+    def is_of_file(self, name: str) -> bool:
+        """Whether the queue file declares it."""
+        return name in self._from_file
+
+    # -- what comes under them ----------------------------------------------------------------------------------------
+
+    def over(self, path: str, priority_class: str) -> Iterator[Quota]:
+        """The quotas that work of this class comes under in the queue: those of the queue first, then further up."""
+        level = path
+        while level:
+            for quota in self._by_queue.get(level, ()):
+                if matches(quota.spec, priority_class):
+                    yield quota
+            level = level.rpartition(".")[0]
+
+    def obstacle(self, path: str, priority_class: str, items: Items, limited: bool) -> Reason | None:
+        """Why an ask is not admitted to the queue; None when nothing is in the way.
+
+        `limited`: its class is allowed only where a quota selects it by its scopes.
+        """
+        over = list(self.over(path, priority_class))
+        if limited and not any(quota.spec.scopes for quota in over):
+            return ClassNotAllowed(priority_class, path)
+        return next((short for quota in over if (short := quota.shortage(items)) is not None), None)
+
+    def enter(self, ask: Ask) -> None:
+        """`ask` was admitted, or is there already."""
+        self.add(ask.app.queue.path, ask.spec.priority_class, ask.items, 1)
+
+    def leave(self, ask: Ask) -> None:
+        """`ask` is gone, whether it waited or ran."""
+        if self._of:
+            for quota in self.over(ask.app.queue.path, ask.spec.priority_class):
+                quota.works -= 1
+                take_from(quota.used, ask.items)
+
+    def add(self, path: str, priority_class: str, items: Items, works: int = 0) -> None:
+        """What is admitted in the queue grows by so much."""
+        if self._of:
+            for quota in self.over(path, priority_class):
+                quota.works += works
+                add_to(quota.used, items)
+
+    def copied(self) -> ClassQuotas:
+        """The same quotas with the same figures, to try something with."""
+        other = ClassQuotas()
+        for name, quota in self._of.items():
+            mine = other._of[name] = Quota(quota.spec)
+            mine.used, mine.works = dict(quota.used), quota.works
+        other._index()
+        return other
+
+    # -- one at a time ----------------------------------------------------------------------------------------------
+
+    def why_not_set(self, spec: QuotaSpec) -> Reason | None:
+        """Why the quota cannot be made or changed so; None when it can."""
+        problem = quota_problem(spec)
+        if problem is not None:
+            return Refused(problem[1])
+        if spec.name in self._from_file:
+            return Refused(f"quota {spec.name} is in the queue file; change it there")
+        return None
+
+    def why_not_remove(self, name: str) -> Reason | None:
+        """Why the quota cannot be removed; None when it can."""
+        if name not in self._of:
+            return Refused(f"there is no quota {name}")
+        return Refused(f"quota {name} is in the queue file; remove it there") if name in self._from_file else None
+
+    def set(self, spec: QuotaSpec, asks: Iterable[Ask]) -> str:
+        """Make the quota or change it: `added`, `changed`, or nothing when it was so already. `asks`: all there are."""
+        known = self._of.get(spec.name)
+        if known is not None and known.spec == spec:
+            return ""
+        quota = self._of[spec.name] = Quota(spec)
+        self._index()
+        for ask in asks:
+            if any(over is quota for over in self.over(ask.app.queue.path, ask.spec.priority_class)):
+                quota.works += 1
+                add_to(quota.used, ask.items)
+        return "added" if known is None else "changed"
+
+    def remove(self, name: str) -> None:
+        """It holds no longer."""
+        del self._of[name]
+        self._from_file.pop(name, None)
+        self._index()
+
+    def configure(self, specs: Iterable[QuotaSpec], asks: Iterable[Ask]) -> list[tuple[str, str]]:
+        """The file's quotas are these from now on: name and `added`, `changed` or `removed` for each difference."""
+        wanted = {spec.name: spec for spec in specs}
+        there = list(asks) if wanted else []
+        changes = [(name, "removed") for name in self._from_file if name not in wanted]
+        for name, _ in changes:
+            del self._of[name]
+        self._index()
+        changes += [(spec.name, change) for spec in wanted.values() if (change := self.set(spec, there))]
+        self._from_file = dict.fromkeys(wanted)
+        return changes
+
+    def _index(self) -> None:
+        self._by_queue = {}
+        for quota in self:
+            self._by_queue.setdefault(quota.spec.queue.lower(), []).append(quota)
+
+    # -- as plain values ----------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """The quotas; what has been admitted under them is counted again."""
+        return {"quotas": [to_plain(q.spec) for q in self._of.values()], "from_file": list(self._from_file)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """What `dump` wrote down, with nothing admitted yet."""
+        self._of = {spec.name: Quota(spec) for spec in map(from_plain, state["quotas"])}
+        self._from_file = dict.fromkeys(state["from_file"])
+        self._index()
+
+    def check(self, asks: Iterable[Ask]) -> None:
+        """Assert that every quota counts exactly what is there."""
+        again = {name: Quota(quota.spec) for name, quota in self._of.items()}
+        for ask in asks if again else ():
+            for quota in self.over(ask.app.queue.path, ask.spec.priority_class):
+                count = again[quota.spec.name]
+                count.works += 1
+                add_to(count.used, ask.items)
+        for name, quota in self._of.items():
+            want, got = again[name], quota
+            assert got.works == want.works, f"quota {name} counts {got.works} works, {want.works} are there"
+            assert pruned(got.used) == pruned(want.used), f"quota {name} counts {got.used}, {want.used} is there"

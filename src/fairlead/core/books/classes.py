@@ -1,0 +1,167 @@
+"""Priority classes: which there are, and which may be made, changed or removed.
+
+Decides whether a class is valid and which one is the default. Never touches work: a class counts when work is admitted
+(`policy.events.admission`), and what was admitted keeps what it got. Invariant: the two built-in classes are always
+there, at most one class is the default, and no other than the built-in ones is above the highest value of users.
+
+A class of the queue file belongs to the file: it changes with the file alone, and a file that names a class that was
+made otherwise takes it over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fairlead.core.model.names import SUBDOMAIN_RULE, is_subdomain
+from fairlead.core.model.plain import from_plain, to_plain
+from fairlead.core.model.reasons import Reason, Refused
+from fairlead.core.model.specs import PRIORITY_MIN, PriorityClassSpec
+
+VALUE_MAX = 1_000_000_000
+"""The highest value of a class that is not built in."""
+NEVER, LOWER = "Never", "PreemptLowerPriority"
+POLICIES = (LOWER, NEVER)
+RESERVED_PREFIX = "system-"
+BUILT_IN = (
+    PriorityClassSpec(
+        name="system-node-critical",
+        value=2_000_001_000,
+        description="for work without which a node is of no use to anybody",
+    ),
+    PriorityClassSpec(
+        name="system-cluster-critical",
+        value=2_000_000_000,
+        description="for work without which nothing else runs",
+    ),
+)
+
+
+def class_problem(spec: PriorityClassSpec) -> tuple[str, str] | None:
+    """The field of the class that is wrong and what to do about it; None when all is well."""
+    if not is_subdomain(spec.name):
+        return "name", f"'{spec.name[:60]}' is no name for a priority class; {SUBDOMAIN_RULE}"
+    if spec.name.startswith(RESERVED_PREFIX):
+        return "name", f"{spec.name} begins with {RESERVED_PREFIX}, which is for the built-in classes; choose another"
+    if not PRIORITY_MIN <= spec.value <= VALUE_MAX:
+        return "value", f"{spec.value} is out of range; give a whole number from {PRIORITY_MIN} to {VALUE_MAX}"
+    if spec.min_runtime_ms < 0:
+        return "minRuntime", f"{spec.min_runtime_ms} ms is negative; give a duration such as 10m, or leave it out"
+    if spec.preemption_policy not in POLICIES:
+        return "preemptionPolicy", f"'{spec.preemption_policy[:60]}' is no policy; use {LOWER} or {NEVER}"
+    return None
+
+
+class PriorityClasses:
+    """The classes that new work may name."""
+
+    __slots__ = ("_from_file", "_of", "default")
+
+    def __init__(self) -> None:
+        self._of: dict[str, PriorityClassSpec] = {spec.name: spec for spec in BUILT_IN}
+        self._from_file: dict[str, None] = {}
+        self.default: PriorityClassSpec | None = None
+        """What work gets that names neither class nor priority."""
+
+    def __iter__(self) -> Iterator[PriorityClassSpec]:
+        """Every class: 1. higher value first, 2. by name."""
+        return iter(sorted(self._of.values(), key=lambda spec: (-spec.value, spec.name)))
+
+    def get(self, name: str) -> PriorityClassSpec | None:
+        """The class of this name."""
+        return self._of.get(name)
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all classes, in their order."""
+        return tuple(spec.name for spec in self)
+
+    def is_of_file(self, name: str) -> bool:
+        """Whether the queue file declares it."""
+        return name in self._from_file
+
+    # -- one at a time ----------------------------------------------------------------------------------------------
+
+    def why_not_set(self, spec: PriorityClassSpec) -> Reason | None:
+        """Why the class cannot be made or changed so; None when it can."""
+        problem = class_problem(spec)
+        if problem is not None:
+            return Refused(problem[1])
+        if spec.name in self._from_file:
+            return Refused(f"priority class {spec.name} is in the queue file; change it there")
+        rival = self.default
+        if spec.global_default and rival is not None and rival.name != spec.name:
+            return Refused(f"{rival.name} is the global default already, and there is one at most; change that first")
+        return None
+
+    def why_not_remove(self, name: str) -> Reason | None:
+        """Why the class cannot be removed; None when it can."""
+        if any(name == spec.name for spec in BUILT_IN):
+            return Refused(f"priority class {name} is built in and cannot be removed")
+        if name not in self._of:
+            return Refused(f"there is no priority class {name}")
+        if name in self._from_file:
+            return Refused(f"priority class {name} is in the queue file; remove it there")
+        return None
+
+    def set(self, spec: PriorityClassSpec) -> str:
+        """Make the class or change it: `added`, `changed`, or nothing when it was so already."""
+        known = self._of.get(spec.name)
+        self._of[spec.name] = spec
+        self._find_default()
+        return "added" if known is None else "changed" if known != spec else ""
+
+    def remove(self, name: str) -> None:
+        """New work cannot name it any more."""
+        del self._of[name]
+        self._from_file.pop(name, None)
+        self._find_default()
+
+    # -- by the queue file ------------------------------------------------------------------------------------------
+
+    def file_problems(self, specs: Iterable[PriorityClassSpec]) -> list[str]:
+        """Why the classes of a new queue file cannot be put in force, given those that it does not declare."""
+        wanted = {spec.name: spec for spec in specs}
+        found = [problem[1] for problem in map(class_problem, wanted.values()) if problem is not None]
+        default = self.default
+        kept = default is not None and default.name not in wanted and default.name not in self._from_file
+        if kept and default is not None and (rivals := [s.name for s in wanted.values() if s.global_default]):
+            found.append(
+                f"priority class {rivals[0]} cannot be the global default: {default.name}, which is not in the file, "
+                f"is one; change or remove that first"
+            )
+        return found
+
+    def configure(self, specs: Iterable[PriorityClassSpec]) -> list[tuple[str, str]]:
+        """The file's classes are these from now on: name and `added`, `changed` or `removed` for each difference."""
+        wanted = {spec.name: spec for spec in specs}
+        changes = [(name, "removed") for name in self._from_file if name not in wanted]
+        for name, _ in changes:
+            del self._of[name]
+        changes += [(spec.name, change) for spec in wanted.values() if (change := self.set(spec))]
+        self._from_file = dict.fromkeys(wanted)
+        self._find_default()
+        return changes
+
+    def _find_default(self) -> None:
+        self.default = next((spec for spec in self._of.values() if spec.global_default), None)
+
+    # -- as plain values ----------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """All but the built-in ones."""
+        own = [to_plain(spec) for spec in self._of.values() if spec not in BUILT_IN]
+        return {"classes": own, "from_file": list(self._from_file)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """What `dump` wrote down."""
+        self._of = {spec.name: spec for spec in (*BUILT_IN, *map(from_plain, state["classes"]))}
+        self._from_file = dict.fromkeys(state["from_file"])
+        self._find_default()
+
+    def check(self) -> None:
+        """Assert what always holds."""
+        assert all(self._of.get(spec.name) == spec for spec in BUILT_IN), "a built-in priority class is not there"
+        defaults = [spec for spec in self._of.values() if spec.global_default]
+        assert len(defaults) < 2, f"two global defaults: {[spec.name for spec in defaults]}"
+        assert self.default == (defaults[0] if defaults else None), f"{self.default} is not the global default"
+        assert all(name in self._of for name in self._from_file), f"the file's {list(self._from_file)} are not there"

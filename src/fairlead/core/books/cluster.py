@@ -1,0 +1,59 @@
+"""The cluster: all partitions, and what they share: time, timers, classes and quotas, the order of arrival.
+
+Decides which number comes next. Never schedules, and changes no partition (`core.acts` does). Invariant: time never
+goes back, and all partitions have the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairlead.core.books.admission import Admission
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.timers import Timers
+from fairlead.core.model.decisions import Decision
+
+
+class Cluster:
+    """The books of everything."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[str, Partition] = {}
+        self.timers = Timers()
+        self.admission = Admission()
+        self.out: list[Decision] = []
+        self.now_ms = 0
+        self.started_ms = 0
+        self.checksum = ""
+        self.text = ""
+        self._seq = 0
+        self.on_due: dict[str, Callable[[Partition, str], None]] = {}
+        """What a due timer of a kind that the books do not know means for its subject; filled by the front door."""
+
+    def next_seq(self) -> int:
+        """The next number in the order of arrival."""
+        self._seq += 1
+        return self._seq
+
+    @property
+    def last_seq(self) -> int:
+        """The last number given out."""
+        return self._seq
+
+    def restore_seq(self, seq: int) -> None:
+        """Go on counting after `seq` (after a restart)."""
+        self._seq = seq
+
+    def set_time(self, now_ms: int) -> None:
+        """Bring the time forward; it never goes back."""
+        if now_ms < self.now_ms:
+            raise ValueError(f"time goes back from {self.now_ms} ms to {now_ms} ms")
+        self.now_ms = now_ms
+        for partition in self.partitions.values():
+            partition.now_ms = now_ms
+
+    def drain_out(self) -> list[Decision]:
+        """What was decided since the last call."""
+        decided = list(self.out)
+        self.out.clear()
+        return decided

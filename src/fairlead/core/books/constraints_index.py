@@ -1,0 +1,390 @@
+"""Terrain: which nodes suit an ask with constraints, as things stand.
+
+Decides for one node, or for all of them at once, whether selectors, taints, host ports, affinity, anti-affinity (also
+that of running work against a newcomer) and spread let an ask in; room is the matter of `core.books.nodes`. Never
+places anything. Invariant: both ways give the same answer, and a shape that suits no node is looked at again when a
+node or running work changes so that it may.
+
+The rules are Kubernetes' own: work that was told to stop counts until it is gone; several affinity terms look at work
+that matches all of them; the first of a group that has affinity to itself may start anywhere that has the topology
+keys; spread counts only nodes that the selectors name and that have all its keys, whatever their taints.
+
+Nobody pays who does not use it: for plain asks the heap of nodes answers, which leaves out nodes with taints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairlead.core.books.kept_constraints import awaited_by, spared_rows, spoils, wake_the_kept_off
+from fairlead.core.books.label_keys import LabelKeys
+from fairlead.core.books.node_filters import Grounds
+from fairlead.core.books.topology_counts import NOWHERE, Counts, Tally, TallyIndex, View
+from fairlead.core.model.constraints import ANYWHERE, HOSTNAME, AffinityTerm, Constraints, SpreadTerm
+from fairlead.core.model.matching import (
+    AFFINITY,
+    ANTI_AFFINITY,
+    PORTS,
+    PROMISED,
+    REPELLED,
+    SELECTOR,
+    SPREAD,
+    TAINT,
+    Selector,
+    all_of,
+    collide,
+    drawn_by,
+    is_selected,
+    is_tolerated,
+    looked_at,
+    matches,
+    port_of,
+)
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.demand import Shape, ShapeKey
+    from fairlead.core.books.node_columns import Mask
+    from fairlead.core.books.nodes import Node, NodeTable
+
+UNUSED_KEPT = 64
+"""Tallies that no waiting shape needs are kept up to this many: counting from the start costs more than keeping."""
+
+RepellerKey = tuple[Selector, str]
+Test = Callable[["Ask"], bool]
+
+
+class Terrain:
+    """Constraints against the nodes of one table and what runs on them."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self.wary = False
+        """Some running work keeps away even work without labels: nobody is plain."""
+        self.label_keys = LabelKeys()
+        """Labels of work that some term looks at: asks that differ in others alone are equal."""
+        self.standing: TallyIndex[Selector] = TallyIndex()
+        """How much running work matches a selector."""
+        self.counted = self.standing.tallies
+        """While this is empty, nobody wants to know what starts and ends without constraints of its own."""
+        self.repellers: TallyIndex[RepellerKey] = TallyIndex()
+        """How much running work has an anti-affinity term, by (selector, topology key)."""
+        self.ports: dict[tuple[str, str], dict[str, Tally]] = {}
+        """Running work by the host port that it uses, and the address."""
+        self.promised: dict[
+            Ask, Node
+        ] = {}  # Asks that count on a node as if they ran there (`core.books.kept_constraints`).
+        self.drawn: dict[Ask, Node] = {}  # Those of them that want to be with certain work, or are spread among it.
+        self._users: dict[Selector, int] = {}
+        """Of each selector that is counted, how many shapes need it."""
+        self._grounds = Grounds(table.columns)
+
+    # -- asks -----------------------------------------------------------------------------------------------------
+
+    def shape_key(self, ask: Ask) -> ShapeKey:
+        """What the shape of an ask with constraints or labels depends on."""
+        seen = self.label_keys
+        labels = tuple(sorted((k, v) for k, v in ask.spec.labels.items() if k in seen)) if seen else ()
+        if not labels and ask.spec.where is ANYWHERE:
+            return (ask.items, ask.required_node)
+        return (ask.items, ask.required_node, ask.spec.where, labels)
+
+    def need(self, shape: Shape) -> None:
+        """A shape is new: what it counts is kept for as long as it waits."""
+        for selector in looked_at(shape.where):
+            self._users[selector] = self._users.get(selector, 0) + 1
+
+    def need_no_longer(self, shape: Shape) -> None:
+        """A shape is gone."""
+        self.unwatch(shape)
+        for selector in looked_at(shape.where):
+            left = self._users[selector] - 1
+            if left:
+                self._users[selector] = left
+            else:
+                del self._users[selector]
+        tallies = self.counted
+        if len(tallies) > len(self._users) + UNUSED_KEPT:
+            for selector in [s for s in tallies if s not in self._users]:
+                self.standing.drop(selector)
+
+    # -- what runs ------------------------------------------------------------------------------------------------
+
+    def started(self, ask: Ask, node: Node) -> None:
+        """`ask` runs on `node` from now on."""
+        self._count(ask, node, 1)
+
+    def ended(self, ask: Ask, node: Node) -> None:
+        """`ask` no longer runs on `node`."""
+        self._count(ask, node, -1)
+
+    def _count(self, ask: Ask, node: Node, change: int) -> None:
+        if self.drawn:
+            wake_the_kept_off(self._table, ask.spec.labels)
+        if self.counted:
+            for _, tally in self.standing.matching(ask.spec.labels):
+                tally.add(node, change, self._table.columns.version)
+                self._wake(tally, drawn_only=change > 0)
+                self._table.gains += 1
+        if ask.spec.where is not ANYWHERE:
+            self.claimed(ask, node, change)
+
+    def claimed(self, ask: Ask, node: Node, change: int) -> None:
+        """Its ports and its anti-affinity count there from now on (1), or no longer (-1)."""
+        version, where = self._table.columns.version, ask.spec.where
+        for term in dict.fromkeys(where.anti_affinity):
+            self._repel(term, node, change)
+        for key, address in dict.fromkeys(map(port_of, where.ports)):
+            users = self.ports.setdefault(key, {})
+            tally = users.get(address) or users.setdefault(address, Tally(()))
+            tally.add(node, change, version)
+            if not tally.total:
+                del users[address]
+            if not users:
+                del self.ports[key]
+        self._table.gains += 1
+
+    def _repel(self, term: AffinityTerm, node: Node, change: int) -> None:
+        key = (term.selector, term.topology_key)
+        tally = self.repellers.tallies.get(key) or self.repellers.add(key, term.selector)
+        tally.add(node, change, self._table.columns.version)
+        if change < 0:
+            self._wake(tally)
+        if not tally.total:
+            self.repellers.drop(key)
+        if not tally.total or change > 0:
+            self.beware()
+
+    def beware(self) -> None:
+        """Work without labels is watched as well if somebody's terms are about it."""
+        of_drawn = any(matches(selector, {}) for ask in self.drawn for selector in drawn_by(ask.spec.where))
+        self.wary = of_drawn or any(True for _ in self.repellers.matching({}))
+
+    # -- who waits for a change -----------------------------------------------------------------------------------
+
+    def watch(self, shape: Shape) -> None:
+        """`shape` fits nowhere: look at it again when running work that matters for it changes."""
+        labels = dict(shape.labels)
+        watched = [self.standing_of(selector) for selector in looked_at(shape.where)]
+        watched += (tally for _, tally in self.repellers.matching(labels))
+        shape.watched = tuple(watched)
+        for tally in watched:
+            tally.watchers[shape] = None
+
+    def unwatch(self, shape: Shape) -> None:
+        """It need not be looked at because of running work any longer."""
+        for tally in shape.watched:
+            tally.watchers.pop(shape, None)
+        shape.watched = ()
+
+    def _wake(self, tally: Tally, drawn_only: bool = False) -> None:
+        for shape in list(tally.watchers):
+            if not drawn_only or shape.where.affinity or shape.where.spread:
+                self._table.clear_unfit(shape)
+
+    def domains_changed(self) -> None:
+        """A node came or went: what is spread over the others may be allowed more."""
+        for shape in [s for s in self._table.unfit if s.where.spread or self.drawn]:
+            self._table.clear_unfit(shape)
+
+    # -- one node -------------------------------------------------------------------------------------------------
+
+    def may_let(self, shape: Shape, node: Node) -> bool:
+        """Whether the node suits the shape as far as what runs elsewhere does not matter."""
+        if shape.is_plain:
+            return not node.keeps_away
+        where = shape.where
+        if not is_selected(where, node.labels) or not is_tolerated(node.spec.taints, where.tolerations):
+            return False
+        return not where.ports or not self._port_taken(where, node, ())
+
+    def misfit(
+        self, where: Constraints, labels: Mapping[str, str], node: Node, gone: Collection[Ask] = ()
+    ) -> str | None:
+        """The first of `FILTERS` that keeps work with these constraints and labels off the node; None: it suits.
+
+        `gone` is running work that is taken to have ended: so preemption asks whether a node would do without it. Of
+        asks among them does not count what they are promised.
+        """
+        if where is not ANYWHERE and not is_selected(where, node.labels):
+            return SELECTOR
+        if node.keeps_away and not is_tolerated(node.spec.taints, where.tolerations):
+            return TAINT
+        if where.ports and self._port_taken(where, node, gone):
+            return PORTS
+        if where.affinity and not self._is_drawn(where, labels, node, gone):
+            return AFFINITY
+        if where.anti_affinity and any(
+            self._present(self.standing_of(t.selector), t.topology_key, node, gone, _matching(t.selector))
+            or (self.promised and self._is_awaited_near(t, node, gone))
+            for t in where.anti_affinity
+        ):
+            return ANTI_AFFINITY
+        if self.repellers.tallies and any(
+            self._present(tally, key[1], node, gone, _having(key)) for key, tally in self.repellers.matching(labels)
+        ):
+            return REPELLED
+        if where.spread and not all(self._spreads(where, term, labels, node, gone) for term in where.spread):
+            return SPREAD
+        return PROMISED if self.drawn and spoils(self, labels, node, gone) else None
+
+    def _present(self, tally: Tally, topology_key: str, node: Node, gone: Collection[Ask], counts: Test) -> int:
+        """How much of a tally is in the node's domain, those gone left out."""
+        if not tally.total:
+            return 0
+        found = tally.view(self._grounds.topology(topology_key)).at(node)
+        if not found or not gone:
+            return found
+        here = node.labels.get(topology_key)
+        return found - sum(1 for a in gone if (n := self._at(a)) and n.labels.get(topology_key) == here and counts(a))
+
+    def _is_awaited_near(self, term: AffinityTerm, node: Node, gone: Collection[Ask]) -> bool:
+        """Whether something that the term is about is promised to start in the node's domain."""
+        here = node.labels.get(term.topology_key)
+        there = (n.labels.get(term.topology_key) for n in awaited_by(self, term, gone))
+        return here is not None and any(domain == here for domain in there)
+
+    def _at(self, ask: Ask) -> Node | None:
+        """Where it counts: where it runs, or is promised to."""
+        return ask.node if ask.node is not None else self.promised.get(ask)
+
+    def _port_taken(self, where: Constraints, node: Node, gone: Collection[Ask]) -> bool:
+        for tally, address in self._colliding(where):
+            used = tally.on_node.get(node, 0)
+            if used and used > sum(self._at(a) is node and address in map(port_of, a.spec.where.ports) for a in gone):
+                return True
+        return False
+
+    def _colliding(self, where: Constraints) -> Iterator[tuple[Tally, tuple[tuple[str, str], str]]]:
+        for port in where.ports:
+            key, address = port_of(port)
+            for theirs, tally in self.ports.get(key, {}).items():
+                if collide(address, theirs):
+                    yield tally, (key, theirs)
+
+    def _is_drawn(self, where: Constraints, labels: Mapping[str, str], node: Node, gone: Collection[Ask]) -> bool:
+        selector = all_of(where.affinity)
+        tally, counts = self.standing_of(selector), _matching(selector)
+        keys = [term.topology_key for term in where.affinity]
+        if any(key not in node.labels for key in keys):
+            return False
+        if all(self._present(tally, key, node, gone, counts) for key in keys):
+            return True
+        left = self.count_in(tally, keys) - sum(
+            1 for a in gone for key in keys if a.node and key in a.node.labels and counts(a)
+        )
+        return not left and matches(selector, labels)
+
+    def count_in(self, tally: Tally, keys: list[str]) -> int:
+        """How often its work is in some domain of these keys."""
+        if not tally.total:
+            return 0
+        return sum(int(tally.view(self._grounds.topology(key)).counts.sum()) for key in keys)
+
+    def _spreads(
+        self, where: Constraints, term: SpreadTerm, labels: Mapping[str, str], node: Node, gone: Collection[Ask]
+    ) -> bool:
+        view = self.spread_view(where, term)
+        domain = int(view.topology.of_row[node.row])
+        if domain == NOWHERE:
+            return False
+        counts = view.counts
+        leaving = [a for a in gone if a.node and matches(term.selector, a.spec.labels)]
+        if leaving:
+            counts = counts.copy()
+            for a in leaving:
+                assert a.node is not None
+                assert view.among is not None
+                if view.among[a.node.row]:
+                    counts[view.topology.of_row[a.node.row]] -= 1
+        coming = sum(domain == view.domain_of(n) for n in awaited_by(self, term, gone))
+        here = int(counts[domain]) + coming + matches(term.selector, labels)
+        return here - self.fewest(view, counts, term) <= term.max_skew
+
+    def spread_view(self, where: Constraints, term: SpreadTerm) -> View:
+        """What the term is about, by its domains, as far as nodes count for these constraints."""
+        topologies = [self._grounds.topology(t.topology_key) for t in where.spread]
+        among = self._grounds.of(where).spread_over(topologies)
+        return self.standing_of(term.selector).view(self._grounds.topology(term.topology_key), among)
+
+    def fewest(self, view: View, counts: Counts, term: SpreadTerm) -> int:
+        """The least that any domain with nodes that count has."""
+        if len(view.there) < term.min_domains or not len(view.there):
+            return 0
+        return int(counts[view.there].min())
+
+    # -- all nodes ------------------------------------------------------------------------------------------------
+
+    def first_fit(self, shape: Shape) -> Node | None:
+        """The first open node in order that suits the shape and has room for it."""
+        columns = self._table.columns
+        columns.sync()
+        return columns.first(columns.has_room(columns.open & self.allowed(shape), shape.items))
+
+    def allowed(self, shape: Shape) -> Mask:
+        """The rows that suit the shape: `misfit` for all nodes at once."""
+        where, labels = shape.where, dict(shape.labels)
+        mask = self._grounds.of(where).open.copy()
+        for tally, _ in self._colliding(where):
+            mask &= tally.view(self._grounds.topology(HOSTNAME)).by_row() == 0
+        if where.affinity:
+            mask &= self._drawn_rows(where, labels)
+        for term in where.anti_affinity:
+            tally = self.standing_of(term.selector)
+            if tally.total:
+                mask &= tally.view(self._grounds.topology(term.topology_key)).by_row() == 0
+            for node in awaited_by(self, term):
+                domains = self._grounds.topology(term.topology_key).of_row
+                mask &= (domains != domains[node.row]) | (domains == NOWHERE)
+        if self.repellers.tallies:
+            for key, tally in self.repellers.matching(labels):
+                mask &= tally.view(self._grounds.topology(key[1])).by_row() == 0
+        for spread in where.spread:
+            view = self.spread_view(where, spread)
+            most = spread.max_skew + self.fewest(view, view.counts, spread) - matches(spread.selector, labels)
+            counts = view.counts.copy() if self.promised else view.counts
+            for node in awaited_by(self, spread):
+                counts[view.domain_of(node)] += 1
+            mask &= (view.topology.of_row != NOWHERE) & (counts[view.topology.of_row] <= most)
+        return mask & spared_rows(self._table, labels) if self.drawn else mask
+
+    def _drawn_rows(self, where: Constraints, labels: Mapping[str, str]) -> Mask:
+        selector = all_of(where.affinity)
+        tally = self.standing_of(selector)
+        keys = [term.topology_key for term in where.affinity]
+        topologies = [self._grounds.topology(key) for key in keys]
+        rows: Mask = np.ones(len(self._table.columns.rows), dtype=np.bool_)
+        for topology in topologies:
+            rows &= topology.of_row != NOWHERE
+        if not self.count_in(tally, keys) and matches(selector, labels):
+            return rows
+        for topology in topologies:
+            rows &= tally.view(topology).by_row() > 0
+        return rows
+
+    # -- what is remembered ---------------------------------------------------------------------------------------
+
+    def standing_of(self, selector: Selector) -> Tally:
+        """Running work that matches a selector; counted once, kept up to date from then on."""
+        found = self.counted.get(selector)
+        if found is None:
+            found = self.standing.add(selector, selector)
+            for node in self._table.nodes.values():
+                count = sum(1 for a in node.allocations if matches(selector, a.spec.labels))
+                if count:
+                    found.add(node, count, self._table.columns.version)
+        return found
+
+
+# -- what is counted ----------------------------------------------------------------------------------------------
+
+
+def _matching(selector: Selector) -> Test:
+    return lambda ask: ask.node is not None and matches(selector, ask.spec.labels)
+
+
+def _having(key: RepellerKey) -> Test:
+    return lambda ask: any((t.selector, t.topology_key) == key for t in ask.spec.where.anti_affinity)

@@ -1,0 +1,204 @@
+"""Shapes and demands: what is asked for, so that equal asks are looked at once.
+
+A *shape* is everything about an ask that decides on which node it fits; it is shared by the whole partition. A *demand*
+is one shape in one leaf, for the same limits: everything about an ask that decides whether it could be placed now. Its
+line holds the batches that wait, by the key that `policy.order.pick` gives them. What fits on a node, or under the
+maximum of a queue, is asked of the shape and the queue when a walk comes by (`Shape.unfit`, `Queue.full`). What else is
+in the way (a limit of a user, a closed gate, the maximum of the leaf itself) blocks the demand until it moves. Decides
+only what is worth looking at; never the order, never a placement.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from fairlead.core.model.constraints import ANYWHERE, Constraints
+from fairlead.core.model.resources import Items
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask, Batch
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.books.topology_counts import Tally
+    from fairlead.core.books.user_limits import Allowance, Ceiling
+
+Labels = tuple[tuple[str, str], ...]
+ShapeKey = tuple[Items, str] | tuple[Items, str, Constraints, Labels]
+Entry = tuple[tuple[object, ...], int, "Batch"]
+"""Key, stamp and batch; it counts while the stamp is the batch's."""
+
+
+class Shape:
+    """Resources and node constraints of an ask; one object for all that are equal in a partition."""
+
+    __slots__ = (
+        "blocked_by_root",
+        "is_plain",
+        "items",
+        "key",
+        "labels",
+        "may_reserve",
+        "oldest_ms",
+        "pending",
+        "required_node",
+        "reserved",
+        "resting",
+        "unfit",
+        "watched",
+        "where",
+    )
+
+    def __init__(self, key: ShapeKey) -> None:
+        self.key = key
+        self.items, self.required_node = key[:2]
+        self.is_plain = len(key) == 2
+        """It has no constraints, and no label that matters to anybody."""
+        self.where: Constraints = ANYWHERE
+        self.labels: Labels = ()
+        """Those of its labels that some term looks at, sorted."""
+        if len(key) == 4:
+            self.where, self.labels = key[2:]
+        self.watched: tuple[Tally, ...] = ()
+        """While it is unfit: the running work whose start or end may change that (`core.books.constraints_index`)."""
+        self.pending = 0
+        """Waiting asks of this shape, over all applications; the partition drops the shape at 0."""
+        self.oldest_ms = 2**62
+        """No ask that waits with it was created before this time."""
+        self.unfit = False
+        """No node had room when last looked, and none that could take it gained room since."""
+        self.blocked_by_root = False
+        """It was unfit because of the sum of all nodes, not because of each single one."""
+        self.may_reserve = False
+        """It is unfit, but some node may be set aside for it (not known otherwise)."""
+        self.reserved: dict[Ask, dict[Ask, None]] = {}
+        """Asks with a reserved node that are tried again when it may fit elsewhere: each with the list of those."""
+        self.resting: dict[Batch, None] = {}
+        """Batches that make no attempt to preempt while no node could hold the shape (`core.acts.infeasible`)."""
+
+
+class Demand:
+    """One shape in one leaf, under the same limits: what waits with it, in order."""
+
+    __slots__ = (
+        "allowance",
+        "deferred",
+        "enters",
+        "key",
+        "leaf",
+        "line",
+        "live",
+        "obstacle",
+        "pending",
+        "seek_ms",
+        "shape",
+        "stamp",
+        "tried",
+        "tried_in",
+    )
+
+    def __init__(self, leaf: Queue, shape: Shape, key: object, allowance: Allowance | None, enters: int) -> None:
+        self.leaf = leaf
+        self.shape = shape
+        self.key = key
+        self.allowance = allowance
+        """The limits of the user and group that it is for; None: no limit holds for them."""
+        self.enters = enters
+        """Whether it is of applications that need a place among those that may run (`has_to_enter`)."""
+        self.pending = 0
+        """Batches that refer to it; the leaf drops it at 0."""
+        self.line: list[Entry] = []
+        """Heap of the batches in line."""
+        self.live = 0
+        """How many batches are in line."""
+        self.stamp = 0
+        """The number of its entry in the heap of its leaf; 0: it has none."""
+        self.obstacle: Queue | Ceiling | None = None
+        """What is in the way above the nodes and wakes it when that moves; None: nothing known."""
+        self.deferred: dict[Batch, None] = {}
+        """Batches that would have others stopped by guarantee, but for a limit or gate that is in the way."""
+        self.tried = -1
+        """The state of things (`Partition.room_stamp`) in which nothing could be stopped for its first ask."""
+        self.tried_in = -1
+        """If something was passed over then because it had started since the last event: the count of events."""
+        self.seek_ms = 0
+        """None of its asks waits long enough to have a node set aside before this time."""
+
+    # -- the line -------------------------------------------------------------------------------------------------
+
+    def put(self, key: tuple[object, ...], stamp: int, batch: Batch) -> None:
+        """The batch is in line under this key from now on, and under no other."""
+        line = self.line
+        is_first = not self.live
+        if not batch.stamp:
+            self.live += 1
+        batch.stamp = stamp
+        heappush(line, (key, stamp, batch))
+        if len(line) > 4 * self.live + 32:
+            line[:] = [each for each in line if each[2].stamp == each[1]]
+            heapify(line)
+        if self.obstacle is None:
+            if is_first:
+                self.leaf.offer(self)
+            elif (first := self.first()) is not None and first[1] == stamp:
+                self.leaf.rank(self)
+
+    def take_out(self, batch: Batch) -> None:
+        """The batch is in line no longer."""
+        if batch.stamp:
+            batch.stamp = 0
+            self.live -= 1
+            if not self.live and self.obstacle is None:
+                self.leaf.offer_no_more(self)
+
+    def forget(self, batch: Batch) -> None:
+        """The batch waits with this demand no longer."""
+        self.take_out(batch)
+        self.leaf.drop_due(batch)
+        self.deferred.pop(batch, None)
+        self.pending -= 1
+        if not self.pending:
+            self.leaf.drop_demand(self)
+
+    def first(self) -> Entry | None:
+        """The first entry that counts."""
+        line = self.line
+        while line:
+            entry = line[0]
+            if entry[2].stamp == entry[1]:
+                return entry
+            heappop(line)
+        return None
+
+    def entries(self) -> list[Entry]:
+        """All that count, in order."""
+        return sorted(entry for entry in self.line if entry[2].stamp == entry[1])
+
+    # -- obstacles ------------------------------------------------------------------------------------------------
+
+    def block(self, obstacle: Queue | Ceiling, at_gate: bool = False) -> None:
+        """This is in the way (its maximum, or how many applications it lets run): nobody looks here until it moves."""
+        if self.obstacle is not None:
+            self.unblock()
+        elif self.live:
+            self.leaf.offer_no_more(self)
+        self.obstacle = obstacle
+        (obstacle.gated if at_gate else obstacle.waiting)[self] = None
+
+    def unblock(self) -> None:
+        """Forget what is in the way, without looking again."""
+        known = self.obstacle
+        assert known is not None
+        known.waiting.pop(self, None)
+        known.gated.pop(self, None)
+        self.obstacle = None
+
+    def wake(self) -> None:
+        """What was in the way may have moved: it is looked at again."""
+        if self.obstacle is not None:
+            self.unblock()
+            self.tried = -1
+            if self.live:
+                self.leaf.offer(self)
+        for batch in self.deferred:
+            self.leaf.note_due(batch)
+        self.deferred.clear()

@@ -1,0 +1,172 @@
+"""Disruption: what is remembered of work that was stopped for other work, so that it is not done in vain again.
+
+Decides what was stopped for what since the last change, on which nodes it was fruitless, and how much a queue has lost
+within the last hour. Never chooses a victim. Invariant: nothing here grows without bound.
+
+Two counters say what may have changed the outcome: `news` grows with every arrival and every change of capacity,
+`capacity` with the latter alone. What comes back after it was stopped is no arrival.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.queues import Queue
+
+HOUR_MS = 3_600_000
+FRUITLESS_MAX = 2
+"""So often an ask may stop work on one node without getting the room; then it is barred there."""
+REMEMBERED_MAX = 10_000
+
+
+def work_name(ask: Ask) -> str:
+    """What all attempts of one piece of work have in common."""
+    return f"{ask.app.id}/{ask.spec.first_key or ask.key}"
+
+
+class Disruption:
+    """The memory of one partition."""
+
+    __slots__ = (
+        "_fruitless",
+        "_pairs",
+        "_times",
+        "capacity",
+        "leave_by",
+        "news",
+        "overdue",
+    )
+
+    def __init__(self) -> None:
+        self.news = 0
+        self.capacity = 0
+        self.leave_by: dict[Ask, int] = {}
+        """What was told to stop for others, in order, and when it should have left at the latest."""
+        self.overdue: dict[Ask, None] = {}
+        """What has not left in its time."""
+        self._pairs: dict[str, dict[str, tuple[int, bool]]] = {}
+        """By preemptor and victim the news when the one was stopped for the other, and whether a loop was reported."""
+        self._fruitless: dict[tuple[str, str], tuple[int, int, int]] = {}
+        """Of (preemptor, node): how often in vain, at which capacity, and when last."""
+        self._times: dict[str, deque[int]] = {}
+        """By queue with a budget of evictions, the times of the evictions of the last hour."""
+
+    def capacity_changed(self) -> None:
+        """A node came, went or changed, or the configuration did."""
+        self.news += 1
+        self.capacity += 1
+
+    # -- who was stopped for whom ---------------------------------------------------------------------------------
+
+    def note(self, preemptor: Ask, victim: Ask, now_ms: int) -> None:
+        """`victim` was told to stop for `preemptor`."""
+        own = self._pairs.setdefault(work_name(preemptor), {})
+        own[work_name(victim)] = (self.news, False)
+        if len(self._pairs) > REMEMBERED_MAX:
+            self._forget_old_pairs()
+        for queue in victim.app.queue.lineage:
+            if queue.properties.preemption_evictions_max is not None:
+                self._times.setdefault(queue.path, deque()).append(now_ms)
+
+    def _forget_old_pairs(self) -> None:
+        """Forget what does not count any more; if all of it counts, the oldest preemptor."""
+        self._pairs = {
+            name: current
+            for name, own in self._pairs.items()
+            if (current := {victim: last for victim, last in own.items() if last[0] == self.news})
+        }
+        if len(self._pairs) > REMEMBERED_MAX:
+            del self._pairs[next(iter(self._pairs))]
+
+    def has_history(self, preemptor: Ask) -> bool:
+        """Whether work was stopped for it before, or in vain: then it is not like its equals."""
+        return bool(self._fruitless) or work_name(preemptor) in self._pairs
+
+    def was_stopped_for(self, preemptor: Ask, victim: Ask) -> bool:
+        """Whether the one was stopped for the other, and nothing new has come since."""
+        own = self._pairs.get(work_name(preemptor)) if self._pairs else None
+        last = own.get(work_name(victim)) if own is not None else None
+        return last is not None and last[0] == self.news
+
+    def report_pair(self, preemptor: Ask, victim: Ask) -> bool:
+        """Whether this loop is still to be reported; only once."""
+        own, name = self._pairs[work_name(preemptor)], work_name(victim)
+        stamp, reported = own[name]
+        own[name] = (stamp, True)
+        return not reported
+
+    # -- in vain --------------------------------------------------------------------------------------------------
+
+    def note_fruitless(self, preemptor: Ask, node: Node | None, now_ms: int) -> bool:
+        """Work stopped on `node` for `preemptor`, and it has no room there; True when it is barred there now.
+
+        None stands for room anywhere that was given up because something did not leave in its time.
+        """
+        if len(self._fruitless) >= REMEMBERED_MAX:
+            del self._fruitless[next(iter(self._fruitless))]
+        key = (work_name(preemptor), node.id if node is not None else "")
+        times, capacity, _ = self._fruitless.pop(key, (0, self.capacity, now_ms))
+        times = times + 1 if capacity == self.capacity else 1
+        self._fruitless[key] = (times, self.capacity, now_ms)
+        return times == FRUITLESS_MAX
+
+    def barred_until(self, preemptor: Ask, node: Node | None, now_ms: int) -> int | None:
+        """Until when the ask may stop nothing on this node, as far as no capacity changes; None: it may."""
+        if not self._fruitless:
+            return None
+        key = (work_name(preemptor), node.id if node is not None else "")
+        times, capacity, last_ms = self._fruitless.get(key, (0, 0, 0))
+        until_ms = last_ms + HOUR_MS
+        if times < FRUITLESS_MAX or capacity != self.capacity:
+            return None
+        if until_ms <= now_ms:
+            del self._fruitless[key]
+            return None
+        return until_ms
+
+    # -- evictions by the hour ------------------------------------------------------------------------------------
+
+    def evictions_left(self, queue: Queue, now_ms: int) -> tuple[int, int]:
+        """How many more works of a queue with a budget may be stopped now, and when there will be one more."""
+        most = queue.properties.preemption_evictions_max
+        assert most is not None
+        times = self._times.get(queue.path)
+        while times and times[0] + HOUR_MS <= now_ms:
+            times.popleft()
+        if not times:
+            self._times.pop(queue.path, None)
+            return most, now_ms + HOUR_MS
+        return max(most - len(times), 0), times[0] + HOUR_MS
+
+    # -- written down ---------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """All that is not made again from the holds, as plain values."""
+        return {
+            "news": self.news,
+            "capacity": self.capacity,
+            "pairs": [[a, b, *last] for a, own in self._pairs.items() for b, last in own.items()],
+            "fruitless": [[*key, *last] for key, last in self._fruitless.items()],
+            "times": [[path, list(times)] for path, times in self._times.items()],
+            "leave_by": [[a.app.id, a.key, due_ms] for a, due_ms in self.leave_by.items()],
+            "overdue": [[a.app.id, a.key] for a in self.overdue],
+        }
+
+    @classmethod
+    def load(cls, plain: dict[str, Any], asks: Mapping[tuple[str, str], Ask]) -> Disruption:
+        """What `dump` wrote down; `asks`: all there are, by application and key."""
+        memory = cls()
+        memory.news, memory.capacity = plain["news"], plain["capacity"]
+        for preemptor, victim, news, told in plain["pairs"]:
+            memory._pairs.setdefault(preemptor, {})[victim] = (news, told)
+        memory._fruitless = {(a, n): (times, capacity, last) for a, n, times, capacity, last in plain["fruitless"]}
+        memory._times = {path: deque(times) for path, times in plain["times"]}
+        memory.leave_by = {asks[app, key]: due_ms for app, key, due_ms in plain["leave_by"]}
+        memory.overdue = {asks[app, key]: None for app, key in plain["overdue"]}
+        return memory

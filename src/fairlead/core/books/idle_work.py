@@ -1,0 +1,112 @@
+"""Idle work: asks that run on what others leave over, who waits and who runs, and whose books they count in.
+
+Decides in which queue's books an idle allocation counts: in those of its resource group and above, never in those of
+the queues below, so that it takes nothing from anybody's quota. Never places or stops anything. Invariant: every idle
+ask of a live application that waits is in `lines`, every one that has a node is in `running`.
+
+The resource group of a leaf is the nearest queue above it with the property `resource.group: "true"`, else the root.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.demand import Shape
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.queues import Queue
+
+IdleKey = tuple[bool, int, int, int]
+"""Order of idle asks in their whole resource group; see `idle_key`."""
+
+
+def idle_key(ask: Ask) -> IdleKey:
+    """Order of idle asks: 1. retried first, 2. higher priority, 3. created earlier, 4. arrived earlier."""
+    return (not ask.spec.retried, -ask.priority, ask.created_ms, ask.seq)
+
+
+class IdleLine:
+    """The waiting idle asks of one leaf and shape, in order: one look for a node serves all of them."""
+
+    __slots__ = ("asks", "leaf", "shape")
+
+    def __init__(self, leaf: Queue, shape: Shape) -> None:
+        self.leaf = leaf
+        self.shape = shape
+        self.asks: list[Ask] = []
+
+    @property
+    def head_key(self) -> IdleKey:
+        """The place of its first ask."""
+        return idle_key(self.asks[0])
+
+
+class IdleWork:
+    """The idle asks of one partition."""
+
+    __slots__ = ("lines", "running", "tried")
+
+    def __init__(self) -> None:
+        self.lines: dict[tuple[Queue, Shape], IdleLine] = {}
+        """Who waits."""
+        self.running: dict[Node, dict[Ask, None]] = {}
+        """Who runs, by node; nodes without idle work are not in it."""
+        self.tried: tuple[int, ...] | None = None
+        """The state of things in which taking back last found nothing; never needed, only quicker."""
+
+    def join(self, ask: Ask) -> None:
+        """An idle ask waits from now on."""
+        assert ask.shape is not None
+        key = (ask.app.queue, ask.shape)
+        line = self.lines.get(key)
+        if line is None:
+            line = self.lines[key] = IdleLine(*key)
+        insort(line.asks, ask, key=idle_key)
+
+    def leave(self, ask: Ask) -> None:
+        """It waits no longer (or is about to change its place)."""
+        assert ask.shape is not None
+        key = (ask.app.queue, ask.shape)
+        asks = self.lines[key].asks
+        del asks[bisect_left(asks, idle_key(ask), key=idle_key)]
+        if not asks:
+            del self.lines[key]
+
+    def settle(self, ask: Ask, node: Node) -> None:
+        """It runs on this node from now on."""
+        self.running.setdefault(node, {})[ask] = None
+
+    def end(self, ask: Ask, node: Node) -> None:
+        """It runs no longer."""
+        here = self.running[node]
+        del here[ask]
+        if not here:
+            del self.running[node]
+
+    def every(self) -> Iterator[Ask]:
+        """All that run, node by node."""
+        for asks in self.running.values():
+            yield from asks
+
+
+def group_of(leaf: Queue) -> Queue:
+    """The resource group that idle work of this leaf borrows in."""
+    for queue in leaf.lineage[1:]:
+        if queue.properties.resource_group:
+            return queue
+    return leaf.lineage[-1]
+
+
+def payer(ask: Ask) -> Queue:
+    """The lowest queue in whose books an allocation counts: its leaf, or its resource group when it is idle."""
+    return group_of(ask.app.queue) if ask.spec.idle else ask.app.queue
+
+
+def start(ask: Ask) -> None:
+    """A waiting idle ask becomes one in use, in the books of the queues."""
+    ask.app.queue.take_pending(ask.items)
+    payer(ask).add_allocated(ask.items)

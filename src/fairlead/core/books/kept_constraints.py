@@ -1,0 +1,165 @@
+"""Promises: what asks for which space is held keep of a node beside room, until they run.
+
+Decides that such an ask counts, towards everybody else, as if it ran there: its host ports are taken, its anti-affinity
+keeps others away, who must not be with it stays away, and it counts for the spread of others. Who wants to be with it
+waits until it runs. Whom it wants to be with, or is spread among, may not start where that would shut it out. Never
+decides who is promised what. Invariant: an ask is never in its own way, and a promise that ends, or is touched by a
+start or an end, wakes whoever it kept off.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairlead.core.books.topology_counts import NOWHERE
+from fairlead.core.model.matching import PROMISED, all_of, drawn_by, matches
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.constraints_index import Terrain
+    from fairlead.core.books.node_columns import Mask
+    from fairlead.core.books.nodes import Node, NodeTable
+    from fairlead.core.model.constraints import AffinityTerm, SpreadTerm
+    from fairlead.core.model.matching import Selector
+
+
+def promise(nodes: NodeTable, ask: Ask, node: Node) -> None:
+    """What `ask` needs on `node` beside room is kept for it."""
+    terrain = nodes.terrain
+    terrain.promised[ask] = node
+    terrain.claimed(ask, node, 1)
+    if drawn_by(ask.spec.where):
+        terrain.drawn[ask] = node
+        terrain.beware()
+
+
+def is_promised(nodes: NodeTable, ask: Ask) -> bool:
+    """Whether space is held for it that work leaves. Where it only gathers, for who waited too long, it is room."""
+    return ask in nodes.terrain.promised
+
+
+def let_go(nodes: NodeTable, ask: Ask) -> None:
+    """Nothing is kept for it any longer: whom it kept off is looked at again (ports: with the room)."""
+    terrain, labels = nodes.terrain, ask.spec.labels
+    if ask not in terrain.promised:
+        return
+    terrain.claimed(ask, terrain.promised.pop(ask), -1)
+    if ask in terrain.drawn:
+        _wake_matching(nodes, drawn_by(ask.spec.where))
+        del terrain.drawn[ask]
+        terrain.beware()
+    for shape in list(nodes.unfit):
+        selectors = (t.selector for terms in (shape.where.anti_affinity, shape.where.spread) for t in terms)
+        if any(matches(selector, labels) for selector in selectors):
+            nodes.clear_unfit(shape)
+
+
+def awaited_by(terrain: Terrain, term: AffinityTerm | SpreadTerm, gone: Collection[Ask] = ()) -> Iterator[Node]:
+    """Where asks are to start that a term is about."""
+    for ask, node in terrain.promised.items():
+        if ask not in gone and matches(term.selector, ask.spec.labels):
+            yield node
+
+
+# -- whom it wants to be with, or is spread among -----------------------------------------------------------------
+
+
+def spoils(terrain: Terrain, labels: Mapping[str, str], node: Node, gone: Collection[Ask] = ()) -> bool:
+    """Whether the start of work with these labels on the node would shut out an ask that is to start."""
+    for ask, there in terrain.drawn.items():
+        if ask in gone:
+            continue
+        if _founds(terrain, ask, labels) and _is_elsewhere(ask, there, node):
+            return True
+        if _is_one_too_many(terrain, ask, labels, node):
+            return True
+    return False
+
+
+def spared_rows(nodes: NodeTable, labels: Mapping[str, str]) -> Mask:
+    """The rows on which such work shuts nobody out: `spoils` for all nodes at once."""
+    terrain = nodes.terrain
+    rows = nodes.columns.rows
+    mask: Mask = np.ones(len(rows), dtype=np.bool_)
+    for ask, there in terrain.drawn.items():
+        if _founds(terrain, ask, labels):
+            mask &= np.fromiter((not _is_elsewhere(ask, there, n) for n in rows), dtype=np.bool_, count=len(rows))
+        for term in _full_terms(terrain, ask, labels):
+            view = terrain.spread_view(ask.spec.where, term)
+            domains = view.topology.of_row
+            there_too = domains == domains[there.row]
+            mask &= ~(there_too if view.among is None else there_too & view.among)
+    return mask
+
+
+def _founds(terrain: Terrain, ask: Ask, labels: Mapping[str, str]) -> bool:
+    """Whether the ask is to be the first of its group, and work with these labels would be another first one."""
+    terms = ask.spec.where.affinity
+    if not terms:
+        return False
+    selector = all_of(terms)
+    if not matches(selector, labels) or not matches(selector, ask.spec.labels):
+        return False
+    return not terrain.count_in(terrain.standing_of(selector), [term.topology_key for term in terms])
+
+
+def _is_elsewhere(ask: Ask, there: Node, node: Node) -> bool:
+    """Whether the node counts for the affinity of the ask, and is not with the one where it is to start."""
+    keys = [term.topology_key for term in ask.spec.where.affinity]
+    return any(k in node.labels for k in keys) and any(node.labels.get(k) != there.labels.get(k) for k in keys)
+
+
+def _is_one_too_many(terrain: Terrain, ask: Ask, labels: Mapping[str, str], node: Node) -> bool:
+    for term in _full_terms(terrain, ask, labels):
+        view = terrain.spread_view(ask.spec.where, term)
+        if view.domain_of(node) == view.domain_of(terrain.drawn[ask]) != NOWHERE:
+            return True
+    return False
+
+
+def _full_terms(terrain: Terrain, ask: Ask, labels: Mapping[str, str]) -> Iterator[SpreadTerm]:
+    """Terms of its spread that work with these labels counts for, and with no more to spare where it is to start."""
+    for term in ask.spec.where.spread:
+        if not matches(term.selector, labels):
+            continue
+        view = terrain.spread_view(ask.spec.where, term)
+        mine = view.domain_of(terrain.drawn[ask])
+        counts = view.counts.copy()
+        counts[mine] += 1 + sum(view.domain_of(n) == mine for n in awaited_by(terrain, term, (ask,)))
+        there = int(counts[mine]) + matches(term.selector, ask.spec.labels)
+        if mine != NOWHERE and there - terrain.fewest(view, counts, term) > term.max_skew:
+            yield term
+
+
+def wake_the_kept_off(nodes: NodeTable, labels: Mapping[str, str]) -> None:
+    """Work with these labels started or ended: whoever was kept off like it is looked at again."""
+    selectors = {s: None for ask in nodes.terrain.drawn for s in drawn_by(ask.spec.where) if matches(s, labels)}
+    _wake_matching(nodes, selectors)
+
+
+def _wake_matching(nodes: NodeTable, selectors: Collection[Selector]) -> None:
+    for shape in list(nodes.unfit) if selectors else ():
+        labels = dict(shape.labels)
+        if any(matches(selector, labels) for selector in selectors):
+            nodes.clear_unfit(shape)
+
+
+# -- in words -----------------------------------------------------------------------------------------------------
+
+
+def filter_on(nodes: NodeTable, ask: Ask, node: Node) -> str | None:
+    """The filter that keeps a waiting ask off the node; `PROMISED` where that is only what others are promised.
+
+    On other nodes than its own an ask is kept off by what it is promised itself, as its equals are.
+    """
+    terrain, spec = nodes.terrain, ask.spec
+    own = (ask,) if node is ask.held_on else ()
+    found = terrain.misfit(spec.where, spec.labels, node, own)
+    if found is None or not terrain.promised:
+        return found
+    without = terrain.misfit(spec.where, spec.labels, node, tuple(terrain.promised))
+    return PROMISED if without is None else without

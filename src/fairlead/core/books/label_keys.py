@@ -1,0 +1,106 @@
+"""Label keys: which labels of work matter to anybody, so that asks that differ in others alone are equal.
+
+Decides when a label begins to count and when it no longer does. Never groups asks (`core.acts.shapes` does). Invariant:
+a key counts while the terms of some ask in the books look at it; one that nobody looks at any more goes on counting
+while asks that carry it wait, so that asks which were told apart need not be put together again, and again apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.model.constraints import AffinityTerm, Constraints, SpreadTerm
+
+
+class LabelKeys:
+    """The keys that count, and by label who waits with it."""
+
+    __slots__ = ("_carriers", "_lookers")
+
+    def __init__(self) -> None:
+        self._lookers: dict[str, int] = {}
+        """Of each key that counts: how many asks in the books have terms that look at it."""
+        self._carriers: dict[str, dict[Ask, None]] = {}
+        """Waiting asks by each label that they carry, whether it counts or not."""
+
+    def __bool__(self) -> bool:
+        return bool(self._lookers)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._lookers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lookers)
+
+    def look(self, where: Constraints) -> list[Ask]:
+        """An ask with these constraints is in the books from now on: the waiting asks to be told apart, by arrival."""
+        found: dict[Ask, None] = {}
+        for key in keys_of(where):
+            if key not in self._lookers:
+                self._lookers[key] = 0
+                found |= self._carriers.get(key, {})
+            self._lookers[key] += 1
+        return sorted(found, key=_seq)
+
+    def look_no_longer(self, where: Constraints) -> None:
+        """An ask with these constraints is gone from the books."""
+        for key in keys_of(where):
+            self._lookers[key] -= 1
+            self._drop_if_unused(key)
+
+    def waits(self, ask: Ask) -> None:
+        """The ask waits from now on."""
+        for key in ask.spec.labels:
+            self._carriers.setdefault(key, {})[ask] = None
+
+    def waits_no_longer(self, ask: Ask) -> None:
+        """It runs, or is gone."""
+        for key in ask.spec.labels:
+            carriers = self._carriers[key]
+            del carriers[ask]
+            if not carriers:
+                del self._carriers[key]
+                self._drop_if_unused(key)
+
+    def _drop_if_unused(self, key: str) -> None:
+        if self._lookers.get(key) == 0 and key not in self._carriers:
+            del self._lookers[key]
+
+    def load(self, keys: Iterable[str], asks: Iterable[Ask]) -> None:
+        """Those that counted when the state was written down, in that order; some may be there for nobody any more."""
+        self._lookers = dict.fromkeys(keys, 0)
+        carried: dict[str, None] = {}
+        for ask in asks:
+            self.look(ask.spec.where)
+            if ask.pending:
+                carried |= dict.fromkeys(ask.spec.labels)
+        self._lookers = {key: count for key, count in self._lookers.items() if count or key in carried}
+
+    def check(self, asks: Iterable[Ask]) -> None:
+        """Assert that this is what all asks in the books look at and carry."""
+        lookers: dict[str, int] = dict.fromkeys(self._lookers, 0)
+        carriers: dict[str, dict[Ask, None]] = {}
+        for ask in asks:
+            for key in keys_of(ask.spec.where):
+                lookers[key] = lookers.get(key, 0) + 1
+            for key in ask.spec.labels if ask.pending else ():
+                carriers.setdefault(key, {})[ask] = None
+        assert self._carriers == carriers, f"{self._carriers} are known to wait with labels, {carriers} do"
+        assert self._lookers == lookers, f"{self._lookers} look at labels, {lookers} are there"
+        unused = [key for key, count in lookers.items() if not count and key not in carriers]
+        assert not unused, f"labels {unused} count for nobody"
+
+
+def keys_of(where: Constraints) -> dict[str, None]:
+    """The labels of work that terms of these constraints look at."""
+    if not (where.affinity or where.anti_affinity or where.spread):
+        return {}
+    terms: tuple[AffinityTerm | SpreadTerm, ...] = (*where.affinity, *where.anti_affinity, *where.spread)
+    return {condition.key: None for term in terms for condition in term.selector}
+
+
+def _seq(ask: Ask) -> int:
+    return ask.seq

@@ -1,0 +1,449 @@
+"""Nodes: what each has, what is used and held there, and which one comes first for an ask.
+
+Decides the order of nodes (emptiest or fullest first, then the id) and whether an amount fits on one. Never decides for
+whom; whom a node suits is the matter of `core.books.constraints_index`, and how the order is kept that of
+`core.books.node_order`. Invariant: `available = total - allocated - occupied`; `free` is what of that is not held for a
+preemptor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.candidate_nodes import Narrow
+from fairlead.core.books.constraints_index import Terrain
+from fairlead.core.books.demand import Shape
+from fairlead.core.books.node_columns import Columns
+from fairlead.core.books.node_order import NodeOrder
+from fairlead.core.model.constraints import HOSTNAME, Taint
+from fairlead.core.model.matching import keeps_away
+from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_in, take_from
+from fairlead.core.model.specs import AskSpec, NodeSortSpec, NodeSpec
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+
+
+AT_ONCE = -(2**62)
+"""As an age: an ask that requires its node waits for nothing before it is set aside."""
+
+
+class Node:
+    """One node with its books."""
+
+    __slots__ = (
+        "allocated",
+        "allocations",
+        "attributes",
+        "available",
+        "changed",
+        "foreign",
+        "foreign_notes",
+        "free",
+        "held",
+        "id",
+        "keeps_away",
+        "labels",
+        "occupied",
+        "reservations",
+        "row",
+        "row_stale",
+        "schedulable",
+        "score_terms",
+        "seq",
+        "spec",
+        "stamp",
+        "total",
+        "weight_sum",
+    )
+
+    def __init__(self, spec: NodeSpec, seq: int) -> None:
+        self.id = spec.id
+        self.spec = spec
+        self.seq = seq
+        self.attributes: dict[str, str] = {}
+        self.labels: dict[str, str] = {}
+        """What selectors and topology keys look at: its attributes, and its id."""
+        self.keeps_away = False
+        """It has a taint that not everybody tolerates."""
+        self.describe(dict(spec.attributes), spec.taints)
+        self.schedulable = spec.schedulable
+        self.total: Book = {}
+        self.allocated: Book = {}
+        self.occupied: Book = {}
+        """What others (not this scheduler) use here."""
+        self.available: Book = {}
+        self.free: Book = self.available
+        self.held: dict[Ask, Items] = {}
+        """Space held for these asks while their victims leave."""
+        self.allocations: dict[Ask, None] = {}
+        self.foreign: dict[str, Items] = {}
+        self.foreign_notes: dict[str, tuple[AskSpec, int]] = {}
+        """For each of them what was reported, and when."""
+        self.reservations: dict[Ask, int] = {}
+        """Asks for which it is set aside, and since when."""
+        self.score_terms: tuple[tuple[str, int, float], ...] = ()
+        self.weight_sum = 0.0
+        # Kept orders (NodeTable).
+        self.stamp = 0
+        """Its entry in the orders that counts (`core.books.node_order`); 0: it stands in none."""
+        self.changed = False
+        self.row = -1
+        self.row_stale = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes ordinary new work."""
+        return self.schedulable and not self.reservations
+
+    @property
+    def is_common(self) -> bool:
+        """Whether it takes ordinary new work that tolerates nothing."""
+        return self.schedulable and not self.reservations and not self.keeps_away
+
+    def describe(self, attributes: dict[str, str], taints: tuple[Taint, ...]) -> None:
+        """Replace what the node says about itself (its table has to know: `NodeTable.describe`)."""
+        self.spec = replace(self.spec, attributes=attributes, taints=taints)
+        self.attributes = attributes
+        self.labels = {HOSTNAME: self.id, **attributes}
+        self.keeps_away = any(keeps_away(taint) for taint in taints)
+
+    def set_capacity(self, capacity: Resources) -> None:
+        """Replace what the node has in total; amounts of 0 count as not there."""
+        self.total = capacity.as_dict()
+        self.recompute()
+
+    def recompute(self) -> None:
+        """Work out `available` and `free` from the other books."""
+        available = dict(self.total)
+        for book in (self.allocated, self.occupied):
+            for name, amount in book.items():
+                available[name] = available.get(name, 0) - amount
+        self.available = available
+        self._recompute_free()
+
+    def _recompute_free(self) -> None:
+        if not self.held:
+            self.free = self.available
+            return
+        free = dict(self.available)
+        for items in self.held.values():
+            for name, amount in items:
+                free[name] = free.get(name, 0) - amount
+        self.free = free
+
+    def take(self, ask: Ask) -> None:
+        """`ask` is allocated here. No check: the caller made sure, or is forced to."""
+        available, allocated = self.available, self.allocated
+        for name, amount in ask.items:
+            available[name] = available.get(name, 0) - amount
+            allocated[name] = allocated.get(name, 0) + amount
+        self.allocations[ask] = None
+        if self.held:
+            self._recompute_free()
+
+    def give_back(self, ask: Ask) -> None:
+        """`ask` is gone from here."""
+        available, allocated = self.available, self.allocated
+        for name, amount in ask.items:
+            available[name] = available.get(name, 0) + amount
+            allocated[name] -= amount
+        del self.allocations[ask]
+        if self.held:
+            self._recompute_free()
+
+    def resize(self, old: Items, new: Items) -> None:
+        """An allocation here changed its size while it runs."""
+        for items, sign in ((old, -1), (new, 1)):
+            for name, amount in items:
+                self.available[name] = self.available.get(name, 0) - sign * amount
+                self.allocated[name] = self.allocated.get(name, 0) + sign * amount
+        if self.held:
+            self._recompute_free()
+
+    def hold(self, ask: Ask) -> None:
+        """Keep space for `ask` while its victims leave."""
+        self.held[ask] = ask.items
+        self._recompute_free()
+
+    def unhold(self, ask: Ask) -> None:
+        """Keep space for `ask` no longer."""
+        self.held.pop(ask, None)
+        self._recompute_free()
+
+    def set_foreign(self, key: str, items: Items | None) -> None:
+        """Work of another scheduler uses this much here (None: no longer)."""
+        if items is None:
+            self.foreign.pop(key, None)
+            self.foreign_notes.pop(key, None)
+        else:
+            self.foreign[key] = items
+        self.occupied = {}
+        for used in self.foreign.values():
+            add_to(self.occupied, used)
+        self.recompute()
+
+    def fits_total(self, items: Items) -> bool:
+        """Whether the amount would fit on the empty node."""
+        return fits_in(items, self.total)
+
+    def room_for(self, ask: Ask) -> bool:
+        """Whether `ask` fits into what is free, counting what is held for itself."""
+        mine = dict(self.held.get(ask, ()))
+        return all(v <= self.free.get(n, 0) + mine.get(n, 0) for n, v in ask.items if v > 0)
+
+    def weigh(self, sort: NodeSortSpec) -> None:
+        """Take over how the order of nodes is made."""
+        terms = [(n, t, float(sort.weights[n])) for n, t in sorted(self.total.items()) if sort.weights.get(n, 0) > 0]
+        self.score_terms = tuple(terms)
+        self.weight_sum = sum(w for _, _, w in terms)
+
+    def usage(self) -> float:
+        """Weighted share in use, 0 (empty) to 1 (full); more when over-committed."""
+        if not self.score_terms:
+            return 0.0
+        available, used = self.available, 0.0
+        for name, total, weight in self.score_terms:
+            used += (1.0 - available.get(name, 0) / total) * weight
+        return used / self.weight_sum
+
+    def __repr__(self) -> str:
+        return f"<Node {self.id}>"
+
+
+class NodeTable:
+    """All nodes of a partition in order, and the memory of what fits nowhere."""
+
+    def __init__(self, sort: NodeSortSpec) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.sort = sort
+        self.total: Book = {}
+        self.in_use: Book = {}
+        """What the root queue uses: the very book of the root, not a copy (set by the partition)."""
+        self.fitting: dict[Shape, None] = {}
+        """Shapes of waiting asks that may fit on some node, as far as is known."""
+        self.foreign_on: dict[str, Node] = {}
+        """Where each work of another scheduler runs."""
+        self.unfit: dict[Shape, None] = {}
+        """Those that had room nowhere when last looked."""
+        self.seekable: dict[Shape, int] = {}
+        """Those of these for which some node may be set aside, and how old the oldest ask is that may have one."""
+        self.oversize: dict[
+            Shape, None
+        ] = {}  # Shapes that no node could hold even when empty (`core.acts.infeasible`).
+        self.suspects: dict[Node, None] = {}  # Where more may run than there is room for (`core.claims`).
+        self.reserved_again: dict[Ask, None] = {}
+        """Asks with a reserved node for which something changed since they were last tried."""
+        self.since_search: dict[Node, None] = {}
+        """Nodes that changed since preemption by priority last looked at all of them."""
+        self.gains = 0
+        """How often some node gained room."""
+        self._changed: list[Node] = []
+        self.columns = Columns(self.nodes, self.score)
+        self._order = NodeOrder(self.nodes, self.columns)
+        self.terrain = Terrain(self)
+        self.narrow = Narrow()
+
+    # -- membership -----------------------------------------------------------------------------------------------
+
+    def add(self, node: Node) -> None:
+        """A node joins."""
+        self.nodes[node.id] = node
+        self.columns.forget()
+        node.weigh(self.sort)
+        add_to(self.total, tuple(node.total.items()))
+        self.foreign_on |= dict.fromkeys(node.foreign, node)
+        self.terrain.domains_changed()
+        self.gained(node)
+
+    def remove(self, node: Node) -> None:
+        """A node leaves; its books are the caller's business."""
+        del self.nodes[node.id]
+        self.since_search.pop(node, None)
+        self.suspects.pop(node, None)
+        self.narrow.removed(node)
+        node.stamp = 0
+        self.columns.forget()
+        take_from(self.total, tuple(node.total.items()))
+        for key in node.foreign:
+            del self.foreign_on[key]
+        self.terrain.domains_changed()
+
+    def resize(self, node: Node, capacity: Resources) -> None:
+        """A node's capacity is replaced."""
+        take_from(self.total, tuple(node.total.items()))
+        node.set_capacity(capacity)
+        self.suspects[node] = None
+        node.weigh(self.sort)
+        add_to(self.total, tuple(node.total.items()))
+        self.gained(node)
+
+    def describe(self, node: Node, attributes: dict[str, str], taints: tuple[Taint, ...]) -> None:
+        """A node says something else about itself: everything with constraints is looked at again."""
+        node.describe(attributes, taints)
+        self.columns.forget()
+        for shape in list(self.unfit):
+            self.clear_unfit(shape)
+        self.gained(node)
+
+    def set_foreign(self, node: Node, spec: AskSpec, now_ms: int) -> None:
+        """Work of another scheduler runs here now, and no longer where it was."""
+        if self.foreign_on.get(spec.key) is not node:
+            self.end_foreign(spec.key)
+        self.foreign_on[spec.key] = node
+        node.set_foreign(spec.key, spec.resources.items)
+        node.foreign_notes[spec.key] = (spec, now_ms)
+        self.gained(node)
+
+    def end_foreign(self, key: str) -> bool:
+        """That work has ended; whether it was known."""
+        node = self.foreign_on.pop(key, None)
+        if node is not None:
+            node.set_foreign(key, None)
+            self.gained(node)
+        return node is not None
+
+    def resort(self, sort: NodeSortSpec) -> None:
+        """Order nodes by another policy or other weights from now on."""
+        self.sort = sort
+        for node in self.nodes.values():
+            node.weigh(sort)
+            self.touch(node)
+
+    # -- changes --------------------------------------------------------------------------------------------------
+
+    def touch(self, node: Node) -> None:
+        """The node's score, room or openness changed."""
+        self.since_search[node] = None
+        if not node.changed:
+            node.changed = True
+            self._changed.append(node)
+        if not node.row_stale:
+            node.row_stale = True
+            self.columns.stale.append(node)
+
+    def gained(self, node: Node) -> None:
+        """The node has more room than before: wake the shapes that fit there now."""
+        self.touch(node)
+        self.gains += 1
+        if self.narrow.room_on:
+            self.narrow.gained(node)
+        for ask in node.reservations:
+            self.reserved_again[ask] = None
+        if not self.unfit:
+            return
+        for shape in list(self.unfit):
+            if shape.blocked_by_root:
+                if self.sum_has_room(shape.items):
+                    self.clear_unfit(shape)
+            elif (
+                shape.required_node == node.id
+                if shape.required_node
+                else node.is_open and fits_in(shape.items, node.free) and self.terrain.may_let(shape, node)
+            ):
+                is_narrow = shape.is_plain and not (shape.required_node or shape.watched or self.terrain.wary)
+                self.clear_unfit(shape)
+                if is_narrow:
+                    self.narrow.begin(shape, node)
+            elif (
+                not (shape.may_reserve or shape.required_node)
+                and node.is_open
+                and node.fits_total(shape.items)
+                and self.terrain.may_let(shape, node)
+            ):
+                shape.may_reserve = True
+                self.seekable[shape] = shape.oldest_ms
+
+    def sum_has_room(self, items: Items) -> bool:
+        """Whether all nodes together have this much that no queue uses; a name that no node has is 0."""
+        for name, amount in items:
+            if self.in_use.get(name, 0) + amount > self.total.get(name, 0):
+                return False
+        return True
+
+    def lost(self, node: Node) -> None:
+        """The node has less room than before: shapes that fitted there only are not looked for again."""
+        self.touch(node)
+        if self.narrow.room_on and not self.terrain.wary:
+            for shape in self.narrow.lost(node):
+                self.mark_unfit(shape)
+
+    def clear_unfit(self, shape: Shape) -> None:
+        """`shape` may fit again."""
+        self.unfit.pop(shape, None)
+        self.seekable.pop(shape, None)
+        if shape.watched:
+            self.terrain.unwatch(shape)
+        shape.unfit = shape.blocked_by_root = shape.may_reserve = False
+        self.fitting[shape] = None
+        for ask, again in shape.reserved.items():
+            again[ask] = None
+
+    def mark_unfit(self, shape: Shape, by_root: bool = False) -> None:
+        """`shape` has room nowhere until some node gains."""
+        self.fitting.pop(shape, None)
+        shape.unfit = True
+        shape.blocked_by_root = by_root
+        shape.may_reserve = not by_root
+        self.unfit[shape] = None
+        if by_root:
+            self.seekable.pop(shape, None)
+        else:
+            self.seekable[shape] = shape.oldest_ms if not shape.required_node else AT_ONCE
+        self.narrow.forget(shape)
+        if not (by_root or shape.is_plain) or self.terrain.wary:
+            self.terrain.watch(shape)
+
+    def cannot_reserve(self, shape: Shape) -> None:
+        """No node can be set aside for `shape`, until one changes."""
+        shape.may_reserve = False
+        self.seekable.pop(shape, None)
+
+    def seeks(self, shape: Shape, created_ms: int) -> None:
+        """An ask of this age may have a node set aside, if any may; one that requires its node, at once."""
+        since_ms = created_ms if not shape.required_node else AT_ONCE
+        if self.seekable.get(shape, AT_ONCE) > since_ms:
+            self.seekable[shape] = since_ms
+
+    def forget_shape(self, shape: Shape) -> None:
+        """Nobody waits with `shape` any longer."""
+        for book in (self.fitting, self.unfit, self.seekable, self.oversize):
+            book.pop(shape, None)
+        self.narrow.forget(shape)
+
+    # -- search ---------------------------------------------------------------------------------------------------
+
+    def score(self, node: Node) -> float:
+        """Smaller comes first: usage for `fair`, 1 - usage for `binpacking`."""
+        usage = node.usage()
+        return usage if self.sort.policy == "fair" else 1.0 - usage
+
+    def first_for(self, shape: Shape) -> Node | None:
+        """The first open node in order (score, then id) that suits the shape and has room for it."""
+        if shape.is_plain and not self.terrain.wary:
+            if shape in self.narrow.room_on:
+                return self.narrow.first(shape, self.score)
+            return self.first_fit(shape.items)
+        return self.terrain.first_fit(shape)
+
+    def lets(self, shape: Shape, node: Node) -> bool:
+        """Whether the node suits the shape, room apart."""
+        return self.terrain.misfit(shape.where, dict(shape.labels), node) is None
+
+    def suits(self, ask: Ask, node: Node, gone: Collection[Ask] = ()) -> bool:
+        """Whether the constraints of `ask` and of all that runs let it on the node, room apart, if `gone` were gone."""
+        gone = gone if ask.held_on is None else (*gone, ask)  # What is promised to itself is not in its way.
+        return self.terrain.misfit(ask.spec.where, ask.spec.labels, node, gone) is None
+
+    def first_fit(self, items: Items) -> Node | None:
+        """The first open node in order (score, then id) that keeps nobody away and has room for `items`."""
+        if self._changed:
+            self._order.enter(self._changed, self.sort.policy == "fair")
+            self._changed.clear()
+        return self._order.first_fit(items)
+
+    def every(self) -> list[Node]:
+        """Every node by (score, id), open or not."""
+        return sorted(self.nodes.values(), key=lambda n: (self.score(n), n.id))

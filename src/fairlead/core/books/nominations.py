@@ -1,0 +1,166 @@
+"""Nominations: what is kept for asks that do not run yet, because work was stopped for them or they waited too long.
+
+Decides what a nomination keeps until its ask runs: room on one node, room under every maximum and limit above, a place
+for its application among those that may run, and what it needs of the node beside room (`core.books.kept_constraints`).
+Never decides which ask gets one. Invariant: every nominated ask waits, and all that is kept is the sum of what
+nominations keep; this is the only book of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.application_limits import give_place_back, keep_place
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.nodes import Node
+from fairlead.core.model.resources import add_to, take_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.books.user_limits import Ceiling
+    from fairlead.core.model.resources import Book, Items
+
+
+@dataclass(slots=True, eq=False)
+class Nomination:
+    """What is kept for one ask."""
+
+    ask: Ask
+    node: Node
+    """Where room is kept for it."""
+    victims: tuple[Ask, ...]
+    """What was told to stop so that it can run."""
+    gathers: bool
+    """Room gathers there because it waited too long (`wait.max`): room is all that is kept of the node."""
+    places: tuple[Queue | Ceiling, ...] = ()
+    """The queues below the root, and the limits, under which room is kept for it."""
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether something that was told to stop for it is still there."""
+        return any(victim.evict_cause is not None for victim in self.victims)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether something that was told to stop for it should have left."""
+        return any(victim.overdue for victim in self.victims)
+
+
+class Nominations:
+    """The nominations of one partition, in the order in which they were made."""
+
+    __slots__ = ("kept", "of")
+
+    def __init__(self) -> None:
+        self.of: dict[Ask, Nomination] = {}
+        self.kept: dict[Queue | Ceiling, Book] = {}
+        """Room under maxima and limits that nominated asks will need: the sum over `of`."""
+
+    def __bool__(self) -> bool:
+        return bool(self.of)
+
+    def __iter__(self) -> Iterator[Ask]:
+        """The nominated asks, in order."""
+        return iter(self.of)
+
+    def __contains__(self, ask: object) -> bool:
+        return ask in self.of
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def keep_room(self, nomination: Nomination) -> None:
+        """Keep room for it where its application is now."""
+        ask = nomination.ask
+        ceilings = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
+        nomination.places = (*ask.app.queue.lineage[:-1], *ceilings)
+        for place in nomination.places:
+            add_to(self.kept.setdefault(place, {}), ask.items)
+        keep_place(ask.app, (*nomination.places, ask.app.queue.lineage[-1]))
+
+    def give_room_back(self, nomination: Nomination) -> None:
+        """Keep it no longer: what waits for that room is looked at again."""
+        ask = nomination.ask
+        for place in nomination.places:
+            book = self.kept[place]
+            take_from(book, ask.items)
+            if not any(book.values()):
+                del self.kept[place]
+            place.wake_waiting()
+        give_place_back(ask.app, (*nomination.places, ask.app.queue.lineage[-1]))
+
+    def keep_anew(self) -> None:
+        """The configuration changed: the same asks keep room where they are under now."""
+        for nomination in self.of.values():
+            give_place_back(nomination.ask.app, (*nomination.places, nomination.ask.app.queue.lineage[-1]))
+        self.kept.clear()
+        for nomination in self.of.values():
+            self.keep_room(nomination)
+
+
+def kept_under(partition: Partition, place: Queue | Ceiling, but: Ask | None = None) -> Book:
+    """What nominated asks under this queue or limit will need, `but` one."""
+    if place is partition.root:
+        return _kept_of_nodes(partition, but)
+    kept = partition.nominations.kept.get(place)
+    if kept is None or but is None or but.nomination is None or place not in but.nomination.places:
+        return kept or {}
+    book = dict(kept)
+    take_from(book, but.items)
+    return book
+
+
+def _kept_of_nodes(partition: Partition, but: Ask | None) -> Book:
+    """What such asks will need of all nodes together. As long as no node uses more than it has, the single nodes say
+    enough; what one uses beyond is missing in the sum. Room that only gathers is nobody's promise.
+    """
+    book: Book = {}
+    for ask, nomination in partition.nominations.of.items() if is_overdrawn(partition) else ():
+        if ask is not but and not nomination.gathers:
+            add_to(book, ask.items)
+    return book
+
+
+def is_overdrawn(partition: Partition) -> bool:
+    """Whether more runs on some node than it has: work was reported or grew there, or the node shrank."""
+    suspects = partition.nodes.suspects
+    for node in list(suspects):
+        if any(amount > node.total.get(name, 0) for name, amount in node.allocated.items()):
+            return True
+        del suspects[node]
+    return False
+
+
+def queue_short_of_kept(partition: Partition, leaf: Queue, items: Items, but: Ask | None = None) -> Queue | None:
+    """The first queue from `leaf` up that has no room for this amount beside what is kept there for nominated asks.
+
+    What was told to stop for them counts as gone already: its room under the maximum is kept for them too. `but` is the
+    ask itself, which may be one of them.
+    """
+    for queue in leaf.lineage:
+        most = queue.max
+        book = kept_under(partition, queue, but) if most is not None else None
+        if most is None or not book:
+            continue
+        for name, amount in items:
+            used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0) + book.get(name, 0)
+            if name in most and amount > 0 and used + amount > most[name]:
+                return queue
+    return None
+
+
+def limit_short_of_kept(partition: Partition, ask: Ask) -> Ceiling | None:
+    """The first limit of its user or group without room for this ask beside other asks that are nominated."""
+    allowance = ask.app.allowance
+    for ceiling in allowance.ceilings if allowance is not None else ():
+        book, limit = kept_under(partition, ceiling, ask), ceiling.max
+        if not book or limit is None:
+            continue
+        for name, amount in ask.items:
+            if name in limit and amount > 0 and ceiling.used.get(name, 0) + book.get(name, 0) + amount > limit[name]:
+                return ceiling
+    return None

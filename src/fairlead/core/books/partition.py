@@ -1,0 +1,120 @@
+"""One partition's books: its queues, nodes and applications, and what is remembered beside them.
+
+Decides where each fact stands. Never changes two of them together: that is an act (`core.acts`), and each act says what
+became so by appending decisions to `out`, in order. Invariant: every total is the sum of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from fairlead.core.books import application_limits
+from fairlead.core.books.admission import Admission
+from fairlead.core.books.applications import Application
+from fairlead.core.books.demand import Demand, Shape, ShapeKey
+from fairlead.core.books.eviction_history import Disruption
+from fairlead.core.books.idle_work import IdleWork
+from fairlead.core.books.nodes import NodeTable
+from fairlead.core.books.nominations import Nominations
+from fairlead.core.books.queue_reservations import Reserving
+from fairlead.core.books.queues import Queue
+from fairlead.core.books.retries import Retries
+from fairlead.core.books.timers import Timers
+from fairlead.core.books.user_limits import Trackers
+from fairlead.core.model.decisions import Decision
+from fairlead.core.model.specs import PartitionSpec
+
+
+@dataclass(slots=True)
+class Partition:
+    """The books of one partition. `now_ms` is set by the front door before every act."""
+
+    spec: PartitionSpec
+    root: Queue
+    timers: Timers
+    out: list[Decision]
+    next_seq: Callable[[], int]
+    now_ms: int = 0
+    nodes: NodeTable = field(init=False)
+    applications: dict[str, Application] = field(default_factory=dict)
+    ended: dict[str, Application] = field(default_factory=dict)
+    """Completed and failed applications by `id-<seconds of their end>`, oldest first."""
+    rejected: dict[str, Application] = field(default_factory=dict)
+    shapes: dict[ShapeKey, Shape] = field(default_factory=dict)
+    draining: bool = False  # It is being removed: nothing new is taken in.
+    clean_due_ms: int = 0
+    """When empty queues that leave are removed next; in the past: nothing to remove."""
+    reservations: int = 0
+    nominations: Nominations = field(default_factory=Nominations)
+    """What is kept for asks for which work was stopped, or that waited too long."""
+    disruption: Disruption = field(default_factory=Disruption)
+    """What is remembered of work that was stopped for other work."""
+    retries: Retries = field(default_factory=Retries)
+    """Attempts that enter when their back-off is over."""
+    idle: IdleWork = field(default_factory=IdleWork)
+    """Asks that run on what others leave over."""
+    reserving: Reserving = field(default_factory=Reserving)
+    """Asks whose turn is kept, so that others of their queue wait."""
+    uncounted: dict[Application, None] = field(default_factory=dict)
+    """Applications in queues where they may have to rest (`policy.eligibility.backoff`)."""
+    rested_at: tuple[int, int] | None = None
+    """The state of things in which a run found nothing to do; never needed, only quicker."""
+    counted_at: tuple[int, int] | None = None
+    """The state of things in which those were last looked at; never needed, only quicker."""
+    swappable: dict[Queue, dict[Application, None]] = field(default_factory=dict)
+    """By leaf, applications with placeholders in which some ask may replace one, as far as known."""
+    homeless: dict[Application, None] = field(default_factory=dict)
+    """Applications with an ask that may replace a placeholder only on another node, and found none with room."""
+    homeless_at: int = 0
+    """The count of gains (`NodeTable.gains`) up to which that was so."""
+    allocation_count: int = 0
+    released_count: int = 0
+    books_version: int = 0
+    """Grows with every change of what runs or is held."""
+    news: int = 0
+    """How many events and timers there were: what started since the last of them is nobody's victim."""
+    shares_stale: bool = False
+    """Nodes came, went or changed since shares were measured: one look at the tree serves all of them."""
+    admission: Admission = field(default_factory=Admission)
+    """Priority classes and quotas by class; the cluster gives all its partitions the same."""
+    tightened: int = 0
+    """How many of these changes took room and made none."""
+    keeps_history: bool = True
+    """Ended applications, and what each consumed, are kept for a while; a simulation has its own record."""
+
+    trackers: Trackers | None = field(init=False)  # The limits of users and groups; None when there are none.
+    unseen: dict[Application, None] = field(default_factory=dict)
+    """Applications that wait and that no scheduling run has come to yet: their group is not decided for good."""
+
+    def __post_init__(self) -> None:
+        self.nodes = NodeTable(self.spec.node_sort)
+        self.nodes.in_use = self.root.allocated
+        self.trackers = Trackers.of(self.spec.root)
+
+    @property
+    def name(self) -> str:
+        """The partition's name as in the file."""
+        return self.spec.name
+
+    @property
+    def room_stamp(self) -> int:
+        """A number that changes whenever room is made, or work comes that others may take room from: not when ordinary
+        work starts, which only makes things tighter.
+        """
+        return self.books_version - self.tightened
+
+    # -- asks -----------------------------------------------------------------------------------------------------
+
+    def demand_for(self, app: Application, shape: Shape, task_group: str) -> Demand:
+        """The demand that asks of this shape and task group wait with: one for all to whom the same limits apply."""
+        allowance, enters = app.allowance, application_limits.has_to_enter(app)
+        key = (task_group, allowance, enters)
+        return app.queue.demand(shape, key, allowance, enters)
+
+    def demands_of(self, shape: Shape) -> Iterator[Demand]:
+        """Every demand that waits with this shape and may be looked at."""
+        for queue in self.root.walk():
+            for demand in queue.demands.get(shape, {}).values():
+                if demand.live:
+                    yield demand

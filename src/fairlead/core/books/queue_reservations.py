@@ -1,0 +1,107 @@
+"""Turns kept for single asks: while an ask has a reservation in its queue, those behind it wait until it runs.
+
+Decides which ask is held back by which. Not to be mixed up with a node that is set aside (`core.acts.reserve_node`).
+Never gives a reservation (`policy.eligibility.max_wait` does). Invariant: an ask with a reservation waits, in the leaf
+under which it is listed.
+
+An administrator's reservation holds back what has a lower priority. One that came of waiting too long holds back all
+that comes later in the order too: otherwise small work of the same priority could pass it for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.queues import Queue
+
+
+@dataclass(slots=True)
+class Reservation:
+    """Since when, and through whom, an ask has its turn kept."""
+
+    since_ms: int
+    who: str
+    why: str
+    by_itself: bool
+    """It waited as long as its queue allows (`wait.max`)."""
+
+    def holds_back(self, holder: Ask, other: Ask) -> bool:
+        """Whether `other`, of the same leaf, waits until `holder` runs."""
+        if other.priority < holder.priority:
+            return True
+        return self.by_itself and other.line_key > holder.line_key
+
+
+class Reserving:
+    """The reservations of one partition, by leaf, each in the order in which they were given."""
+
+    __slots__ = ("bounded", "of", "overdue")
+
+    def __init__(self) -> None:
+        self.of: dict[Queue, dict[Ask, Reservation]] = {}
+        self.overdue: dict[Queue, None] = {}
+        """Leaves in which some ask may have waited as long as it may."""
+        self.bounded: dict[Queue, None] = {}
+        """Leaves with `wait.max` in which something has waited."""
+
+    def get(self, ask: Ask) -> Reservation | None:
+        """The reservation of this ask."""
+        own = self.of.get(ask.app.queue)
+        return own.get(ask) if own is not None else None
+
+    def holder(self, ask: Ask) -> Ask | None:
+        """The first ask with a reservation that holds this one back."""
+        for holder, reservation in self.of.get(ask.app.queue, _NOBODY).items():
+            if holder is not ask and reservation.holds_back(holder, ask):
+                return holder
+        return None
+
+    def every(self) -> Iterator[tuple[Ask, Reservation]]:
+        """All of them, leaf by leaf."""
+        for own in self.of.values():
+            yield from own.items()
+
+    def within(self, group: Queue) -> Ask | None:
+        """The first ask with a reservation in this queue or below."""
+        for leaf, own in self.of.items():
+            if group in leaf.lineage:
+                return next(iter(own))
+        return None
+
+    def put(self, ask: Ask, reservation: Reservation) -> None:
+        """`ask` has this reservation from now on."""
+        self.of.setdefault(ask.app.queue, {})[ask] = reservation
+
+    def take(self, ask: Ask) -> Reservation | None:
+        """`ask` has none any longer."""
+        own = self.of.get(ask.app.queue)
+        if own is None or ask not in own:
+            return None
+        reservation = own.pop(ask)
+        if not own:
+            del self.of[ask.app.queue]
+        return reservation
+
+    def forget(self, leaf: Queue) -> None:
+        """A queue is removed, or has no `wait.max` any more: nobody waits too long in it."""
+        self.overdue.pop(leaf, None)
+        self.bounded.pop(leaf, None)
+
+    def dump(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {
+            "of": [[a.app.id, a.key, r.since_ms, r.who, r.why, r.by_itself] for a, r in self.every()],
+            "overdue": [leaf.path for leaf in sorted(self.overdue, key=_seq)],
+            "bounded": [leaf.path for leaf in sorted(self.bounded, key=_seq)],
+        }
+
+
+_NOBODY: dict[Ask, Reservation] = {}
+
+
+def _seq(leaf: Queue) -> int:
+    return leaf.seq

@@ -1,0 +1,349 @@
+"""The queue tree: what each queue may use, uses and waits for.
+
+Decides how usage, waiting work, running applications and priorities bubble up, and what room a queue has left. Never
+orders queues and never places anything. Invariant: what a queue has allocated and pending is the sum of its children
+(or of its applications); `reported` is the highest priority that waits below, after fence and offset.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.applications import NO_PRIORITY, Application
+from fairlead.core.books.asks import Batch
+from fairlead.core.books.queue_line import QueueLine
+from fairlead.core.model.properties import QueueProperties, inherited
+from fairlead.core.model.resources import Book, Items, Limits
+from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, QueueSpec, TemplateSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+RECOVERY_QUEUE = "root.@recovery@"
+
+
+class QueueState(StrEnum):
+    """Whether a queue takes part."""
+
+    ACTIVE = "Active"
+    DRAINING = "Draining"
+
+
+class Queue(QueueLine):
+    """One queue with its books. Names and paths are lower case."""
+
+    __slots__ = (
+        "admin_acl",
+        "allocated",
+        "allocating_accepted",
+        "by_rank",
+        "guaranteed",
+        "managed",
+        "max",
+        "max_applications",
+        "name",
+        "owes",
+        "path",
+        "pending",
+        "preempting",
+        "priority_counts",
+        "promised",
+        "properties",
+        "quota_due_ms",
+        "raw_priority",
+        "reported",
+        "resting",
+        "running",
+        "seq",
+        "share_terms",
+        "state",
+        "submit_acl",
+        "template",
+    )
+
+    def __init__(self, name: str, parent: Queue | None, seq: int, *, leaf: bool, managed: bool) -> None:
+        super().__init__(parent, leaf=leaf)
+        self.name = name.lower()
+        self.path: str = self.name if parent is None else f"{parent.path}.{self.name}"
+        self.seq = seq
+        self.managed = managed
+        self.state = QueueState.ACTIVE
+        # What it may use.
+        self.max: dict[str, int] | None = None
+        self.guaranteed: dict[str, int] | None = None
+        self.max_applications = 0
+        self.properties = QueueProperties.of({}, leaf)
+        self.template: TemplateSpec | None = None
+        self.admin_acl = ""
+        self.submit_acl = ""
+        # What it uses.
+        self.allocated: Book = {}
+        self.pending: Book = {}
+        self.preempting: Book = {}
+        self.running = 0
+        self.quota_due_ms: int | None = None
+        """When it has to be within its maximum (`core.acts.quota_clocks`); None: it is, or nothing makes it."""
+        self.allocating_accepted: dict[str, None] = {}
+        self.promised: dict[Application, int] = {}
+        """Applications with asks for which space is held, and how many of those: their place is kept (`application_limits`)."""
+        self.resting: dict[Batch, None] = {}
+        """Batches that make no attempt to preempt while a maximum here or above is too small (`acts.infeasible`)."""
+        # Priorities: how many applications (leaf) or children (parent) report each value.
+        self.priority_counts: dict[int, int] = {}
+        self.raw_priority = NO_PRIORITY
+        self.reported = NO_PRIORITY
+        # Kept orders (policy.line), and what waits for room here.
+        self.by_rank: bool = parent.by_rank if parent is not None else False
+        """Whether asks have their turn by rank (`preemption.rule` is `priority` or `both`), not by YuniKorn's walk."""
+        self.owes = False
+        """Some queue here or below has a guarantee, and guarantees count for the rank (`preemption.rule: both`)."""
+        self.share_terms: tuple[tuple[str, int], ...] | None = None
+        if parent is not None:
+            parent.children[self.name] = self
+
+    # -- the tree -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is removed as soon as it is empty: it drains, or was made by placement."""
+        return self.state is QueueState.DRAINING or not self.managed
+
+    def walk(self) -> Iterator[Queue]:
+        """This queue and all below, parents first, children in order of creation."""
+        yield self
+        for child in self.children.values():
+            yield from child.walk()
+
+    def find(self, path: str) -> Queue | None:
+        """The queue with this full path (any case), below or at this root."""
+        parts = path.lower().split(".")
+        if parts[0] != self.name:
+            return None
+        queue: Queue | None = self
+        for part in parts[1:]:
+            queue = queue.children.get(part) if queue is not None else None
+        return queue
+
+    # -- configuration --------------------------------------------------------------------------------------------
+
+    def configure(self, spec: QueueSpec) -> None:
+        """Take over what the file says about this queue (not its children). The root never has limits of its own."""
+        self.managed = True
+        own = {k: str(v) for k, v in spec.properties.items()}
+        raw = inherited(self.parent.properties.raw, own) if self.parent is not None else own
+        self._apply(raw, spec.guaranteed, spec.max, spec.max_applications, is_root=self.parent is None)
+        self.template = spec.child_template
+        self.admin_acl, self.submit_acl = spec.admin_acl, spec.submit_acl
+
+    def configure_dynamic(self, template: TemplateSpec | None) -> None:
+        """Set up a queue that a placement rule made: a leaf takes the template whole, a parent only passes it on."""
+        if self.is_leaf and template is not None:
+            self._apply(dict(template.properties), template.guaranteed, template.max, template.max_applications)
+        else:
+            self._apply({}, None, None, 0)
+            self.template = template
+
+    def _apply(
+        self,
+        raw: Mapping[str, str],
+        guaranteed: Limits | None,
+        maximum: Limits | None,
+        apps: int,
+        is_root: bool = False,
+    ) -> None:
+        self.properties = QueueProperties.of(raw, self.is_leaf)
+        self.max_applications = apps
+        if not is_root:
+            self.max = maximum.as_dict() if maximum is not None and maximum.is_set else None
+            self.guaranteed = guaranteed.as_dict() if guaranteed is not None and guaranteed.is_set else None
+        self.share_terms = None
+
+    # -- room -----------------------------------------------------------------------------------------------------
+
+    def headroom(self) -> dict[str, int] | None:
+        """What is left under every maximum from here to the root; None: unlimited. May be negative."""
+        room: dict[str, int] | None = None
+        for queue in reversed(self.lineage):
+            if queue.max is None:
+                continue
+            own = {n: v - queue.allocated.get(n, 0) for n, v in queue.max.items()}
+            room = own if room is None else _component_min(room, own)
+        return room
+
+    def short_of_room(self, items: Items) -> Queue | None:
+        """The first queue from here up to (not including) the root whose maximum has no room for this amount."""
+        for queue in self.lineage:
+            limit = queue.max
+            if limit is None or queue.parent is None:
+                continue
+            used = queue.allocated
+            for name, amount in items:
+                if name in limit and used.get(name, 0) + amount > limit[name] and amount > 0:
+                    return queue
+        return None
+
+    def fair_max(self) -> dict[str, int]:
+        """What the share of this queue is measured against where it has no guarantee.
+
+        The root's is the sum of the nodes; a child takes its parent's and overwrites it with its own maximum, type by
+        type, even upwards. Empty without nodes.
+        """
+        if self.parent is None:
+            return dict(self.max or {})
+        fair = self.parent.fair_max()
+        if fair and self.max is not None:
+            fair.update(self.max)
+        return fair
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether something waits here (amounts that wait are never negative)."""
+        for amount in self.pending.values():
+            if amount > 0:
+                return True
+        return False
+
+    # -- usage ----------------------------------------------------------------------------------------------------
+
+    def add_pending(self, items: Items) -> None:
+        """Work of this size waits from now on, here and up to the root."""
+        for queue in self.lineage:
+            book = queue.pending
+            for name, amount in items:
+                book[name] = book.get(name, 0) + amount
+            queue.touch()
+
+    def take_pending(self, items: Items) -> None:
+        """Work of this size waits no longer."""
+        for queue in self.lineage:
+            book = queue.pending
+            for name, amount in items:
+                book[name] -= amount
+            queue.touch()
+
+    def add_allocated(self, items: Items) -> None:
+        """This much more is in use, here and up to the root. No check: the caller made sure, or is forced to."""
+        for queue in self.lineage:
+            book = queue.allocated
+            for name, amount in items:
+                book[name] = book.get(name, 0) + amount
+            queue.touch()
+
+    def take_allocated(self, items: Items) -> None:
+        """This much is free again; whoever waits for room under one of these maxima is woken when it fits."""
+        for queue in self.lineage:
+            book = queue.allocated
+            for name, amount in items:
+                book[name] -= amount
+            queue.touch()
+        self.loosened()
+
+    def start(self, items: Items) -> None:
+        """Waiting work of this size becomes work in use: both books in one pass (the hot path of an allocation)."""
+        for queue in self.lineage:
+            used, waits = queue.allocated, queue.pending
+            for name, amount in items:
+                used[name] = used.get(name, 0) + amount
+                waits[name] -= amount
+            if not queue.touched and queue.parent is not None:
+                queue.touched = True
+                queue.parent.changed_children.append(queue)
+
+    def add_preempting(self, items: Items, sign: int = 1) -> None:
+        """This much of what is in use was told to stop (sign -1: it is gone, or no longer told to)."""
+        for queue in self.lineage:
+            book = queue.preempting
+            for name, amount in items:
+                left = book.get(name, 0) + sign * amount
+                if left:
+                    book[name] = left
+                else:
+                    book.pop(name, None)
+
+    def lacks(self, items: Items) -> bool:
+        """Whether this maximum has no room for the amount."""
+        most = self.max
+        if most is not None:
+            used = self.allocated
+            for name, amount in items:
+                if name in most and used.get(name, 0) + amount > most[name] and amount > 0:
+                    return True
+        return False
+
+    def loosened(self) -> None:
+        """Room was made in this queue and above: what waits for it is looked at again."""
+        for queue in self.lineage:
+            if queue.full or queue.waiting or queue.reserved:
+                queue.wake_waiting()
+
+    def wake_waiting(self) -> None:
+        """Look again at what waits for room under this maximum."""
+        self.full.clear()
+        for ask, again in self.reserved.items():
+            again[ask] = None
+        for demand in list(self.waiting):
+            if not self.lacks(demand.shape.items):
+                demand.wake()
+
+    def count_running(self, change: int) -> None:
+        """One application more (1) or less (-1) runs here and above."""
+        for queue in self.lineage:
+            queue.running = max(queue.running + change, 0)
+        if change < 0:
+            self.open_gates()
+
+    def open_gates(self) -> None:
+        """Applications may run again: wake what waits behind `maxapplications`, here and above."""
+        for queue in self.lineage:
+            for ask, again in queue.reserved.items():
+                again[ask] = None
+            for demand in list(queue.gated):
+                demand.wake()
+
+    # -- priorities -----------------------------------------------------------------------------------------------
+
+    def adjust(self, priority: int) -> int:
+        """What this queue reports upward for a waiting priority: its offset when fenced, else offset + priority."""
+        if priority == NO_PRIORITY:
+            return NO_PRIORITY
+        offset = self.properties.priority_offset
+        return offset if self.properties.priority_fence else max(PRIORITY_MIN, min(PRIORITY_MAX, offset + priority))
+
+    def change_priority(self, old: int, new: int) -> None:
+        """An application (or child) here reports `new` instead of `old`; go up only while something changes."""
+        queue: Queue | None = self
+        while queue is not None and old != new:
+            counts = queue.priority_counts
+            if old != NO_PRIORITY:
+                left = counts[old] - 1
+                if left:
+                    counts[old] = left
+                else:
+                    del counts[old]
+            if new != NO_PRIORITY:
+                counts[new] = counts.get(new, 0) + 1
+            raw = queue.raw_priority
+            if new > raw:
+                raw = new
+            elif old == raw and old not in counts:
+                raw = max(counts, default=NO_PRIORITY)
+            if raw == queue.raw_priority:
+                return
+            queue.raw_priority = raw
+            old, new = queue.reported, queue.adjust(raw)
+            queue.reported = new
+            if old != new:
+                queue.touch()
+            queue = queue.parent
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.path}>"
+
+
+def _component_min(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    merged = dict(left)
+    for name, value in right.items():
+        merged[name] = min(value, merged.get(name, value))
+    return merged

@@ -1,0 +1,146 @@
+"""Tallies: how much running work of one kind is on each node and in each topology domain.
+
+Decides only how to count: a tally is kept up to date by every start and end of work, and a view adds it up by the
+values of one attribute of the nodes. Never looks at who wants to know. Invariant: a view that is of the columns'
+version equals the sum over the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead.core.model.matching import Selector
+from fairlead.core.model.selector_index import SelectorIndex
+
+if TYPE_CHECKING:
+    from fairlead.core.books.demand import Shape
+    from fairlead.core.books.node_columns import Columns, Mask
+    from fairlead.core.books.nodes import Node
+
+K = TypeVar("K", bound=Hashable)
+Counts = npt.NDArray[np.int64]
+NOWHERE = 0
+"""The domain of nodes that lack the attribute."""
+VIEWS_KEPT = 64
+
+
+class Topology:
+    """The values of one attribute as numbered domains of the rows."""
+
+    __slots__ = ("domains", "key", "of_row", "version")
+
+    def __init__(self, key: str, columns: Columns) -> None:
+        self.key = key
+        self.version = columns.version
+        known: dict[str, int] = {}
+        row_domains = [NOWHERE] * len(columns.rows)
+        for row, node in enumerate(columns.rows):
+            value = node.labels.get(key)
+            if value is not None:
+                row_domains[row] = known.setdefault(value, len(known) + 1)
+        self.of_row = np.array(row_domains, dtype=np.int64)
+        self.domains = len(known) + 1
+
+
+class View:
+    """A tally by domain, over all rows or (`among`) some of them; domain 0 counts nothing."""
+
+    __slots__ = ("among", "counts", "there", "topology")
+
+    def __init__(self, tally: Tally, topology: Topology, among: Mask | None) -> None:
+        self.topology, self.among = topology, among
+        self.counts: Counts = np.zeros(topology.domains, dtype=np.int64)
+        self.there: Counts = np.unique(topology.of_row if among is None else topology.of_row[among])
+        """The domains that have such rows."""
+        for node, count in tally.on_node.items():
+            self.add(node, count)
+
+    def add(self, node: Node, change: int) -> None:
+        """So much more on this node."""
+        domain = self.topology.of_row[node.row]
+        if domain != NOWHERE and (self.among is None or self.among[node.row]):
+            self.counts[domain] += change
+
+    def domain_of(self, node: Node) -> int:
+        """Where work on this node counts; `NOWHERE` if it does not."""
+        counts_here = self.among is None or self.among[node.row]
+        return int(self.topology.of_row[node.row]) if counts_here else NOWHERE
+
+    def by_row(self) -> Counts:
+        """For each row how much there is in its domain; 0 where the attribute is missing."""
+        return self.counts[self.topology.of_row]
+
+    def at(self, node: Node) -> int:
+        """How much there is in the domain of this node."""
+        return int(self.counts[self.topology.of_row[node.row]])
+
+
+class Tally:
+    """Running work of one kind, by node."""
+
+    __slots__ = ("_views", "on_node", "selector", "total", "watchers")
+
+    def __init__(self, selector: Selector) -> None:
+        self.selector = selector
+        self.total = 0
+        self.on_node: dict[Node, int] = {}
+        self.watchers: dict[Shape, None] = {}
+        """Shapes that fit nowhere and depend on this."""
+        self._views: list[View] = []
+
+    def add(self, node: Node, change: int, version: int) -> None:
+        """So much more on this node; views of the columns' `version` follow, older ones are void."""
+        self.total += change
+        left = self.on_node.get(node, 0) + change
+        if left:
+            self.on_node[node] = left
+        else:
+            del self.on_node[node]
+        if self._views:
+            self._views = [view for view in self._views if view.topology.version == version]
+            # A node that joined since has no row: the rows are put together anew before anybody looks.
+            if node.row >= 0:
+                for view in self._views:
+                    view.add(node, change)
+
+    def view(self, topology: Topology, among: Mask | None = None) -> View:
+        """It by domain of a topology of the present rows; `among` must be one object for as long as it is the same."""
+        for view in self._views:
+            if view.topology is topology and view.among is among:
+                return view
+        kept = [view for view in self._views if view.topology.version == topology.version]
+        self._views = kept if len(kept) < VIEWS_KEPT else []
+        found = View(self, topology, among)
+        self._views.append(found)
+        return found
+
+
+class TallyIndex(Generic[K]):
+    """Tallies by selector, with a quick way to those that match given labels."""
+
+    __slots__ = ("_selectors", "tallies")
+
+    def __init__(self) -> None:
+        self.tallies: dict[K, Tally] = {}
+        """By what tells them apart: the selector, or selector and topology key."""
+        self._selectors: SelectorIndex[K] = SelectorIndex()
+
+    def add(self, key: K, selector: Selector) -> Tally:
+        """A new tally."""
+        tally = self.tallies[key] = Tally(selector)
+        self._selectors.add(key, selector)
+        return tally
+
+    def drop(self, key: K) -> None:
+        """A tally that nobody needs any longer."""
+        del self.tallies[key]
+        self._selectors.drop(key)
+
+    def matching(self, labels: Mapping[str, str]) -> Iterator[tuple[K, Tally]]:
+        """Those whose selector matches, with their keys, in no order that reaches a decision."""
+        for key in self._selectors.matching(labels):
+            yield key, self.tallies[key]

@@ -1,0 +1,291 @@
+"""Trackers: what each user and each group may use of a queue and everything below it, and what is used of that.
+
+Decides which limits hold for an application (its user's, and those of the one group it counts for) and keeps what is
+used of each. Never decides whether an ask waits; that is `fairlead.policy.eligibility.limits`. Invariant: a ceiling's
+use is the sum of the allocations of the live applications that count for it, and its `applications` are the tracked
+ones of them.
+
+Only queues that the file gives limits have ceilings, so a partition without limits keeps nothing here, and an
+application that no limit names pays nothing. Trackers belong to one partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.application_limits import NOBODY, Yielding, awaited
+from fairlead.core.model.resources import Book, Items
+
+if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.demand import Demand
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.specs import LimitSpec, QueueSpec
+
+ANYBODY = "*"
+"""As a user: a limit that each user without one of his own has for himself. As a group: one shared by all the rest."""
+UNGROUPED = ""
+"""The group of an application for which it is decided that it counts for none."""
+
+
+@dataclass(slots=True)
+class QueueLimits:
+    """The limits of one queue by name, in the order of the file."""
+
+    users: dict[str, LimitSpec] = field(default_factory=dict)
+    groups: dict[str, LimitSpec] = field(default_factory=dict)
+
+
+class Ceiling:
+    """What one user, or one group, may use of one queue and all below it, and what of that is in use."""
+
+    __slots__ = (
+        "applications",
+        "gated",
+        "holders",
+        "kind",
+        "max",
+        "max_applications",
+        "name",
+        "promised",
+        "queue",
+        "reserved",
+        "used",
+        "waiting",
+    )
+
+    def __init__(self, kind: str, name: str, queue: str, limit: LimitSpec) -> None:
+        self.kind = kind
+        """`user` or `group`."""
+        self.name = name
+        """Of the user or group; for the wildcard of users it is the user's own name, for that of groups it is `*`."""
+        self.queue = queue
+        """Full path."""
+        amounts = limit.max_resources
+        self.max: Mapping[str, int] | None = amounts.as_dict() if amounts is not None and amounts.is_set else None
+        self.max_applications = limit.max_applications
+        self.used: Book = {}
+        self.applications: dict[str, None] = {}
+        """Applications that count against `max_applications`."""
+        self.promised: dict[Application, int] = {}
+        """Applications with asks for which space is held, and how many of those: their place is kept (`application_limits`)."""
+        self.holders = 0
+        """Allowances that refer to it; the trackers drop it at 0."""
+        self.waiting: dict[Demand, None] = {}
+        """Demands to wake up when room is made here."""
+        self.gated: dict[Demand, None] = {}
+        """Demands to wake up when an application less counts here."""
+        self.reserved: dict[Ask, dict[Ask, None]] = {}
+        """Asks with a reserved node that are tried there again when room is made here: each with the list of those."""
+
+    def lacks(self, items: Items) -> bool:
+        """Whether this amount does not fit under the maximum any more."""
+        limit = self.max
+        if limit is None:
+            return False
+        used = self.used
+        for name, amount in items:
+            if name in limit and amount > 0 and used.get(name, 0) + amount > limit[name]:
+                return True
+        return False
+
+    def is_closed_for(self, app: Application, yielding: Yielding = NOBODY) -> bool:
+        """Whether one application more would be too many."""
+        most = self.max_applications
+        return bool(most) and app.id not in self.applications and self.begun(app, yielding) >= most
+
+    def begun(self, but: Application | None = None, yielding: Yielding = NOBODY) -> int:
+        """How many applications count here; `but` one that is kept a place."""
+        count = len(self.applications)
+        return count + len(awaited(self.promised, self.applications, but, yielding)) if self.promised else count
+
+    def wake_waiting(self) -> None:
+        """Room was made: wake every demand that would get past this ceiling now."""
+        self._try_reserved()
+        for demand in list(self.waiting):
+            if not self.lacks(demand.shape.items):
+                demand.wake()
+
+    def open_gates(self) -> None:
+        """One application less counts here: wake those that may not run because of it."""
+        self._try_reserved()
+        for demand in list(self.gated):
+            demand.wake()
+
+    def _try_reserved(self) -> None:
+        for ask, again in self.reserved.items():
+            again[ask] = None
+
+    def __repr__(self) -> str:
+        return f"<Ceiling of {self.kind} {self.name} in {self.queue}>"
+
+
+class Allowance:
+    """All ceilings over the applications of one user (and group) in one leaf: the user's first, from the leaf up."""
+
+    __slots__ = ("applications", "ceilings", "group", "key")
+
+    def __init__(self, key: tuple[str, str, str], ceilings: tuple[Ceiling, ...]) -> None:
+        self.key = key
+        self.group = key[2]
+        self.ceilings = ceilings
+        self.applications = 0
+        """Live applications that have it; the trackers drop it at 0."""
+
+    def short_of_room(self, items: Items) -> Ceiling | None:
+        """The first ceiling that has no room for this amount."""
+        for ceiling in self.ceilings:
+            if ceiling.lacks(items):
+                return ceiling
+        return None
+
+    def closed_by(self, app: Application, yielding: Yielding = NOBODY) -> Ceiling | None:
+        """The first ceiling under which as many applications run as may, not counting `app` itself."""
+        for ceiling in self.ceilings:
+            if ceiling.is_closed_for(app, yielding):
+                return ceiling
+        return None
+
+    def add(self, app: str, items: Items) -> None:
+        """This much more is in use by `app`. No check: the caller made sure, or is forced to."""
+        for ceiling in self.ceilings:
+            used = ceiling.used
+            for name, amount in items:
+                used[name] = used.get(name, 0) + amount
+            ceiling.applications[app] = None
+
+    def take(self, items: Items) -> None:
+        """This much is free again; whoever waits for it is woken."""
+        for ceiling in self.ceilings:
+            used = ceiling.used
+            for name, amount in items:
+                used[name] = used.get(name, 0) - amount
+            if ceiling.waiting or ceiling.reserved:
+                ceiling.wake_waiting()
+
+    def strike_off(self, app: str) -> None:
+        """`app` does not count as running any longer; whoever waits to run is woken."""
+        for ceiling in self.ceilings:
+            if app in ceiling.applications:
+                del ceiling.applications[app]
+                ceiling.open_gates()
+
+    def __repr__(self) -> str:
+        return f"<Allowance {'/'.join(self.key)}>"
+
+
+class Trackers:
+    """The limits of one partition's queues, and the ceilings in use."""
+
+    def __init__(self, root: QueueSpec) -> None:
+        self.limits: dict[str, QueueLimits] = {}
+        """By full path in lower case; only queues that have limits."""
+        self.ceilings: dict[tuple[str, str, str], Ceiling] = {}
+        self.allowances: dict[tuple[str, str, str], Allowance] = {}
+        self._read(root, "root")
+
+    @classmethod
+    def of(cls, root: QueueSpec) -> Trackers | None:
+        """The trackers for this tree of queues; None when it has no limits."""
+        trackers = cls(root)
+        return trackers if trackers.limits else None
+
+    def _read(self, spec: QueueSpec, path: str) -> None:
+        for limit in spec.limits:
+            own = self.limits.setdefault(path, QueueLimits())
+            own.users |= dict.fromkeys(limit.users, limit)
+            own.groups |= dict.fromkeys(limit.groups, limit)
+        for child in spec.queues:
+            self._read(child, f"{path}.{child.name.lower()}")
+
+    # -- which limits hold ----------------------------------------------------------------------------------------
+
+    def group_for(self, app: Application) -> str:
+        """The group that an application counts for, or `UNGROUPED`.
+
+        From its leaf up, at each queue: the first group in the file's order that its user is in, else the wildcard.
+        """
+        mine = groups_of(app)
+        for queue in app.queue.lineage:
+            own = self.limits.get(queue.path)
+            if own is None:
+                continue
+            for name in own.groups:
+                if name in mine:
+                    return name
+            if ANYBODY in own.groups:
+                return ANYBODY
+        return UNGROUPED
+
+    def group_limits(self, app: Application, group: str) -> set[str]:
+        """The queues from the application's leaf up that have a limit of this group."""
+        return {q.path for q in app.queue.lineage if q.path in self.limits and group in self.limits[q.path].groups}
+
+    def _ceilings(self, leaf: Queue, user: str, group: str) -> Iterator[Ceiling]:
+        limited = [(q.path, self.limits[q.path]) for q in leaf.lineage if q.path in self.limits]
+        for path, own in limited:
+            limit = own.users.get(user) or own.users.get(ANYBODY)
+            if limit is not None:
+                yield self._ceiling("user", user, path, limit)
+        for path, own in limited:
+            if group and group in own.groups:
+                yield self._ceiling("group", group, path, own.groups[group])
+
+    def _ceiling(self, kind: str, name: str, path: str, limit: LimitSpec) -> Ceiling:
+        key = (kind, name, path)
+        found = self.ceilings.get(key)
+        if found is None:
+            found = self.ceilings[key] = Ceiling(kind, name, path, limit)
+        return found
+
+    # -- who counts -----------------------------------------------------------------------------------------------
+
+    def join(self, app: Application) -> None:
+        """An application comes under the limits that hold for it, with all that it uses already."""
+        group = self.group_for(app) if app.limit_group is None else app.limit_group
+        key = (app.queue.path, app.user, group)
+        allowance = self.allowances.get(key)
+        if allowance is None:
+            ceilings = tuple(self._ceilings(app.queue, app.user, group))
+            if not ceilings:
+                return
+            allowance = self.allowances[key] = Allowance(key, ceilings)
+            for ceiling in ceilings:
+                ceiling.holders += 1
+        allowance.applications += 1
+        app.allowance = allowance
+        if app.tracked:
+            for book in (app.allocated, app.placeholders):
+                allowance.add(app.id, tuple(book.items()))
+
+    def leave(self, app: Application) -> None:
+        """An application no longer counts for anything here (it is gone, or moves: its group is decided anew)."""
+        app.limit_group = None
+        allowance, app.allowance = app.allowance, None
+        if allowance is None:
+            return
+        for book in (app.allocated, app.placeholders):
+            allowance.take(tuple(book.items()))
+        allowance.strike_off(app.id)
+        allowance.applications -= 1
+        if allowance.applications:
+            return
+        del self.allowances[allowance.key]
+        for ceiling in allowance.ceilings:
+            ceiling.holders -= 1
+            if not ceiling.holders:
+                del self.ceilings[ceiling.kind, ceiling.name, ceiling.queue]
+
+    def wake_all(self) -> None:
+        """Look at everything again that waits for a ceiling."""
+        for ceiling in self.ceilings.values():
+            for demand in (*ceiling.waiting, *ceiling.gated):
+                demand.wake()
+
+
+def groups_of(app: Application) -> tuple[str, ...]:
+    """The groups of the application's user; without any he is a group of his own."""
+    return app.spec.groups or (app.user,)

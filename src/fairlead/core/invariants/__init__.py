@@ -1,0 +1,1 @@
+"""Everything that must hold after every act, worked out a second time."""

@@ -1,0 +1,75 @@
+"""The check of the terrain: what is counted as work comes and goes is counted a second time from what is there.
+
+Decides nothing and changes nothing; a violation is an AssertionError that names the place. Part of
+`core.invariants.books`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.model.constraints import ANYWHERE
+from fairlead.core.model.matching import Selector, drawn_by, matches, port_of
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.constraints_index import Terrain
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.topology_counts import Tally
+
+
+def check_terrain(partition: Partition) -> None:
+    """Assert that tallies, the memory of what fits nowhere, and the shapes of waiting asks agree with what is there."""
+    terrain = partition.nodes.terrain
+    running = [(ask, node) for node in partition.nodes.nodes.values() for ask in node.allocations]
+    _check_tallies(terrain, running, list(terrain.promised.items()))
+    for ask, node in terrain.promised.items():
+        assert ask.held_on is node, f"{ask} is promised {node}, and has its space on {ask.held_on}"
+    for ask, nomination in partition.nominations.of.items():
+        assert (ask in terrain.promised) != nomination.gathers, f"{ask} is nominated, and what it needs is not kept"
+    for shape in partition.nodes.unfit:
+        assert partition.shapes.get(shape.key) is shape, f"shape {shape.key} fits nowhere and waits no more"
+    for app in partition.applications.values():
+        for ask in app.asks.values():
+            if ask.pending:
+                assert ask.shape is partition.shapes.get(terrain.shape_key(ask)), f"{ask} waits with a foreign shape"
+    terrain.label_keys.check(ask for app in partition.applications.values() for ask in app.asks.values())
+    for shape in partition.shapes.values():
+        if shape.is_plain and not terrain.wary:
+            continue
+        rows, allowed = partition.nodes.columns, terrain.allowed(shape)
+        for node in rows.rows:
+            suits = partition.nodes.lets(shape, node)
+            assert suits == allowed[node.row], f"{node}: one way it suits {shape.where} {shape.labels}, one way not"
+
+
+def _check_tallies(terrain: Terrain, running: list[tuple[Ask, Node]], awaited: list[tuple[Ask, Node]]) -> None:
+    for selector, tally in terrain.standing.tallies.items():
+        _same(tally, [node for ask, node in running if matches(selector, ask.spec.labels)], selector)
+    kept_away: dict[tuple[Selector, str], list[Node]] = {}
+    for ask, node in running + awaited:
+        for term in dict.fromkeys(ask.spec.where.anti_affinity):
+            kept_away.setdefault((term.selector, term.topology_key), []).append(node)
+    assert set(kept_away) == set(terrain.repellers.tallies), "terms of running work are not those that are counted"
+    for key, tally in terrain.repellers.tallies.items():
+        _same(tally, kept_away[key], key)
+    drawn = {ask: node for ask, node in awaited if drawn_by(ask.spec.where)}
+    assert terrain.drawn == drawn, f"{list(terrain.drawn)} are known to be drawn, {list(drawn)} are"
+    feared = [selector for selector, _ in kept_away] + [s for ask in drawn for s in drawn_by(ask.spec.where)]
+    assert terrain.wary == any(matches(selector, {}) for selector in feared), "wary for nothing, or not at all"
+    ports: dict[object, list[Node]] = {}
+    for ask, node in running + awaited:
+        if ask.spec.where is not ANYWHERE:
+            for port in dict.fromkeys(map(port_of, ask.spec.where.ports)):
+                ports.setdefault(port, []).append(node)
+    counted = {(key, address): tally for key, users in terrain.ports.items() for address, tally in users.items()}
+    assert set(ports) == set(counted), f"host ports {sorted(map(str, ports))} are in use, not those counted"
+    for port, tally in counted.items():
+        _same(tally, ports[port], port)
+
+
+def _same(tally: Tally, nodes: list[Node], what: object) -> None:
+    count = {node: nodes.count(node) for node in dict.fromkeys(nodes)}
+    assert tally.on_node == count, f"{what}: counted {tally.on_node}, there are {count}"
+    assert tally.total == len(nodes), f"{what}: {tally.total} counted in all, {len(nodes)} there"

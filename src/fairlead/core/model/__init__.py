@@ -1,0 +1,1 @@
+"""Values: amounts, specs, events, decisions, reasons. They know of no book."""

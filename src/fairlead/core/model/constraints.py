@@ -1,0 +1,81 @@
+"""Constraints: where an ask may run, beyond the amounts it needs. Frozen values, in Kubernetes' words.
+
+Decides the vocabulary of node selectors, taints, affinity, spread and host ports. Never looks at a node: whether one is
+suitable is worked out in `core.model.matching`. Invariant: two asks with equal constraints may run on the same nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HOSTNAME = "kubernetes.io/hostname"
+"""Every node has this attribute: its id, unless it was registered with another name here, as in some clusters."""
+
+IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT = "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
+NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on labels or attributes; `values` is empty for `Exists` and `DoesNotExist`, one for `Gt`, `Lt`."""
+
+    key: str
+    operator: str = IN
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A node keeps away whatever does not tolerate this."""
+
+    key: str
+    value: str = ""
+    effect: str = NO_SCHEDULE
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """Which taints an ask puts up with. `Exists` with an empty key tolerates all; an empty effect means every one."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """Work with these labels on a node with the same value of `topology_key`: wanted there, or not."""
+
+    selector: tuple[Requirement, ...]
+    topology_key: str = HOSTNAME
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadTerm:
+    """Work with these labels differs by at most `max_skew` between the values of `topology_key`."""
+
+    selector: tuple[Requirement, ...]
+    topology_key: str
+    max_skew: int = 1
+    min_domains: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraints:
+    """All of it for one ask; the empty value allows every node without a taint."""
+
+    selector: tuple[Requirement, ...] = ()
+    """On the node's attributes; all must hold."""
+    node_terms: tuple[tuple[Requirement, ...], ...] = ()
+    """On the node's attributes; at least one term must hold as a whole (nothing given: no condition)."""
+    tolerations: tuple[Toleration, ...] = ()
+    affinity: tuple[AffinityTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    """Also in the other direction: running work with such a term keeps matching newcomers away."""
+    spread: tuple[SpreadTerm, ...] = ()
+    ports: tuple[str, ...] = ()
+    """Host ports as `protocol/ip/port`, such as `TCP/0.0.0.0/8080`; two on one node must not collide."""
+
+
+ANYWHERE = Constraints()

@@ -1,0 +1,299 @@
+"""What the scheduler orders or reports, in the order it decided. Frozen values; the caller carries them out.
+
+Decides the words of the way out. `Allocated` and `Evict` want an act from outside; all others say what is already so.
+An `Evict` is confirmed by a `Release` event with the same cause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead.core.model.events import Cause
+from fairlead.core.model.reasons import Reason
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """Start this: the ask has a node."""
+
+    application: str
+    key: str
+    node: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Stop this and confirm with `Release`; `on_behalf_of` is the key it makes room for (empty: nobody)."""
+
+    application: str
+    key: str
+    node: str
+    cause: Cause
+    on_behalf_of: str = ""
+    rule: str = ""
+    """Which rule chose it, e.g. `priority`, `guarantee`, `quota`, `required-node`, `placeholder`."""
+    message: str = ""
+    violates: tuple[str, ...] = ()
+    """Names of the disruption budgets that this goes beyond."""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """This is no longer in the books (an echo, nothing to do; on a lost node the work is gone too)."""
+
+    application: str
+    key: str
+    node: str
+    cause: Cause
+    message: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """An allocation ends and is tried again: the attempt `new_key` enters at `due_ms`, after its back-off."""
+
+    application: str
+    key: str
+    new_key: str
+    attempt: int
+    due_ms: int
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A node (or the space that victims leave) is held for this ask."""
+
+    application: str
+    key: str
+    node: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Unreserved:
+    """It is no longer held."""
+
+    application: str
+    key: str
+    node: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """Work that was told to stop for other work has not left in its time: nobody counts on its room any more."""
+
+    application: str
+    key: str
+    node: str
+    on_behalf_of: str
+    """`application/key` of the ask it should have made room for (the key alone where both are equal); or empty."""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBroken:
+    """A waiting ask would have stopped work again without anything being gained by it: that was not done.
+
+    Either the same `victim` (`application/key`) a second time although nothing new has come, or, with no victim, any
+    more work on `node`, where it stopped work `times` times and never got the room; or instead of what did not leave in
+    its time (last on `node`), after it had others stopped for that reason `times` times.
+    """
+
+    application: str
+    key: str
+    node: str
+    victim: str
+    times: int
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationAccepted:
+    """The application has a queue."""
+
+    id: str
+    queue: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationRejected:
+    """The application was not taken in."""
+
+    id: str
+    reason: Reason
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationChanged:
+    """The application has a new state."""
+
+    id: str
+    state: str
+    cause: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationMoved:
+    """The application, with all it has, is in another queue now."""
+
+    id: str
+    old: str
+    new: str
+    who: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRejected:
+    """The application stays where it is."""
+
+    id: str
+    reason: Reason
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChanged:
+    """A queue was `added`, `removed`, is `draining` (takes nothing new) or `restarted` (takes work again)."""
+
+    queue: str
+    change: str
+    partition: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaEnforced:
+    """A queue was above its lowered maximum: what it had to give back, and how many allocations were told to stop."""
+
+    queue: str
+    partition: str
+    excess: Resources
+    victims: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskRejected:
+    """The ask was not taken in."""
+
+    application: str
+    key: str
+    reason: Reason
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityChanged:
+    """A waiting ask has a new priority."""
+
+    application: str
+    key: str
+    old: int
+    new: int
+    who: str
+    why: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationSwitched:
+    """The turn of a waiting ask is kept from now on (`on`), so that those behind it wait; or no longer.
+
+    `who` is empty where nobody ordered it: it waited as long as its queue allows, or it waits no longer.
+    """
+
+    application: str
+    key: str
+    on: bool
+    who: str
+    why: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAccepted:
+    """The node is in."""
+
+    id: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRejected:
+    """The node was not taken in (or an order about it made no sense)."""
+
+    id: str
+    reason: Reason
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A configuration took effect."""
+
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationRejected:
+    """A configuration was refused as a whole; the old one goes on."""
+
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class DeclarationChanged:
+    """A priority class, quota or budget was `added`, `changed` or `removed`."""
+
+    kind: str
+    """`priority-class`, `quota` or `budget`."""
+    name: str
+    change: str
+    who: str = ""
+    """Empty: the queue file says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclarationRejected:
+    """A priority class, quota or budget stays as it is."""
+
+    kind: str
+    name: str
+    reason: Reason
+
+
+Decision = (
+    Allocated
+    | Evict
+    | Released
+    | Retried
+    | Reserved
+    | Unreserved
+    | Overdue
+    | LoopBroken
+    | ApplicationAccepted
+    | ApplicationRejected
+    | ApplicationChanged
+    | ApplicationMoved
+    | MoveRejected
+    | QueueChanged
+    | QuotaEnforced
+    | AskRejected
+    | PriorityChanged
+    | ReservationSwitched
+    | NodeAccepted
+    | NodeRejected
+    | Configured
+    | ConfigurationRejected
+    | DeclarationChanged
+    | DeclarationRejected
+)

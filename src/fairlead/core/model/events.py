@@ -1,0 +1,278 @@
+"""What can happen to the scheduler: facts from outside, frozen. `Scheduler.handle` takes one and a time.
+
+Decides the words of the way in. Every event can be journalled (see `fairlead.journal.codec`), carries no time of its
+own (the caller says when) and never refers to an object, only to ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from fairlead.core.model.constraints import Taint
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
+    DEFAULT_PARTITION,
+    ApplicationSpec,
+    AskSpec,
+    BudgetSpec,
+    ClusterSpec,
+    NodeSpec,
+    PriorityClassSpec,
+    QuotaSpec,
+)
+
+
+class Cause(StrEnum):
+    """Why an allocation ended. The first four are YuniKorn's termination types; the rest come from our own places."""
+
+    STOPPED_BY_RM = "STOPPED_BY_RM"
+    TIMEOUT = "TIMEOUT"
+    PREEMPTED_BY_SCHEDULER = "PREEMPTED_BY_SCHEDULER"
+    PLACEHOLDER_REPLACED = "PLACEHOLDER_REPLACED"
+    FINISHED = "FINISHED"
+    """It ended by itself, well or not; the resource manager knows the exit status."""
+    INTERRUPTED = "INTERRUPTED"
+    """It was broken off from outside (killed, machine lost) and may be tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configure:
+    """The queue file is (re)placed as one step."""
+
+    spec: ClusterSpec
+    who: str = ""
+    source: str = ""
+    """Where the text came from, such as `file /etc/fairlead/queues.yaml`."""
+    restores: int = 0
+    """The number of the earlier version whose text this is; 0: none, it is new."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddNode:
+    """A node registers."""
+
+    node: NodeSpec
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateNode:
+    """A node's capacity is replaced."""
+
+    id: str
+    capacity: Resources
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class LabelNode:
+    """A node's attributes and taints are replaced, all of them."""
+
+    id: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class DrainNode:
+    """No new work for this node; what runs goes on."""
+
+    id: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class UndrainNode:
+    """The node takes new work again."""
+
+    id: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveNode:
+    """The node is gone; its allocations are lost."""
+
+    id: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class AddApplication:
+    """A user submits an application."""
+
+    application: ApplicationSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveApplication:
+    """An application is taken out with all it has."""
+
+    id: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class AddAsks:
+    """Asks arrive (or known ones change, or allocations that exist already are reported with their node)."""
+
+    asks: tuple[AskSpec, ...]
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """An allocation or ask is no more: the resource manager stopped it, or confirms what it was told to stop.
+
+    An empty `key` means everything of the application.
+    """
+
+    application: str
+    key: str
+    cause: Cause = Cause.STOPPED_BY_RM
+    partition: str = DEFAULT_PARTITION
+    exit_code: int | None = None
+    """How it ended by itself, 128 + N after signal N; None: not known. It decides whether it is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A running allocation has saved its work: what it did before would not be lost if it were stopped now."""
+
+    application: str
+    key: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class SetPriority:
+    """An administrator or the owner changes the priority of a waiting ask. An empty `key`: all of the application."""
+
+    application: str
+    key: str
+    priority: int
+    who: str = ""
+    partition: str = DEFAULT_PARTITION
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveApplication:
+    """An administrator puts an application, with all it has, into another queue. `queue` is a whole path."""
+
+    id: str
+    queue: str
+    who: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveAsk:
+    """An administrator has room kept for a waiting ask (`on`), or no longer."""
+
+    application: str
+    key: str
+    on: bool
+    who: str = ""
+    why: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class SetPriorityClass:
+    """A priority class is made or changed; work that was admitted before keeps what it has."""
+
+    spec: PriorityClassSpec
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemovePriorityClass:
+    """New work cannot use this priority class any more; work that has it keeps its priority."""
+
+    name: str
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuota:
+    """A quota by priority class is made or changed; what was admitted before stays, even above it."""
+
+    spec: QuotaSpec
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveQuota:
+    """The quota holds no longer."""
+
+    name: str
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetBudget:
+    """A disruption budget is made or changed."""
+
+    spec: BudgetSpec
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveBudget:
+    """The disruption budget protects nothing any more."""
+
+    name: str
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """An allocation was told to stop by somebody else, or before a restart that we know nothing of; it will end soon.
+
+    `cause` is `PREEMPTED_BY_SCHEDULER` when it makes room for somebody.
+    """
+
+    application: str
+    key: str
+    cause: Cause = Cause.STOPPED_BY_RM
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Nominated:
+    """Before a restart, space on this node was held for a waiting ask; it is held again if it still makes sense."""
+
+    application: str
+    key: str
+    node: str
+    partition: str = DEFAULT_PARTITION
+
+
+Event = (
+    Configure
+    | AddNode
+    | UpdateNode
+    | LabelNode
+    | DrainNode
+    | UndrainNode
+    | RemoveNode
+    | AddApplication
+    | RemoveApplication
+    | AddAsks
+    | Release
+    | Checkpoint
+    | SetPriority
+    | MoveApplication
+    | ReserveAsk
+    | SetPriorityClass
+    | RemovePriorityClass
+    | SetQuota
+    | RemoveQuota
+    | SetBudget
+    | RemoveBudget
+    | Leaving
+    | Nominated
+)

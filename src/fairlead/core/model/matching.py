@@ -1,0 +1,245 @@
+"""Suitability: whether labels, attributes and taints meet what `core.model.constraints` says. Pure matching.
+
+Decides single conditions and whether constraints make sense at all. Never counts work and never knows a partition: what
+running work means for a newcomer is added up in `core.books.constraints_index`. Invariant: the answer depends on the
+arguments alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fairlead.core.model.constraints import (
+    DOES_NOT_EXIST,
+    EXISTS,
+    GT,
+    IN,
+    LT,
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    NOT_IN,
+    PREFER_NO_SCHEDULE,
+    AffinityTerm,
+    Constraints,
+    Requirement,
+    SpreadTerm,
+    Taint,
+    Toleration,
+)
+
+ANY_ADDRESS = "0.0.0.0"
+
+Selector = tuple[Requirement, ...]
+Labels = Mapping[str, str]
+
+
+# -- conditions ---------------------------------------------------------------------------------------------------
+
+
+def holds(condition: Requirement, labels: Labels) -> bool:
+    """Whether one condition holds; what is absent is `NotIn` everything, and neither above nor below any number."""
+    value, operator = labels.get(condition.key), condition.operator
+    if operator == IN:
+        return value is not None and value in condition.values
+    if operator == NOT_IN:
+        return value is None or value not in condition.values
+    if operator == EXISTS:
+        return value is not None
+    if operator == DOES_NOT_EXIST:
+        return value is None
+    number, bound = _integer(value), _integer(condition.values[0])
+    if number is None or bound is None:
+        return False
+    return number > bound if operator == GT else number < bound
+
+
+def matches(selector: Selector, labels: Labels) -> bool:
+    """Whether all conditions hold; without a condition everything matches."""
+    return all(holds(condition, labels) for condition in selector)
+
+
+def _integer(text: str | None) -> int | None:
+    try:
+        return int(text) if text is not None else None
+    except ValueError:
+        return None
+
+
+# -- nodes --------------------------------------------------------------------------------------------------------
+
+
+def is_selected(where: Constraints, labels: Labels) -> bool:
+    """Whether a node with these labels is one that the selector and the node terms name."""
+    if not matches(where.selector, labels):
+        return False
+    return not where.node_terms or any(matches(term, labels) for term in where.node_terms)
+
+
+def keeps_away(taint: Taint) -> bool:
+    """Whether a taint is a filter; `PreferNoSchedule` is none."""
+    return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether one toleration puts up with a taint."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if not toleration.key:
+        return toleration.operator == EXISTS
+    if toleration.key != taint.key:
+        return False
+    return toleration.operator == EXISTS or toleration.value == taint.value
+
+
+def is_tolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> bool:
+    """Whether every taint that is a filter is put up with."""
+    return all(any(tolerates(t, taint) for t in tolerations) for taint in taints if keeps_away(taint))
+
+
+def must_leave(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> bool:
+    """Whether running work has to go: a `NoExecute` taint that it does not put up with."""
+    return not is_tolerated((t for t in taints if t.effect == NO_EXECUTE), tolerations)
+
+
+# -- ports --------------------------------------------------------------------------------------------------------
+
+
+def port_of(text: str) -> tuple[tuple[str, str], str]:
+    """A host port `protocol/ip/port` as ((protocol, port), address); no address is every address."""
+    protocol, address, port = text.split("/")
+    return (protocol.upper(), port), address or ANY_ADDRESS
+
+
+def collide(mine: str, theirs: str) -> bool:
+    """Whether two addresses of one port cannot be used at once: they are the same, or one is every address."""
+    return mine == theirs or ANY_ADDRESS in (mine, theirs)
+
+
+# -- filters in words ---------------------------------------------------------------------------------------------
+
+SELECTOR, TAINT, PORTS, AFFINITY, ANTI_AFFINITY, REPELLED, SPREAD, PROMISED = FILTERS = (
+    "selector",
+    "taint",
+    "ports",
+    "affinity",
+    "anti-affinity",
+    "repelled",
+    "spread",
+    "promised",
+)
+"""What can keep an ask off a node, in this order; `repelled` by the anti-affinity of running work, `promised` where one
+of these is kept for an ask that is to start."""
+_IN_WORDS = {
+    SELECTOR: "without an attribute that it asks for",
+    TAINT: "with a taint that it does not tolerate",
+    PORTS: "with one of its host ports in use",
+    AFFINITY: "without the work that it wants to be with",
+    ANTI_AFFINITY: "with work that it must not be with",
+    REPELLED: "with work that keeps it away",
+    SPREAD: "with more than its share already",
+    PROMISED: "where it would be in the way of work that is to start",
+}
+
+
+def filters_in_words(excluded: Mapping[str, int]) -> str:
+    """How many nodes each filter keeps an ask off, for people."""
+    return ", ".join(f"{count} {_IN_WORDS.get(name, name)}" for name, count in excluded.items())
+
+
+# -- what terms look at -------------------------------------------------------------------------------------------
+
+
+def all_of(terms: tuple[AffinityTerm, ...]) -> Selector:
+    """The selector of work that matches every one of the terms."""
+    return terms[0].selector if len(terms) == 1 else tuple(dict.fromkeys(c for term in terms for c in term.selector))
+
+
+def drawn_by(where: Constraints) -> dict[Selector, None]:
+    """The work that these constraints want to be with, or are spread among."""
+    found: dict[Selector, None] = {}
+    if where.affinity:
+        found[all_of(where.affinity)] = None
+    return found | dict.fromkeys(term.selector for term in where.spread)
+
+
+def looked_at(where: Constraints) -> dict[Selector, None]:
+    """What has to be counted so that it is known where work with these constraints may run."""
+    return drawn_by(where) | dict.fromkeys(term.selector for term in where.anti_affinity)
+
+
+# -- what makes sense ---------------------------------------------------------------------------------------------
+
+
+def flaw(where: Constraints) -> str:
+    """What is wrong with the constraints of an ask, and where; nothing when they make sense."""
+    for place, conditions in (("selector", where.selector), *(("node_terms", term) for term in where.node_terms)):
+        if bad := _conditions_flaw(conditions):
+            return f"{place}: {bad}"
+    for toleration in where.tolerations:
+        if bad := _toleration_flaw(toleration):
+            return f"tolerations: {bad}"
+    places = (("affinity", where.affinity), ("anti_affinity", where.anti_affinity), ("spread", where.spread))
+    for place, terms in places:
+        for term in terms:
+            if bad := _term_flaw(term):
+                return f"{place}: {bad}"
+    for port in where.ports:
+        if bad := _port_flaw(port):
+            return f"ports: {bad}"
+    return ""
+
+
+def taint_flaw(taint: Taint) -> str:
+    """What is wrong with a taint; nothing when it makes sense."""
+    if not taint.key:
+        return "a taint has no key"
+    known = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+    return "" if taint.effect in known else f"{taint.effect!r} is not an effect; known: {', '.join(known)}"
+
+
+def _conditions_flaw(conditions: Selector) -> str:
+    for condition in conditions:
+        many, operator = len(condition.values), condition.operator
+        if not condition.key:
+            return "a condition has no key"
+        if operator in (IN, NOT_IN):
+            if not many:
+                return f"{condition.key} {operator} needs at least one value"
+        elif operator in (EXISTS, DOES_NOT_EXIST):
+            if many:
+                return f"{condition.key} {operator} takes no value"
+        elif operator in (GT, LT):
+            if many != 1 or _integer(condition.values[0]) is None:
+                return f"{condition.key} {operator} needs exactly one integer"
+        else:
+            known = ", ".join((IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT))
+            return f"{operator!r} is not an operator; known: {known}"
+    return ""
+
+
+def _toleration_flaw(toleration: Toleration) -> str:
+    if toleration.operator not in ("Equal", EXISTS):
+        return f"{toleration.operator!r} is not an operator; known: Equal, {EXISTS}"
+    if not toleration.key and toleration.operator != EXISTS:
+        return f"without a key the operator must be {EXISTS}"
+    known = ("", NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+    if toleration.effect not in known:
+        return f"{toleration.effect!r} is not an effect; known: {', '.join(known[1:])}"
+    return ""
+
+
+def _term_flaw(term: AffinityTerm | SpreadTerm) -> str:
+    if not term.topology_key:
+        return "a term has no topology key"
+    if isinstance(term, SpreadTerm) and (term.max_skew < 1 or term.min_domains < 1):
+        return "max_skew and min_domains must be at least 1"
+    if any(condition.operator in (GT, LT) for condition in term.selector):
+        return f"{GT} and {LT} are for attributes of nodes, not for labels of work"
+    return _conditions_flaw(term.selector)
+
+
+def _port_flaw(text: str) -> str:
+    parts = text.split("/")
+    if len(parts) != 3 or not parts[0] or not parts[2].isdecimal() or not 0 < int(parts[2]) < 65536:
+        return f"{text!r} is not protocol/ip/port, such as TCP/{ANY_ADDRESS}/8080"
+    return ""

@@ -1,0 +1,250 @@
+"""Queue properties: what the keys of a `properties` map mean, and which of them a child inherits.
+
+Decides how each known key is read, its default, and that a value nobody can read means the default (as in YuniKorn).
+Never refuses a value and never drops a key: unknown ones stay in `raw` and are inherited. The reader of queue files
+asks `unreadable` for what deserves a warning. Invariant: `QueueProperties.of` depends on its arguments alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from fairlead.core.model.resources import INT64_MAX
+from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
+
+SORT_POLICY = "application.sort.policy"
+PRIORITY_SORTING = "application.sort.priority"
+BACKOFF = "application.unschedasks.backoff"
+BACKOFF_DELAY = "application.unschedasks.backoff.delay"
+PRIORITY_POLICY = "priority.policy"
+PRIORITY_OFFSET = "priority.offset"
+PREEMPTION_POLICY = "preemption.policy"
+PREEMPTION_DELAY = "preemption.delay"
+MIN_RUNTIME = "preemption.min.runtime"
+EVICTIONS_MAX = "preemption.evictions.max"
+QUOTA_PREEMPTION_DELAY = "quota.preemption.delay"
+QUOTA_PREEMPTION_DELAY_1_8 = "preemption.quota.delay"
+"""How YuniKorn 1.8 writes it; the newer name wins where both are given."""
+RESOURCE_GROUP = "resource.group"
+WAIT_MAX = "wait.max"
+BACKFILL = "backfill"
+
+DEFAULT_DELAY_MS = 30_000
+
+_UINT64_MAX = 2**64 - 1
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DIGITS = re.compile(r"[0-9]+")
+_DURATION_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_NANOSECONDS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+
+
+def parse_duration_ms(text: str) -> int | None:
+    """Milliseconds of a positive Go duration (`1h2m3.5s`, `500ms`), rounded up to a whole one; None when it is none.
+
+    A bare number, zero, a negative one and one beyond 292 years are none.
+    """
+    if len(text) > 100:
+        return None
+    body = text[1:] if text[:1] == "+" else text
+    at, total = 0, 0
+    while at < len(body):
+        part = _DURATION_PART.match(body, at)
+        if not part or not (part[1] or part[2]):
+            return None
+        unit, fraction = _NANOSECONDS[part[3]], part[2] or ""
+        total += int(part[1] or "0") * unit + int(fraction or "0") * unit // 10 ** len(fraction)
+        at = part.end()
+    if total <= 0 or total > INT64_MAX:
+        return None
+    return -(-total // 10**6)
+
+
+def _offset(text: str) -> int | None:
+    if not _INTEGER.fullmatch(text) or len(text) > 64:
+        return None
+    value = int(text)
+    return value if PRIORITY_MIN <= value <= PRIORITY_MAX else None
+
+
+def _count(text: str) -> int | None:
+    if not _DIGITS.fullmatch(text) or len(text) > 64:
+        return None
+    value = int(text)
+    return value if value <= _UINT64_MAX else None
+
+
+def _choice(words: Mapping[str, object], any_case: bool) -> Callable[[str], object | None]:
+    def read(text: str) -> object | None:
+        return words.get(text.lower() if any_case else text)
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyRule:
+    """How one key is read. `read` gives None for a text it cannot read; then `default` counts."""
+
+    key: str
+    field: str
+    read: Callable[[str], object | None]
+    default: object
+    allowed: str
+    """What may be written, for people."""
+    leaf_only: bool = False
+    parent_only: bool = False
+
+
+_POLICIES = {"default": "default", "fence": "fence", "disabled": "disabled"}
+_DURATION_TEXT = "a positive duration with units, such as 30s, 500ms or 1h30m"
+
+RULES: tuple[PropertyRule, ...] = (
+    PropertyRule(
+        SORT_POLICY,
+        "sort_policy",
+        _choice({"fifo": "fifo", "fair": "fair", "stateaware": "fifo"}, any_case=False),
+        "fifo",
+        "fifo, fair or stateaware (lower case)",
+        leaf_only=True,
+    ),
+    PropertyRule(
+        PRIORITY_SORTING,
+        "priority_sorting",
+        _choice({"enabled": True, "disabled": False}, any_case=True),
+        True,
+        "enabled or disabled",
+    ),
+    PropertyRule(
+        PRIORITY_POLICY,
+        "priority_fence",
+        _choice({"default": False, "fence": True}, any_case=True),
+        False,
+        "default or fence",
+    ),
+    PropertyRule(PRIORITY_OFFSET, "priority_offset", _offset, 0, "a whole number of 32 bits, such as 100 or -100"),
+    PropertyRule(
+        PREEMPTION_POLICY,
+        "preemption_policy",
+        _choice(_POLICIES, any_case=True),
+        "default",
+        "default, fence or disabled",
+    ),
+    PropertyRule(
+        PREEMPTION_DELAY, "preemption_delay_ms", parse_duration_ms, DEFAULT_DELAY_MS, _DURATION_TEXT, leaf_only=True
+    ),
+    PropertyRule(MIN_RUNTIME, "preemption_min_runtime_ms", parse_duration_ms, 0, _DURATION_TEXT),
+    PropertyRule(EVICTIONS_MAX, "preemption_evictions_max", _count, None, "a whole number, 0 or more"),
+    PropertyRule(QUOTA_PREEMPTION_DELAY, "quota_preemption_delay_ms", parse_duration_ms, 0, _DURATION_TEXT),
+    PropertyRule(QUOTA_PREEMPTION_DELAY_1_8, "quota_preemption_delay_ms", parse_duration_ms, 0, _DURATION_TEXT),
+    PropertyRule(BACKOFF, "backoff_threshold", _count, 0, "a whole number, 0 or more", leaf_only=True),
+    PropertyRule(
+        BACKOFF_DELAY, "backoff_delay_ms", parse_duration_ms, DEFAULT_DELAY_MS, _DURATION_TEXT, leaf_only=True
+    ),
+    PropertyRule(
+        RESOURCE_GROUP,
+        "resource_group",
+        _choice({"true": True, "false": False}, any_case=True),
+        False,
+        "true or false",
+        parent_only=True,
+    ),
+    PropertyRule(WAIT_MAX, "wait_max_ms", parse_duration_ms, 0, _DURATION_TEXT, leaf_only=True),
+    PropertyRule(
+        BACKFILL,
+        "easy_backfill",
+        _choice({"free": False, "easy": True}, any_case=True),
+        False,
+        "free or easy",
+        leaf_only=True,
+    ),
+)
+"""Every known key. A new one needs a row here and a field in `QueueProperties`."""
+
+KNOWN: Mapping[str, PropertyRule] = {rule.key: rule for rule in RULES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueProperties:
+    """The typed reading of one queue's merged property map; times in milliseconds."""
+
+    sort_policy: str = "fifo"
+    """Order of the applications of a leaf, `fifo` or `fair`; the children of a parent are always `fair`."""
+    priority_sorting: bool = True
+    """Whether priority comes first in that order."""
+    priority_fence: bool = False
+    """Upwards the queue reports only its offset, whatever waits inside."""
+    priority_offset: int = 0
+    preemption_policy: str = "default"
+    """`default`, `fence` (victims for work inside are looked for inside) or `disabled` (no victims from here)."""
+    preemption_delay_ms: int = DEFAULT_DELAY_MS
+    preemption_min_runtime_ms: int = 0
+    """Work that has run for less is no victim."""
+    preemption_evictions_max: int | None = None
+    """So much work of the queue and below is stopped for other work within an hour at most; None: no bound."""
+    quota_preemption_delay_ms: int = 0
+    """0 is off."""
+    backoff_threshold: int = 0
+    """After so many asks in a row that fit nowhere the application rests; 0 is off."""
+    backoff_delay_ms: int = DEFAULT_DELAY_MS
+    resource_group: bool = False
+    """Idle work of the leaves below borrows in this queue; it is not passed on to parents below."""
+    wait_max_ms: int = 0
+    """Work that waited so long has its turn kept; 0 is off."""
+    easy_backfill: bool = False
+    """Work that is held back by a kept turn may start where it cannot delay it."""
+    raw: Mapping[str, str] = field(default_factory=dict)
+    """The map it was read from, unknown keys included."""
+
+    @classmethod
+    def of(cls, mapping: Mapping[str, str], leaf: bool) -> QueueProperties:
+        """Read a merged property map of a leaf or a parent; what is absent or cannot be read is the default."""
+        values: dict[str, object] = {} if leaf else {"sort_policy": "fair"}
+        for key, text in mapping.items():
+            rule = KNOWN.get(key)
+            if rule is None or (rule.leaf_only and not leaf) or (rule.parent_only and leaf):
+                continue
+            if key == QUOTA_PREEMPTION_DELAY_1_8 and QUOTA_PREEMPTION_DELAY in mapping:
+                continue
+            value = rule.read(text)
+            values[rule.field] = rule.default if value is None else value
+        return cls(**values, raw=dict(mapping))  # type: ignore[arg-type]
+
+
+def unreadable(mapping: Mapping[str, str]) -> Iterator[PropertyRule]:
+    """The rules of the known keys whose value cannot be read, so that the default counts, in the order of the map."""
+    for key, text in mapping.items():
+        rule = KNOWN.get(key)
+        if rule is not None and rule.read(text) is None:
+            yield rule
+
+
+def inherited(parent: Mapping[str, str], child: Mapping[str, str]) -> dict[str, str]:
+    """The property map of a configured child: its parent's merged map, filtered, overlaid by its own.
+
+    A priority policy and offset of the parent are not passed on (the keys are, with their defaults); of the
+    preemption policy only `disabled` is. A queue made by placement inherits nothing this way.
+    """
+    merged: dict[str, str] = {}
+    for key, text in parent.items():
+        if key == PRIORITY_POLICY:
+            merged[key] = "default"
+        elif key == PRIORITY_OFFSET:
+            merged[key] = "0"
+        elif key == PREEMPTION_POLICY:
+            merged[key] = "disabled" if text.lower() == "disabled" else "default"
+        elif key == RESOURCE_GROUP:
+            continue
+        else:
+            merged[key] = text
+    merged.update(child)
+    return merged

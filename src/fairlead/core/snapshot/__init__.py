@@ -1,0 +1,1 @@
+"""The whole state written down, and made again."""

@@ -1,0 +1,350 @@
+"""The state as plain values: what a snapshot holds, and the cluster made from it again.
+
+Decides which attributes are state and which are only kept orders that can be made again. Never decides what happens
+next. Invariant: a cluster that was dumped and loaded decides exactly as the one that was not. Every attribute of every
+book is either listed here as state or named as made again; a test holds the lists against the classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead.core.acts import gangs, idle_use, infeasible, reserve_turn, room_changes, waiting_asks
+from fairlead.core.acts.nominate import enter
+from fairlead.core.acts.reconfigure import find_owing, recount_priorities
+from fairlead.core.acts.shapes import shape_of
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.cluster import Cluster
+from fairlead.core.books.eviction_history import Disruption
+from fairlead.core.books.nodes import Node
+from fairlead.core.books.nominations import Nomination
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue, QueueState
+from fairlead.core.books.retries import Retries
+from fairlead.core.books.task_groups import TaskGroup
+from fairlead.core.books.timers import Timer
+from fairlead.core.books.usage_history import Consumption
+from fairlead.core.model.events import Cause
+from fairlead.core.model.lifecycle import State
+from fairlead.core.model.plain import from_plain, to_plain, values_of
+from fairlead.core.model.properties import QueueProperties
+from fairlead.core.snapshot.lists import (
+    APP_STATE,
+    ASK_STATE,
+    GROUP_STATE,
+    NODE_BOOKS,
+    PARTITION_STATE,
+    QUEUE_BOOKS,
+    QUEUE_STATE,
+)
+
+VERSION = 2
+
+
+# -- writing ------------------------------------------------------------------------------------------------------
+
+
+def dump_cluster(cluster: Cluster) -> dict[str, Any]:
+    """The whole state as plain values, in one order."""
+    return {
+        "version": VERSION,
+        "now_ms": cluster.now_ms,
+        "started_ms": cluster.started_ms,
+        "checksum": cluster.checksum,
+        "text": cluster.text,
+        "seq": cluster.last_seq,
+        "admission": cluster.admission.dump(),
+        "timers": [list(t) for t in cluster.timers.pending()],
+        "timer_seq": cluster.timers.last_seq,
+        "partitions": [_dump_partition(p) for p in cluster.partitions.values()],
+    }
+
+
+def _dump_partition(partition: Partition) -> dict[str, Any]:
+    return {
+        "spec": to_plain(partition.spec),
+        **{name: getattr(partition, name) for name in PARTITION_STATE},
+        "queues": [_dump_queue(q) for q in partition.root.walk()],
+        "nodes": [_dump_node(n) for n in partition.nodes.nodes.values()],
+        "applications": [_dump_application(a) for a in partition.applications.values()],
+        "ended": [[key, _dump_application(a)] for key, a in partition.ended.items()],
+        "rejected": [_dump_application(a) for a in partition.rejected.values()],
+        "nominations": [_dump_nomination(n) for n in partition.nominations.of.values()],
+        "disruption": partition.disruption.dump(),
+        "retries": partition.retries.dump(),
+        "reserving": partition.reserving.dump(),
+        "label_keys": list(partition.nodes.terrain.label_keys),
+        "resting": infeasible.dump(partition),
+        "resting_in_leaves": infeasible.dump_in_leaves(partition),
+    }
+
+
+def _dump_nomination(nomination: Nomination) -> dict[str, Any]:
+    """What has left already is not known any more after a restart."""
+    victims = [_name(v) for v in nomination.victims if v.evict_cause is not None]
+    return {
+        "ask": _name(nomination.ask),
+        "node": nomination.node.id,
+        "victims": victims,
+        "gathers": nomination.gathers,
+        "in_line": nomination.ask.batch is not None,
+    }
+
+
+def _dump_queue(queue: Queue) -> dict[str, Any]:
+    return {
+        "name": queue.name,
+        "parent": queue.parent.path if queue.parent else None,
+        "state": str(queue.state),
+        **{name: getattr(queue, name) for name in QUEUE_STATE},
+        **{name: _book(getattr(queue, name)) for name in QUEUE_BOOKS},
+        "properties": dict(queue.properties.raw),
+        "template": to_plain(queue.template),
+        "allocating_accepted": list(queue.allocating_accepted),
+    }
+
+
+def _dump_node(node: Node) -> dict[str, Any]:
+    return {
+        "spec": to_plain(node.spec),
+        "seq": node.seq,
+        "schedulable": node.schedulable,
+        **{name: _book(getattr(node, name)) for name in NODE_BOOKS},
+        "foreign": {key: dict(items) for key, items in node.foreign.items()},
+        "foreign_notes": {key: [to_plain(spec), at_ms] for key, (spec, at_ms) in node.foreign_notes.items()},
+        "allocations": [_name(a) for a in node.allocations],
+        "held": [_name(a) for a in node.held],
+        "reservations": [[*_name(a), since_ms] for a, since_ms in node.reservations.items()],
+    }
+
+
+def _dump_application(app: Application) -> dict[str, Any]:
+    return {
+        "spec": to_plain(app.spec),
+        "queue": app.queue.path,
+        "state": str(app.state),
+        "state_log": [[at, str(state)] for at, state in app.state_log],
+        "rejected": to_plain(app.rejected),
+        **dict(zip(APP_STATE, _state_of_application(app), strict=True)),
+        "asks": [_dump_ask(a) for a in app.asks.values()],
+        "groups": [_dump_group(g) for g in app.groups.values()],
+        "awaited_by": [younger.id for younger in app.awaited_by],
+        "consumed": app.consumed.as_plain() if app.consumed is not None else None,
+    }
+
+
+_state_of_application = values_of(APP_STATE)
+_state_of_ask = values_of(ASK_STATE)
+
+
+def _dump_group(group: TaskGroup) -> dict[str, Any]:
+    return {
+        **{name: getattr(group, name) for name in GROUP_STATE},
+        "smallest": [list(item) for item in group.smallest],
+        "standing": [a.key for a in group.standing],
+    }
+
+
+def _dump_ask(ask: Ask) -> dict[str, Any]:
+    return {
+        "spec": to_plain(ask.spec),
+        **dict(zip(ASK_STATE, _state_of_ask(ask), strict=True)),
+        "node": ask.node.id if ask.node else None,
+        "evict_cause": str(ask.evict_cause) if ask.evict_cause else None,
+        "evicted_by": list(ask.evicted_by) if ask.evicted_by else None,
+        "evicted_for": _name(ask.evicted_for) if ask.evicted_for and ask.evicted_for.pending else None,
+        "reserved_on": ask.reserved_on.id if ask.reserved_on else None,
+        "replaces": _name(ask.replaces) if ask.replaces else None,
+        "bound_for": ask.bound_for.id if ask.bound_for else None,
+    }
+
+
+def _book(book: dict[str, int] | None) -> dict[str, int] | None:
+    return None if book is None else {name: book[name] for name in sorted(book)}
+
+
+def _name(ask: Ask) -> list[str]:
+    return [ask.app.id, ask.key]
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
+
+
+def load_cluster(state: dict[str, Any]) -> Cluster:
+    """The cluster that `dump_cluster` wrote down. Raises ValueError when it was written by another version."""
+    if state.get("version") != VERSION:
+        raise ValueError(f"a state of version {state.get('version')!r}; this program reads version {VERSION}")
+    cluster = Cluster()
+    cluster.now_ms, cluster.started_ms = state["now_ms"], state["started_ms"]
+    cluster.checksum, cluster.text = state["checksum"], state["text"]
+    cluster.restore_seq(state["seq"])
+    cluster.admission.load(state.get("admission"))
+    timers = [Timer(*t) for t in state["timers"]]
+    cluster.timers.restore(timers, state["timer_seq"])
+    for part in state["partitions"]:
+        _load_partition(cluster, part)
+    return cluster
+
+
+def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
+    queues: dict[str, Queue] = {}
+    for row in state["queues"]:
+        queue = _load_queue(row, queues)
+        queues[queue.path] = queue
+    root = next(iter(queues.values()))
+    spec = from_plain(state["spec"])
+    for queue in queues.values():
+        queue.by_rank = spec.preemption.rule != "guarantee"
+    find_owing(root, spec.preemption.rule == "both")
+    partition = Partition(spec, root, cluster.timers, cluster.out, cluster.next_seq, cluster.now_ms)
+    partition.admission = cluster.admission
+    cluster.partitions[partition.name] = partition
+    for row in state["nodes"]:
+        partition.nodes.add(_load_node(row))
+    asks: dict[tuple[str, str], Ask] = {}
+    for row in state["applications"]:
+        app = _load_application(row, queues[row["queue"]])
+        partition.applications[app.id] = app
+        app.queue.applications[app.id] = app
+        if partition.trackers is not None:
+            partition.trackers.join(app)
+        asks |= {(app.id, key): ask for key, ask in app.asks.items()}
+        for ask in app.asks.values():
+            partition.admission.enter(ask)
+    for key, row in state["ended"]:
+        partition.ended[key] = _load_application(row, queues.get(row["queue"]) or _gone(row["queue"]))
+    for row in state["rejected"]:
+        app = _load_application(row, queues.get(row["queue"]) or _gone(row["queue"]))
+        partition.rejected[app.id] = app
+    partition.nodes.terrain.label_keys.load(state["label_keys"], asks.values())
+    _link(partition, state, asks)
+    for row in state["applications"]:
+        for younger in row.get("awaited_by", []):  # Versions before it was kept did not write it.
+            gangs.give_way(partition.applications[younger], partition.applications[row["spec"]["id"]])
+    for name in PARTITION_STATE:
+        setattr(partition, name, state[name])
+    partition.disruption = Disruption.load(state["disruption"], asks)
+    partition.retries = Retries.load(state["retries"])
+    reserve_turn.load(partition, state["reserving"])
+    recount_priorities(root)
+    room_changes.reshare(partition)
+    room_changes.wake_all(partition)
+    partition.timers.look(cluster.now_ms, partition.name)
+    infeasible.load(partition, state["resting"], state["resting_in_leaves"])
+
+
+def _gone(path: str) -> Queue:
+    """The queue that an ended application was in and that is not there any more: all that is left is its path."""
+    queue = Queue(path.rpartition(".")[2], None, 0, leaf=True, managed=False)
+    queue.path = path
+    return queue
+
+
+def _load_queue(row: dict[str, Any], queues: dict[str, Queue]) -> Queue:
+    parent = queues[row["parent"]] if row["parent"] else None
+    queue = Queue(row["name"], parent, row["seq"], leaf=row["is_leaf"], managed=row["managed"])
+    queue.state = QueueState(row["state"])
+    for name in QUEUE_STATE:
+        setattr(queue, name, row[name])
+    for name in QUEUE_BOOKS:
+        setattr(queue, name, None if row[name] is None else dict(row[name]))
+    queue.properties = QueueProperties.of(row["properties"], queue.is_leaf)
+    queue.template = from_plain(row["template"])
+    queue.allocating_accepted = dict.fromkeys(row["allocating_accepted"])
+    return queue
+
+
+def _load_node(row: dict[str, Any]) -> Node:
+    node = Node(from_plain(row["spec"]), row["seq"])
+    node.schedulable = row["schedulable"]
+    for name in NODE_BOOKS:
+        setattr(node, name, dict(row[name]))
+    node.foreign = {key: tuple(sorted(items.items())) for key, items in row["foreign"].items()}
+    node.foreign_notes = {key: (from_plain(spec), at_ms) for key, (spec, at_ms) in row["foreign_notes"].items()}
+    node.recompute()
+    return node
+
+
+def _load_application(row: dict[str, Any], queue: Queue) -> Application:
+    app = Application(from_plain(row["spec"]), queue, row["seq"], row["submitted_ms"])
+    app.state = State(row["state"])
+    app.state_log = [(at, State(state)) for at, state in row["state_log"]]
+    app.rejected = from_plain(row["rejected"])
+    for name in APP_STATE:
+        if name in row:  # Versions before something was kept did not write it.
+            setattr(app, name, row[name])
+    app.consumed = Consumption.of_plain(row["consumed"]) if row["consumed"] is not None else None
+    for ask_row in row["asks"]:
+        ask = Ask(app, from_plain(ask_row["spec"]), ask_row["seq"], ask_row["created_ms"])
+        for name in ASK_STATE:
+            setattr(ask, name, ask_row[name])
+        ask.place_in_line()
+        ask.evict_cause = Cause(ask_row["evict_cause"]) if ask_row["evict_cause"] else None
+        by = ask_row["evicted_by"]
+        ask.evicted_by = (by[0], by[1]) if by else None
+        app.asks[ask.key] = ask
+    for group_row in row["groups"]:
+        group = app.task_group(group_row["name"])
+        for name in GROUP_STATE:
+            setattr(group, name, group_row[name])
+        group.smallest = tuple((name, amount) for name, amount in group_row["smallest"])
+        group.standing = {app.asks[key]: None for key in group_row["standing"]}
+    return app
+
+
+def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str], Ask]) -> None:
+    """Tie asks to nodes, to each other and to the lines of their applications."""
+    nodes = partition.nodes.nodes
+    named = {}
+    for app_row in state["applications"]:
+        for row in app_row["asks"]:
+            ask = asks[app_row["spec"]["id"], row["spec"]["key"]]
+            named[ask] = row
+    for row in state["nodes"]:
+        node = nodes[row["spec"]["id"]]
+        node.allocations = {asks[app, key]: None for app, key in row["allocations"]}
+        node.held = {asks[app, key]: asks[app, key].items for app, key in row["held"]}  # Also of swaps under way.
+        node.reservations = {asks[app, key]: since_ms for app, key, since_ms in row["reservations"]}
+        node.recompute()
+        partition.nodes.touch(node)
+    for ask, row in named.items():
+        ask.node = nodes[row["node"]] if row["node"] else None
+        ask.reserved_on = nodes[row["reserved_on"]] if row["reserved_on"] else None
+        ask.replaces = asks.get(tuple(row["replaces"])) if row["replaces"] else None
+        ask.bound_for = nodes[row["bound_for"]] if row["bound_for"] else None
+        whom = row["evicted_for"]
+        ask.evicted_for = asks[whom[0], whom[1]] if whom else None
+        ask.app.swapping += ask.replaces is not None and not ask.spec.placeholder
+        if ask.node is not None:
+            partition.nodes.terrain.started(ask, ask.node)
+            ask.app.count_allocated(ask)
+        if ask.pending:
+            _put_in_line(partition, ask)
+    for row in state["nominations"]:
+        ask = asks[tuple(row["ask"])]
+        victims = tuple(asks[app, key] for app, key in row["victims"] if (app, key) in asks)
+        if not row["in_line"]:
+            ask.app.leave(ask)
+        enter(partition, Nomination(ask, nodes[row["node"]], victims, row["gathers"]))
+    partition.nodes.suspects = dict.fromkeys(partition.nodes.nodes.values())
+    idle_use.load(partition)
+    for app in partition.applications.values():
+        gangs.look_again(partition, app)
+
+
+def _put_in_line(partition: Partition, ask: Ask) -> None:
+    app = ask.app
+    shape = shape_of(partition, ask)
+    shape.pending += 1
+    shape.oldest_ms = min(shape.oldest_ms, ask.created_ms)
+    ask.shape = shape
+    partition.nodes.terrain.label_keys.waits(ask)
+    app.count_pending(ask)
+    if app.limit_group is None:
+        partition.unseen[app] = None
+    if ask.spec.idle:
+        partition.idle.join(ask)
+    else:
+        waiting_asks.line_up(partition, ask)
+        app.priority = app.highest_priority()

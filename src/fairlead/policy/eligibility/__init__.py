@@ -1,0 +1,1 @@
+"""Whether an ask may be tried now, before any node is looked at."""

@@ -1,0 +1,63 @@
+"""Attempt times: when a waiting ask may have others stopped by guarantee.
+
+Decides that it is at the earliest its queue's `preemption.delay` after it was made, then every 15 seconds until it
+succeeded once. Never searches and never stops anything. Invariant: every batch in line that may try later has a timer
+for it; one that may try now is on its leaf's list, or on its demand's while a limit or a gate is in the way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts.infeasible import ATTEMPT_EVERY_MS
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask, Batch
+    from fairlead.core.books.partition import Partition
+
+NEVER_MS = 2**62
+TIMER = "preempt"
+RESERVE_AFTER_MS = 2_000
+"""An ordinary ask that waits so long may have a node set aside (`reserve`)."""
+
+
+def due_ms(ask: Ask, delay_ms: int) -> int:
+    """When the ask may try to preempt next; `NEVER_MS` when it may not at all."""
+    if not ask.pending or ask.preempt_triggered or not ask.spec.allow_preempt_other or ask.required_node:
+        return NEVER_MS
+    due = ask.created_ms + delay_ms
+    checked = ask.preempt_checked_ms
+    return due if checked is None else max(due, checked + ATTEMPT_EVERY_MS)
+
+
+def may_try(partition: Partition, batch: Batch) -> bool:
+    """Whether preemption by guarantee is on, some guarantee is on the way to the root, and the work does not rest
+    because no node, or no queue above it, could hold it.
+    """
+    rules = partition.spec.preemption
+    if rules.rule != "guarantee" or not rules.enabled or batch.attempt_ms >= NEVER_MS:
+        return False
+    if batch in batch.key[0].resting or batch in batch.demand.leaf.resting:
+        return False
+    if not any(queue.guaranteed for queue in batch.demand.leaf.lineage):
+        batch.attempt_ms = NEVER_MS
+        return False
+    return True
+
+
+def note_attempt(partition: Partition, batch: Batch) -> None:
+    """A batch is in line: see to it that it tries when it may."""
+    if batch.attempt_ms >= NEVER_MS or not may_try(partition, batch):
+        return
+    if batch.attempt_ms <= partition.now_ms:
+        batch.demand.leaf.note_due(batch)
+    else:
+        partition.timers.set_earlier(batch.attempt_ms, partition.name, batch.app.id, TIMER)
+
+
+def on_timer(partition: Partition, app_id: str) -> None:
+    """Some batch of the application may try."""
+    app = partition.applications.get(app_id)
+    for batch in app.batches.values() if app is not None else ():
+        if batch.stamp:
+            note_attempt(partition, batch)

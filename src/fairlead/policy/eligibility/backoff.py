@@ -1,0 +1,94 @@
+"""Back-off: an application with too many asks that fit on no node rests for a while.
+
+Decides when an application rests (its queue's `application.unschedasks.backoff`) and wakes it when the rest is over.
+Never looks at nodes; it counts the asks whose shape fits on none. Invariant: a resting application has a timer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.policy.eligibility.headroom import is_held_back
+
+if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Batch, LineKey
+    from fairlead.core.books.partition import Partition
+
+TIMER = "backoff"
+
+
+def rests_before(partition: Partition, batch: Batch) -> bool:
+    """Whether the application rests because of what stands before this batch in it; it does from now on."""
+    app = batch.app
+    missed = _missed(partition, app, batch.head.line_key)
+    if len(missed) < app.queue.properties.backoff_threshold:
+        return False
+    _back_off(partition, app, len(missed))
+    return True
+
+
+def rest_all(partition: Partition) -> bool:
+    """Nothing more can be placed: let rest what has missed often enough and has some ask (waiting or running) behind
+    that; True when something rests now.
+    """
+    stamp = (partition.news, partition.books_version)
+    if partition.counted_at == stamp:
+        return False
+    partition.counted_at = stamp
+    found = False
+    for app in list(partition.uncounted):
+        threshold = app.queue.properties.backoff_threshold
+        if not threshold or partition.applications.get(app.id) is not app:
+            del partition.uncounted[app]
+            continue
+        if is_resting(partition, app):
+            continue
+        missed = _missed(partition, app, None)
+        if len(missed) >= threshold and any(a.line_key > missed[threshold - 1] for a in app.asks.values()):
+            _back_off(partition, app, len(missed))
+            found = True
+    return found
+
+
+def is_resting(partition: Partition, app: Application) -> bool:
+    """Whether the application rests now."""
+    return app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms
+
+
+def _missed(partition: Partition, app: Application, before: LineKey | None) -> list[LineKey]:
+    """The asks before a place in the application's line for which no node has room, in order. What is in the way above
+    the nodes does not count. Of one batch no more count than it takes to rest.
+    """
+    missed: list[LineKey] = []
+    for batch in app.batches.values():
+        shape = batch.demand.shape
+        if not batch.stamp or not shape.unfit or shape.required_node:
+            continue
+        if is_held_back(partition, batch.demand, batch.head) or shape.blocked_by_root:
+            continue
+        keys = [a.line_key for a in batch.asks[: app.queue.properties.backoff_threshold]]
+        missed += [key for key in keys if before is None or key < before]
+    return sorted(missed)
+
+
+def _back_off(partition: Partition, app: Application, missed: int) -> None:
+    """Let the application rest from now on."""
+    app.unschedulable = missed
+    app.backoff_until_ms = partition.now_ms + app.queue.properties.backoff_delay_ms
+    partition.timers.set(app.backoff_until_ms, partition.name, app.id, TIMER)
+    app.queue.touch_app(app)
+    if app.queue in partition.reserving.of:
+        # No room is kept for what rests: the next run gives it back.
+        partition.books_version += 1
+
+
+def on_timer(partition: Partition, app_id: str) -> None:
+    """The rest is over: the application is looked at again."""
+    app = partition.applications.get(app_id)
+    if app is None or app.backoff_until_ms is None or app.backoff_until_ms > partition.now_ms:
+        return
+    # Others may be stopped for it again, though nothing else has changed.
+    partition.books_version += 1
+    if app.pending_count:
+        app.queue.touch_app(app)

@@ -1,0 +1,59 @@
+"""Headroom: whether something above the nodes is in the way of a demand.
+
+Decides nothing but that: a closed gate, the limits of its user and group, the maxima of its queues (beside what is kept
+there for nominated asks), the sum of all nodes. What is found is remembered with the demand or the queue, so that
+nobody looks again until it moves. Never looks at single nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
+from fairlead.policy.eligibility.limits import is_at_closed_gate, is_over_limit
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.demand import Demand
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+
+
+def is_held_back(partition: Partition, demand: Demand, ask: Ask) -> bool:
+    """Whether a gate, a limit, a queue or the sum of all nodes has no room for this ask of the demand."""
+    if demand.obstacle is not None or is_full_above(demand):
+        return True
+    if demand.enters and is_at_closed_gate(demand, ask.app):
+        return True
+    if demand.allowance is not None and is_over_limit(demand):
+        return True
+    shape, leaf = demand.shape, demand.leaf
+    full = leaf.short_of_room(shape.items)
+    if full is None and partition.nominations:
+        full = queue_short_of_kept(partition, leaf, shape.items, ask)
+        if full is None and (ceiling := limit_short_of_kept(partition, ask)) is not None:
+            demand.block(ceiling)
+            return True
+    if full is not None:
+        _remember(demand, full)
+        return True
+    if partition.nodes.sum_has_room(shape.items):
+        return False
+    partition.nodes.mark_unfit(shape, by_root=True)
+    return True
+
+
+def is_full_above(demand: Demand) -> bool:
+    """Whether a queue above is known to have no room for it."""
+    shape = demand.shape
+    for queue in demand.leaf.lineage:
+        if queue.full and shape in queue.full:
+            return True
+    return False
+
+
+def _remember(demand: Demand, full: Queue) -> None:
+    if full is demand.leaf:
+        demand.block(full)
+    else:
+        full.full[demand.shape] = None

@@ -1,0 +1,88 @@
+"""Limits: whether the limits of its user and group let an application run, and an ask start.
+
+Decides what the trackers' ceilings mean for the walk: an accepted application whose user, group or queues run as many
+as they may waits at a gate; an ask for which its user or group has no room left waits until that room is made. Never
+evicts, and nobody is evicted for work that a limit holds back. Keeps nothing but what is in the way, with the demand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.application_limits import NOBODY, Yielding, awaited, closed_queue
+from fairlead.core.model.lifecycle import State
+from fairlead.core.model.reasons import ApplicationsPromised, LimitApplications, LimitReached
+
+if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.demand import Demand
+    from fairlead.core.books.user_limits import Ceiling
+    from fairlead.core.model.reasons import Reason
+    from fairlead.core.model.resources import Items
+
+
+def may_run(app: Application, yielding: Yielding = NOBODY) -> bool:
+    """Whether neither its queues nor its user nor its group hold it back, and it gave no way to another gang.
+
+    Only accepted applications can be held back.
+    """
+    if app.state is not State.ACCEPTED:
+        return True
+    if app.gives_way_to is not None:
+        return False
+    return closed_queue(app, yielding) is None and closing_ceiling(app, yielding) is None
+
+
+def closing_ceiling(app: Application, yielding: Yielding = NOBODY) -> Ceiling | None:
+    """The ceiling of its user or group under which as many applications run as may, or None."""
+    return app.allowance.closed_by(app, yielding) if app.allowance is not None else None
+
+
+def full_ceiling(app: Application, items: Items) -> Ceiling | None:
+    """The ceiling of its user or group that has no room for this amount, or None."""
+    return app.allowance.short_of_room(items) if app.allowance is not None else None
+
+
+def is_at_closed_gate(demand: Demand, app: Application) -> bool:
+    """Whether an application that does not run yet has to wait for a place; what closes the gate will wake it."""
+    # What a gang waits for that gave way is over with a change in that other one's life, which wakes it.
+    closed = app.gives_way_to.queue if app.gives_way_to is not None else closed_queue(app) or closing_ceiling(app)
+    if closed is None:
+        return False
+    demand.block(closed, at_gate=True)
+    return True
+
+
+def is_over_limit(demand: Demand) -> bool:
+    """Whether the user or group of this demand has no room for it; that room will wake it.
+
+    Of what is in the way a limit counts first: while there is one nothing is stopped for this demand (`preempt`), and
+    when it moves something may be, though its queue is as full as before.
+    """
+    if demand.allowance is None:
+        return False
+    full = demand.allowance.short_of_room(demand.shape.items)
+    if full is None:
+        return False
+    if demand.obstacle is None or demand.obstacle is demand.leaf:
+        demand.block(full)
+    return True
+
+
+def limit_reached(ceiling: Ceiling, items: Items) -> Reason:
+    """Why an ask of this size waits for room under a ceiling: the resources that are short, with their numbers."""
+    limit = ceiling.max or {}
+    free = {name: limit[name] - ceiling.used.get(name, 0) for name, _ in items if name in limit}
+    needed = {name: amount for name, amount in items if name in free and amount > free[name]}
+    short = {name: free[name] for name in needed}
+    most = {name: limit[name] for name in needed}
+    return LimitReached(ceiling.kind, ceiling.name, ceiling.queue, needed, short, most)
+
+
+def limit_applications(ceiling: Ceiling, app: Application) -> Reason:
+    """Why an application waits until one fewer runs under a ceiling, or is promised to."""
+    running, most = len(ceiling.applications), ceiling.max_applications
+    if running < most:
+        to = tuple(a.id for a in awaited(ceiling.promised, ceiling.applications, app))
+        return ApplicationsPromised(ceiling.kind, ceiling.name, ceiling.queue, running, most, to)
+    return LimitApplications(ceiling.kind, ceiling.name, ceiling.queue, running, most)

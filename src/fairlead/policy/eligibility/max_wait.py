@@ -1,0 +1,245 @@
+"""Turns: who has a reservation in his queue, who is held back by it, and what is kept for those that waited too long.
+
+Decides when an administrator's order makes sense, which ask gets a reservation by itself (the oldest of a queue that
+waited for `wait.max`, one per queue at a time), and on which node room gathers for that one. Never places an ask.
+Invariant: who is held back is in no line, and is looked at again when the reservation ends.
+
+For an ask that waited too long the free room of one node is kept too, so that other queues cannot fill it for ever:
+of all nodes the one where it can start first. While something of a higher priority waits in its queue, it is not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import nominate, reserve_node, reserve_turn
+from fairlead.core.books import nominations
+from fairlead.core.books.asks import line_group
+from fairlead.core.model.decisions import AskRejected
+from fairlead.core.model.reasons import Refused
+from fairlead.policy.eligibility.limits import full_ceiling, may_run
+from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask, Batch
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.events import ReserveAsk
+
+
+def waits_for_turn(partition: Partition, ask: Ask) -> bool:
+    """Whether another ask of its queue has a reservation that this one has to wait for."""
+    return bool(partition.reserving.of) and partition.reserving.holder(ask) is not None
+
+
+# -- an administrator's order -------------------------------------------------------------------------------------
+
+
+def reserve_ask(partition: Partition, event: ReserveAsk) -> None:
+    """Switch the reservation of a waiting ask on or off (an empty key: of all that the application waits for).
+
+    Who may order it is the caller's business. What makes no sense is refused with a reason.
+    """
+    app = partition.applications.get(event.application)
+    asks = [] if app is None else app.waiting_asks() if not event.key else [app.asks.get(event.key)]
+    waiting = [a for a in asks if a is not None and a.pending]
+    bad = _why_not(partition, event, waiting)
+    if bad:
+        partition.out.append(AskRejected(event.application, event.key, Refused(bad), partition.name))
+        return
+    for ask in waiting:
+        known = partition.reserving.get(ask)
+        if not event.on:
+            if known is not None:
+                reserve_turn.end(partition, ask, event.who, event.why)
+        elif known is None:
+            reserve_turn.begin(partition, ask, event.who, event.why)
+
+
+def _why_not(partition: Partition, event: ReserveAsk, waiting: list[Ask]) -> str:
+    name = f"{event.application}/{event.key}" if event.key else event.application
+    if not waiting:
+        return f"nothing waits under {name}: only waiting work can have a reservation"
+    if any(ask.spec.idle for ask in waiting):
+        return f"{name} is idle work, which runs on what others leave over: it cannot have a reservation"
+    has = [ask for ask in waiting if partition.reserving.get(ask) is not None]
+    if event.on and len(has) == len(waiting):
+        return f"{name} has a reservation already"
+    if not event.on and not has:
+        return f"{name} has no reservation"
+    return ""
+
+
+# -- waiting too long ---------------------------------------------------------------------------------------------
+
+
+def keep_turns(partition: Partition) -> None:
+    """Before each run: give reservations that are due, and gather room for those that waited too long."""
+    book = partition.reserving
+    while book.overdue:
+        leaf = min(book.overdue, key=lambda queue: queue.seq)
+        del book.overdue[leaf]
+        _give_turn(partition, leaf)
+    for ask, reservation in list(book.every()):
+        if reservation.by_itself:
+            _gather_room(partition, ask)
+
+
+def _give_turn(partition: Partition, leaf: Queue) -> None:
+    """The oldest ask of the leaf that waited as long as it may gets a reservation, if none there has one for that."""
+    most = leaf.properties.wait_max_ms
+    for ask, reservation in list(partition.reserving.of.get(leaf, {}).items()):
+        if reservation.by_itself:
+            if most and could_ever_run(partition, ask):
+                return
+            reserve_turn.end(partition, ask, why="it fits nowhere, however empty")
+    partition.reserving.overdue.pop(leaf, None)
+    oldest = min(_overdue(partition, leaf, partition.now_ms - most), key=_age, default=None) if most else None
+    if oldest is not None:
+        reserve_turn.begin(partition, oldest, "", f"it has waited for {most} ms (wait.max)", by_itself=True)
+
+
+def _overdue(partition: Partition, leaf: Queue, latest_ms: int) -> list[Ask]:
+    """The oldest ask of each batch, and those for which room is kept, if they were made by then, may run, and would fit
+    if nothing else ran; for the next one that is to wait so long there is a timer.
+    """
+    found = []
+    next_ms: int | None = None
+    batches = [batch for app in leaf.applications.values() for batch in app.batches.values()]
+    waiting = [min(batch.asks, key=_age) for batch in batches]
+    waiting += [ask for ask in partition.nominations if ask.batch is None and ask.app.queue is leaf]
+    for ask in waiting:
+        if ask.created_ms > latest_ms:
+            next_ms = ask.created_ms if next_ms is None else min(next_ms, ask.created_ms)
+        elif ask.app.stands_in(line_group(ask)):
+            pass  # It is looked at when that is over (`look_at_late`).
+        elif partition.reserving.get(ask) is None and could_ever_run(partition, ask):
+            found.append(ask)
+    if next_ms is not None:
+        due_ms = next_ms + leaf.properties.wait_max_ms
+        partition.timers.set_earlier(due_ms, partition.name, leaf.path, reserve_turn.TIMER)
+    return found
+
+
+def look_at_late(partition: Partition, batch: Batch) -> None:
+    """Real asks that waited for placeholders take their place in line: if it was too long, their leaf is looked at."""
+    leaf = batch.demand.leaf
+    if leaf in partition.reserving.bounded and batch.oldest_ms + leaf.properties.wait_max_ms <= partition.now_ms:
+        partition.reserving.overdue[leaf] = None
+
+
+def _age(ask: Ask) -> tuple[int, int]:
+    return (ask.created_ms, ask.seq)
+
+
+def could_ever_run(partition: Partition, ask: Ask) -> bool:
+    """Whether it would fit if nothing else ran: under every maximum and limit, and on some node that takes work."""
+    for queue in ask.app.queue.lineage[:-1]:
+        if any(amount > (queue.max or {}).get(name, amount) for name, amount in ask.items):
+            return False
+    if ask.app.allowance is not None:
+        for ceiling in ask.app.allowance.ceilings:
+            if any(amount > (ceiling.max or {}).get(name, amount) for name, amount in ask.items):
+                return False
+    return any(_could_take(node, ask) for node in partition.nodes.nodes.values())
+
+
+def _could_take(node: Node, ask: Ask) -> bool:
+    if ask.required_node and ask.required_node != node.id:
+        return False
+    return node.schedulable and node.fits_total(ask.items)
+
+
+# -- room on one node ---------------------------------------------------------------------------------------------
+
+
+def gathers_room(partition: Partition, ask: Ask) -> bool:
+    """Whether room on a node is kept for this ask because it waited too long, not because others were stopped."""
+    if ask.nomination is not None and ask.nomination.is_coming:
+        return False
+    reservation = partition.reserving.get(ask)
+    return reservation is not None and reservation.by_itself
+
+
+def _gather_room(partition: Partition, ask: Ask) -> None:
+    if ask.held_on is not None and not gathers_room(partition, ask):
+        return
+    kept = ask.reserved_on or ask.held_on
+    wanted = _is_worth_it(partition, ask) and not (kept is not None and never_suits(partition, ask, kept))
+    if ask.reserved_on is not None:
+        aside = ask.reserved_on
+        if wanted and _could_take(aside, ask):
+            # A node that is set aside keeps no room under the maxima above, which others would fill for ever.
+            leaving = tuple(a for a in partition.disruption.leave_by if a.evicted_for is ask)
+            reserve_node.unreserve(partition, ask)
+            nominate.nominate(partition, ask, aside, leaving, gathers=not leaving)
+        return
+    if ask.held_on is not None:
+        if not wanted or not _could_take(ask.held_on, ask) or _is_kept_off(partition, ask, ask.held_on):
+            nominate.withdraw(partition, ask)
+        elif (elsewhere := _room_elsewhere(partition, ask)) is not None:
+            nominate.nominate(partition, ask, elsewhere, (), gathers=True)
+        return
+    if wanted:
+        node = _node_for(partition, ask)
+        if node is not None and not _is_kept_off(partition, ask, node):
+            nominate.nominate(partition, ask, node, (), gathers=True)
+
+
+def _is_kept_off(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Whether the node has the room, and work that runs elsewhere keeps the ask off: more room would not help it, and
+    would be kept from others as long as such work comes.
+    """
+    return node.room_for(ask) and not partition.nodes.suits(ask, node, tuple(node.allocations))
+
+
+def _room_elsewhere(partition: Partition, ask: Ask) -> Node | None:
+    """A node where the ask could start now, while room gathers for it on another one.
+
+    The walk of the queues does not find it: to its equals, what is promised to this ask itself is in the way.
+    """
+    shape, leaf = ask.shape, ask.app.queue
+    assert shape is not None
+    if shape.unfit or shape.required_node or leaf.short_of_room(ask.items) is not None:
+        return None
+    if not partition.nodes.sum_has_room(ask.items):
+        return None
+    if nominations.queue_short_of_kept(partition, leaf, ask.items, ask) is not None:
+        return None
+    if nominations.limit_short_of_kept(partition, ask) is not None:
+        return None
+    return partition.nodes.first_for(shape)
+
+
+def _is_worth_it(partition: Partition, ask: Ask) -> bool:
+    """Whether room would be used: its own queue must have it, and nothing there may come before it.
+
+    That a queue above is full is no reason: what is held counts there as used, so that it empties for this ask.
+    """
+    app = ask.app
+    if app.stands_in(line_group(ask)):
+        return False
+    if app.queue.raw_priority > ask.priority or not may_run(app) or waits_for_turn(partition, ask):
+        return False
+    if full_ceiling(app, ask.items) is not None:
+        return False
+    # What passed it by `backfill: easy` ends in time: for that it does not give up the room that gathers.
+    is_passed = ask.held_on is not None and app.queue.properties.easy_backfill
+    if app.queue.short_of_room(ask.items) is app.queue and not is_passed:
+        return False
+    return app.backoff_until_ms is None or app.backoff_until_ms <= partition.now_ms
+
+
+def _node_for(partition: Partition, ask: Ask) -> Node | None:
+    """The node where it can start first by what is known of the work that runs; else the one that lacks least."""
+    found = expected_start(partition, ask)
+    if found is not None:
+        return found.node
+    nodes = partition.nodes
+    suitable = [n for n in nodes.nodes.values() if _could_take(n, ask) and not n.reservations and nodes.suits(ask, n)]
+    return min(suitable, key=lambda n: (_shortage(n, ask), nodes.score(n), n.id), default=None)
+
+
+def _shortage(node: Node, ask: Ask) -> float:
+    return sum(max(amount - node.free.get(name, 0), 0) / amount for name, amount in ask.items)

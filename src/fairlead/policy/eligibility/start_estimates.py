@@ -1,0 +1,148 @@
+"""Expected starts: when a waiting ask will have room, by the time limits that running work declared.
+
+Decides from the books alone: work with a limit is gone when it is over, work without one may stay for ever, and nobody
+else starts meanwhile. Never guesses run times and never changes anything. Invariant: while limits are honoured and
+nothing else takes the room, the ask can start at that time or earlier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.idle_work import payer
+from fairlead.core.books.nodes import Node
+from fairlead.core.model.matching import AFFINITY, SELECTOR, TAINT, all_of, matches
+from fairlead.core.model.resources import Book, Items, add_to, fits_in, take_from
+from fairlead.policy.eligibility.limits import full_ceiling, may_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """When and where an ask can start, and what is left by then."""
+
+    start_ms: int
+    node: Node
+    free: Book
+    """What is free on that node then, the ask itself not counted."""
+    used: dict[Queue, Book]
+    """What is in use then, in the ask's queue and those above it."""
+
+
+def expected_start(partition: Partition, ask: Ask) -> Expected | None:
+    """When the ask can start; None where that is not known: a user's limit, a gate, or work without a time limit."""
+    if not ask.pending or not may_run(ask.app) or full_ceiling(ask.app, ask.items) is not None:
+        return None
+    future = _Future(partition, ask)
+    node = future.first_node(partition.nodes.every())
+    if node is not None:
+        return future.at(partition.now_ms, node)
+    for end_ms, leaving in _ends(partition):
+        touched = future.let_go(leaving)
+        node = future.first_node(touched)
+        if node is not None:
+            return future.at(end_ms, node)
+    return None
+
+
+def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Whether it cannot start on the node whatever ends: the node is not for it, or whom it wants to be with has gone.
+
+    To keep the node for it is in vain. (The first of a group that it belongs to itself needs nobody there.)
+    """
+    where, labels = ask.spec.where, ask.spec.labels
+    found = partition.nodes.terrain.misfit(where, labels, node)
+    if found == AFFINITY:
+        is_known = all(term.topology_key in node.labels for term in where.affinity)
+        return not is_known or not matches(all_of(where.affinity), labels)
+    return found in (SELECTOR, TAINT)
+
+
+def end_ms(ask: Ask, now_ms: int) -> int | None:
+    """When running work is gone at the latest by its time limit, not before now; None: nobody knows."""
+    if ask.spec.time_limit_ms is None or ask.allocated_ms is None:
+        return None
+    return max(ask.allocated_ms + ask.spec.time_limit_ms, now_ms)
+
+
+def _ends(partition: Partition) -> Iterator[tuple[int, list[Ask]]]:
+    """What ends when, in order of time; work that ends at one time together."""
+    by_time: dict[int, list[Ask]] = {}
+    for node in partition.nodes.nodes.values():
+        for ask in node.allocations:
+            at_ms = end_ms(ask, partition.now_ms)
+            if at_ms is not None:
+                by_time.setdefault(at_ms, []).append(ask)
+    for at_ms in sorted(by_time):
+        yield at_ms, by_time[at_ms]
+
+
+class _Future:
+    """The books as they will be when work has gone, as far as one ask is concerned."""
+
+    __slots__ = ("_all", "_ask", "_free", "_gone", "_partition", "_used")
+
+    def __init__(self, partition: Partition, ask: Ask) -> None:
+        self._partition = partition
+        self._ask = ask
+        self._free: dict[Node, Book] = {}
+        self._used = {queue: dict(queue.allocated) for queue in ask.app.queue.lineage}
+        self._gone: list[Ask] = []
+        self._all = False
+        """Its queues had room when nodes were last looked at: from then on only nodes that gain matter."""
+
+    def let_go(self, leaving: list[Ask]) -> list[Node]:
+        """This work is gone; the nodes to look at."""
+        touched: dict[Node, None] = {}
+        for ask in leaving:
+            assert ask.node is not None
+            add_to(self._free_on(ask.node), ask.items)
+            touched[ask.node] = None
+            for queue in payer(ask).lineage:
+                if queue in self._used:
+                    take_from(self._used[queue], ask.items)
+        self._gone += leaving
+        return self._partition.nodes.every() if not self._all else list(touched)
+
+    def first_node(self, nodes: list[Node]) -> Node | None:
+        """The first of these nodes with room for the ask, if its queues have room."""
+        if any(lacks(queue.max, self._used[queue], self._ask.items) for queue in self._used):
+            return None
+        self._all = True
+        here = [n for n in nodes if self._takes(n)]
+        score = self._partition.nodes.score
+        return min(here, key=lambda n: (score(n), n.id), default=None)
+
+    def _takes(self, node: Node) -> bool:
+        ask = self._ask
+        if not node.schedulable or (ask.required_node and ask.required_node != node.id):
+            return False
+        if any(holder is not ask for holder in node.reservations) or not fits_in(ask.items, self._free_on(node)):
+            return False
+        return self._partition.nodes.suits(ask, node, self._gone)
+
+    def _free_on(self, node: Node) -> Book:
+        free = self._free.get(node)
+        if free is None:
+            free = self._free[node] = dict(node.free)
+            if self._ask in node.held:
+                add_to(free, node.held[self._ask])
+        return free
+
+    def at(self, start_ms: int, node: Node) -> Expected:
+        """The answer."""
+        return Expected(start_ms, node, dict(self._free_on(node)), self._used)
+
+
+def lacks(most: Book | None, used: Book, items: Items) -> bool:
+    """Whether a maximum has no room for this amount."""
+    if most is None:
+        return False
+    return any(amount > 0 and name in most and used.get(name, 0) + amount > most[name] for name, amount in items)

@@ -1,0 +1,1 @@
+"""What an event, a timer or a restart means for the books."""

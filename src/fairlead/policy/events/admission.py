@@ -1,0 +1,96 @@
+"""Admission: what the priority class of new work means for it, and whether its quotas have room.
+
+Decides the priority that new work gets and whether it is refused because of its class. Never touches work that is there
+already, nor work that is reported with the node it runs on: that was admitted before. Invariant: an admitted ask has
+the value of the class that it names.
+
+How a priority comes about:
+* a class is named: its value, and its policy. A priority beside it must be the same or 0, which says nothing;
+* neither class nor priority is given: the global default, if there is one, as if it had been named;
+* a priority alone, or one that somebody else resolved, even if it is 0: that priority, and no class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.admission import Admission
+from fairlead.core.books.classes import NEVER
+from fairlead.core.model.reasons import PriorityMismatch, Reason, UnknownPriorityClass
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.model.resources import Items
+    from fairlead.core.model.specs import AskSpec
+
+
+def admit(admission: Admission, queue: str, spec: AskSpec) -> AskSpec | Reason:
+    """The ask as it enters the books, with its class resolved; or why it is not admitted to the queue of this path."""
+    resolved = with_class(admission, spec)
+    if isinstance(resolved, Reason):
+        return resolved
+    found = admission.classes.get(resolved.priority_class)
+    limited = found is not None and found.limited
+    obstacle = admission.quotas.obstacle(queue, resolved.priority_class, resolved.resources.items, limited)
+    return resolved if obstacle is None else obstacle
+
+
+class Trial:
+    """Admission of several asks before any of them enters: each counts for those after it."""
+
+    __slots__ = ("_admission",)
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = Admission()
+        self._admission.classes = admission.classes
+        self._admission.quotas = admission.quotas.copied()
+
+    def admit(self, queue: str, spec: AskSpec) -> AskSpec | Reason:
+        """What `admit` will say when those before it have entered."""
+        admitted = admit(self._admission, queue, spec)
+        if not isinstance(admitted, Reason):
+            self._admission.quotas.add(queue, admitted.priority_class, admitted.resources.items, 1)
+        return admitted
+
+
+def with_class(admission: Admission, spec: AskSpec) -> AskSpec | Reason:
+    """The ask with what its class, or the global default, says; or why its class does not do."""
+    classes = admission.classes
+    if spec.priority_class:
+        found = classes.get(spec.priority_class)
+        if found is None:
+            return UnknownPriorityClass(spec.priority_class, classes.names())
+        if spec.priority not in (0, found.value):
+            return PriorityMismatch(found.name, found.value, spec.priority)
+    elif spec.priority or spec.priority_resolved or classes.default is None:
+        return spec
+    else:
+        found = classes.default
+    return replace(
+        spec,
+        priority_class=found.name,
+        priority=found.value,
+        allow_preempt_other=spec.allow_preempt_other and found.preemption_policy != NEVER,
+        min_runtime_ms=found.min_runtime_ms,
+    )
+
+
+def as_reported(admission: Admission, spec: AskSpec) -> AskSpec:
+    """Work that runs already: its priority is what it was admitted with; where none is told, its class says it.
+
+    For how long it is protected is told nowhere else than in its class, as that is now.
+    """
+    if spec.priority or not spec.priority_class:
+        found = admission.classes.get(spec.priority_class)
+        protects = found is not None and found.min_runtime_ms and not spec.min_runtime_ms
+        return replace(spec, min_runtime_ms=found.min_runtime_ms) if found is not None and protects else spec
+    resolved = with_class(admission, spec)
+    return spec if isinstance(resolved, Reason) else resolved
+
+
+def why_not_larger(admission: Admission, ask: Ask, new: Items) -> Reason | None:
+    """Why a waiting ask cannot become as large as `new`; None when its quotas have room, or it does not grow."""
+    old = dict(ask.items)
+    more = tuple((name, amount - old.get(name, 0)) for name, amount in new if amount > old.get(name, 0))
+    return admission.quotas.obstacle(ask.app.queue.path, ask.spec.priority_class, more, limited=False) if more else None

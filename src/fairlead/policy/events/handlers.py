@@ -1,0 +1,424 @@
+"""Intake: what each event from outside means for the books.
+
+Decides whether an event makes sense, refuses it with a reason when it does not, and carries it out with the acts of the
+partition. Never schedules. Invariant: a refused event changes nothing but what it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from fairlead.core.acts import (
+    allocations,
+    application_steps,
+    gangs,
+    infeasible,
+    nominate,
+    reserve_node,
+    room_changes,
+    waiting_asks,
+)
+from fairlead.core.acts.resize import resize
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.nodes import Node
+from fairlead.core.model import events
+from fairlead.core.model.constraints import ANYWHERE
+from fairlead.core.model.decisions import (
+    ApplicationAccepted,
+    ApplicationChanged,
+    ApplicationRejected,
+    AskRejected,
+    MoveRejected,
+    NodeAccepted,
+    NodeRejected,
+    PriorityChanged,
+)
+from fairlead.core.model.events import Cause
+from fairlead.core.model.lifecycle import State, Step
+from fairlead.core.model.matching import flaw
+from fairlead.core.model.reasons import Refused
+from fairlead.core.model.resources import INT64_MAX, Resources
+from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, TAG_FOREIGN, ApplicationSpec, AskSpec
+from fairlead.policy.eligibility.max_wait import reserve_ask
+from fairlead.policy.events import recovery, retry
+from fairlead.policy.events.admission import admit, as_reported, why_not_larger
+from fairlead.policy.events.move import move_application
+from fairlead.policy.events.node_labels import label_node, taints_flaw
+from fairlead.policy.queue_choice.placement import place_application, resolve_user
+
+if TYPE_CHECKING:
+    from fairlead.core.books.partition import Partition
+
+CONFIRMS_SILENTLY = frozenset({Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER, Cause.PLACEHOLDER_REPLACED})
+"""Causes that confirm what the scheduler ordered itself: not echoed."""
+
+
+# -- nodes --------------------------------------------------------------------------------------------------------
+
+
+def add_node(partition: Partition, event: events.AddNode) -> None:
+    """A node registers; a known id is refused."""
+    spec = event.node
+    bad = _bad_amount(spec.capacity) or taints_flaw(spec.taints)
+    if spec.id in partition.nodes.nodes:
+        bad = f"failed to add node {spec.id} to partition {partition.name}, error: node already exists"
+    if bad:
+        partition.out.append(NodeRejected(spec.id, Refused(bad), partition.name))
+        return
+    node = Node(spec, partition.next_seq())
+    node.set_capacity(spec.capacity)
+    partition.nodes.add(node)
+    infeasible.widened(partition.nodes, node, partition.now_ms)
+    room_changes.nodes_changed(partition)
+    partition.books_version += 1
+    partition.out.append(NodeAccepted(spec.id, partition.name))
+
+
+def update_node(partition: Partition, event: events.UpdateNode) -> None:
+    """A node's capacity is replaced."""
+    node = _known_node(partition, event.id)
+    if node is None:
+        return
+    bad = _bad_amount(event.capacity)
+    if bad:
+        partition.out.append(NodeRejected(event.id, Refused(bad), partition.name))
+        return
+    partition.nodes.resize(node, event.capacity)
+    infeasible.widened(partition.nodes, node, partition.now_ms)
+    room_changes.nodes_changed(partition)
+    partition.books_version += 1
+
+
+def drain_node(partition: Partition, event: events.DrainNode) -> None:
+    """No new work for this node."""
+    node = _known_node(partition, event.id)
+    if node is not None and node.schedulable:
+        node.schedulable = False
+        partition.disruption.capacity_changed()
+        partition.nodes.touch(node)
+        partition.books_version += 1
+        for ask in list(node.held):
+            nominate.withdraw(partition, ask)
+        for ask in [a for a in node.reservations if not a.required_node]:
+            reserve_node.unreserve(partition, ask)
+            ask.app.queue.touch_app(ask.app)
+
+
+def undrain_node(partition: Partition, event: events.UndrainNode) -> None:
+    """The node takes new work again."""
+    node = _known_node(partition, event.id)
+    if node is not None and not node.schedulable:
+        node.schedulable = True
+        partition.disruption.capacity_changed()
+        infeasible.widened(partition.nodes, node, partition.now_ms)
+        partition.nodes.gained(node)
+        partition.books_version += 1
+
+
+def remove_node(partition: Partition, event: events.RemoveNode) -> None:
+    """The node is gone: what ran there is lost, its capacity leaves last."""
+    node = _known_node(partition, event.id)
+    if node is None:
+        return
+    for ask in [*node.held, *node.reservations]:
+        nominate.withdraw(partition, ask)
+        reserve_node.unreserve(partition, ask)
+    gangs.leave_node(partition, node)
+    for ask in list(node.allocations):
+        app, real = ask.app, not ask.spec.placeholder
+        again = retry.try_again(partition, ask, Cause.INTERRUPTED)
+        allocations.release(partition, ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
+        if again:
+            retry.enter_due(partition, app)
+        application_steps.complete_if_idle(partition, app, real)
+    partition.nodes.remove(node)
+    room_changes.nodes_changed(partition)
+    partition.books_version += 1
+
+
+def _known_node(partition: Partition, node_id: str) -> Node | None:
+    node = partition.nodes.nodes.get(node_id)
+    if node is None:
+        reason = Refused(f"failed to find node {node_id}")
+        partition.out.append(NodeRejected(node_id, reason, partition.name))
+    return node
+
+
+# -- applications -------------------------------------------------------------------------------------------------
+
+
+def add_application(partition: Partition, event: events.AddApplication) -> None:
+    """An application is submitted: it gets a queue, or a reason why not."""
+    spec = event.application
+    if spec.id in partition.applications:
+        text = f"adding application {spec.id} to partition {partition.name}, but application already existed"
+        partition.out.append(ApplicationRejected(spec.id, Refused(text), partition.name))
+        return
+    resolved = resolve_user(spec)
+    if isinstance(resolved, Refused):
+        _reject(partition, spec, resolved)
+        return
+    spec = resolved
+    queue = place_application(partition, spec)
+    if isinstance(queue, Refused):
+        _reject(partition, spec, queue)
+        return
+    app = Application(spec, queue, partition.next_seq(), partition.now_ms)
+    application_steps.admit(partition, app)
+    partition.out.append(ApplicationAccepted(spec.id, queue.path, partition.name))
+
+
+def _reject(partition: Partition, spec: ApplicationSpec, reason: Refused) -> None:
+    """The application is kept with the reason for a while, so that one can ask why."""
+    app = Application(spec, partition.root, partition.next_seq(), partition.now_ms)
+    app.rejected, app.message = reason, reason.sentence()
+    app.advance(Step.REJECT, partition.now_ms)
+    app.finished_ms = partition.now_ms
+    partition.rejected[spec.id] = app
+    application_steps.keep_ended(partition)
+    partition.out.append(ApplicationRejected(spec.id, reason, partition.name))
+
+
+def remove_application(partition: Partition, event: events.RemoveApplication) -> None:
+    """An application is taken out with all it has; it does not go to the completed ones."""
+    app = partition.applications.get(event.id)
+    if app is None:
+        return
+    for ask in app.allocated_asks():
+        allocations.release(partition, ask, Cause.STOPPED_BY_RM, f"Application {app.id} Removed")
+    for ask in app.waiting_asks():
+        waiting_asks.drop_ask(partition, ask)
+    application_steps.forget(partition, app)
+    partition.out.append(ApplicationChanged(app.id, "Removed", "removed", partition.name))
+
+
+# -- asks and allocations -----------------------------------------------------------------------------------------
+
+
+def add_asks(partition: Partition, event: events.AddAsks) -> None:
+    """Each ask by itself: a bad one is refused, the others go on."""
+    for spec in event.asks:
+        if TAG_FOREIGN in spec.tags:
+            _foreign(partition, spec)
+        else:
+            _ask(partition, spec)
+
+
+def _ask(partition: Partition, spec: AskSpec) -> None:
+    refused = _refuse_ask(partition, spec)
+    if refused:
+        partition.out.append(AskRejected(spec.application, spec.key, Refused(refused), partition.name))
+        return
+    app = partition.applications[spec.application]
+    known = app.asks.get(spec.key)
+    if known is None:
+        if spec.placeholder and not spec.task_group:
+            return
+        admitted = _admitted(partition, app, spec)
+        if admitted is not None:
+            _new_ask(partition, app, admitted)
+        return
+    if known.spec.resources != spec.resources:
+        if known.pending and (too_large := why_not_larger(partition.admission, known, spec.resources.items)):
+            partition.out.append(AskRejected(spec.application, spec.key, too_large, partition.name))
+            return
+        resize(partition, known, spec)
+    if spec.node and known.pending:
+        allocations.restore(partition, known, partition.nodes.nodes[spec.node])
+
+
+def _admitted(partition: Partition, app: Application, spec: AskSpec) -> AskSpec | None:
+    """The new ask with its class resolved; None when it was refused."""
+    admission = partition.admission
+    if not spec.priority_class and not admission.is_asked:
+        return spec
+    if spec.node:
+        return as_reported(admission, spec)
+    admitted = admit(admission, app.queue.path, spec)
+    if isinstance(admitted, AskSpec):
+        return admitted
+    partition.out.append(AskRejected(spec.application, spec.key, admitted, partition.name))
+    return None
+
+
+def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
+    if app.state is State.NEW or app.state is State.COMPLETING:
+        application_steps.advance(partition, app, Step.RUN)
+    if spec.node:
+        ask = Ask(app, spec, partition.next_seq(), partition.now_ms)
+        ask.shape = None
+        allocations.restore(partition, ask, partition.nodes.nodes[spec.node])
+    else:
+        waiting_asks.new_ask(partition, app, spec)
+
+
+def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
+    """Why this ask cannot be taken in, or nothing."""
+    if spec.application not in partition.applications:
+        return f"failed to find application {spec.application}"
+    if spec.node and spec.node not in partition.nodes.nodes:
+        return f"failed to find node {spec.node}"
+    if not spec.resources:
+        return "allocation contains no resources"
+    if spec.resources.negative:
+        return "allocation contains negative resources"
+    if not PRIORITY_MIN <= spec.priority <= PRIORITY_MAX:
+        return f"priority {spec.priority} is not a 32-bit integer"
+    if spec.idle and spec.task_group:
+        return f"idle work cannot be a gang: leave out idle, or task group {spec.task_group}"
+    return _bad_amount(spec.resources) or (flaw(spec.where) if spec.where is not ANYWHERE else "")
+
+
+def _bad_amount(resources: Resources) -> str:
+    for name, amount in resources:
+        if not name:
+            return "a resource has no name"
+        if amount < 0:
+            return f"{name} is negative ({amount})"
+        if amount > INT64_MAX:
+            return f"{name} is larger than {INT64_MAX}"
+    return ""
+
+
+def _foreign(partition: Partition, spec: AskSpec) -> None:
+    """Work of another scheduler: it only makes a node smaller."""
+    node = partition.nodes.nodes.get(spec.node)
+    if node is None:
+        text = (
+            f"failed to find node {spec.node} for allocation {spec.key}"
+            if spec.node
+            else f"node ID is empty for allocation {spec.key}"
+        )
+        partition.out.append(AskRejected("", spec.key, Refused(text), partition.name))
+        return
+    partition.nodes.set_foreign(node, spec, partition.now_ms)
+    partition.books_version += 1
+
+
+def release(partition: Partition, event: events.Release) -> None:
+    """An allocation or ask is no more. Unknown ones are ignored: the end may be reported twice."""
+    if not event.application:
+        _release_foreign(partition, event.key)
+        return
+    app = partition.applications.get(event.application)
+    if app is None:
+        return
+    if event.key:
+        ask = app.asks.get(event.key)
+        ended = [ask] if ask is not None else []
+        if ask is None and not (partition.retries and partition.retries.take(app.id, event.key)):
+            return
+    else:
+        ended = app.allocated_asks()
+        partition.retries.drop(app.id)
+    real_gone = any(a.node is not None and not a.spec.placeholder for a in ended)
+    again = False
+    if event.key and ended and ended[0].node is not None:
+        again = retry.try_again(partition, ended[0], event.cause, event.exit_code) is not None
+    for ask in ended:
+        _release_one(partition, ask, event.cause)
+    if again:
+        retry.enter_due(partition, app)
+    if not event.key:
+        app.closing = app.state is State.COMPLETING
+        for ask in app.waiting_asks():
+            waiting_asks.drop_ask(partition, ask)
+    application_steps.complete_if_idle(partition, app, real_gone)
+
+
+def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:
+    if ask.pending:
+        waiting_asks.drop_ask(partition, ask)
+        return
+    if ask.node is None:
+        gangs.give_up(partition, ask)
+        return
+    if cause is Cause.PLACEHOLDER_REPLACED and ask.replaces is not None:
+        gangs.end_swap(partition, ask)
+        return
+    echo = cause not in CONFIRMS_SILENTLY
+    message = "allocation remove as per RM request" if cause is Cause.STOPPED_BY_RM else ""
+    allocations.release(partition, ask, cause, message, echo=echo)
+
+
+def _release_foreign(partition: Partition, key: str) -> None:
+    if partition.nodes.end_foreign(key):
+        partition.books_version += 1
+
+
+def set_priority(partition: Partition, event: events.SetPriority) -> None:
+    """A waiting ask (or all of an application) gets another priority; running ones are left as they are."""
+    app = partition.applications.get(event.application)
+    asks = [] if app is None else app.waiting_asks() if not event.key else [app.asks.get(event.key)]
+    waiting = [a for a in asks if a is not None and a.pending]
+    coming = partition.retries.named(event.application, event.key) if partition.retries else []
+    bad = ""
+    if not PRIORITY_MIN <= event.priority <= PRIORITY_MAX:
+        bad = f"priority {event.priority} is not a 32-bit integer"
+    elif not waiting and not coming:
+        bad = f"nothing waits under {event.application}/{event.key}: only waiting work can change its priority"
+    if bad:
+        partition.out.append(AskRejected(event.application, event.key, Refused(bad), partition.name))
+        return
+    by = (event.who, event.why)
+    for attempt in coming:
+        old = attempt.change_priority(event.priority)
+        key = attempt.spec.key
+        partition.out.append(PriorityChanged(event.application, key, old, event.priority, *by, partition.name))
+    for ask in waiting:
+        old = ask.priority
+        waiting_asks.change_priority(partition, ask, event.priority)
+        partition.out.append(PriorityChanged(event.application, ask.key, old, event.priority, *by, partition.name))
+
+
+# -- which event goes where ---------------------------------------------------------------------------------------
+
+HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
+    events.AddNode: add_node,
+    events.UpdateNode: update_node,
+    events.LabelNode: label_node,
+    events.DrainNode: drain_node,
+    events.UndrainNode: undrain_node,
+    events.RemoveNode: remove_node,
+    events.AddApplication: add_application,
+    events.RemoveApplication: remove_application,
+    events.AddAsks: add_asks,
+    events.Release: release,
+    events.Checkpoint: retry.checkpoint,
+    events.SetPriority: set_priority,
+    events.ReserveAsk: reserve_ask,
+    events.Leaving: recovery.leaving,
+    events.Nominated: recovery.nominated,
+    events.MoveApplication: move_application,
+}
+
+
+def partition_of(event: Any) -> str:
+    """The name of the partition that an event is about."""
+    name: str
+    if isinstance(event, events.AddNode):
+        name = event.node.partition
+    elif isinstance(event, events.AddApplication):
+        name = event.application.partition
+    else:
+        name = event.partition
+    return name
+
+
+def refuse_unknown_partition(event: Any, name: str, out: list[Any]) -> None:
+    """Say for each part of an event that its partition is not there."""
+    if isinstance(event, events.AddNode):
+        reason = Refused(f"failed to find partition {name} for new node {event.node.id}")
+        out.append(NodeRejected(event.node.id, reason, name))
+    elif isinstance(event, events.AddApplication):
+        text = f"Failed to add application {event.application.id} to partition {name}, partition doesn't exist"
+        out.append(ApplicationRejected(event.application.id, Refused(text), name))
+    elif isinstance(event, events.AddAsks):
+        for spec in event.asks:
+            text = f"Failed to find partition {name}, for application {spec.application} and allocation {spec.key}"
+            out.append(AskRejected(spec.application, spec.key, Refused(text), name))
+    elif isinstance(event, events.MoveApplication):
+        reason = Refused(f"failed to find partition {name} for application {event.id}")
+        out.append(MoveRejected(event.id, reason, name))

@@ -1,0 +1,78 @@
+"""What was under way before a restart: allocations that are leaving, and space that was held for somebody.
+
+Decides whether a report of it still makes sense, and enters it into the books. Never tells anybody to stop. Invariant:
+after a restart nobody is told to stop for an ask whose victims are leaving already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations, gangs, nominate
+from fairlead.core.acts.terminating import begin
+from fairlead.core.books.idle_work import payer
+from fairlead.core.model.events import Cause, Leaving, Nominated
+from fairlead.core.model.resources import fits_in
+from fairlead.policy.preemption.by_priority import RULE, plan_on
+from fairlead.policy.preemption.victims import on_behalf_of
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+
+
+def leaving(partition: Partition, event: Leaving) -> None:
+    """An allocation is on its way out: it is no victim any more. Unknown ones are passed over."""
+    ask = _ask(partition, event.application, event.key)
+    if ask is None or ask.node is None or ask.evict_cause is not None:
+        return
+    ask.evict_cause = event.cause
+    partition.admission.changed(ask)
+    if ask.spec.placeholder:
+        gangs.placeholder_told_to_go(ask)
+    if event.cause is Cause.PREEMPTED_BY_SCHEDULER:
+        begin(partition, ask, payer(ask))
+    partition.nodes.since_search[ask.node] = None
+    partition.books_version += 1
+
+
+def nominated(partition: Partition, event: Nominated) -> None:
+    """Hold space again for an ask that others were stopped for, if it fits there once these are gone.
+
+    They may be gone already: then it is the next to be placed, before others of its rank take what was freed for it.
+    Who was to be stopped for it as well and was perhaps never told is found again by the rule itself, and told.
+    """
+    ask = _ask(partition, event.application, event.key)
+    node = partition.nodes.nodes.get(event.node)
+    if ask is None or node is None or not ask.pending or ask.held_on is not None or not node.is_open:
+        return
+    leaving = tuple(a for a in node.allocations if a.evict_cause is not None)
+    if _would_fit(node, ask, leaving) and partition.nodes.suits(ask, node, leaving):
+        ask.preempt_triggered = True
+        nominate.nominate(partition, ask, node, leaving)
+        return
+    plan = plan_on(partition, ask, node)
+    if plan is None:
+        return
+    for victim in plan.victims:
+        message = f"makes room on {node.id} for {ask.key} (priority {ask.priority} over {victim.priority})"
+        told = plan.violates.get(victim, ())
+        allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of(ask), RULE, message, told)
+        partition.disruption.note(ask, victim, partition.now_ms)
+    ask.preempt_triggered = True
+    nominate.nominate(partition, ask, node, (*plan.victims, *plan.leaving))
+
+
+def _would_fit(node: Node, ask: Ask, gone: Sequence[Ask]) -> bool:
+    free = dict(node.free)
+    for victim in gone:
+        for name, amount in victim.items:
+            free[name] = free.get(name, 0) + amount
+    return fits_in(ask.items, free)
+
+
+def _ask(partition: Partition, application: str, key: str) -> Ask | None:
+    app = partition.applications.get(application)
+    return app.asks.get(key) if app is not None else None

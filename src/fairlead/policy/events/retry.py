@@ -1,0 +1,91 @@
+"""Retry: work that was broken off or failed is tried again, as an ask of the same application.
+
+Decides when a further attempt enters: at once, or after its back-off. Idle work that was stopped goes back to its queue
+in the same way, and so do placeholders that were given back so that another gang gets through. Which ends are followed
+by a further attempt is said in `core.books.retries`; that it goes ahead of others is the order's business. Never starts
+or stops anything. Invariant: one end makes at most one further attempt, and the attempts of one piece of work are
+linked by `first_key`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import application_steps, waiting_asks
+from fairlead.core.books.retries import BROKEN_OFF, GAVE_WAY, backoff_ms, next_placeholder, next_spec, why_final
+from fairlead.core.model.decisions import AskRejected, Retried
+from fairlead.core.model.lifecycle import State, Step
+from fairlead.core.model.reasons import Refused
+
+if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.model.events import Cause, Checkpoint
+    from fairlead.core.model.specs import AskSpec
+
+TIMER = "retry"
+GOES_ON = frozenset({State.ACCEPTED, State.STARTING, State.RUNNING, State.COMPLETING})
+"""An application that fails, starts over or has ended gets no further attempts."""
+
+
+def final(ask: Ask, cause: Cause, exit_code: int | None = None) -> str:
+    """Why an allocation that ends like this gets no further attempt, as part of a sentence; nothing: it gets one."""
+    if ask.app.state not in GOES_ON:
+        return f"application {ask.app.id} is {ask.app.state}"
+    return why_final(ask.spec, cause, exit_code)
+
+
+def try_again(partition: Partition, ask: Ask, cause: Cause, exit_code: int | None = None) -> AskSpec | None:
+    """An allocation is about to end: make its next attempt, if it gets one.
+
+    It is held in `partition.retries` until `enter_due`; call that when the end is in the books.
+    """
+    if ask.spec.placeholder:
+        if not _gave_way(ask, cause):
+            return None
+        spec, due_ms = next_placeholder(ask.spec, ask.priority), partition.now_ms
+    elif (ask.spec.retry is None and not ask.spec.idle) or final(ask, cause, exit_code):
+        return None
+    else:
+        spec, due_ms = next_spec(ask.spec, ask.priority), partition.now_ms + backoff_ms(ask.spec)
+    partition.retries.add(ask.app.id, spec, due_ms)
+    if due_ms > partition.now_ms:
+        partition.timers.set_earlier(due_ms, partition.name, ask.app.id, TIMER)
+    partition.out.append(Retried(ask.app.id, ask.key, spec.key, spec.attempt, due_ms, partition.name))
+    return spec
+
+
+def _gave_way(ask: Ask, cause: Cause) -> bool:
+    """Whether it is a placeholder that its gang gave back for another one's sake; its gang still waits to be whole."""
+    told_to = ask.evicted_by is not None and ask.evicted_by[0] == GAVE_WAY
+    return told_to and cause in BROKEN_OFF and ask.app.state is State.ACCEPTED
+
+
+def enter_due(partition: Partition, app: Application) -> None:
+    """The attempts of this application whose time has come wait in line from now on."""
+    for spec in partition.retries.take_due(app.id, partition.now_ms):
+        if spec.key in app.asks:
+            text = f"attempt {spec.attempt} of {spec.first_key} cannot enter: an ask of that name is there already"
+            partition.out.append(AskRejected(app.id, spec.key, Refused(text), partition.name))
+            continue
+        if app.state is State.COMPLETING:
+            application_steps.advance(partition, app, Step.RUN)
+        waiting_asks.new_ask(partition, app, spec)
+    if later := partition.retries.of(app.id):
+        partition.timers.set_earlier(min(coming.due_ms for coming in later), partition.name, app.id, TIMER)
+
+
+def on_timer(partition: Partition, app_id: str) -> None:
+    """A back-off is over. Nothing happens if the application has ended meanwhile, or the attempt was withdrawn."""
+    app = partition.applications.get(app_id)
+    if app is not None:
+        enter_due(partition, app)
+
+
+def checkpoint(partition: Partition, event: Checkpoint) -> None:
+    """A running allocation has saved its work: what it did before now would not be lost. Others are passed over."""
+    app = partition.applications.get(event.application)
+    ask = app.asks.get(event.key) if app is not None else None
+    if ask is not None and ask.node is not None:
+        ask.checkpoint_ms = partition.now_ms

@@ -1,0 +1,167 @@
+"""Standing: what is above what once queues have their say, with their offsets and fences.
+
+Decides whether a waiting ask stands strictly above running (or nominated) work, and how work is ranked against other
+work. Never decides what is stopped. Invariant: standing above is a strict order: nothing stands above itself by any
+chain of others, so that no two pieces of work can preempt each other in turn.
+
+Priorities are compared in the lowest queue that both are in, after the offsets and fences on both ways there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.nominations import kept_under
+from fairlead.policy.order.keys import queue_key
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.resources import Book, Items
+
+NOTHING: Book = {}
+NOBODY = -(2**62)
+EVERYBODY = 2**62
+Rank = tuple[int, int]
+
+
+Level = tuple[object, ...]
+Path = tuple[Level, ...]
+"""The place of an ask: its strength at the root, then from the root down the keys of each queue on its way, as it lets
+the queue stand among its siblings, and its key in its leaf. The first part of each is what makes it strong; the others
+only decide between equals.
+"""
+Strength = tuple[bool, int]
+"""What makes an ask strong, smaller first: it is not within the guarantees on its way, minus its priority as seen."""
+
+
+def standing_by_queue(leaf: Queue, priority: int) -> dict[Queue, int]:
+    """For each queue from the leaf to the root, the priority as seen there (before that queue's own offset)."""
+    seen: dict[Queue, int] = {}
+    for queue in leaf.lineage:
+        seen[queue] = priority
+        rules = queue.properties
+        priority = rules.priority_offset if rules.priority_fence else priority + rules.priority_offset
+    return seen
+
+
+def outranks(seen: dict[Queue, int], other: Ask) -> bool:
+    """Whether who is seen so stands strictly above `other` where their queues meet."""
+    return other.priority < below(seen, other.app.queue)
+
+
+def below(seen: dict[Queue, int], leaf: Queue) -> int:
+    """Work of `leaf` with a lower priority than this stands below who is seen so."""
+    offset, fenced = 0, False
+    for queue in leaf.lineage:
+        if queue in seen:
+            if fenced:
+                return EVERYBODY if seen[queue] > offset else NOBODY
+            return seen[queue] - offset
+        rules = queue.properties
+        if rules.priority_fence:
+            offset, fenced = rules.priority_offset, True
+        else:
+            offset += rules.priority_offset
+    raise AssertionError("two queues of a partition meet in the root at the latest")
+
+
+def is_stronger(ask: Ask, other: Ask) -> bool:
+    """Whether a waiting ask stands strictly above another one: 1. within the guarantees on its way, 2. the higher
+    priority where their queues meet.
+    """
+    owed = is_owed(ask.app.queue, ask.items)
+    if owed != is_owed(other.app.queue, other.items):
+        return owed
+    return outranks(standing_by_queue(ask.app.queue, ask.priority), other)
+
+
+def strength(ask: Ask) -> Strength:
+    """The strength of a waiting ask against all others, as seen at the root."""
+    return (not is_owed(ask.app.queue, ask.items), -rank(ask.app.queue, ask.priority)[0])
+
+
+def path_of(ask: Ask) -> Path:
+    """The place of an ask, as `Turns` works it out on its way."""
+    seen = ask.priority
+    path: Path = ((ask.line_key[0], ask.app.order_key, ask.line_key),)
+    for queue in ask.app.queue.lineage[:-1]:
+        seen = queue.adjust(seen)
+        path = ((-seen, *queue_key(queue)[1:]), *path)
+    return (strength(ask), *path)
+
+
+def is_owed(leaf: Queue, items: Items, beside: Partition | None = None, ask: Ask | None = None) -> bool:
+    """Whether an ask of this leaf for this amount is within the guarantees on its way to the root: there is one for
+    something of it, and each has room for the whole of it beside what runs there.
+
+    A small ask may be so where a bigger and stronger one of its own leaf is not, and starts first; `guaranteed_at`
+    keeps it from being stopped for that one. What is kept for others is counted only with `beside` (for all but `ask`):
+    the order of asks stays as it is while room is given to one or taken from another, else three asks could take room
+    from each other in a circle.
+    """
+    found = False
+    for queue in leaf.lineage if leaf.lineage[-1].owes else ():
+        guaranteed = queue.guaranteed
+        if guaranteed is None:
+            continue
+        kept = kept_under(beside, queue, ask) if beside is not None and beside.nominations else NOTHING
+        for name, amount in items:
+            if amount > 0 and name in guaranteed:
+                found = True
+                used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0) + kept.get(name, 0)
+                if used + amount > guaranteed[name]:
+                    return False
+    return found
+
+
+def rank(leaf: Queue, priority: int) -> Rank:
+    """The place of work among all work: 1. its priority as seen at the root, 2. its own."""
+    at_root = priority
+    for queue in leaf.lineage[:-1]:
+        rules = queue.properties
+        at_root = rules.priority_offset if rules.priority_fence else at_root + rules.priority_offset
+    return at_root, priority
+
+
+class Reach:
+    """How far an ask reaches: what it may stop at all, guarantees of others apart (`protection.within_guarantees`)."""
+
+    __slots__ = ("_below", "_owed", "fence", "seen")
+
+    def __init__(self, partition: Partition, ask: Ask) -> None:
+        leaf = ask.app.queue
+        self.seen = standing_by_queue(leaf, ask.priority)
+        self.fence = search_root(leaf)
+        self._below: dict[Queue, int] = {}
+        self._owed: list[Queue] = []
+        """Queues in which it takes back what others have above their guarantee, whatever their priority: those above
+        the first that guarantees something of what it asks for.
+        """
+        if is_owed(leaf, ask.items, partition, ask):
+            guarantees = [any(name in (q.guaranteed or {}) for name, _ in ask.items) for q in leaf.lineage]
+            self._owed = list(leaf.lineage[guarantees.index(True) + 1 :])
+
+    def below(self, leaf: Queue) -> int:
+        """Work of `leaf` of a lower priority than this may be stopped; `NOBODY` where none may."""
+        found = self._below.get(leaf)
+        if found is None:
+            open_to_it = leaf.properties.preemption_policy != "disabled" and self.fence in leaf.lineage
+            found = self._below[leaf] = self._most(leaf) if open_to_it else NOBODY
+        return found
+
+    def _most(self, leaf: Queue) -> int:
+        if self._owed:
+            meeting = next(queue for queue in leaf.lineage if queue in self.seen)
+            if meeting in self._owed:
+                return EVERYBODY
+        return below(self.seen, leaf)
+
+
+def search_root(leaf: Queue) -> Queue:
+    """The highest queue below which victims may be taken: the first with `preemption.policy: fence`, else the root."""
+    for queue in leaf.lineage:
+        if queue.parent is None or queue.properties.preemption_policy == "fence":
+            return queue
+    raise AssertionError("a lineage ends with the root")

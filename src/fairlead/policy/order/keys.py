@@ -1,0 +1,147 @@
+"""Who comes before whom: every sort key of the scheduler, with its criteria in order.
+
+Decides orders only; keeps nothing and changes nothing. Higher priority wins everywhere; smaller keys come first. Every
+key is completed by its user with a sequence number, so that every order is total.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask, Batch
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.resources import Book
+
+
+NOTHING_DUE: Mapping[str, int] = {}
+NOT_AHEAD = 0
+"""Greater than what a key with a retried ask begins with, whatever its priority (`Ask.line_key`)."""
+
+
+def fair_share(queue: Queue) -> float:
+    """How much of its due a queue uses: the largest of allocated / guaranteed over all resources.
+
+    Where there is no guarantee for a resource, the fair maximum stands in; where there is neither, it does not count. A
+    due of 0 makes any use of it a share of 1. What a share is measured against is worked out once and kept until the
+    partition says that it changed (`Partition.reshare`).
+    """
+    terms = queue.share_terms
+    if terms is None:
+        terms = queue.share_terms = share_terms(queue.guaranteed, queue.fair_max())
+    share = 0.0
+    allocated = queue.allocated
+    for name, due in terms:
+        if name in allocated:
+            part = allocated[name] / due if due > 0 else float(allocated[name] > 0)
+            if part > share:
+                share = part
+    return share
+
+
+def may_be_owed(queue: Queue) -> bool:
+    """Whether some ask here or below may be within the guarantee of this queue, if it has one."""
+    guaranteed = queue.guaranteed
+    if guaranteed is None:
+        return True
+    used = queue.allocated
+    for name, due in guaranteed.items():
+        if used.get(name, 0) < due + queue.preempting.get(name, 0):
+            return True
+    return False
+
+
+def share_terms(guaranteed: Mapping[str, int] | None, fair_max: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """For each resource what a share of it is measured against: the guarantee, else the fair maximum."""
+    return tuple(sorted((dict(fair_max) | dict(guaranteed or {})).items()))
+
+
+def usage_shares(allocated: Book, guaranteed: Mapping[str, int] | None) -> tuple[float, ...]:
+    """The shares of an application, largest first, zeros left out: compared one by one, more entries being more.
+
+    A share is allocated / guaranteed of its queue; without a guarantee for a resource it is the raw quantity.
+    """
+    if not allocated:
+        return ()
+    due = guaranteed or NOTHING_DUE
+    return tuple(sorted([used / (due.get(name) or 1) for name, used in allocated.items() if used], reverse=True))
+
+
+def queue_key(queue: Queue) -> tuple[object, ...]:
+    """Order among siblings.
+
+    With priority (the parent's `application.sort.priority`): 1. higher reported priority, 2. smaller fair share;
+    without: the other way round. Then 3. more that waits (by the sum over all resources: whoever waits for more of one
+    and not for less of any other comes first, and the order stays total where neither does), 4. created earlier.
+
+    By rank: as with priority. What of it holds for the ask that is next there is worked out by `place.by_rank`; this is
+    the best that can be hoped for.
+    """
+    parent = queue.parent
+    if queue.by_rank or parent is None or parent.properties.priority_sorting:
+        return (-queue.reported, fair_share(queue), -sum(queue.pending.values()), queue.seq)
+    return (fair_share(queue), -queue.reported, -sum(queue.pending.values()), queue.seq)
+
+
+def batch_key(batch: Batch) -> tuple[object, ...]:
+    """Order among the batches of a leaf: 1. the order of applications, 2. in it the order of its asks.
+
+    By rank: 1. higher priority of its first ask, 2. retried, 3. the order of applications, without priorities, 4. age.
+    """
+    app, first = batch.app, batch.head.line_key
+    return (first[0], app.order_key, first) if app.queue.by_rank else (app.order_key, first)
+
+
+def ask_key(ask: Ask, of_application: tuple[object, ...]) -> tuple[object, ...]:
+    """The same for one ask, given the key of its application."""
+    return (ask.line_key[0], of_application, ask.line_key) if ask.app.queue.by_rank else (of_application, ask.line_key)
+
+
+def walk_key(app: Application) -> tuple[object, ...]:
+    """Order in which the walk from the root comes to applications, of whatever leaves: queue by queue, then its own."""
+    return (*(queue_key(queue) for queue in reversed(app.queue.lineage[:-1])), application_key(app))
+
+
+def application_key(app: Application) -> tuple[object, ...]:
+    """Order among the applications of a leaf.
+
+    An application stands where its first waiting ask stands: one that begins with a retried ask comes before all that
+    do not, whatever their priorities and shares. Then
+    `fifo`: 1. higher priority, 2. submitted earlier; `fair`: 1. higher priority, 2. smaller usage shares. Without
+    `application.sort.priority` the two change places. Then 3. submitted earlier, 4. arrived earlier.
+
+    Submitted is when the application came, or when the oldest ask or allocation of it was created, if a tag says that
+    this was before. Such times may be equal (they have whole seconds); two that came were never submitted at once.
+    """
+    queue = app.queue
+    properties = queue.properties
+    submitted = (app.submitted_ms, app.seq)
+    if queue.by_rank:
+        is_fair = properties.sort_policy == "fair"
+        return (usage_shares(app.allocated, queue.guaranteed), submitted) if is_fair else (submitted,)
+    if app.retried and (first := app.first_ask()) is not None and first.spec.retried:
+        return _retried_key(app, first)
+    if properties.sort_policy == "fair":
+        shares = usage_shares(app.allocated, queue.guaranteed)
+        if properties.priority_sorting:
+            return (-app.priority, shares, submitted)
+        return (shares, -app.priority, submitted)
+    if properties.priority_sorting:
+        return (-app.priority, submitted)
+    return (NOT_AHEAD, app.submitted_ms, app.submitted_seq, -app.priority, app.seq)
+
+
+def _retried_key(app: Application, ask: Ask) -> tuple[object, ...]:
+    """Before every key of an application that does not begin with a retried ask, and comparable with all of them.
+
+    Among themselves: 1. higher priority of that ask, 2. submitted earlier, 3. arrived earlier.
+    """
+    first = ask.line_key[0]
+    submitted = (app.submitted_ms, app.seq)
+    properties = app.queue.properties
+    if properties.sort_policy == "fair":
+        return (first, (), submitted) if properties.priority_sorting else ((), first, submitted)
+    return (first, submitted) if properties.priority_sorting else (first, *submitted)

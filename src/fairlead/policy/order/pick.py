@@ -1,0 +1,314 @@
+"""The lines: which child of a queue, and which batch of a leaf, is looked at next.
+
+Decides nothing new: it keeps the orders of `ordering` in heaps, and changes them only where something changed. An
+entry of a heap counts while its number is the one that its queue, demand or batch has; left-overs are skipped. A key
+that got worse is noticed when its entry comes to the head; one that got better is put in anew at once. Invariant: the
+head of a line is what sorting everything afresh would put first among what is worth looking at.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.application_limits import has_to_enter
+from fairlead.core.books.idle_work import group_of
+from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS, note_attempt
+from fairlead.policy.eligibility.max_wait import look_at_late, waits_for_turn
+from fairlead.policy.order.effective_priority import is_owed
+from fairlead.policy.order.keys import application_key, batch_key, queue_key
+from fairlead.policy.order.victim_index import Stoppable
+
+if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Batch
+    from fairlead.core.books.demand import Demand, Entry, Shape
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+
+Class = tuple[object, ...]
+"""What demands have in common that stand for each other."""
+FEW_APPLICATIONS = 3
+"""So many applications without anything that may fit are passed over before demands are looked at."""
+FEW_SHAPES = 8
+"""Where no more shapes than these may fit, a leaf's demands are looked up by shape instead of by their order."""
+
+
+class Lines:
+    """The kept orders of one partition."""
+
+    __slots__ = ("classes", "partition", "stoppable")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.classes: dict[Class, dict[Demand, None]] = {}
+        """Where rank decides, demands that stand for each other when room is to be made (`class_of`)."""
+        self.stoppable = Stoppable()
+        """What runs, as a table for preemption by priority; nothing is in it where rank does not decide."""
+
+    # -- bringing up to date --------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Give every application that changed its place in line."""
+        changed = self.partition.root.changed_leaves
+        if not changed:
+            return
+        for leaf in changed:
+            for app in leaf.changed_apps:
+                app.touched = False
+                if app.queue is leaf and app.batches:
+                    self._settle(app)
+            leaf.changed_apps.clear()
+        changed.clear()
+
+    def _settle(self, app: Application) -> None:
+        if app.backoff_until_ms is not None and app.backoff_until_ms > self.partition.now_ms:
+            for batch in app.batches.values():
+                self.put_aside(batch)
+            return
+        if app.queue.properties.backoff_threshold:
+            self.partition.uncounted[app] = None
+        key = application_key(app)
+        if key != app.order_key:
+            better = not app.order_key or key < app.order_key
+            app.order_key = key
+            if not app.queue.by_rank:
+                self._rank(app)
+            if better:
+                app.out_of_line.clear()
+                for batch in list(app.batches.values()):
+                    self._line_up(batch)
+                return
+        if app.out_of_line:
+            waiting = list(app.out_of_line)
+            app.out_of_line.clear()
+            for batch in waiting:
+                self._line_up(batch)
+
+    def _rank(self, app: Application) -> None:
+        """Give an application its place among those of its leaf."""
+        leaf = app.queue
+        heap, app.stamp = leaf.apps_heap, leaf.next_stamp()
+        entry = (app.order_key, app.stamp, app)
+        if heap and heap[0][2] is app:
+            heapreplace(heap, entry)
+        else:
+            heappush(heap, entry)
+        if len(heap) > 4 * len(leaf.applications) + 64:
+            heap[:] = [each for each in heap if each[2].stamp == each[1]]
+            heapify(heap)
+
+    def _line_up(self, batch: Batch) -> None:
+        """Put a batch in its place, if any of its asks may start at all."""
+        if not self.is_eligible(batch):
+            self.put_aside(batch)
+            return
+        app, demand = batch.app, batch.demand
+        if demand.enters != has_to_enter(app):
+            demand = self._refile(batch)
+        demand.put(batch_key(batch), app.queue.next_stamp(), batch)
+        demand.tried = -1
+        demand.seek_ms = 0
+        self.partition.nodes.seeks(demand.shape, batch.oldest_ms)
+        if batch.task_group and self.partition.reserving.bounded:
+            look_at_late(self.partition, batch)
+        if app.queue.by_rank:
+            self.classes.setdefault(class_of(demand), {})[demand] = None
+        else:
+            note_attempt(self.partition, batch)
+
+    def _refile(self, batch: Batch) -> Demand:
+        """Its application needs a place to run now, or has one: it waits with another demand."""
+        old = batch.demand
+        demand = batch.demand = self.partition.demand_for(batch.app, old.shape, batch.task_group)
+        demand.pending += 1
+        old.forget(batch)
+        return demand
+
+    def put_aside(self, batch: Batch) -> None:
+        """A batch is not in line until its application is looked at again."""
+        batch.demand.take_out(batch)
+        batch.demand.leaf.drop_due(batch)
+        batch.app.out_of_line[batch] = None
+
+    def is_eligible(self, batch: Batch) -> bool:
+        """Whether its first ask may start as far as its application and the turns of others are concerned."""
+        app, group = batch.app, batch.key[1]
+        if group and app.stands_in(group):
+            return False
+        if app.backoff_until_ms is not None and app.backoff_until_ms > self.partition.now_ms:
+            return False
+        return not self.partition.reserving.of or not waits_for_turn(self.partition, batch.head)
+
+    # -- queues ---------------------------------------------------------------------------------------------------
+
+    def children(self, queue: Queue) -> list[tuple[tuple[object, ...], int, Queue | Demand]]:
+        """The heap of the queue's children that have something to offer, brought up to date."""
+        heap = queue.heap
+        if not queue.changed_children:
+            return heap
+        for child in queue.changed_children:
+            child.touched = False
+            if not child.offers or not child.has_pending:
+                child.stamp = 0
+                continue
+            key = queue_key(child)
+            stamp = child.stamp = child.next_stamp()
+            if heap and heap[0][2] is child:
+                heapreplace(heap, (key, stamp, child))
+            else:
+                heappush(heap, (key, stamp, child))
+        queue.changed_children.clear()
+        if len(heap) > 4 * len(queue.children) + 32:
+            heap[:] = [entry for entry in heap if entry[2].stamp == entry[1]]
+            heapify(heap)
+        return heap
+
+    def may_offer(self, queue: Queue) -> bool:
+        """Whether something below may be placeable, or is to be looked at for another reason."""
+        if queue.due_below:
+            return True
+        ready, nodes = queue.ready, self.partition.nodes
+        fitting = nodes.fitting
+        if len(fitting) < len(ready):
+            for shape in fitting:
+                if shape in ready and shape not in queue.full:
+                    return True
+        else:
+            for shape in ready:
+                if not shape.unfit and shape not in queue.full:
+                    return True
+        if nodes.seekable and not queue.by_rank:
+            latest = self.partition.now_ms - RESERVE_AFTER_MS
+            for shape, since_ms in nodes.seekable.items():
+                if since_ms <= latest and shape in ready and shape not in queue.full:
+                    return True
+        return False
+
+    # -- leaves ---------------------------------------------------------------------------------------------------
+
+    def first_that_may_fit(self, leaf: Queue) -> Entry | None:
+        """The first batch of the leaf whose shape may fit on some node and under every maximum."""
+        fitting = self.partition.nodes.fitting
+        above = [queue.full for queue in leaf.lineage if queue.full]
+        if len(fitting) > FEW_SHAPES and not leaf.by_rank and not above:
+            batch = self._first_of_applications(leaf)
+            if batch is not None:
+                return (batch_key(batch), batch.stamp, batch)
+        if len(fitting) <= FEW_SHAPES:
+            return self._first_by_shape(leaf, fitting, above)
+        aside = []
+        found: Entry | None = None
+        heap = leaf.heap
+        while heap:
+            top = heap[0]
+            demand: Demand = top[2]  # type: ignore[assignment]
+            if demand.stamp != top[1]:
+                heappop(heap)
+                continue
+            first = self.first(demand)
+            if first is None:
+                heappop(heap)
+            elif demand.stamp != top[1]:
+                continue
+            elif first[0] != top[0]:
+                heappop(heap)
+                leaf.rank(demand)
+            elif demand.shape.unfit or _is_full(demand.shape, above):
+                aside.append(heappop(heap))
+            else:
+                found = first
+                break
+        for top in aside:
+            heappush(heap, top)
+        return found
+
+    def first_owed(self, leaf: Queue) -> Entry | None:
+        """The same, of what is within the guarantees on its way."""
+        above = [queue.full for queue in leaf.lineage if queue.full]
+        shapes = {shape: None for shape in leaf.ready if not shape.unfit and is_owed(leaf, shape.items)}
+        return self._first_by_shape(leaf, shapes, above)
+
+    def _first_of_applications(self, leaf: Queue) -> Batch | None:
+        """The first batch that may fit of the first application that has one, if that is among the first few: where
+        most may fit, applications are a shorter way than demands. None says nothing.
+        """
+        heap = leaf.apps_heap
+        aside: list[tuple[tuple[object, ...], int, Application]] = []
+        found: Batch | None = None
+        while heap and len(aside) < FEW_APPLICATIONS:
+            app = heap[0][2]
+            if app.stamp != heap[0][1]:
+                heappop(heap)
+                continue
+            if not app.batches:
+                heappop(heap)
+                app.order_key = ()  # It is put in its place anew when something of it waits again.
+                continue
+            found = self._first_in(app)
+            if found is not None:
+                break
+            aside.append(heappop(heap))
+        for top in aside:
+            heappush(heap, top)
+        return found
+
+    def _first_in(self, app: Application) -> Batch | None:
+        """The first batch of an application that is in line and may fit."""
+        found: Batch | None = None
+        watched = self.partition.reserving.of or app.groups
+        for batch in list(app.batches.values()) if watched else app.batches.values():
+            if batch.stamp and not batch.key[0].unfit and batch.demand.obstacle is None:
+                if watched and not self.is_eligible(batch):
+                    self.put_aside(batch)
+                elif found is None or batch.head.line_key < found.head.line_key:
+                    found = batch
+        return found
+
+    def _first_by_shape(self, leaf: Queue, shapes: dict[Shape, None], above: list[dict[Shape, None]]) -> Entry | None:
+        found: Entry | None = None
+        for shape in shapes:
+            if shape in leaf.ready and not _is_full(shape, above):
+                for demand in leaf.demands[shape].values():
+                    if demand.live and demand.obstacle is None:
+                        first = self.first(demand)
+                        if first is not None and (found is None or first < found):
+                            found = first
+        return found
+
+    def first(self, demand: Demand) -> Entry | None:
+        """The first entry of a demand whose key is of now and whose batch may start."""
+        while True:
+            entry = demand.first()
+            if entry is None:
+                return None
+            batch = entry[2]
+            key = batch_key(batch)
+            if key != entry[0]:
+                heapreplace(demand.line, (key, entry[1], batch))  # A better key was settled before.
+            elif (batch.key[1] or self.partition.reserving.of) and not self.is_eligible(batch):
+                self.put_aside(batch)
+            else:
+                return entry
+
+
+def _is_full(shape: Shape, above: list[dict[Shape, None]]) -> bool:
+    for full in above:
+        if shape in full:
+            return True
+    return False
+
+
+def class_of(demand: Demand) -> Class:
+    """What the outcome of a search depends on, apart from the priority of the ask and what it was stopped for before.
+
+    Leaves are alike when nothing on their way to the root limits them or changes what a priority counts.
+    """
+    leaf = demand.leaf
+    for queue in leaf.lineage[:-1]:
+        rules = queue.properties
+        if queue.max is not None or queue.owes or rules.priority_fence or rules.priority_offset or demand.enters:
+            return (leaf, demand)
+        if rules.preemption_policy != "default":
+            return (leaf, demand)
+    return (demand.shape, demand.allowance, group_of(leaf))

@@ -1,0 +1,309 @@
+"""Stoppable: for all nodes at once, how little has to be stopped on each so that an ask could fit.
+
+Decides which nodes are worth a closer look, in order of the highest work that would have to go there. Never decides who
+is stopped: what it says of a node is the best that can be hoped for, and room alone. Invariant: a node that it leaves
+out has no plan, and none of a node is better than the level it is offered at.
+
+What runs is kept as rows of one table: a node, a leaf, a priority, and how much all of it is together. Only the nodes
+that changed since the last search are written anew; their old rows are crossed out.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead.core.books.asks import counts_as_gone
+from fairlead.policy.order.effective_priority import rank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.policy.order.effective_priority import Rank, Reach
+
+Numbers = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+Group = tuple["Queue", int]
+"""A leaf and a priority."""
+Level = tuple[tuple[int, ...], list["Node"]]
+"""The rank of the highest work that has to go (nothing: none has to), and the nodes."""
+CROSSED_OUT = -1
+ROUNDING = 1e-9
+"""Sums of floating-point numbers may be wrong by such a part: a node is rather looked at in vain."""
+
+
+def leaves_for_others(ask: Ask) -> bool:
+    """Whether running work will leave its space soon, so that it gets free (no other ask takes it over as it is)."""
+    return counts_as_gone(ask) and ask.replaces is None
+
+
+class Need:
+    """So much of one resource is missing; what helps is work on the node, in some queue and below (None: any)."""
+
+    __slots__ = ("missing", "name", "scale", "within")
+
+    def __init__(self, name: str, missing: Numbers, scale: float, within: Queue | None = None) -> None:
+        self.name = name
+        self.missing = missing
+        self.scale = scale
+        self.within = within
+
+
+class Stoppable:
+    """The table of one partition."""
+
+    __slots__ = (
+        "_amounts",
+        "_counts",
+        "_entry_group",
+        "_entry_row",
+        "_group_of",
+        "_helping",
+        "_live",
+        "_nodes",
+        "_open",
+        "_room",
+        "_row",
+        "_sorted",
+        "_spans",
+        "_used",
+        "groups",
+    )
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self.groups: list[Group] = []
+        self._group_of: dict[Group, int] = {}
+        self._counts: list[int] = []
+        """Work of each group, all nodes together."""
+        self._nodes: list[Node] = []
+        self._row: dict[Node, int] = {}
+        self._open: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        self._room: dict[str, Numbers] = {}
+        """What is free on each node once all that was told to stop is gone; what is held counts as taken."""
+        self._spans: list[tuple[int, int]] = []
+        self._used = self._live = 0
+        self._helping: dict[Queue, npt.NDArray[np.bool_]] = {}
+        """For queues that were asked about: which groups are below, as far as there were groups then."""
+        self._entry_row = np.empty(64, dtype=np.int64)
+        self._entry_group = np.empty(64, dtype=np.int64)
+        self._amounts: dict[str, Numbers] = {}
+        self._sorted: Sorted | None = None
+
+    # -- keeping up -----------------------------------------------------------------------------------------------
+
+    def keep_up(self, partition: Partition) -> None:
+        """Take over what changed since the last search."""
+        nodes = partition.nodes
+        changed = nodes.since_search
+        if changed:
+            self._sorted = None
+        known = self._row
+        if len(known) != len(nodes.nodes) or any(n not in known for n in changed) or self._used > self._much():
+            self._forget()
+            self._nodes = sorted(nodes.nodes.values(), key=lambda n: n.id)
+            self._row = {node: i for i, node in enumerate(self._nodes)}
+            self._open = np.zeros(len(self._nodes), dtype=np.bool_)
+            self._spans = [(0, 0)] * len(self._nodes)
+            for row, node in enumerate(self._nodes):
+                self._write(row, node)
+        else:
+            for node in changed:
+                self._write(known[node], node)
+        changed.clear()
+
+    def _much(self) -> int:
+        """So many rows are kept, crossed-out ones included, before the table is made anew."""
+        return 4 * self._live + 1024
+
+    def _write(self, row: int, node: Node) -> None:
+        self._open[row] = node.is_open
+        start, end = self._spans[row]
+        for at in range(start, end):
+            self._counts[self._entry_group[at]] -= 1
+            self._entry_group[at] = CROSSED_OUT
+        self._live -= end - start
+        free = dict(node.free)
+        sums: dict[int, dict[str, int]] = {}
+        for ask in node.allocations:
+            if leaves_for_others(ask):
+                book: dict[str, int] = free
+            elif ask.evict_cause is not None:
+                continue
+            else:
+                book = sums.setdefault(self._group((ask.app.queue, ask.priority)), {})
+            for name, amount in ask.items:
+                book[name] = book.get(name, 0) + amount
+        for name, column in self._room.items():
+            column[row] = free.get(name, 0)
+        for name in free:
+            if name not in self._room:
+                self._room[name] = np.zeros(len(self._nodes))
+                self._room[name][row] = free[name]
+        start = self._used
+        for group, book in sums.items():
+            self._append(row, group, book)
+        self._spans[row] = (start, self._used)
+        self._live += self._used - start
+
+    def _group(self, group: Group) -> int:
+        found = self._group_of.get(group)
+        if found is None:
+            found = self._group_of[group] = len(self.groups)
+            self.groups.append(group)
+            self._counts.append(0)
+        return found
+
+    def _append(self, row: int, group: int, book: dict[str, int]) -> None:
+        at = self._used
+        if at == len(self._entry_row):
+            self._entry_row = np.resize(self._entry_row, 2 * at)
+            self._entry_group = np.resize(self._entry_group, 2 * at)
+            self._amounts = {name: np.resize(column, 2 * at) for name, column in self._amounts.items()}
+        self._entry_row[at], self._entry_group[at] = row, group
+        for name in book:
+            if name not in self._amounts:
+                self._amounts[name] = np.zeros(len(self._entry_row))
+        for name, column in self._amounts.items():
+            column[at] = book.get(name, 0)
+        self._counts[group] += 1
+        self._used += 1
+
+    # -- asking ---------------------------------------------------------------------------------------------------
+
+    def running_groups(self) -> Iterator[Group]:
+        """Leaves and priorities of which something runs that was not told to stop."""
+        return (group for group, count in zip(self.groups, self._counts, strict=True) if count)
+
+    def need(self, name: str, amount: int, given_up: Mapping[Node, Iterable[Ask]]) -> Need:
+        """What an ask of this amount misses on each node, as things are. `given_up`: asks that hold space for now."""
+        room = self._room.get(name)
+        missing = np.full(len(self._nodes), float(amount)) if room is None else amount - room
+        for node, holders in given_up.items():
+            missing[self._row[node]] -= sum(v for holder in holders for n, v in holder.items if n == name)
+        return Need(name, missing, float(amount))
+
+    def need_within(self, name: str, missing: int, queue: Queue) -> Need:
+        """So much is missing under the maximum of a queue, whatever the node."""
+        return Need(name, np.full(len(self._nodes), float(missing)), float(missing), queue)
+
+    def by_level(self, reach: Reach, needs: Iterable[Need], ranks: dict[Group, Rank]) -> Iterator[Level]:
+        """Open nodes on which the needs could be met, those first where the highest that has to go is lowest.
+
+        The first level is of nodes where nothing more has to be stopped. In a level: smallest shortage first, then id.
+        """
+        needs = list(needs)
+        slack = [need.scale * ROUNDING for need in needs]
+        left = [need.missing.copy() for need in needs]
+        shortage = np.zeros(len(self._nodes))
+        for need in needs:
+            shortage += np.maximum(need.missing, 0.0) / max(need.scale, 1.0)
+        open_still = self._open.copy()
+        yield (), self._met(open_still, left, slack, shortage)
+        helps = [self._helps(need) for need in needs]
+        for place, entries in self._levels(reach, ranks):
+            rows = self._entry_row[entries]
+            for need, rest, helping in zip(needs, left, helps, strict=True):
+                column = self._amounts.get(need.name)
+                if column is None:
+                    continue
+                given = column[entries]
+                if helping is not None:
+                    # Under a maximum it helps wherever it runs.
+                    rest -= given[helping[self._entry_group[entries]]].sum()
+                else:
+                    np.subtract.at(rest, rows, given)
+            yield place, self._met(open_still, left, slack, shortage)
+
+    def _met(
+        self, open_still: npt.NDArray[np.bool_], left: list[Numbers], slack: list[float], shortage: Numbers
+    ) -> list[Node]:
+        met = open_still.copy()
+        for rest, margin in zip(left, slack, strict=True):
+            met &= rest <= margin
+        open_still &= ~met
+        rows = np.flatnonzero(met)
+        return [self._nodes[i] for i in rows[np.argsort(shortage[rows], kind="stable")]]
+
+    def _levels(self, reach: Reach, ranks: dict[Group, Rank]) -> Iterator[tuple[Rank, Rows]]:
+        """Every rank of which something may be stopped, in order, each with its rows of the table."""
+        if self._sorted is None or self._sorted.ranks is not ranks:
+            self._sorted = Sorted(self.groups, self._counts, self._entry_group[: self._used], ranks)
+        return self._sorted.within(reach)
+
+    def _helps(self, need: Need) -> npt.NDArray[np.bool_] | None:
+        """For each group whether its work counts for the need; None: all of it does."""
+        if need.within is None or need.within.parent is None:
+            return None
+        known = self._helping.get(need.within)
+        if known is None or len(known) != len(self.groups) + 1:
+            below = [need.within in leaf.lineage for leaf, _ in self.groups]
+            known = self._helping[need.within] = np.array([*below, False], dtype=np.bool_)
+        return known
+
+
+class Sorted:
+    """The rows by the rank of their groups: the same for all who look in one turn before the table changes."""
+
+    __slots__ = (
+        "_group_of_row",
+        "_groups",
+        "_is_allowed",
+        "_leaf_of",
+        "_leaves",
+        "_level_of_row",
+        "_places",
+        "_priorities",
+        "_rows",
+        "ranks",
+    )
+
+    def __init__(self, groups: list[Group], counts: list[int], entry_group: Rows, ranks: dict[Group, Rank]) -> None:
+        self.ranks = ranks
+        there = [i for i, count in enumerate(counts) if count]
+        places = [rank_of(ranks, groups[i]) for i in there]
+        self._places = sorted(dict.fromkeys(places))
+        number = {place: i for i, place in enumerate(self._places)}
+        level_of = np.full(len(groups) + 1, -1, dtype=np.int64)
+        level_of[there] = [number[place] for place in places]
+        level = level_of[entry_group]
+        order = np.argsort(level, kind="stable")
+        self._rows = order[np.searchsorted(level[order], 0) :]
+        self._level_of_row = level[self._rows]
+        self._group_of_row = entry_group[self._rows]
+        leaves: dict[Queue, int] = {}
+        self._leaf_of = np.array([leaves.setdefault(groups[i][0], len(leaves)) for i in there], dtype=np.int64)
+        self._priorities = np.array([groups[i][1] for i in there], dtype=np.int64)
+        self._leaves = list(leaves)
+        self._groups = np.array(there, dtype=np.int64)
+        self._is_allowed = np.zeros(len(groups), dtype=np.bool_)
+
+    def within(self, reach: Reach) -> Iterator[tuple[Rank, Rows]]:
+        """By rank, in order, the rows of what may be stopped."""
+        limits = np.array([reach.below(leaf) for leaf in self._leaves], dtype=np.int64)
+        allowed = self._priorities < limits[self._leaf_of]
+        if not allowed.any():
+            return
+        self._is_allowed[self._groups] = allowed
+        chosen = self._is_allowed[self._group_of_row]
+        rows, levels = self._rows[chosen], self._level_of_row[chosen]
+        starts = np.flatnonzero(np.diff(levels, prepend=-1))
+        for start, end in pairwise([*starts, len(rows)]):
+            yield self._places[levels[start]], rows[start:end]
+
+
+def rank_of(ranks: dict[Group, Rank], group: Group) -> Rank:
+    """The rank of a group, worked out once for each turn."""
+    found = ranks.get(group)
+    if found is None:
+        found = ranks[group] = rank(*group)
+    return found

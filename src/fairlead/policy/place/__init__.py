@@ -1,0 +1,1 @@
+"""Which node an ask gets, one step of the cycle in each module."""

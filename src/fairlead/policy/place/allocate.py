@@ -1,0 +1,181 @@
+"""Allocate: give the next ask in line the first node that has room.
+
+Decides one placement at a time, in YuniKorn's walk: the queue by priority and fair share, in it the application, in it
+the ask, for it the node; the first that can be placed is. On its way an ask that cannot be placed may have a node set
+aside (`reserve`) or room made for it (`preempt`), which ends the run. What meets an obstacle is left alone until that
+obstacle moves, which changes nothing about what is placed, only how often one looks.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations
+from fairlead.core.books.asks import Ask
+from fairlead.core.model.resources import fits_in
+from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
+from fairlead.policy.eligibility.backoff import rests_before
+from fairlead.policy.eligibility.headroom import is_held_back
+from fairlead.policy.order.keys import batch_key
+from fairlead.policy.place.reserved import clear_for, first_seeker, is_on, look_later, reserve_for
+from fairlead.policy.preemption.reclaim_idle import reclaim_before
+from fairlead.policy.preemption.when import Attempts
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Batch
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.policy.order.pick import Lines
+
+
+class Reserved(Enum):
+    """The run ended with a node set aside for an ask, or with work told to stop for it, and nothing placed."""
+
+    RESERVED = "reserved"
+
+
+RESERVED = Reserved.RESERVED
+Outcome = Ask | Reserved | None
+
+
+def allocate_one(partition: Partition, lines: Lines) -> Outcome:
+    """Place the next ask that can be placed, or make room for it (`RESERVED`); None when neither can be done."""
+    if partition.root.max is None:
+        return None
+    walk = Walk(partition, lines)
+    outcome = walk.below(partition.root)
+    if outcome is None and partition.nodes.seekable and is_on(partition):
+        look_later(partition)
+    if outcome is None and partition.idle.running and reclaim_before(partition, lines, None):
+        return RESERVED
+    if outcome is None and walk.attempts.put_off:
+        return RESERVED
+    return outcome
+
+
+class Walk:
+    """One walk down the tree."""
+
+    __slots__ = ("attempts", "lines", "partition")
+
+    def __init__(self, partition: Partition, lines: Lines) -> None:
+        self.partition, self.lines = partition, lines
+        self.attempts = Attempts()
+
+    def below(self, queue: Queue) -> Outcome:
+        """Down to the leaf that is next; to the one after it when nothing there can be placed."""
+        if queue.is_leaf:
+            return self._in_leaf(queue)
+        lines = self.lines
+        heap = lines.children(queue)
+        aside = []
+        outcome: Outcome = None
+        while heap:
+            top = heap[0]
+            child: Queue = top[2]  # type: ignore[assignment]
+            if child.stamp != top[1]:
+                heappop(heap)
+                continue
+            if lines.may_offer(child):
+                outcome = self.below(child)
+                if outcome is not None:
+                    break
+                if heap[0][1] != top[1]:
+                    continue
+            aside.append(heappop(heap))
+        for top in aside:
+            heappush(heap, top)
+        return outcome
+
+    def _in_leaf(self, leaf: Queue) -> Outcome:
+        partition = self.partition
+        while True:
+            first = self.lines.first_that_may_fit(leaf)
+            if leaf.due or partition.nodes.seekable:
+                act = self._first_act(leaf)
+                if act is not None and (first is None or act[0] < first[0]):
+                    if self._carry_out(act):
+                        return RESERVED
+                    continue
+            if first is None:
+                return None
+            batch = first[2]
+            node = node_for(partition, batch)
+            if node is None and batch.key[0].required_node and self._reserve_at_once(batch):
+                return RESERVED
+            if node is None or (leaf.properties.backoff_threshold and rests_before(partition, batch)):
+                self.lines.settle()
+                continue
+            if partition.idle.running and reclaim_before(partition, self.lines, batch):
+                return RESERVED
+            ask = batch.head
+            ask.attempted = True
+            allocations.place(partition, ask, node)
+            return ask
+
+    def _reserve_at_once(self, batch: Batch) -> bool:
+        """An ask that requires its node takes it in its turn, before those from which it was taken ask for it again."""
+        self.lines.settle()
+        seeker = first_seeker(self.partition, self.lines, batch.demand) if is_on(self.partition) else None
+        return seeker is not None and reserve_for(self.partition, seeker[2], batch.demand)
+
+    # -- asks that cannot be placed -------------------------------------------------------------------------------
+
+    def _first_act(self, leaf: Queue) -> tuple[tuple[object, ...], int, Batch, Ask] | None:
+        """The first ask in order that may have a node set aside, or have others stopped."""
+        partition = self.partition
+        found: tuple[tuple[object, ...], int, Batch, Ask] | None = None
+        if partition.nodes.seekable and is_on(partition):
+            latest = partition.now_ms - RESERVE_AFTER_MS
+            shapes = [s for s, since_ms in partition.nodes.seekable.items() if since_ms <= latest and s in leaf.ready]
+            for shape in shapes:
+                for demand in leaf.demands[shape].values():
+                    seeker = first_seeker(partition, self.lines, demand)
+                    if seeker is not None and (found is None or seeker[0] < found[0]):
+                        found = (seeker[0], 0, *seeker[1:])
+        for batch in list(leaf.due) if self.attempts.may_go_on(leaf) else ():
+            if batch.stamp and not self.lines.is_eligible(batch):
+                self.lines.put_aside(batch)
+                continue
+            key = batch_key(batch)
+            if found is None or (key, 1) < found[:2]:
+                found = (key, 1, batch, batch.head)
+        return found
+
+    def _carry_out(self, act: tuple[tuple[object, ...], int, Batch, Ask]) -> bool:
+        """Set a node aside, or make room: True when it was done."""
+        _, kind, batch, ask = act
+        if kind == 0:
+            return reserve_for(self.partition, ask, batch.demand)
+        return self.attempts.make_room(self.partition, batch)
+
+
+def node_for(partition: Partition, batch: Batch) -> Node | None:
+    """The node for the first ask of a batch, or None; then what is in the way is remembered."""
+    demand = batch.demand
+    if is_held_back(partition, demand, batch.head):
+        return None
+    shape = demand.shape
+    if shape.unfit:
+        return None
+    if shape.required_node:
+        node = _required(partition, batch)
+    else:
+        node = partition.nodes.first_for(shape)
+    if node is None:
+        partition.nodes.mark_unfit(shape)
+    return node
+
+
+def _required(partition: Partition, batch: Batch) -> Node | None:
+    """The node that the batch requires, if it has room. One that is set aside for others is cleared for it."""
+    shape = batch.demand.shape
+    node = partition.nodes.nodes.get(shape.required_node)
+    if node is None or not partition.nodes.lets(shape, node):
+        return None
+    if node.reservations and node.fits_total(shape.items) and any(a.nomination is None for a in batch.asks):
+        clear_for(partition, node)
+    return node if not node.reservations and fits_in(shape.items, node.free) else None

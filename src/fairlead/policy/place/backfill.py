@@ -1,0 +1,111 @@
+"""Backfill past a kept turn: work that is held back starts where it cannot delay the one that it waits for.
+
+Decides for queues with `backfill: easy`, and only when the start of the ask with the reservation is known from time
+limits (`expected`): work may pass that ends before then, or that leaves enough for it then, on its node and in its
+queues. Never delays that start. Invariant: whatever is placed here would not have been in the way at the expected
+start, as long as limits are honoured.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations
+from fairlead.core.model.resources import fits_in, take_from
+from fairlead.policy.eligibility.limits import full_ceiling, may_run
+from fairlead.policy.eligibility.start_estimates import Expected, expected_start, lacks
+from fairlead.policy.order.keys import application_key
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask, Batch
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+
+
+def backfill_one(partition: Partition) -> Ask | None:
+    """Place the first ask in order that is held back and delays nobody by starting now; None when there is none."""
+    for leaf, own in partition.reserving.of.items():
+        if not leaf.properties.easy_backfill:
+            continue
+        starts = [(holder, expected_start(partition, holder)) for holder in own]
+        known = [(holder, start) for holder, start in starts if start is not None]
+        if len(known) < len(starts):
+            continue
+        placed = _from_leaf(partition, leaf, known)
+        if placed is not None:
+            return placed
+    return None
+
+
+def _from_leaf(partition: Partition, leaf: Queue, starts: list[tuple[Ask, Expected]]) -> Ask | None:
+    waiting = [app for app in leaf.applications.values() if app.batches and may_run(app)]
+    for app in sorted(waiting, key=application_key):
+        if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:
+            continue
+        for batch in app.in_order():
+            if app.stands_in(batch.task_group):
+                continue
+            for ask in _unlike(batch):
+                node = _node_for(partition, ask, starts) if partition.reserving.holder(ask) is not None else None
+                if node is not None:
+                    ask.attempted = True
+                    allocations.place(partition, ask, node)
+                    return ask
+    return None
+
+
+def _unlike(batch: Batch) -> list[Ask]:
+    """The first ask of each time limit: in nothing else that counts here do those of a batch differ."""
+    found: dict[int | None, Ask] = {}
+    for ask in batch.asks:
+        if ask.pending:
+            found.setdefault(ask.spec.time_limit_ms, ask)
+    return list(found.values())
+
+
+def _node_for(partition: Partition, ask: Ask, starts: list[tuple[Ask, Expected]]) -> Node | None:
+    """The first node in order where the ask fits now and delays none of the expected starts."""
+    if full_ceiling(ask.app, ask.items) is not None or ask.app.queue.short_of_room(ask.items) is not None:
+        return None
+    if not partition.nodes.sum_has_room(ask.items):
+        return None
+    for node in partition.nodes.every():
+        if not node.is_open or (ask.required_node and ask.required_node != node.id):
+            continue
+        if _has_room(partition, ask, node, starts) and partition.nodes.suits(ask, node):
+            return node
+    return None
+
+
+def _has_room(partition: Partition, ask: Ask, node: Node, starts: list[tuple[Ask, Expected]]) -> bool:
+    free = dict(node.free)
+    for holder, expected in starts:
+        in_time = _ends_by(partition, ask, expected.start_ms)
+        if in_time:
+            # Room that gathers for it may be used until then.
+            for name, amount in node.held.get(holder, ()):
+                free[name] = free.get(name, 0) + amount
+        elif not _leaves_enough(ask, node, holder, expected):
+            return False
+    return fits_in(ask.items, free) and fits_in(ask.items, node.available)
+
+
+def _ends_by(partition: Partition, ask: Ask, time_ms: int) -> bool:
+    limit = ask.spec.time_limit_ms
+    return limit is not None and partition.now_ms + limit <= time_ms
+
+
+def _leaves_enough(ask: Ask, node: Node, holder: Ask, expected: Expected) -> bool:
+    """Whether both have room at the expected start, under every maximum and on the node."""
+    both = dict(holder.items)
+    for name, amount in ask.items:
+        both[name] = both.get(name, 0) + amount
+    items = tuple(both.items())
+    if any(lacks(queue.max, used, items) for queue, used in expected.used.items()):
+        return False
+    if node is not expected.node:
+        return True
+    left = dict(expected.free)
+    take_from(left, holder.items)
+    return fits_in(ask.items, left)

@@ -1,0 +1,156 @@
+"""Rank: which waiting ask has its turn next, where rank decides (`preemption.rule` is `priority` or `both`).
+
+Decides the order of turns and what an ask does in its own: it takes room that is kept for it, free room, what idle work
+gives back, room that is kept for weaker asks, and, last, the room of weaker work that is stopped for it. Nothing weaker
+is looked at before. Never chooses nodes or victims (`priority_plan` does). Invariant: what is placed is the first in
+order of all that can be placed, and nothing before it could have room made.
+
+An ask within the guarantees on its way goes first (`both` only). Else two are compared where their queues meet: 1. the
+higher priority, as seen there after offsets and fences; then, as in YuniKorn's walk, 2. the smaller share of the queue,
+3. more that waits, 4. the older queue; in one leaf: priority, retried, the order of applications, age.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations, nominate
+from fairlead.policy.eligibility.backoff import rests_before
+from fairlead.policy.eligibility.max_wait import gathers_room
+from fairlead.policy.order.effective_priority import Path, is_owed, path_of
+from fairlead.policy.order.keys import may_be_owed
+from fairlead.policy.place.allocate import RESERVED, Outcome, node_for
+from fairlead.policy.place.nominated import note_fruitless, place_for, something_leaves, yield_room
+from fairlead.policy.preemption.by_priority import Attempts
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.demand import Entry
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.policy.order.pick import Lines
+
+
+@dataclass(slots=True)
+class Found:
+    """The first ask of a part of the tree."""
+
+    entry: Entry
+    seen: int
+    """Its priority as it counts there."""
+    path: Path
+
+
+class Turns:
+    """The turns of one run."""
+
+    __slots__ = ("attempts", "lines", "partition")
+
+    def __init__(self, partition: Partition, lines: Lines) -> None:
+        self.partition, self.lines = partition, lines
+        self.attempts = Attempts(partition, lines)
+
+    def take_next(self) -> Outcome:
+        """What the first ask in order that can do anything does; None when none can."""
+        partition = self.partition
+        while True:
+            self._drop_futile()
+            found = self._first()
+            nominee = self._first_nominee(found)
+            path = path_of(nominee[0]) if nominee is not None else found.path if found is not None else None
+            if self.attempts.make_room_before(path):
+                return RESERVED
+            if nominee is not None:
+                self._place(*nominee)
+                yield_room(partition, nominee[1])
+                return nominee[0]
+            if found is None:
+                return None
+            batch = found.entry[2]
+            node = node_for(partition, batch)
+            if node is None or (batch.app.queue.properties.backoff_threshold and rests_before(partition, batch)):
+                self.lines.settle()
+                continue
+            ask = batch.head
+            ask.attempted = True
+            self._place(ask, node)
+            return ask
+
+    def _place(self, ask: Ask, node: Node) -> None:
+        partition = self.partition
+        is_within = is_owed(ask.app.queue, ask.items)
+        ask.guaranteed_at = partition.next_seq() if is_within else 0
+        allocations.place(partition, ask, node)
+
+    def _first(self) -> Found | None:
+        """The first batch in order that may fit on some node and under every maximum: those within guarantees first."""
+        root = self.partition.root
+        owed = self._first_below(root, owed=True) if root.owes else None
+        found = owed or self._first_below(root, owed=False)
+        if found is not None:
+            found.path = ((owed is None, -found.seen), *found.path)
+        return found
+
+    def _first_below(self, queue: Queue, owed: bool) -> Found | None:
+        """The first of one queue and below; of those within guarantees only if `owed`.
+
+        The key of a child says the best that can be hoped for below it; once what was found is at least as good, the
+        rest need not be looked at.
+        """
+        if owed and not may_be_owed(queue):
+            return None
+        lines = self.lines
+        if queue.is_leaf:
+            entry = lines.first_owed(queue) if owed else lines.first_that_may_fit(queue)
+            return Found(entry, entry[2].head.priority, (entry[0],)) if entry is not None else None
+        heap = lines.children(queue)
+        aside = []
+        best: Found | None = None
+        while heap:
+            top = heap[0]
+            child: Queue = top[2]  # type: ignore[assignment]
+            if child.stamp != top[1]:
+                heappop(heap)
+                continue
+            if best is not None and best.path[0] <= top[0]:
+                break
+            found = self._first_below(child, owed) if lines.may_offer(child) else None
+            if found is not None:
+                found.seen = child.adjust(found.seen)
+                level = (-found.seen, *top[0][1:])
+                found.path = (level, *found.path)
+                if best is None or level < best.path[0]:
+                    best = found
+            aside.append(heappop(heap))
+        for top in aside:
+            heappush(heap, top)
+        return best
+
+    def _first_nominee(self, found: Found | None) -> tuple[Ask, Node] | None:
+        """The nominated ask that can start now and comes before all others that can, and where."""
+        partition = self.partition
+        best: tuple[Path, Ask, Node] | None = None
+        for ask in partition.nominations:
+            node = place_for(partition, ask)
+            if node is not None:
+                path = path_of(ask)
+                if best is None or path < best[0]:
+                    best = (path, ask, node)
+        if best is None or (found is not None and found.path < best[0]):
+            return None
+        return best[1:]
+
+    def _drop_futile(self) -> None:
+        """A nominated ask whose room has gone for good (its queue filled up, the node shrank) waits in line again."""
+        partition = self.partition
+        for ask in list(partition.nominations):
+            nomination = ask.nomination
+            if nomination is None or nomination.is_coming or gathers_room(partition, ask):
+                continue
+            if place_for(partition, ask) is None and not something_leaves(partition, ask):
+                nominate.withdraw(partition, ask)
+                note_fruitless(partition, ask, nomination.node)
+        self.lines.settle()

@@ -1,0 +1,130 @@
+"""Gang: real asks take the places that placeholders keep for them.
+
+Decides which placeholder a waiting ask of the same task group replaces: one that is at least as large, in place where
+the node suits the ask, else on another node with room. A placeholder that is too small for the ask is told to go.
+Never places an ask for which nothing was kept. Invariant: an application is in `partition.swappable` whenever one of
+its asks could replace a placeholder (it may be there in vain).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations, gangs
+from fairlead.core.model.events import Cause
+from fairlead.core.model.resources import fits_in
+from fairlead.policy.order.keys import application_key, queue_key
+
+if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.books.task_groups import TaskGroup
+
+
+def replace_one(partition: Partition) -> Ask | None:
+    """Begin the next replacement in walk order; None when there is none. Headroom and limits are not looked at."""
+    if partition.homeless and partition.homeless_at != partition.nodes.gains:
+        for app in partition.homeless:
+            gangs.look_again(partition, app)
+        partition.homeless.clear()
+    leaves = partition.swappable
+    while leaves:
+        leaf = next(iter(leaves)) if len(leaves) == 1 else min(leaves, key=_path_key)
+        ask = _replace_in_leaf(partition, leaf, leaves[leaf])
+        if ask is not None:
+            return ask
+        del leaves[leaf]
+    return None
+
+
+def _path_key(leaf: Queue) -> tuple[object, ...]:
+    """Order in which the walk comes to leaves."""
+    return tuple(queue_key(queue) for queue in reversed(leaf.lineage[:-1]))
+
+
+def _replace_in_leaf(partition: Partition, leaf: Queue, waiting: dict[Application, None]) -> Ask | None:
+    while waiting:
+        app = min(waiting, key=_place_in_line)
+        is_there = partition.applications.get(app.id) is app and app.queue is leaf
+        ask = _replace_in(partition, app) if is_there else None
+        if ask is not None:
+            return ask
+        del waiting[app]
+    return None
+
+
+def _place_in_line(app: Application) -> tuple[object, ...]:
+    return application_key(app)
+
+
+def _replace_in(partition: Partition, app: Application) -> Ask | None:
+    """The first ask in order that has a placeholder in a place that suits it; then the first that can go elsewhere."""
+    elsewhere: tuple[Ask, Ask] | None = None
+    for batch in app.in_order():
+        group = app.groups.get(batch.task_group)
+        if group is None or not group.standing:
+            continue
+        ask = batch.head
+        found = _placeholder_for(partition, ask, group)
+        if found is None:
+            continue
+        if found.node is not None and suits(partition, ask, found.node, found):
+            gangs.begin_swap(partition, ask, found, found.node)
+            return ask
+        if elsewhere is None:
+            elsewhere = (ask, found)
+    if elsewhere is None:
+        return None
+    ask, placeholder = elsewhere
+    node = _other_node(partition, ask)
+    if node is not None:
+        gangs.begin_swap(partition, ask, placeholder, node)
+        return ask
+    partition.homeless[app] = None
+    partition.homeless_at = partition.nodes.gains
+    return None
+
+
+def _placeholder_for(partition: Partition, ask: Ask, group: TaskGroup) -> Ask | None:
+    """The first placeholder that the ask can replace in place, else the first that is large enough.
+
+    Those that are too small and come before it in the group are told to go.
+    """
+    too_small, large_enough, in_place = [], None, None
+    for placeholder in group.standing:
+        if not _covers(placeholder, ask):
+            too_small.append(placeholder)
+            continue
+        if large_enough is None:
+            large_enough = placeholder
+        if placeholder.node is not None and suits(partition, ask, placeholder.node, placeholder):
+            in_place = placeholder
+            break
+    for placeholder in too_small:
+        message = "cancel placeholder: resource incompatible"
+        allocations.evict(partition, placeholder, Cause.TIMEOUT, ask.key, "placeholder", message)
+    return in_place or large_enough
+
+
+def _covers(placeholder: Ask, ask: Ask) -> bool:
+    """Whether the ask is no larger than the placeholder in any resource."""
+    return fits_in(ask.items, dict(placeholder.items))
+
+
+def suits(partition: Partition, ask: Ask, node: Node, placeholder: Ask) -> bool:
+    """Whether the ask may run on this node once the placeholder is gone, room apart."""
+    return ask.required_node in ("", node.id) and partition.nodes.suits(ask, node, (placeholder,))
+
+
+def _other_node(partition: Partition, ask: Ask) -> Node | None:
+    """The first open node in order that suits the ask and has room for it."""
+    assert ask.shape is not None
+    if not ask.required_node:
+        return partition.nodes.first_for(ask.shape)
+    node = partition.nodes.nodes.get(ask.required_node)
+    if node is None or not node.is_open or not fits_in(ask.items, node.free):
+        return None
+    return node if partition.nodes.suits(ask, node) else None

@@ -1,0 +1,246 @@
+"""Gang deadlock: gangs that each hold a part of what the others lack, so that none of them would ever be whole.
+
+Decides, where a run found nothing more to do, whether gangs that are not whole wait for nothing but each other, and
+which of them give their placeholders back: the oldest that can be whole by that gets through, and of the younger ones
+as few as it takes give way, the youngest first. (One that not even the empty cluster could hold gives way whatever its
+age.) Never acts while the end of anything else that runs could let one of them through, and never stops real work.
+
+Invariant: a gang that gave way holds nothing until the one that it gave way to is whole or gone, so that those two do
+not meet again before; each act leaves fewer gangs that hold a part, so that the rule cannot go round in circles.
+Whether a gang would be whole is worked out placeholder by placeholder, on the first node that has room.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations, gangs, nominate, reserve_node
+from fairlead.core.books.retries import GAVE_WAY
+from fairlead.core.books.user_limits import Ceiling
+from fairlead.core.model.constraints import ANYWHERE
+from fairlead.core.model.events import Cause
+from fairlead.core.model.lifecycle import State
+from fairlead.core.model.resources import Book, add_to, fits_in, take_from
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+
+
+def resolve_one(partition: Partition) -> bool:
+    """Break one deadlock of gangs; whether anything was done. Called when nothing else can be."""
+    parted = _let_go(partition)
+    held = [partition.applications[name] for name in partition.root.allocating_accepted]
+    waiting = sorted((app for app in held if _is_not_whole(partition, app)), key=_age)
+    if len(waiting) < 2 or _something_else_may_help(partition, waiting):
+        return parted
+    for older in waiting:
+        giving = _who_gives_way(partition, older, waiting)
+        if giving:
+            for younger in giving:
+                _give_way(partition, younger, older)
+            return True
+    return parted
+
+
+def _is_not_whole(partition: Partition, app: Application) -> bool:
+    """Whether it holds placeholders and waits for room for more of them. One that gave way holds nothing that stays."""
+    return (
+        app.state is State.ACCEPTED
+        and app.gives_way_to is None
+        and _lacks_some(partition, app)
+        and bool(_standing(app))
+    )
+
+
+def _lacks_some(partition: Partition, app: Application) -> bool:
+    """Whether some of its placeholders wait, in line or nominated."""
+    in_line = any(ask.spec.placeholder for batch in app.batches.values() for ask in batch.asks)
+    return in_line or any(ask.app is app and ask.spec.placeholder for ask in partition.nominations)
+
+
+def _lacking(app: Application) -> list[Ask]:
+    """Its placeholders that wait for room, in order."""
+    return [ask for ask in app.waiting_asks() if ask.spec.placeholder]
+
+
+def _standing(app: Application) -> list[Ask]:
+    return [ask for group in app.groups.values() for ask in group.standing]
+
+
+def _age(app: Application) -> tuple[int, int]:
+    """Order among gangs: 1. submitted earlier, 2. arrived earlier."""
+    return (app.submitted_ms, app.seq)
+
+
+def _let_go(partition: Partition) -> bool:
+    """Nobody waits for a gang that lacks nothing any more, nor for one that not even the empty cluster could hold."""
+    held = [partition.applications[name] for name in partition.root.allocating_accepted]
+    awaited = [app for app in held if app.awaited_by]
+    in_vain = [app for app in awaited if not (_lacks_some(partition, app) and _fits_alone(partition, app))]
+    for app in in_vain:
+        gangs.part_ways(app)
+    return bool(in_vain)
+
+
+def _something_else_may_help(partition: Partition, waiting: list[Application]) -> bool:
+    """Whether some gang would be whole if all ended that runs now, but for the placeholders of the gangs that wait."""
+    stay = {ask: None for gang in waiting for ask in _standing(gang)}
+    if all(ask in stay for node in partition.nodes.nodes.values() for ask in node.allocations):
+        return False  # Nothing else runs, so that nothing will end.
+    others = ((gang, [other for other in waiting if other is not gang]) for gang in waiting)
+    return any(_would_be_whole(partition, gang, Empty(partition, gang, stay)) for gang, stay in others)
+
+
+def _who_gives_way(partition: Partition, older: Application, waiting: list[Application]) -> list[Application]:
+    """The gangs whose placeholders `older` needs to be whole, the youngest first; none if they do not suffice."""
+    giving: list[Application] = []
+    for gang in reversed(waiting):
+        if gang is older or (_age(gang) < _age(older) and _fits_alone(partition, gang)):
+            continue
+        giving.append(gang)
+        if _would_be_whole(partition, older, AsItIs(older, giving)):
+            break
+    else:
+        return []
+    for gang in list(giving):
+        fewer = [other for other in giving if other is not gang]
+        if fewer and _would_be_whole(partition, older, AsItIs(older, fewer)):
+            giving = fewer
+    return giving
+
+
+def _give_way(partition: Partition, younger: Application, older: Application) -> None:
+    """`younger` gives back what it holds and gets nothing until `older` is whole or gone."""
+    name = f"{older.id}/{_lacking(older)[0].key}"
+    gangs.give_way(younger, older)
+    for ask in younger.waiting_asks():
+        nominate.withdraw(partition, ask)
+        reserve_node.unreserve(partition, ask)
+    for ask in _standing(younger):
+        text = f"given back so that gang {older.id} gets through: both held a part of what the other lacks"
+        allocations.evict(partition, ask, Cause.PREEMPTED_BY_SCHEDULER, name, GAVE_WAY, text)
+    younger.queue.touch_app(younger)
+
+
+# -- whether a gang would be whole --------------------------------------------------------------------------------
+
+
+class Empty:
+    """The cluster for one gang if all had ended that runs now, but for placeholders, its own and of gangs that stay."""
+
+    def __init__(self, partition: Partition, app: Application, stay: Collection[Application]) -> None:
+        self._partition = partition
+        self._stay = (app, *stay)
+        self._kept = _by_node(self._stay)
+
+    def free_on(self, node: Node) -> Book | None:
+        """What the node would have free."""
+        free = dict(node.total)
+        take_from(free, tuple(node.occupied.items()))
+        for ask in self._kept.get(node, ()):
+            take_from(free, ask.items)
+        return free
+
+    def used_of(self, place: Queue | Ceiling) -> Book:
+        """What would be in use of a queue or limit."""
+        book: Book = {}
+        for app in self._stay:
+            if place in _places(app):
+                add_to(book, tuple(app.placeholders.items()))
+        return book
+
+    def gone(self) -> tuple[Ask, ...]:
+        """What would not run any more and is therefore nobody's neighbour."""
+        nodes = self._partition.nodes.nodes.values()
+        return tuple(ask for node in nodes for ask in node.allocations if ask.app not in self._stay)
+
+
+class AsItIs:
+    """The cluster for one gang as it is, without the placeholders of the gangs that give way."""
+
+    def __init__(self, app: Application, giving: Collection[Application]) -> None:
+        self._app = app
+        self._giving = giving
+        self._given = _by_node(giving)
+
+    def free_on(self, node: Node) -> Book | None:
+        """What the node has free; None where it is set aside for others."""
+        if any(ask.app is not self._app and ask.app not in self._giving for ask in node.reservations):
+            return None
+        free = dict(node.free)
+        for ask in self._given.get(node, ()):
+            add_to(free, ask.items)
+        return free
+
+    def used_of(self, place: Queue | Ceiling) -> Book:
+        """What is in use of a queue or limit."""
+        book = dict(place.used if isinstance(place, Ceiling) else place.allocated)
+        for app in self._giving:
+            if place in _places(app):
+                take_from(book, tuple(app.placeholders.items()))
+        return book
+
+    def gone(self) -> tuple[Ask, ...]:
+        """What would not run any more and is therefore nobody's neighbour."""
+        return tuple(ask for given in self._given.values() for ask in given)
+
+
+def _by_node(apps: Collection[Application]) -> dict[Node, list[Ask]]:
+    """The placeholders that stand, by their node."""
+    found: dict[Node, list[Ask]] = {}
+    for ask in (ask for app in apps for ask in _standing(app)):
+        assert ask.node is not None
+        found.setdefault(ask.node, []).append(ask)
+    return found
+
+
+def _places(app: Application) -> tuple[Queue | Ceiling, ...]:
+    """Every queue and limit that it counts in."""
+    return (*app.queue.lineage, *(app.allowance.ceilings if app.allowance is not None else ()))
+
+
+def _would_be_whole(partition: Partition, app: Application, cluster: Empty | AsItIs) -> bool:
+    """Whether all its placeholders that wait would find room in such a cluster."""
+    waiting = _lacking(app)
+    needed: Book = {}
+    for ask in waiting:
+        add_to(needed, ask.items)
+    for place in _places(app):
+        used, most = cluster.used_of(place), place.max
+        if most is not None and any(name in most and used.get(name, 0) + needed[name] > most[name] for name in needed):
+            return False
+    constrained = partition.nodes.terrain.counted or any(ask.spec.where is not ANYWHERE for ask in waiting)
+    gone = cluster.gone() if constrained else ()
+    free: dict[Node, Book | None] = {}
+    return all(_finds_room(partition, ask, cluster, free, gone) for ask in waiting)
+
+
+def _fits_alone(partition: Partition, app: Application) -> bool:
+    """Whether the cluster could hold all of it if nothing else ran."""
+    return _would_be_whole(partition, app, Empty(partition, app, ()))
+
+
+def _finds_room(
+    partition: Partition,
+    ask: Ask,
+    cluster: Empty | AsItIs,
+    free: dict[Node, Book | None],
+    gone: tuple[Ask, ...],
+) -> bool:
+    """Give the ask the first node with room, which has less of it then; whether there is one."""
+    for node in partition.nodes.nodes.values():
+        if not node.schedulable or ask.required_node not in ("", node.id):
+            continue
+        if node not in free:
+            free[node] = cluster.free_on(node)
+        left = free[node]
+        if left is not None and fits_in(ask.items, left) and partition.nodes.suits(ask, node, gone):
+            take_from(left, ask.items)
+            return True
+    return False

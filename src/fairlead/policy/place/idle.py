@@ -1,0 +1,107 @@
+"""Idle work: it starts on what others leave over in its resource group, after everybody else.
+
+Decides which waiting idle ask starts next and where: of all groups the first in order (retried, priority, creation)
+that fits on a node, under the maxima of its group and above, and under its user's limits. Its own queue's maximum does
+not count. Never starts one while an ask of its group has a reservation. Invariant: it is tried when nothing else could
+be placed, so whatever it takes, nobody who is not idle could have used now.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations
+from fairlead.core.acts.limit_groups import decide_group
+from fairlead.core.books.idle_work import group_of, idle_key
+from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
+from fairlead.core.model.resources import fits_in
+from fairlead.policy.eligibility.limits import full_ceiling, may_run
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.demand import Shape
+    from fairlead.core.books.idle_work import IdleKey, IdleLine
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.books.user_limits import Allowance
+
+
+def place_idle(partition: Partition) -> Ask | None:
+    """Place the first idle ask in order that can start; None when none can."""
+    closed = {leaf: _is_closed(partition, leaf) for leaf in {line.leaf: None for line in partition.idle.lines.values()}}
+    best: tuple[IdleKey, Ask, Node] | None = None
+    for line in sorted(partition.idle.lines.values(), key=_head):
+        if best is not None and line.head_key > best[0]:
+            break
+        if closed[line.leaf] or not _has_room_above(partition, line):
+            continue
+        node = _node_for(partition, line.shape)
+        ask = _first(partition, line) if node is not None else None
+        if node is not None and ask is not None and (best is None or idle_key(ask) < best[0]):
+            best = (idle_key(ask), ask, node)
+    if best is None:
+        return None
+    _, ask, node = best
+    if ask.app.limit_group is None:
+        decide_group(partition, ask.app)
+    ask.attempted = True
+    allocations.place(partition, ask, node)
+    return ask
+
+
+def _head(line: IdleLine) -> IdleKey:
+    return line.head_key
+
+
+def _is_closed(partition: Partition, leaf: Queue) -> bool:
+    """Whether an ask of the resource group has a reservation, so that its idle work waits."""
+    return bool(partition.reserving.of) and partition.reserving.within(group_of(leaf)) is not None
+
+
+def _has_room_above(partition: Partition, line: IdleLine) -> bool:
+    """Whether the resource group and the queues above it have room, beside what is promised there."""
+    group, items = group_of(line.leaf), line.shape.items
+    if group.short_of_room(items) is not None:
+        return False
+    return not partition.nominations or queue_short_of_kept(partition, group, items) is None
+
+
+def _first(partition: Partition, line: IdleLine) -> Ask | None:
+    """The first ask of the line whose application may run, and whose user has room."""
+    full: dict[Allowance, None] = {}
+    for ask in line.asks:
+        app = ask.app
+        if app.allowance is not None and app.allowance in full:
+            continue
+        if app.allowance is not None and _is_over_limit(partition, ask):
+            full[app.allowance] = None
+        elif may_run(app):
+            return ask
+    return None
+
+
+def _is_over_limit(partition: Partition, ask: Ask) -> bool:
+    """Whether its user or group has no room for it, beside what they will need for whom work was stopped."""
+    if full_ceiling(ask.app, ask.items) is not None:
+        return True
+    return bool(partition.nominations) and limit_short_of_kept(partition, ask) is not None
+
+
+def _node_for(partition: Partition, shape: Shape) -> Node | None:
+    """The first node in order with room for the shape; None is remembered until a node gains."""
+    nodes = partition.nodes
+    if shape.unfit:
+        return None
+    if not nodes.sum_has_room(shape.items):
+        nodes.mark_unfit(shape, by_root=True)
+        return None
+    if shape.required_node:
+        node = nodes.nodes.get(shape.required_node)
+        if node is not None and not (node.is_open and fits_in(shape.items, node.free) and nodes.lets(shape, node)):
+            node = None
+    else:
+        node = nodes.first_for(shape)
+    if node is None:
+        nodes.mark_unfit(shape)
+    return node

@@ -1,0 +1,143 @@
+"""Nominated asks: place those for which room is kept, as soon as it is enough.
+
+Decides for nominated asks only. Never takes other space than what an ordinary placement could take too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations, nominate
+from fairlead.core.books import nominations
+from fairlead.core.books.eviction_history import FRUITLESS_MAX
+from fairlead.core.model.decisions import LoopBroken
+from fairlead.core.model.resources import fits_in, take_from
+from fairlead.policy.eligibility.limits import full_ceiling, may_run
+from fairlead.policy.eligibility.max_wait import gathers_room
+from fairlead.policy.order.effective_priority import is_stronger
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+
+
+def place_nominated(partition: Partition) -> Ask | None:
+    """Place the first nominated ask, in the order of nominations, whose space is free by now; None when there is none.
+
+    So it is in YuniKorn's walk, where room is kept only for what takes it back from idle work or waited too long.
+    """
+    for ask in list(partition.nominations):
+        nomination = ask.nomination
+        if nomination is None:
+            continue
+        node = place_for(partition, ask)
+        if node is not None:
+            allocations.place(partition, ask, node)
+            return ask
+        if not something_leaves(partition, ask) and not gathers_room(partition, ask):
+            # What it waited for is gone and it still cannot run (its queue filled up, the node shrank): start over.
+            nominate.withdraw(partition, ask)
+            note_fruitless(partition, ask, nomination.node)
+    return None
+
+
+def place_for(partition: Partition, ask: Ask) -> Node | None:
+    """Where a nominated ask can start now: the node where room is kept for it, else where there is room now."""
+    nomination = ask.nomination
+    assert nomination is not None
+    if not _may_run(partition, ask):
+        return None
+    node = nomination.node
+    if node.schedulable and _has_room(node, ask) and partition.nodes.suits(ask, node):
+        return node
+    shape = ask.shape
+    assert shape is not None
+    if shape.required_node:
+        return None
+    if ask.app.queue.by_rank and (kept := _kept_for_weaker(partition, ask)) is not None:
+        return kept
+    if nomination.gathers or shape.unfit:
+        return None
+    if nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, ask) is not None:
+        return None
+    return partition.nodes.first_for(shape)
+
+
+def _kept_for_weaker(partition: Partition, ask: Ask) -> Node | None:
+    """The first node, in order, with room for the ask if what is kept there for weaker ones does not count."""
+    found = []
+    for other in partition.nominations:
+        assert other.nomination is not None
+        node = other.nomination.node
+        may_have = other is not ask and node.is_open and node not in found and is_stronger(ask, other)
+        if may_have and _has_room(node, ask) and partition.nodes.suits(ask, node, (other,)):
+            found.append(node)
+    score = partition.nodes.score
+    return min(found, key=lambda n: (score(n), n.id), default=None)
+
+
+def yield_room(partition: Partition, node: Node) -> None:
+    """Work has started in room that was kept for weaker asks: those that lack it now wait in line again."""
+    while len(node.held) and any(amount < 0 for amount in node.free.values()):
+        nominees = [a for a in node.held if a.nomination is not None]
+        if not nominees:
+            return
+        weakest = nominees[0]
+        for other in nominees[1:]:
+            if not is_stronger(other, weakest):
+                weakest = other
+        nominate.withdraw(partition, weakest)
+        weakest.app.may_preempt_again(weakest)
+
+
+def something_leaves(partition: Partition, ask: Ask) -> bool:
+    """Whether what it waits for is still to come: work that was told to stop, on its node or in its full queue.
+
+    What some node uses beyond what it has is missing in the sum of all: that can be full with room on the node.
+    """
+    if ask.nomination is not None and ask.nomination.is_coming:
+        return True
+    full = ask.app.queue.short_of_room(ask.items)
+    if full is None and not partition.nodes.sum_has_room(ask.items):
+        full = partition.root
+    return full is not None and any(full.preempting.get(name, 0) for name, _ in ask.items)
+
+
+def note_fruitless(partition: Partition, ask: Ask, node: Node) -> None:
+    """Work was stopped for nothing. Whatever takes the room each time, stopping more of it will not help."""
+    if not ask.preempt_triggered:
+        return
+    ask.preempt_triggered = False
+    if partition.disruption.note_fruitless(ask, node, partition.now_ms):
+        partition.out.append(LoopBroken(ask.app.id, ask.key, node.id, "", FRUITLESS_MAX))
+
+
+def _has_room(node: Node, ask: Ask) -> bool:
+    """Whether it fits beside the asks for which room was kept before; where rank decides, weaker ones do not count, and
+    stronger ones do whenever they came.
+    """
+    left = dict(node.available)
+    by_rank = ask.app.queue.by_rank and len(node.held) > (ask in node.held)
+    is_later = False
+    for holder, items in node.held.items():
+        if holder is ask:
+            is_later = True
+        elif by_rank and holder.replaces is None:
+            if is_stronger(holder, ask) or not (is_later or is_stronger(ask, holder)):
+                take_from(left, items)
+        elif not is_later or holder.replaces is not None:
+            take_from(left, items)
+    return fits_in(ask.items, left)
+
+
+def _may_run(partition: Partition, ask: Ask) -> bool:
+    app = ask.app
+    if not may_run(app) or full_ceiling(app, ask.items) is not None:
+        return False
+    if app.queue.short_of_room(ask.items) is not None or not partition.nodes.sum_has_room(ask.items):
+        return False
+    # Room that only gathered is taken where that leaves enough for those for which work was stopped.
+    if ask.nomination is None or not ask.nomination.gathers:
+        return True
+    return nominations.queue_short_of_kept(partition, partition.root, ask.items, ask) is None

@@ -1,0 +1,1 @@
+"""Which running work is stopped so that other work can run."""

@@ -1,0 +1,49 @@
+"""Bound: what a plan of preemption by priority has to keep to: the room of one node, or one maximum of a queue.
+
+Decides whether the room is enough as things are, and whether something may keep its own. Never decides who goes.
+Invariant: what is `left` follows each ask that gives its room back or takes it again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.idle_work import payer
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.resources import Book
+
+
+class Bound:
+    """Something that the ask has to fit into beside what stays: a node, or a queue's maximum."""
+
+    __slots__ = ("left", "place")
+
+    def __init__(self, place: Node | Queue, left: Book) -> None:
+        self.place = place
+        self.left = left
+        """What is over; below 0: missing."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether nothing is missing."""
+        return all(amount >= 0 for amount in self.left.values())
+
+    def holds(self, ask: Ask) -> bool:
+        """Whether this ask, running or nominated, takes its room from here."""
+        return self.place in payer(ask).lineage or self.place in (ask.node, ask.held_on)
+
+    def add(self, ask: Ask, sign: int) -> None:
+        """The ask gives its room back (1) or takes it (-1)."""
+        left = self.left
+        for name, amount in ask.items:
+            if name in left:
+                left[name] += sign * amount
+
+    def lets(self, ask: Ask) -> bool:
+        """Whether the ask could take its room again without anything being missing."""
+        left = self.left
+        return all(amount <= left[name] for name, amount in ask.items if name in left)

@@ -1,0 +1,259 @@
+"""Preempt by priority: make room for a waiting ask in its own turn by stopping strictly less important work.
+
+Decides which waiting asks look for room, and carries out what `priority_plan` found: victims are told to stop, and the
+space is kept for the ask until they are gone. Never takes work of equal or higher standing, and never stops work
+without the placement it pays for. For partitions with `preemption.rule: priority` or `both`.
+
+Equal asks stand for each other, in whatever leaves, as long as their queues are alike on the way up; of those the
+strongest is looked at, and when nothing can be stopped for it, nothing can for the others. That is remembered until
+room is made somewhere, so that many asks that cannot be helped cost little.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations, nominate, reserve_node
+from fairlead.core.model import reasons
+from fairlead.core.model.events import Cause
+from fairlead.policy.eligibility.headroom import is_full_above
+from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
+from fairlead.policy.order.effective_priority import (
+    EVERYBODY,
+    NOBODY,
+    Reach,
+    is_stronger,
+    path_of,
+    standing_by_queue,
+    strength,
+)
+from fairlead.policy.preemption import reclaim_idle
+from fairlead.policy.preemption.plan import Search
+from fairlead.policy.preemption.protection import spared_until
+from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
+from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_on
+from fairlead.policy.preemption.victims import on_behalf_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.demand import Demand
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.reasons import Reason
+    from fairlead.policy.order.effective_priority import Path, Rank
+    from fairlead.policy.order.pick import Lines
+    from fairlead.policy.order.victim_index import Group, Stoppable
+    from fairlead.policy.preemption.plan import Plan
+
+RULE = "priority"
+
+
+class Attempts:
+    """The attempts of one run to make room for asks that have their turn."""
+
+    __slots__ = ("_floors", "_passed_young", "_ranks", "lines", "partition")
+
+    def __init__(self, partition: Partition, lines: Lines) -> None:
+        self.partition, self.lines = partition, lines
+        self._ranks: dict[Group, Rank] = {}
+        self._floors: Floors | None = None
+        self._passed_young = False
+
+    def make_room_before(self, path: Path | None) -> bool:
+        """Make room for the first ask in order for which that can be done, if it comes before this place (None: the
+        end); True when it was done.
+        """
+        partition = self.partition
+        best: tuple[Path, Plan | reclaim_idle.Plan] | None = None
+        for demands in list(self.lines.classes.values()):
+            waiting = [d for d in demands if d.live and not is_tried(partition, d) and self._may_look(d)]
+            found = self._of_class(waiting, path) if waiting else None
+            if found is not None and (best is None or found[0] < best[0]):
+                best = found
+        if best is None or (path is not None and not best[0] < path):
+            return False
+        if isinstance(best[1], reclaim_idle.Plan):
+            reclaim_idle.carry_out(partition, best[1])
+        else:
+            self._carry_out(best[1])
+        return True
+
+    def _may_look(self, demand: Demand) -> bool:
+        """Whether it cannot be placed as things are, and room may be made where it is lacking: on nodes, in queues, or
+        where it is kept for weaker asks.
+        """
+        if self.partition.nominations and demand.obstacle is not None:
+            return True
+        if demand.obstacle is None:
+            if not (demand.shape.unfit or is_full_above(demand)):
+                return False
+            first = self.lines.first(demand) if demand.enters and not self.partition.nominations else None
+            return first is None or not is_at_closed_gate(demand, first[2].app)
+        return demand.obstacle is demand.leaf and demand in demand.leaf.waiting
+
+    def _of_class(self, demands: list[Demand], path: Path | None) -> tuple[Path, Plan | reclaim_idle.Plan] | None:
+        """The plan for the first ask in order of demands that stand for each other, with its place."""
+        partition = self.partition
+        firsts = [entry[2].head for demand in demands if (entry := self.lines.first(demand)) is not None]
+        if not firsts:
+            return None
+        top = max(ask.priority for ask in firsts)
+        strongest = [ask for ask in firsts if ask.priority == top]
+        if path is not None and strength(strongest[0]) > path[0]:
+            return None
+        if self._is_below_all(strongest[0]):
+            note_tried(partition, demands)
+            return None
+        plan, is_common = self._plan(strongest[0])
+        if plan is None and is_common:
+            note_tried(partition, demands, self._passed_young)
+            return None
+        for place, ask in self._in_order(demands):
+            if path is not None and not place < path:
+                return None
+            found, is_common = (plan, True) if ask is strongest[0] and plan is not None else self._plan(ask)
+            if found is not None:
+                return place, found
+            if is_common and ask.priority <= top and ask.spec.allow_preempt_other:
+                top = ask.priority - 1
+                if all(other.priority <= ask.priority for other in firsts):
+                    break
+        if not any(demand.enters for demand in demands):
+            note_tried(partition, demands, self._passed_young)
+        return None
+
+    def _in_order(self, demands: list[Demand]) -> list[tuple[Path, Ask]]:
+        """All asks of some demands that may start as far as their applications are concerned, with their places."""
+        is_eligible = self.lines.is_eligible
+        batches = [entry[2] for demand in demands for entry in demand.entries() if is_eligible(entry[2])]
+        return sorted((path_of(ask), ask) for batch in batches for ask in batch.asks)
+
+    def _is_below_all(self, ask: Ask) -> bool:
+        """Whether nothing runs, and nothing is kept for anything, that stands below it."""
+        partition = self.partition
+        if partition.idle.running or partition.disruption.leave_by or ask.app.queue.lineage[-1].owes:
+            return False
+        if self._floors is None:
+            self.lines.stoppable.keep_up(self.partition)
+            self._floors = Floors(self.partition, self.lines.stoppable)
+        return ask.priority <= self._floors.of(ask.app.queue)
+
+    def _plan(self, ask: Ask) -> tuple[Plan | reclaim_idle.Plan | None, bool]:
+        """The plan with the least harm for an ask, idle work first; and whether its equals would find the same."""
+        partition = self.partition
+        self._passed_young = any(a.started_at == partition.news for a in partition.idle.every())
+        weaker = [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
+        if not may_run(ask.app, Counter(other.app for other in weaker)):
+            return None, False
+        if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
+            return None, False
+        if partition.idle.running and (taken_back := reclaim_idle.plan_for(partition, ask)) is not None:
+            return taken_back, True
+        may_stop = partition.spec.preemption.enabled and ask.spec.allow_preempt_other
+        if not may_stop and not weaker:
+            return None, ask.spec.allow_preempt_other
+        budgets = partition.admission.budgets
+        left = budgets.left(partition) if budgets and may_stop else {}
+        search = Search(partition, ask, Reach(partition, ask), weaker, left, self._ranks, may_stop)
+        plan = search.best(self.lines.stoppable)
+        self._passed_young |= search.candidates.passed_young
+        return plan, not search.candidates.has_history and ask.spec.allow_preempt_other
+
+    def _carry_out(self, plan: Plan) -> None:
+        """Tell the victims to stop and keep the space they leave; what loses a nomination may preempt again."""
+        partition, ask = self.partition, plan.ask
+        if ask.nomination is not None and ask.nomination.is_stuck:
+            moves_on(partition, ask, ask.nomination.node)
+        for nominee in plan.cleared:
+            nominate.withdraw(partition, nominee)
+            nominee.app.may_preempt_again(nominee)
+        tell(partition, plan)
+        ask.preempt_triggered = bool(plan.victims) or ask.preempt_triggered
+        reserve_node.unreserve(partition, ask)
+        nominate.nominate(partition, ask, plan.node, (*plan.victims, *plan.leaving))
+
+
+def tell(partition: Partition, plan: Plan) -> None:
+    """Tell the victims of a plan to stop."""
+    ask = plan.ask
+    for victim in plan.victims:
+        allocations.evict(
+            partition,
+            victim,
+            Cause.PREEMPTED_BY_SCHEDULER,
+            on_behalf_of=on_behalf_of(ask),
+            rule=RULE,
+            message=f"makes room on {plan.node.id} for {ask.key} (priority {ask.priority} over {victim.priority})",
+            violates=plan.violates.get(victim, ()),
+        )
+        partition.disruption.note(ask, victim, partition.now_ms)
+
+
+def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:
+    """The plan for a waiting ask on this one node; None when there is none, or another rule holds."""
+    rules = partition.spec.preemption
+    if rules.rule == "guarantee" or not rules.enabled or not ask.spec.allow_preempt_other or ask.spec.idle:
+        return None
+    budgets = partition.admission.budgets
+    left = budgets.left(partition) if budgets else {}
+    return Search(partition, ask, Reach(partition, ask), [], left, {}, may_stop=True).on_node(node)
+
+
+def why_not(partition: Partition, ask: Ask) -> Reason | None:
+    """Why nothing is stopped for this waiting ask; None when that is not the rule here, or when space is held for it.
+
+    It searches as the rule itself does, on the state as it is, and changes nothing.
+    """
+    rules = partition.spec.preemption
+    if rules.rule == "guarantee" or not rules.enabled or not ask.pending or ask.nomination is not None:
+        return None
+    if not ask.spec.allow_preempt_other or ask.spec.idle:
+        return reasons.NeverPreempts()
+    reach = Reach(partition, ask)
+    running = [a for node in partition.nodes.nodes.values() for a in node.allocations if a.evict_cause is None]
+    below = [a for a in running if a.priority < reach.below(a.app.queue)]
+    spared = sum(spared_until(partition, ask, a) is not None for a in below)
+    return reasons.PreemptionDoesNotHelp(ask.priority, len(below), spared)
+
+
+class Floors:
+    """Below which priority nobody of a leaf stands above anything: those need not be looked at."""
+
+    __slots__ = ("_of", "lowest")
+
+    def __init__(self, partition: Partition, table: Stoppable) -> None:
+        self.lowest: dict[Queue, int] = {}
+        """By queue the lowest standing, as seen there, of what could be taken from below it."""
+        self._of: dict[Queue, int] = {}
+        nominated = [(a.app.queue, a.priority) for a in partition.nominations]
+        running = (g for g in table.running_groups() if g[0].properties.preemption_policy != "disabled")
+        for leaf, priority in (*running, *nominated):
+            for queue, standing in standing_by_queue(leaf, priority).items():
+                if standing < self.lowest.get(queue, EVERYBODY):
+                    self.lowest[queue] = standing
+
+    def of(self, leaf: Queue) -> int:
+        """Only a priority above this stands above anything."""
+        found = self._of.get(leaf)
+        if found is None:
+            found = self._of[leaf] = min(self._floors(leaf), default=EVERYBODY)
+        return found
+
+    def _floors(self, leaf: Queue) -> Iterator[int]:
+        offset, fenced = 0, False
+        for queue in leaf.lineage:
+            lowest = self.lowest.get(queue)
+            if lowest is not None:
+                if not fenced:
+                    yield lowest - offset
+                elif offset > lowest:
+                    yield NOBODY
+            rules = queue.properties
+            if rules.priority_fence:
+                offset, fenced = rules.priority_offset, True
+            else:
+                offset += rules.priority_offset

@@ -1,0 +1,140 @@
+"""Candidates: the running work that may be stopped for one ask by priority, in the order in which it is given back.
+
+Decides for each piece of work whether it may go, on the node that is tried or anywhere where a maximum lacks room.
+Never chooses among them (`priority_plan`). Invariant: without all of them no queue is left below its guarantee, but
+those of the ask's own queues within which the ask is then.
+
+Given back first: 1. whose budget would be violated, 2. higher priority, 3. what would rather not, 4. what would lose
+more run time, 5. started earlier, 6. arrived earlier.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.budgets import violated
+from fairlead.policy.order.effective_priority import is_owed
+from fairlead.policy.order.victim_index import rank_of
+from fairlead.policy.preemption.bound import Bound
+from fairlead.policy.preemption.protection import is_spared, protected_ms, within_guarantees
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.resources import Book
+    from fairlead.policy.order.effective_priority import Rank, Reach
+    from fairlead.policy.order.victim_index import Group
+
+
+class Candidates:
+    """What may be stopped for one ask."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        ask: Ask,
+        reach: Reach,
+        above: list[Bound],
+        budgets_left: Book,
+        ranks: dict[Group, Rank],
+    ) -> None:
+        self.partition, self.ask, self.reach = partition, ask, reach
+        self.above = above
+        """Maxima of queues that have no room for the ask: work on any node may make it."""
+        self.budgets_left, self.ranks = budgets_left, ranks
+        self.passed_young = False
+        """Some work was passed over because it started just now."""
+        self.has_history = partition.disruption.has_history(ask)
+        self._is_owed = is_owed(ask.app.queue, ask.items)
+        own = [q for q in ask.app.queue.lineage if q.owes and q.guaranteed]
+        rooms = {queue: _room_within(queue, ask) for queue in own}
+        self._own = {q: room for q, room in rooms.items() if not room or min(room.values()) < 0}
+        """Queues of its own whose guarantee has no room for it, each with what it leaves; below 0: missing."""
+        self._above: dict[Queue, dict[str, int]] = {}
+        """By how much queues are above their guarantees, as far as it was asked."""
+        self._far: dict[bool, list[Ask]] = {}
+
+    def own_guarantees(self) -> list[Bound]:
+        """What the ask has to be within so that work within guarantees of its own queues may go; empty: none may."""
+        return [Bound(queue, dict(room)) for queue, room in self._own.items()] if any(self._own.values()) else []
+
+    def on(self, node: Node, among_own: bool) -> list[Ask]:
+        """Work on the node that may be stopped, what is to be given back first coming first."""
+        now = self.partition.now_ms
+        found = [a for a in node.allocations if self._may_go(a)]
+        if self.above:
+            found += [a for a in self._elsewhere(among_own) if a.node is not node]
+        found.sort(key=lambda a: self._importance(a, now))
+        if self.ask.app.queue.lineage[-1].owes:
+            found = within_guarantees(self.partition, found[::-1], self._unguarded(among_own), self._above)[::-1]
+        if self.budgets_left and found:
+            budgets = self.partition.admission.budgets
+            broken = violated(self.budgets_left, ((a, budgets.protecting(a)) for a in found))
+            found.sort(key=lambda a: not broken[a])
+        return found
+
+    def _may_go(self, running: Ask) -> bool:
+        """Whether running work may be stopped for the ask, as far as it alone is concerned."""
+        if running.evict_cause is not None or running.priority >= self.reach.below(running.app.queue):
+            return False
+        if running.started_at == self.partition.news:
+            self.passed_young = True
+            return False
+        if running.guaranteed_at > self.ask.seq and not self._is_owed:
+            return False  # It started within a guarantee while the ask waited: it was before it in order.
+        return not ((self.has_history or protected_ms(running)) and is_spared(self.partition, self.ask, running))
+
+    def _unguarded(self, among_own: bool) -> list[Queue]:
+        return [q for q in self.ask.app.queue.lineage if q not in self._own or (among_own and self._own[q])]
+
+    def _elsewhere(self, among_own: bool) -> list[Ask]:
+        """Work on any node that would make room under the maxima that lack it: no more than that takes, the least
+        important first.
+        """
+        if among_own in self._far:
+            return self._far[among_own]
+        now = self.partition.now_ms
+        found = [a for n in self.partition.nodes.nodes.values() for a in n.allocations if self._helps_above(a)]
+        found.sort(key=lambda a: self._importance(a, now), reverse=True)
+        if self.ask.app.queue.lineage[-1].owes:
+            found = within_guarantees(self.partition, found, self._unguarded(among_own), self._above)
+        far = self._far[among_own] = []
+        bounds = [Bound(bound.place, dict(bound.left)) for bound in self.above]
+        for victim in found:
+            if all(bound.is_kept for bound in bounds):
+                break
+            useful = [bound for bound in bounds if not bound.is_kept and bound.holds(victim)]
+            if useful:
+                far.append(victim)
+                for bound in bounds:
+                    if bound.holds(victim):
+                        bound.add(victim, 1)
+        return far
+
+    def _helps_above(self, running: Ask) -> bool:
+        return any(bound.holds(running) for bound in self.above) and self._may_go(running)
+
+    def _importance(self, ask: Ask, now_ms: int) -> tuple[object, ...]:
+        at_root, own = self.rank(ask)
+        unwilling = ask.spec.originator or not ask.spec.allow_preempt_self
+        return (-at_root, -own, not unwilling, -lost_ms(ask, now_ms), ask.allocated_ms or 0, ask.seq)
+
+    def rank(self, ask: Ask) -> Rank:
+        """The place of work among all work."""
+        return rank_of(self.ranks, (ask.app.queue, ask.priority))
+
+
+def _room_within(queue: Queue, ask: Ask) -> Book:
+    """What the guarantee of a queue leaves beside what runs there and the ask, of what the ask needs; less than 0: the
+    ask is not within it (`standing.is_owed`).
+    """
+    used, gone, most = queue.allocated, queue.preempting, queue.guaranteed or {}
+    needs = [(name, amount) for name, amount in ask.items if name in most and amount > 0]
+    return {name: most[name] - used.get(name, 0) + gone.get(name, 0) - amount for name, amount in needs}
+
+
+def lost_ms(ask: Ask, now_ms: int) -> int:
+    """The run time that is lost when the work is stopped now: since it started, or last said that all is saved."""
+    return now_ms - max(ask.allocated_ms or 0, ask.checkpoint_ms or 0)

@@ -1,0 +1,360 @@
+"""Preempt by guarantee: an ask of a queue below its guarantee takes back what other queues use above theirs.
+
+Decides, for one ask, on which node it could run if some work were stopped, and which work: the fewest and least
+protected victims whose queues are above their guarantee. Never stops work without the placement it pays for, never in
+the ask's own queue, never when the ask would lift its own queue above its guarantee. Idle work goes before all others,
+whatever its priority and its queue. Invariant: searching changes nothing; what is tried on the snapshots is taken back.
+
+In words: collect the candidates; make sure that the guarantee leaves room for the ask once they are gone; on every
+node find the victims that make the ask fit there; choose the node; where the queue is still short, add victims
+elsewhere; keep only as many as the ask is large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts.reserve_node import RESERVATION_MS
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.idle_work import payer
+from fairlead.core.books.nodes import Node
+from fairlead.core.books.nominations import kept_under
+from fairlead.core.model.resources import add_to, fits_in
+from fairlead.policy.preemption.protection import spare
+from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
+from fairlead.policy.preemption.victims import candidates, idle_candidates, preference, taint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.model.resources import Items
+    from fairlead.policy.preemption.queue_snapshot import Remaining
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Stop `victims` so that `ask` can run on `node`."""
+
+    ask: Ask
+    node: Node
+    victims: tuple[Ask, ...]
+    cancelled: tuple[Ask, ...]
+    """Asks of lower priority whose reservation of the node has to go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChoice:
+    """Victims on one node, in order; the first `needed` of them make the ask fit."""
+
+    node: Node
+    needed: int
+    victims: tuple[Ask, ...]
+
+    @property
+    def rank(self) -> tuple[int, int, str]:
+        """Order of nodes: 1. the least protected victims, 2. the fewest, 3. the node's id."""
+        worst = 0
+        for victim in self.victims[: self.needed]:
+            worst |= taint(victim)
+        return (worst, self.needed, self.node.id)
+
+
+class Verdict(Enum):
+    """What the queues say to one more victim."""
+
+    TAKEN = "taken"
+    SPARED = "spared"
+    ENOUGH = "enough"
+
+
+def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
+    """What to stop so that `ask` can run, or None. `nodes_tried`: no node had room for it as things are."""
+    snapshots = QueueSnapshots(ask.app.queue)
+    if _overfills_its_own(snapshots, ask):
+        return None
+    found = spare(partition, ask, [*idle_candidates(partition, ask), *candidates(ask, snapshots, partition.news)])
+    if not found or not _guarantee_leaves_room(snapshots, ask, found):
+        return None
+    choice = _choose_node(partition, ask, found, snapshots, nodes_tried)
+    if choice is None:
+        return None
+    chosen = list(choice.victims[: choice.needed])
+    victims = _as_many_as_needed(partition, ask, choice.node, chosen)
+    if not victims:
+        more = _more_victims(snapshots, ask, found, chosen)
+        victims = _as_many_as_needed(partition, ask, choice.node, chosen + more)
+    if not victims:
+        return None
+    cancelled = tuple(holder for holder in choice.node.reservations if holder is not ask)
+    return Plan(ask, choice.node, _without_needless(partition, ask, choice.node, victims), cancelled)
+
+
+def is_guaranteed(partition: Partition, ask: Ask) -> bool:
+    """Whether the ask is within the guarantee of its queue beside what is nominated or runs there, idle work apart."""
+    if not any(queue.guaranteed for queue in ask.app.queue.lineage):
+        return False
+    snapshots = QueueSnapshots(ask.app.queue)
+    for queue in ask.app.queue.lineage:
+        add_to(snapshots.of(queue).used, tuple(kept_under(partition, queue, ask).items()))
+    for running in partition.idle.every():
+        if running.evict_cause is None:
+            snapshots.remove(snapshots.of(payer(running)), running.items)
+    left = snapshots.ask_queue.remaining()
+    return left is not None and any(name in left for name, _ in ask.items) and _fits_actual(ask.items, left)
+
+
+# -- the guarantee ------------------------------------------------------------------------------------------------
+
+
+def _overfills_its_own(snapshots: QueueSnapshots, ask: Ask) -> bool:
+    """Whether the ask is too large for what its leaf's own guarantee leaves, which no victim elsewhere can change."""
+    own = snapshots.ask_queue
+    return any(n in own.guaranteed and own.used.get(n, 0) + v > own.guaranteed[n] for n, v in ask.items)
+
+
+def _fits_actual(items: Items, left: Mapping[str, int]) -> bool:
+    """Whether an amount fits under what is left, taken as it is; a name that is not there does not count."""
+    return all(v <= left[n] for n, v in items if n in left)
+
+
+def _is_short(left: Remaining, items: Items) -> bool:
+    """Whether something that the ask needs is below zero."""
+    return left is not None and any(left.get(n, 0) < 0 for n, _ in items)
+
+
+def _guarantee_leaves_room(snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask]) -> bool:
+    """Whether the ask would be within the guarantee if every candidate were gone. Without a guarantee: no."""
+    mine = snapshots.ask_queue
+    left = mine.remaining()
+    if left is None:
+        # Whether a guarantee is known depends on the configuration alone.
+        return False
+    if _fits_actual(ask.items, left):
+        return True
+    snapshots.add(mine, ask.items)
+    for victim in found:
+        snapshots.remove(snapshots.of(payer(victim)), victim.items)
+    short = _is_short(mine.remaining(), ask.items)
+    snapshots.undo()
+    return not short
+
+
+def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
+    """Take a victim tentatively, if the queues allow it.
+
+    Its queue must be above its guarantee in something that the ask needs, or have none, and must not fall below it.
+    What is taken must itself fit into what the ask's queue has left of its guarantee, and is charged to it; where it
+    does not, there is no use in looking further. Idle work is nobody's guarantee: it goes and charges nobody.
+    """
+    theirs, mine = snapshots.of(payer(victim)), snapshots.ask_queue
+    if victim.spec.idle:
+        snapshots.remove(theirs, victim.items)
+        return Verdict.TAKEN
+    left = theirs.remaining()
+    if left is not None and not _is_short(left, ask.items):
+        return Verdict.SPARED
+    mark = snapshots.mark()
+    snapshots.remove(theirs, victim.items)
+    left = theirs.remaining()
+    if left is not None and any(left.get(n, 0) > 0 for n, _ in victim.items):
+        snapshots.undo(mark)
+        return Verdict.SPARED
+    entitled = mine.remaining()
+    if entitled is None or not _fits_actual(victim.items, entitled):
+        snapshots.undo(mark)
+        return Verdict.ENOUGH
+    snapshots.add(mine, victim.items)
+    return Verdict.TAKEN
+
+
+# -- nodes --------------------------------------------------------------------------------------------------------
+
+
+def _choose_node(
+    partition: Partition, ask: Ask, found: Iterable[Ask], snapshots: QueueSnapshots, nodes_tried: bool
+) -> NodeChoice | None:
+    by_node: dict[Node, list[Ask]] = {}
+    for victim in found:
+        assert victim.node is not None
+        by_node.setdefault(victim.node, []).append(victim)
+    if not nodes_tried:
+        nodes = partition.nodes.nodes.values()
+        with_room = [n for n in nodes if n.room_for(ask) and _is_usable(partition, n, ask)]
+        with_room = [n for n in with_room if partition.nodes.suits(ask, n)]
+        if with_room:
+            return NodeChoice(min(with_room, key=lambda n: n.id), 0, ())
+    avoided = {a.node: None for a in partition.disruption.overdue}  # What is stopped there may not leave either.
+    worth_a_look = [
+        (node in avoided, fewest, node.id, node)
+        for node, on_node in by_node.items()
+        if _is_usable(partition, node, ask) and (fewest := _fewest(node, ask, on_node))
+    ]
+    best: NodeChoice | None = None
+    for is_avoided, fewest, node_id, node in sorted(worth_a_look):
+        if best is not None and (is_avoided or best.rank < (0, fewest, node_id)):
+            break
+        choice = _victims_on(partition, node, ask, sorted(by_node[node], key=preference), snapshots)
+        if choice is not None and (best is None or choice.rank < best.rank):
+            best = choice
+    return best
+
+
+def _fewest(node: Node, ask: Ask, on_node: list[Ask]) -> int:
+    """No fewer victims than this make the ask fit on the node; 0 when not even all of them do."""
+    fewest = 1
+    free = _free_for(ask, node)
+    for name, amount in ask.items:
+        missing = amount - free.get(name, 0)
+        if missing <= 0:
+            continue
+        for count, size in enumerate(sorted((_amount(v, name) for v in on_node), reverse=True), 1):
+            missing -= size
+            if missing <= 0:
+                fewest = max(fewest, count)
+                break
+        else:
+            return 0
+    return fewest
+
+
+def _free_for(ask: Ask, node: Node) -> Mapping[str, int]:
+    """What is free on the node for this ask: room that gathers there for itself too."""
+    if ask not in node.held:
+        return node.free
+    free = dict(node.free)
+    add_to(free, node.held[ask])
+    return free
+
+
+def _is_usable(partition: Partition, node: Node, ask: Ask) -> bool:
+    """Whether the ask could ever run there: open, large enough, and not reserved for another that keeps it.
+
+    An ask of lower priority that has had the node for an hour and did not cause anything to stop for it does not.
+    """
+    if not node.schedulable or not node.fits_total(ask.items):
+        return False
+    return all(
+        holder is ask
+        or (
+            not holder.required_node
+            and not holder.preempt_triggered
+            and holder.priority < ask.priority
+            and since_ms + RESERVATION_MS <= partition.now_ms
+        )
+        for holder, since_ms in node.reservations.items()
+    )
+
+
+def _victims_on(
+    partition: Partition, node: Node, ask: Ask, on_node: list[Ask], snapshots: QueueSnapshots
+) -> NodeChoice | None:
+    """The victims that make the ask fit on a node where it does not fit yet, or None.
+
+    Twice over the candidates: first those that lessen what is missing are told from the others, then all are taken in
+    that order as far as the queues allow.
+    """
+    helpful: list[Ask] = []
+    others: list[Ask] = []
+    free = dict(_free_for(ask, node))
+    for victim in on_node:
+        mark = snapshots.mark()
+        verdict = _judge(snapshots, ask, victim)
+        if verdict is Verdict.ENOUGH:
+            break
+        if verdict is Verdict.SPARED:
+            continue
+        if any(v > free.get(n, 0) and _amount(victim, n) > 0 for n, v in ask.items):
+            helpful.append(victim)
+            add_to(free, victim.items)
+        else:
+            snapshots.undo(mark)
+            others.append(victim)
+    snapshots.undo()
+    taken: list[Ask] = []
+    needed = 0
+    free = dict(_free_for(ask, node))
+    for victim in helpful + others:
+        verdict = _judge(snapshots, ask, victim)
+        if verdict is Verdict.ENOUGH:
+            break
+        if verdict is Verdict.TAKEN:
+            taken.append(victim)
+            add_to(free, victim.items)
+            if not needed and fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
+                needed = len(taken)
+    snapshots.undo()
+    return NodeChoice(node, needed, tuple(taken)) if needed else None
+
+
+def _amount(victim: Ask, name: str) -> int:
+    return next((v for n, v in victim.items if n == name), 0)
+
+
+# -- the queue ----------------------------------------------------------------------------------------------------
+
+
+def _more_victims(snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask], chosen: list[Ask]) -> list[Ask]:
+    """Victims anywhere else, for a queue whose maximum still has no room."""
+    mine = snapshots.ask_queue
+    for victim in chosen:
+        snapshots.remove(snapshots.of(payer(victim)), victim.items)
+    have = set(chosen)
+    more: list[Ask] = []
+    for victim in sorted((v for v in found if v not in have), key=preference):
+        before = mine.remaining()
+        verdict = _judge(snapshots, ask, victim)
+        if verdict is Verdict.ENOUGH:
+            break
+        if verdict is Verdict.TAKEN and (_empties(victim, ask) if victim.spec.idle else mine.remaining() != before):
+            more.append(victim)
+    snapshots.undo()
+    return more
+
+
+def _empties(victim: Ask, ask: Ask) -> bool:
+    """Whether the end of idle work makes room under a maximum that holds for the ask."""
+    return any(queue.max is not None and queue in payer(victim).lineage for queue in ask.app.queue.lineage[:-1])
+
+
+def _without_needless(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...]) -> tuple[Ask, ...]:
+    """The victims without idle work that is not needed beside the others, the highest of it given back first."""
+    kept = list(victims)
+    for spared in sorted((v for v in victims if v.spec.idle), key=lambda v: (-v.priority, v.allocated_ms or 0, v.seq)):
+        rest = [v for v in kept if v is not spared]
+        if _can_be_placed_without(partition, ask, node, rest):
+            kept = rest
+    return tuple(kept)
+
+
+def _as_many_as_needed(partition: Partition, ask: Ask, node: Node, victims: list[Ask]) -> tuple[Ask, ...]:
+    """The first victims after which the ask can be placed; nothing when it cannot be after all of them."""
+    taken: list[Ask] = []
+    for victim in victims:
+        if victim.node is node or node.room_for(ask):
+            taken.append(victim)
+            if _can_be_placed_without(partition, ask, node, taken):
+                return tuple(taken)
+    return ()
+
+
+def _can_be_placed_without(partition: Partition, ask: Ask, node: Node, gone: list[Ask]) -> bool:
+    """Whether the ask fits on the node and under every maximum, counting what leaves or is about to as gone."""
+    free = dict(_free_for(ask, node))
+    for victim in gone:
+        if victim.node is node:
+            add_to(free, victim.items)
+    if not fits_in(ask.items, free) or not partition.nodes.suits(ask, node, gone):
+        return False
+    for queue in ask.app.queue.lineage:
+        if queue.max is None:
+            continue
+        used = {n: v - queue.preempting.get(n, 0) for n, v in queue.allocated.items()}
+        for victim in gone:
+            if queue in payer(victim).lineage:
+                add_to(used, tuple((n, -v) for n, v in victim.items))
+        if any(used.get(n, 0) + v > queue.max[n] for n, v in ask.items if n in queue.max):
+            return False
+    return True

@@ -1,0 +1,385 @@
+"""The plan of a preemption by priority: on which node, what to stop, and which nominations go for it.
+
+Decides for one waiting ask. A node is a candidate when the ask would fit there, with every filter, without all work
+that stands strictly below it; then as many as possible are given back, and of all nodes the one with the least harm is
+taken. Never takes more than needed, never plans what `nominate` could not carry out. Invariant: searching changes
+nothing but the memory of loops that it reports.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairlead.core.books import nominations
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.budgets import violated
+from fairlead.core.books.nodes import Node
+from fairlead.core.model.lifecycle import State
+from fairlead.policy.eligibility.limits import may_run
+from fairlead.policy.order.victim_index import leaves_for_others
+from fairlead.policy.preemption.bound import Bound
+from fairlead.policy.preemption.candidates import Candidates, lost_ms
+from fairlead.policy.preemption.protection import look_again, overdrawn, within
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.books.user_limits import Ceiling
+    from fairlead.policy.order.effective_priority import Rank, Reach
+    from fairlead.policy.order.victim_index import Group, Level, Need, Stoppable
+
+NODES_MAX = 64
+"""Nodes looked at closely for one ask once there is a plan; up to so many nodes the plan is the best of all."""
+Book = dict[str, int]
+Harm = tuple[int, tuple[int, ...], int, int, int, int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Stop `victims` on `node`, take their nomination from `cleared`, and hold the space for `ask`."""
+
+    ask: Ask
+    node: Node
+    victims: tuple[Ask, ...]
+    leaving: tuple[Ask, ...]
+    """Work on the node that was told to stop before and whose space is counted on."""
+    cleared: tuple[Ask, ...]
+    violates: dict[Ask, tuple[str, ...]]
+    """For each victim the budgets that have nothing left for it."""
+    harm: Harm
+    """Order of plans, see `Search._harm`."""
+
+    def is_best_above(self, place: tuple[int, ...]) -> bool:
+        """Whether no plan whose highest victim is above this rank can be better."""
+        broken, highest = self.harm[:2]
+        return broken == 0 and highest <= place
+
+
+class Search:
+    """What is worked out once for all nodes when one ask looks for a plan."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        ask: Ask,
+        reach: Reach,
+        weaker: list[Ask],
+        budgets_left: Book,
+        ranks: dict[Group, Rank],
+        may_stop: bool,
+    ) -> None:
+        self.partition, self.ask, self.reach, self.ranks = partition, ask, reach, ranks
+        self.weaker = weaker
+        """Nominated asks whose space it may take."""
+        self.budgets_left = budgets_left
+        self.may_stop = may_stop
+        nomination = ask.nomination
+        self._keeps_hold = nomination is not None and not (nomination.gathers or nomination.is_stuck)
+        """It holds space that it will not give up unless something has to stop for it elsewhere. Room that only gathers
+        it does: what started meanwhile in room that it could have had it would stop later.
+        """
+        self._overdrawn = bool(weaker or partition.nominations) and nominations.is_overdrawn(partition)
+        self._freed: dict[Queue | Ceiling, Book] = {}
+        given_up = weaker if nomination is None else [*weaker, ask]
+        for nominee in given_up:
+            kept = nominee.nomination
+            assert kept is not None
+            sums = (partition.root,) if self._overdrawn and not kept.gathers else ()
+            for place in (*kept.places, *sums):
+                book = self._freed.setdefault(place, {})
+                for name, amount in nominee.items:
+                    book[name] = book.get(name, 0) + amount
+        self._weaker_on: dict[Node, list[Ask]] = {}
+        for nominee in given_up:
+            assert nominee.nomination is not None
+            self._weaker_on.setdefault(nominee.nomination.node, []).append(nominee)
+        self._bounds = self._binding_bounds()
+        above = [bound for bound in self._bounds if bound.place is not partition.root]
+        # Under those room can be made on any node; what all nodes lack has to come free on this one.
+        self.candidates = Candidates(partition, ask, reach, above, budgets_left, ranks)
+        limited = bool(given_up) and (ask.app.allowance is not None or ask.app.state is State.ACCEPTED)
+        self.plain = ask.shape is not None and ask.shape.is_plain and not partition.nodes.terrain.wary
+        choosy = bool(partition.nominations) and not self.plain
+        self._far_matter = bool(self._bounds) or limited or choosy
+        """Whether nominations on other nodes may be in the way too: because of a queue or limit, or to keep apart."""
+
+    # -- limits and queues ----------------------------------------------------------------------------------------
+
+    def is_within_limits(self) -> bool:
+        """Whether the limits of its user and group leave room, beside what nominated asks will need."""
+        allowance = self.ask.app.allowance
+        if allowance is None:
+            return True
+        for ceiling in allowance.ceilings:
+            kept, freed = self.partition.nominations.kept.get(ceiling, {}), self._freed.get(ceiling, {})
+            limit = ceiling.max or {}
+            for name, amount in self.ask.items:
+                used = ceiling.used.get(name, 0) + kept.get(name, 0) - freed.get(name, 0)
+                if name in limit and used + amount > limit[name]:
+                    return False
+        return True
+
+    def queue_bounds(self) -> list[Bound]:
+        """The maxima that matter, for one node to be tried with."""
+        return [Bound(bound.place, dict(bound.left)) for bound in self._bounds]
+
+    def _binding_bounds(self) -> list[Bound]:
+        """The maxima from the leaf to the root for which work, or a nomination, has to go.
+
+        Each with what it leaves once all that was told to stop is gone.
+        """
+        kept = self.partition.nominations.kept
+        bounds = []
+        for queue in self.ask.app.queue.lineage:
+            is_root = queue.parent is None
+            most = self.partition.nodes.total if is_root else queue.max
+            if most is None:
+                continue
+            promised = nominations.kept_under(self.partition, queue) if is_root else kept.get(queue, {})
+            freed = self._freed.get(queue, {})
+            left = {}
+            for name, amount in self.ask.items:
+                if amount > 0 and (is_root or name in most):
+                    used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0)
+                    used += promised.get(name, 0) - freed.get(name, 0)
+                    left[name] = most.get(name, 0) - used - amount
+            if any(amount - freed.get(name, 0) < 0 for name, amount in left.items()):
+                bounds.append(Bound(queue, left))
+        return bounds
+
+    # -- nodes ----------------------------------------------------------------------------------------------------
+
+    def best(self, table: Stoppable) -> Plan | None:
+        """The plan with the least harm, or None.
+
+        Nodes on which work is overdue come last: what is stopped there may not leave either.
+        """
+        if not self.is_within_limits():
+            return None
+        avoided = {a.node: None for a in self.partition.disruption.overdue if a.node is not None}
+        found = self._best_but_on(avoided, False, table)
+        return found if found is not None or not avoided else self._best_but_on(avoided, True, table)
+
+    def _best_but_on(self, avoided: Collection[Node], wanted: bool, table: Stoppable) -> Plan | None:
+        """The best plan on nodes that are avoided, or on those that are not."""
+        looked_at: set[Node] = set()
+        found: Plan | None = None
+        for place, level in self._levels(table):
+            for node in level:
+                if node in looked_at or (node in avoided) is not wanted:
+                    continue
+                if self.ask.required_node and node.id != self.ask.required_node:
+                    continue
+                if found is not None and len(looked_at) >= NODES_MAX:
+                    break
+                looked_at.add(node)
+                plan = self.on_node(node)
+                if plan is not None and (found is None or plan.harm < found.harm):
+                    found = plan
+            if found is not None and (found.is_best_above(place) or len(looked_at) >= NODES_MAX):
+                break
+        return found
+
+    def _levels(self, table: Stoppable) -> Iterator[Level]:
+        """The nodes worth a look, the least harm first. The space of nominations that may go counts as free."""
+        table.keep_up(self.partition)
+        needs: list[Need] = [table.need(name, amount, self._weaker_on) for name, amount in self.ask.items if amount > 0]
+        for bound in self._bounds:
+            for name, left in bound.left.items():
+                if left < 0:
+                    assert bound.place is not None
+                    needs.append(table.need_within(name, -left, bound.place))  # type: ignore[arg-type]
+        levels = table.by_level(self.reach, needs, self.ranks)
+        yield next(levels)
+        if self.may_stop:
+            yield from levels
+
+    def on_node(self, node: Node) -> Plan | None:
+        """The plan for this node, or None when the ask would not fit there."""
+        ask = self.ask
+        if not node.is_open or not node.fits_total(ask.items):
+            return None
+        if self.candidates.has_history and self._is_barred(node):
+            return None
+        given_up = self._weaker_on.get(node, [])
+        weaker = [a for a in given_up if a is not ask]
+        leaving = tuple(a for a in node.allocations if leaves_for_others(a))
+        if leaving and self._node_bound(node, given_up, ()).is_kept and self._suits(node, ()):
+            leaving = ()  # It has no need to wait for that, and may want to be with it.
+        bounds = [self._node_bound(node, given_up, leaving), *self.queue_bounds()]
+        chosen = self._choose(node, bounds, leaving)
+        if chosen is None:
+            return None
+        cleared = self._clear(node, bounds, (*leaving, *chosen), self.weaker if self._far_matter else weaker)
+        victims = tuple(sorted(chosen, key=lambda v: (*self.candidates.rank(v), -(v.allocated_ms or 0), -v.seq)))
+        if not victims and (self._keeps_hold or not (cleared or (self.may_stop and leaving) or self._waits_above())):
+            return None
+        violates = self._violates(victims)
+        return Plan(ask, node, victims, leaving, cleared, violates, self._harm(node, victims, cleared, violates))
+
+    def _waits_above(self) -> bool:
+        """Whether some queue above has no room yet, and work that was told to stop will leave it some."""
+        full = self.ask.app.queue.short_of_room(self.ask.items) if self.may_stop else None
+        return full is not None and any(full.preempting.get(name, 0) for name, _ in self.ask.items)
+
+    def _is_barred(self, node: Node) -> bool:
+        until_ms = self.partition.disruption.barred_until(self.ask, node, self.partition.now_ms)
+        if until_ms is None:
+            return False
+        look_again(self.partition, until_ms)
+        return True
+
+    def _node_bound(self, node: Node, given_up: Iterable[Ask], leaving: Iterable[Ask]) -> Bound:
+        bound = Bound(node, {name: node.free.get(name, 0) - amount for name, amount in self.ask.items if amount > 0})
+        for other in (*given_up, *leaving):
+            bound.add(other, 1)
+        return bound
+
+    def _choose(self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...]) -> dict[Ask, None] | None:
+        """What to stop on this node; nothing is fine, None when that does not help.
+
+        Work that is within a guarantee of the ask's own queues goes only for an ask that is within it then: any other
+        could lose the room to a third, from which the guarantee takes it back for the first.
+        """
+        # It may want to be with work that it could stop: where it fits beside that, none goes.
+        chosen = self._reprieved(node, bounds, leaving, [])
+        if chosen is not None or not self.may_stop:
+            return chosen
+        chosen = self._chosen(node, bounds, leaving, among_own=False)
+        own = self.candidates.own_guarantees()
+        if chosen is None and own:
+            chosen = self._chosen(node, [*bounds, *own], leaving, among_own=True)
+        return chosen
+
+    def _chosen(
+        self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], among_own: bool
+    ) -> dict[Ask, None] | None:
+        """The same, with work that is within a guarantee of the ask's own queues, or without."""
+        candidates = self.candidates.on(node, among_own)
+        chosen = self._reprieved(node, bounds, leaving, candidates)
+        over = overdrawn(self.partition, chosen) if chosen else {}
+        if not over:
+            return chosen
+        # A queue would lose more than it may: only so many of its lowest are candidates at all.
+        fewer = within(over, reversed(candidates))
+        _put_back(bounds, chosen or ())
+        chosen = self._reprieved(node, bounds, leaving, fewer[::-1])
+        if chosen and overdrawn(self.partition, chosen):
+            _put_back(bounds, chosen)
+            return None
+        return chosen
+
+    def _reprieved(
+        self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], candidates: list[Ask]
+    ) -> dict[Ask, None] | None:
+        """Take all candidates, then give back everybody without whom it still fits; None when it never does.
+
+        When it works, the bounds are left as they are once the chosen ones are gone; else as they were.
+        """
+        on_all = len(bounds) == 1
+        places = {v: bounds if on_all else [bound for bound in bounds if bound.holds(v)] for v in candidates}
+        for victim, held in places.items():
+            for bound in held:
+                bound.add(victim, 1)
+        chosen = dict.fromkeys(candidates)
+        if not all(bound.is_kept for bound in bounds) or not self._suits(node, (*leaving, *chosen)):
+            for victim, held in places.items():
+                for bound in held:
+                    bound.add(victim, -1)
+            return None
+        for spared, held in places.items():
+            del chosen[spared]
+            if all(bound.lets(spared) for bound in held) and self._suits(node, (*leaving, *chosen)):
+                for bound in held:
+                    bound.add(spared, -1)
+            else:
+                chosen[spared] = None
+        return chosen
+
+    def _suits(self, node: Node, gone: Collection[Ask]) -> bool:
+        """Whether the node suits it, room apart; nothing that is promised to weaker asks is in the way."""
+        if self.plain:
+            return not node.keeps_away or self.partition.nodes.suits(self.ask, node, gone)
+        return self.partition.nodes.suits(self.ask, node, (*gone, *self.weaker))
+
+    def _clear(self, node: Node, bounds: list[Bound], gone: Collection[Ask], weaker: list[Ask]) -> tuple[Ask, ...]:
+        """The nominated asks that have to go: all weaker ones, save those that fit beside it, the highest first."""
+        cleared: list[Ask] = []
+        yielding = dict.fromkeys(weaker)
+        for nominee in sorted(weaker, key=lambda a: (*(-v for v in self.candidates.rank(a)), a.seq)):
+            held = [bound for bound in bounds if bound.holds(nominee)]
+            if not self._overdrawn:
+                held = [bound for bound in held if bound.place is not self.partition.root]
+            del yielding[nominee]
+            if (
+                all(bound.lets(nominee) for bound in held)
+                and self._limits_let(nominee, cleared)
+                and may_run(self.ask.app, Counter(a.app for a in yielding))
+                and (self.plain or self.partition.nodes.suits(self.ask, node, (*gone, *yielding)))
+            ):
+                for bound in held:
+                    bound.add(nominee, -1)
+            else:
+                yielding[nominee] = None
+                cleared.append(nominee)
+        return tuple(cleared)
+
+    def _limits_let(self, nominee: Ask, cleared: list[Ask]) -> bool:
+        """Whether the limits that both are under have room for the two of them."""
+        allowance, mine = nominee.app.allowance, self.ask.app.allowance
+        if allowance is None or mine is None:
+            return True
+        for ceiling in mine.ceilings:
+            if ceiling not in allowance.ceilings:
+                continue
+            limit = ceiling.max or {}
+            kept = self.partition.nominations.kept.get(ceiling, {})
+            for name, amount in self.ask.items:
+                gone = sum(dict(a.items).get(name, 0) for a in cleared)
+                if name in limit and ceiling.used.get(name, 0) + kept.get(name, 0) - gone + amount > limit[name]:
+                    return False
+        return True
+
+    # -- harm -----------------------------------------------------------------------------------------------------
+
+    def _violates(self, victims: tuple[Ask, ...]) -> dict[Ask, tuple[str, ...]]:
+        if not self.budgets_left:
+            return {}
+        budgets = self.partition.admission.budgets
+        return violated(self.budgets_left, ((v, budgets.protecting(v)) for v in victims))
+
+    def _harm(
+        self,
+        node: Node,
+        victims: tuple[Ask, ...],
+        cleared: tuple[Ask, ...],
+        violates: dict[Ask, tuple[str, ...]],
+    ) -> Harm:
+        """Order of plans: 1. fewest victims beyond a budget, 2. lowest highest victim, 3. smaller sum of priorities,
+        4. fewest victims, 5. fewest nominations taken away, 6. least run time lost and 7. latest start, of the highest
+        victims, 8. node id.
+
+        The sum takes priorities as they are seen at the root, those below 0 as 0: one more victim is never less harm.
+        """
+        broken = sum(1 for names in violates.values() if names)
+        if not victims:
+            return (broken, (), 0, 0, len(cleared), 0, 0, node.id)
+        ranks = [self.candidates.rank(v) for v in victims]
+        highest = max(ranks)
+        top = [v for v, place in zip(victims, ranks, strict=True) if place == highest]
+        lost = max(lost_ms(v, self.partition.now_ms) for v in top)
+        start = min(v.allocated_ms or 0 for v in top)
+        total = sum(max(at_root, 0) for at_root, _ in ranks)
+        return (broken, highest, total, len(victims), len(cleared), lost, -start, node.id)
+
+
+def _put_back(bounds: Iterable[Bound], chosen: Iterable[Ask]) -> None:
+    """These stay after all: the bounds are as they were before they were chosen."""
+    for bound in bounds:
+        for victim in chosen:
+            if bound.holds(victim):
+                bound.add(victim, -1)

@@ -1,0 +1,148 @@
+"""Protection: running work that outranked others may not stop now, though they stand above it.
+
+Decides who is spared because it has not run for long (`preemption.min.runtime` of its queue, `minRuntime` of its
+class), because its queue has lost enough within the hour (`preemption.evictions.max`), or because it was stopped for
+the same ask before and nothing new has come since. Never chooses among the rest. Invariant: whoever is spared for a
+time is looked at again when that time is over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.asks import counts_as_gone
+from fairlead.core.books.eviction_history import work_name
+from fairlead.core.books.idle_work import payer
+from fairlead.core.model.decisions import LoopBroken
+from fairlead.policy.preemption.victims import preference
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+
+TIMER = "preempt-again"
+FOR_GOOD = 2**62
+
+
+def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:
+    """Whether `victim` may not be stopped for `preemptor` now; a loop that this breaks is reported once."""
+    until_ms = spared_until(partition, preemptor, victim)
+    if until_ms is None:
+        return False
+    if until_ms < FOR_GOOD:
+        look_again(partition, until_ms)
+    elif partition.disruption.report_pair(preemptor, victim) and victim.node is not None:
+        named = (preemptor.app.id, preemptor.key, victim.node.id)
+        partition.out.append(LoopBroken(*named, work_name(victim), 1, partition.name))
+    return True
+
+
+def spared_until(partition: Partition, preemptor: Ask, victim: Ask) -> int | None:
+    """Until when `victim` may not be stopped for `preemptor`; `FOR_GOOD`: until something new comes; None: it may."""
+    least_ms = protected_ms(victim)
+    if least_ms and (victim.allocated_ms or 0) + least_ms > partition.now_ms:
+        return (victim.allocated_ms or 0) + least_ms
+    return FOR_GOOD if partition.disruption.was_stopped_for(preemptor, victim) else None
+
+
+def protected_ms(victim: Ask) -> int:
+    """How long work is nobody's victim once it runs: by its queue or by its priority class, whichever is longer."""
+    return max(victim.app.queue.properties.preemption_min_runtime_ms, victim.spec.min_runtime_ms)
+
+
+def allowance(partition: Partition, queue: Queue) -> int | None:
+    """How much more work of this queue and below may be stopped within the hour; None: without bound."""
+    if queue.properties.preemption_evictions_max is None:
+        return None
+    left, again_ms = partition.disruption.evictions_left(queue, partition.now_ms)
+    if not left:
+        look_again(partition, again_ms)
+    return left
+
+
+def overdrawn(partition: Partition, victims: Iterable[Ask]) -> dict[Queue, int]:
+    """The queues that would lose more than they may if all of these were stopped, each with what it may lose."""
+    counts: dict[Queue, int] = {}
+    for victim in victims:
+        for queue in victim.app.queue.lineage:
+            if queue.properties.preemption_evictions_max is not None:
+                counts[queue] = counts.get(queue, 0) + 1
+    left = {queue: allowance(partition, queue) for queue in counts}
+    return {queue: most for queue, most in left.items() if most is not None and counts[queue] > most}
+
+
+def spare(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[Ask]:
+    """Those of some candidates that may be stopped: not spared, and of each queue no more, the preferred, than may."""
+    found = [v for v in victims if not is_spared(partition, preemptor, v)]
+    left = overdrawn(partition, found)
+    if not left:
+        return found
+    kept = set(within(left, sorted(found, key=preference)))
+    return [victim for victim in found if victim in kept]
+
+
+def within(left: dict[Queue, int], victims: Iterable[Ask]) -> list[Ask]:
+    """As many of the first of these as their queues may lose; what is `left` is used up by them."""
+    kept: list[Ask] = []
+    for victim in victims:
+        capped = [queue for queue in victim.app.queue.lineage if queue in left]
+        if all(left[queue] > 0 for queue in capped):
+            for queue in capped:
+                left[queue] -= 1
+            kept.append(victim)
+    return kept
+
+
+def within_guarantees(
+    partition: Partition, victims: Iterable[Ask], unguarded: Collection[Queue], known: dict[Queue, dict[str, int]]
+) -> list[Ask]:
+    """As many of the first of these as may go without leaving a queue, but the `unguarded`, below its guarantee.
+
+    What was told to stop counts as gone; idle work is within no guarantee. `known` keeps `above_guarantee` for all
+    nodes that are tried for one ask.
+    """
+    left: dict[Queue, dict[str, int]] = {}
+    kept: list[Ask] = []
+    for victim in victims:
+        guarded = [q for q in victim.app.queue.lineage if q.guaranteed and q not in unguarded and not victim.spec.idle]
+        for queue in guarded:
+            if queue not in left:
+                if queue not in known:
+                    known[queue] = above_guarantee(partition, queue)
+                left[queue] = dict(known[queue])
+        if all(amount <= left[q][name] for q in guarded for name, amount in victim.items if name in left[q]):
+            for queue in guarded:
+                for name, amount in victim.items:
+                    if name in left[queue]:
+                        left[queue][name] -= amount
+            kept.append(victim)
+    return kept
+
+
+def above_guarantee(partition: Partition, queue: Queue) -> dict[str, int]:
+    """By how much what runs there is more than the guarantee, for all that this names; below 0: less. What was told to
+    stop counts as gone, also where its room is not counted on.
+    """
+    used, gone = queue.allocated, queue.preempting
+    above = {name: used.get(name, 0) - gone.get(name, 0) - most for name, most in (queue.guaranteed or {}).items()}
+    told = partition.disruption
+    others = {**told.leave_by, **dict.fromkeys(told.overdue), **dict.fromkeys(partition.idle.every())}
+    for ask in others:
+        if queue in payer(ask).lineage and not counts_as_gone(ask):
+            for name, amount in ask.items:
+                if name in above:
+                    above[name] -= amount
+    return above
+
+
+def look_again(partition: Partition, due_ms: int) -> None:
+    """Search again at `due_ms`: work that is spared now will not be then."""
+    partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
+
+
+def on_timer(partition: Partition, _: str) -> None:
+    """Some work is spared no longer: what was found out in the state of things before does not count."""
+    partition.books_version += 1

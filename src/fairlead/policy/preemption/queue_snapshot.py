@@ -1,0 +1,107 @@
+"""Queue snapshots: what queues would use if some work were gone and other work had come.
+
+Decides how much of its guarantee a queue has left, counting what was told to stop as gone already, after any number of
+tentative changes. Never touches the books and never chooses a victim. Invariant: `undo` to a mark restores exactly what
+was there at that mark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.resources import Book, Items
+
+Remaining = dict[str, int] | None
+"""What is left of a guarantee by resource, negative when the queue is over it; None: there is no guarantee to speak
+of."""
+
+
+class QueueSnapshot:
+    """One queue as seen by one search for victims."""
+
+    __slots__ = ("guaranteed", "is_above_ask", "is_ask_queue", "parent", "used")
+
+    def __init__(self, queue: Queue, parent: QueueSnapshot | None) -> None:
+        self.parent = parent
+        self.guaranteed: Mapping[str, int] = queue.guaranteed or {}
+        self.used: Book = {n: v - queue.preempting.get(n, 0) for n, v in queue.allocated.items()}
+        self.is_ask_queue = False
+        self.is_above_ask = False
+        """A queue above an ask queue that has a guarantee of its own; it does not restrict what happens below it."""
+
+    def add(self, items: Items, sign: int) -> None:
+        """This much more (sign 1) or less (-1) is used, here and up to the root."""
+        snapshot: QueueSnapshot | None = self
+        while snapshot is not None:
+            used = snapshot.used
+            for name, amount in items:
+                used[name] = used.get(name, 0) + sign * amount
+            snapshot = snapshot.parent
+
+    def remaining(self) -> Remaining:
+        """What is left of the guarantees from the root down to here.
+
+        Going down, the smaller value of each resource counts. In the ask's own queue its own values win over those
+        above; a queue above an ask queue that has a guarantee says nothing, so that the ask may take from its siblings
+        what their common parent uses below its own guarantee.
+        """
+        above = self.parent.remaining() if self.parent is not None else None
+        if not self.guaranteed:
+            return above or None
+        used = self.used
+        own = {n: v - used.get(n, 0) for n, v in self.guaranteed.items()}
+        if self.is_ask_queue:
+            return own if above is None else above | own
+        if self.is_above_ask:
+            return None
+        if above is not None:
+            for name, left in above.items():
+                own[name] = min(left, own.get(name, left))
+        return own
+
+
+class QueueSnapshots:
+    """The snapshots of one search, made when first looked at, with the tentative changes made to them."""
+
+    def __init__(self, ask_queue: Queue) -> None:
+        self._of: dict[Queue, QueueSnapshot] = {}
+        self._changes: list[tuple[QueueSnapshot, Items, int]] = []
+        self._ask_lineage = frozenset(ask_queue.lineage)
+        self._ask_queue = ask_queue
+        self.ask_queue = self.of(ask_queue)
+
+    def of(self, queue: Queue) -> QueueSnapshot:
+        """The snapshot of a queue."""
+        found = self._of.get(queue)
+        if found is None:
+            found = QueueSnapshot(queue, self.of(queue.parent) if queue.parent is not None else None)
+            if queue is self._ask_queue:
+                found.is_ask_queue = True
+            elif queue in self._ask_lineage:
+                found.is_above_ask = bool(self._ask_queue.guaranteed)
+            self._of[queue] = found
+        return found
+
+    def add(self, snapshot: QueueSnapshot, items: Items) -> None:
+        """Suppose that this much more is used there."""
+        snapshot.add(items, 1)
+        self._changes.append((snapshot, items, 1))
+
+    def remove(self, snapshot: QueueSnapshot, items: Items) -> None:
+        """Suppose that this much less is used there."""
+        snapshot.add(items, -1)
+        self._changes.append((snapshot, items, -1))
+
+    def mark(self) -> int:
+        """A point to go back to."""
+        return len(self._changes)
+
+    def undo(self, mark: int = 0) -> None:
+        """Take back every change made since the mark."""
+        while len(self._changes) > mark:
+            snapshot, items, sign = self._changes.pop()
+            snapshot.add(items, -sign)

@@ -1,0 +1,157 @@
+"""Preempt by quota: a queue whose maximum was lowered gives work back until it is within it, some time later.
+
+Decides, when a queue's clock has run out (`core.acts.quota_clocks`), how much is taken back, from which leaves below
+it, and which work. Never takes work that needs its node, that leaves already, or that is by itself larger than what is
+to be taken back; it is done once for each change. Invariant: every victim gives back something of which its leaf still
+owes some.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations, quota_clocks
+from fairlead.core.books.idle_work import payer
+from fairlead.core.model.decisions import QuotaEnforced
+from fairlead.core.model.events import Cause
+from fairlead.core.model.resources import Resources, take_from
+from fairlead.policy.preemption.victims import reluctance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.resources import Book
+
+ROUND_MS = 1_000
+"""A queue below one that is at work has its turn in the next round, so long after this one."""
+
+
+def on_timer(partition: Partition, _: str) -> None:
+    """Some clock has run out: work through the tree from the root down, and set the next timer.
+
+    What is below a queue that gives back in this round waits for the next one, when it may be within its maximum.
+    """
+    if partition.spec.preemption.quota_enabled:
+        _round(partition, partition.root)
+        quota_clocks.set_timer(partition, partition.now_ms + ROUND_MS)
+
+
+def _round(partition: Partition, queue: Queue) -> None:
+    due = queue.quota_due_ms
+    if due is not None and not quota_clocks.is_over(queue):
+        queue.quota_due_ms = due = None
+    if due is not None and due <= partition.now_ms:
+        queue.quota_due_ms = None
+        _enforce(partition, queue)
+        return
+    for child in queue.children.values():
+        _round(partition, child)
+
+
+def _enforce(partition: Partition, queue: Queue) -> None:
+    over, told = excess(queue), 0
+    if partition.idle.running:
+        told = _stop_idle(partition, queue)
+    for leaf, share in list(_shares(queue, excess(queue))):
+        for victim in _victims(leaf, share):
+            told += 1
+            allocations.evict(
+                partition,
+                victim,
+                Cause.PREEMPTED_BY_SCHEDULER,
+                rule="quota",
+                message=f"preempting allocations to enforce new max quota for queue : {queue.path}",
+            )
+    partition.out.append(QuotaEnforced(queue.path, partition.name, Resources(over), told))
+
+
+def _stop_idle(partition: Partition, queue: Queue) -> int:
+    """Idle work that counts in the queue's books goes first, as much as is needed; how many were told to stop."""
+    told = 0
+    found = [a for a in partition.idle.every() if a.evict_cause is None and queue in payer(a).lineage]
+    for victim in sorted(found, key=reluctance):
+        over = excess(queue)
+        if any(name in over for name, _ in victim.items):
+            told += 1
+            message = f"idle work makes queue {queue.path} fit under its new maximum"
+            allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
+    return told
+
+
+# -- how much -----------------------------------------------------------------------------------------------------
+
+
+def excess(queue: Queue) -> Book:
+    """What the queue uses above its maximum, not counting what leaves already. Guarantees do not lessen it."""
+    over: Book = {}
+    for name, limit in (queue.max or {}).items():
+        used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0)
+        if used > limit:
+            over[name] = used - limit
+    return over
+
+
+def _shares(queue: Queue, amount: Mapping[str, int]) -> Iterator[tuple[Queue, Mapping[str, int]]]:
+    """The leaves below a queue, each with its part of the amount, rounded at every level.
+
+    The parts are in proportion to what each child uses above its guarantee.
+    """
+    if not amount:
+        return
+    if queue.is_leaf:
+        yield queue, amount
+        return
+    weights = {child: _weight(child) for child in queue.children.values() if _has_to_give(child)}
+    for child, weight in weights.items():
+        part = {}
+        for name, whole in amount.items():
+            total = sum(w.get(name, 0) for w in weights.values())
+            part[name] = (2 * weight.get(name, 0) * whole + total) // (2 * total) if total else 0
+        yield from _shares(child, {n: v for n, v in part.items() if v})
+
+
+def _has_to_give(queue: Queue) -> bool:
+    promised = queue.guaranteed or {}
+    return any(v > promised.get(n, 0) for n, v in queue.allocated.items() if not promised or n in promised)
+
+
+def _weight(queue: Queue) -> Book:
+    used = queue.allocated
+    if queue.guaranteed is None:
+        return dict(used)
+    return {n: max(used.get(n, 0) - v, 0) for n, v in queue.guaranteed.items()}
+
+
+# -- which work ---------------------------------------------------------------------------------------------------
+
+
+def _victims(leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
+    """Work of a leaf, taken in order until its share is covered; none of it is by itself larger than the share.
+
+    What only gives what is covered already, and what would bring the leaf below its guarantee, is passed over.
+    """
+    found = [
+        a
+        for app in leaf.applications.values()
+        for a in app.asks.values()
+        if a.node is not None
+        and a.evict_cause is None
+        and not a.required_node
+        and not a.spec.idle
+        and all(v <= share[n] for n, v in a.items if n in share)
+    ]
+    found.sort(key=reluctance)
+    promised = leaf.guaranteed or {}
+    used = {n: v - leaf.preempting.get(n, 0) for n, v in leaf.allocated.items()}
+    short = dict(share)
+    taken: list[Ask] = []
+    for victim in found:
+        helps = any(short.get(name, 0) > 0 for name, _ in victim.items)
+        if helps and all(used[n] - v >= promised[n] for n, v in victim.items if n in promised):
+            take_from(used, victim.items)
+            take_from(short, tuple((n, v) for n, v in victim.items if n in short))
+            taken.append(victim)
+    return taken

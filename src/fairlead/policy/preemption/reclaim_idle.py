@@ -1,0 +1,364 @@
+"""Reclaim: who is not idle and waits takes back what idle work of its resource group uses.
+
+Decides which idle work is stopped so that one waiting ask, which fits its own queue's quota, fits on one node and under
+the maxima of its group and above; the space is held for that ask alone. Never stops work that is not idle, never more
+than needed, and nothing where that would not be enough. Invariant: no eviction without the placement it pays for.
+
+Which work: 1. the fewest, 2. of the lowest priority, 3. with the shortest run time lost (the latest start).
+
+Where that of its own group is not enough, an ask within the guarantee of its queue takes idle work of other groups too:
+by guarantee, so that fences and all that spares work from preemption count there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations, nominate, reserve_node
+from fairlead.core.books import nominations
+from fairlead.core.books.asks import Ask, line_group
+from fairlead.core.books.idle_work import group_of, payer
+from fairlead.core.books.nodes import Node
+from fairlead.core.model.events import Cause
+from fairlead.core.model.resources import Book, add_to, fits_in
+from fairlead.policy.eligibility.limits import full_ceiling, may_run
+from fairlead.policy.eligibility.max_wait import waits_for_turn
+from fairlead.policy.order.effective_priority import search_root
+from fairlead.policy.order.keys import application_key, queue_key
+from fairlead.policy.order.victim_index import leaves_for_others
+from fairlead.policy.preemption.guarantee import is_guaranteed
+from fairlead.policy.preemption.protection import spare
+from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_on
+from fairlead.policy.preemption.victims import on_behalf_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from fairlead.core.books.asks import Batch
+    from fairlead.core.books.demand import Demand
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.policy.order.pick import Lines
+
+RULE = "reclaim"
+GUARANTEE = "guarantee"
+"""The rule by which idle work of another group is stopped."""
+Need = tuple[Book, dict["Ask", None]]
+"""So much is missing, and the work whose end would free some of it."""
+COMBINATIONS_MAX = 2_000
+"""So many sets of victims are compared at most for one node; beyond, the largest contributions are taken first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Idle work to stop (none where enough leaves already), and the ask and node it makes room for."""
+
+    ask: Ask
+    node: Node
+    victims: tuple[Ask, ...]
+    leaving: tuple[Ask, ...]
+    """Idle work on the node that was told to stop before; what it leaves is counted on too."""
+
+    @property
+    def harm(self) -> tuple[int, int, int, int]:
+        """Order of plans: 1. fewest, 2. lowest highest priority, 3. lower sum, 4. shortest longest run lost."""
+        return _harm(self.victims)
+
+
+def _harm(victims: tuple[Ask, ...]) -> tuple[int, int, int, int]:
+    if not victims:
+        return (0, 0, 0, 0)
+    standing = [v.priority for v in victims]
+    return (len(victims), max(standing), sum(standing), -min(v.allocated_ms or 0 for v in victims))
+
+
+def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> bool:
+    """Make room for the first waiting ask in order for which idle work can, if it comes before the head of this batch
+    (None: the end); True when some was told to stop. Asks with a reservation come first.
+
+    So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`priority_preempt`).
+    """
+    before = _place(batch) if batch is not None else None
+    waiting = [n.ask for n in partition.nominations.of.values() if may_move_on(partition, n.ask)]
+    tried: list[Demand] = []
+    for leaf in partition.root.walk():
+        for demand in leaf.every_demand():
+            if demand.live and not is_tried(partition, demand):
+                tried.append(demand)
+                waiting += [entry[2].head for entry in demand.entries() if lines.is_eligible(entry[2])]
+    for ask in sorted(waiting, key=_order(partition)):
+        if before is not None and partition.reserving.get(ask) is None and not _place_of(ask) < before:
+            return False
+        if reclaim_for(partition, ask):
+            return True
+    note_tried(partition, tried, any(a.started_at == partition.news for a in partition.idle.every()))
+    return False
+
+
+def is_tried(partition: Partition, demand: Demand) -> bool:
+    """Whether it is known that nothing can be stopped for what waits with this demand."""
+    return demand.tried == _stamp(partition, demand) and demand.tried_in in (-1, partition.news)
+
+
+def note_tried(partition: Partition, demands: list[Demand], passed_young: bool = False) -> None:
+    """Nothing can be stopped for what waits with these demands, as things are. `passed_young`: some work was passed
+    over because it has started since the last event.
+    """
+    for demand in demands:
+        demand.tried, demand.tried_in = _stamp(partition, demand), partition.news if passed_young else -1
+
+
+def _stamp(partition: Partition, demand: Demand) -> int:
+    """What stays the same as long as nothing changes that matters: where any work may be in the way, or may help, that
+    starts too; or where a queue may have more than its guarantee by it.
+    """
+    is_plain = demand.shape.is_plain and not partition.nodes.terrain.wary
+    return partition.room_stamp if is_plain and not partition.root.owes else partition.books_version
+
+
+def _order(partition: Partition) -> Callable[[Ask], tuple[bool, tuple[object, ...]]]:
+    return lambda ask: (partition.reserving.get(ask) is None, _place_of(ask))
+
+
+def _place(batch: Batch) -> tuple[object, ...]:
+    return _place_of(batch.head)
+
+
+def _place_of(ask: Ask) -> tuple[object, ...]:
+    """Where the walk comes to an ask."""
+    queues = tuple(queue_key(queue) for queue in reversed(ask.app.queue.lineage[:-1]))
+    return (queues, ask.app.order_key or application_key(ask.app), ask.line_key)
+
+
+def _may_claim(partition: Partition, ask: Ask) -> bool:
+    """Whether nothing but room in its group or on nodes is in the way: its own queue's quota must have it."""
+    app = ask.app
+    if app.stands_in(line_group(ask)):
+        return False
+    if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
+        return False
+    if ask.preempt_triggered and ask.reserved_on is not None:
+        return False  # Others were told to stop for it already, by guarantee.
+    if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:
+        return False
+    if not may_run(app) or waits_for_turn(partition, ask) or full_ceiling(app, ask.items) is not None:
+        return False
+    if partition.nominations and nominations.limit_short_of_kept(partition, ask) is not None:
+        return False
+    above = group_of(app.queue).lineage
+    for full in (
+        app.queue.short_of_room(ask.items),
+        nominations.queue_short_of_kept(partition, app.queue, ask.items, ask) if partition.nominations else None,
+    ):
+        if full is not None and full not in above:
+            return False
+    return True
+
+
+# -- the plan -----------------------------------------------------------------------------------------------------
+
+
+def find_plan(partition: Partition, ask: Ask) -> Plan | None:
+    """The plan with the least harm over all nodes, or None when stopping idle work does not help."""
+    group = group_of(ask.app.queue)
+    running = [a for a in partition.idle.every() if a.evict_cause is None and a.started_at != partition.news]
+    own = [a for a in running if group in a.app.queue.lineage[1:]]
+    plan = _best(partition, ask, own)
+    if plan is None and len(own) < len(running) and _may_look_further(partition, ask):
+        fence = search_root(ask.app.queue)
+        others = [a for a in running if group not in a.app.queue.lineage[1:] and _is_open(a, fence)]
+        plan = _best(partition, ask, own + spare(partition, ask, others))
+    return plan
+
+
+def _may_look_further(partition: Partition, ask: Ask) -> bool:
+    """Whether idle work of other groups has to give way too: the ask is within the guarantee of its queue."""
+    return partition.spec.preemption.enabled and ask.spec.allow_preempt_other and is_guaranteed(partition, ask)
+
+
+def _is_open(running: Ask, fence: Queue) -> bool:
+    leaf = running.app.queue
+    return fence in leaf.lineage and leaf.properties.preemption_policy != "disabled" and not running.required_node
+
+
+def _best(partition: Partition, ask: Ask, found: list[Ask]) -> Plan | None:
+    leaving: dict[Node, tuple[Ask, ...]] = {}
+    for node, here in partition.idle.running.items():
+        if told := tuple(a for a in here if leaves_for_others(a)):
+            leaving[node] = told
+    if not found and not leaving:
+        return None
+    above = _needs_above(partition, ask, found)
+    by_node: dict[Node, list[Ask]] = {}
+    for victim in found:
+        assert victim.node is not None
+        by_node.setdefault(victim.node, []).append(victim)
+    plans = []
+    for node in _nodes_worth_a_look(partition, ask, by_node.keys() | leaving.keys(), bool(above)):
+        stoppable, gone = by_node.get(node, []), leaving.get(node, ())
+        needs = [(_missing_on(node, ask, gone), dict.fromkeys(stoppable)), *above]
+        victims = cheapest(needs, found if above else stoppable)
+        enough = victims or (gone and not any(missing for missing, _ in needs))
+        if enough and partition.nodes.suits(ask, node, (*victims, *gone)):
+            plans.append(Plan(ask, node, victims, gone))
+    avoided = {a.node: None for a in partition.disruption.overdue}
+    return min(plans, key=lambda p: (p.node in avoided, p.harm, partition.nodes.score(p.node), p.node.id), default=None)
+
+
+def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], above: bool) -> Iterator[Node]:
+    """Nodes with idle work; where a queue above is short, also those with room already."""
+    for node in partition.nodes.nodes.values():
+        if not node.schedulable or any(holder is not ask for holder in node.reservations):
+            continue
+        if not node.fits_total(ask.items) or ask.required_node not in ("", node.id):
+            continue
+        if node in idle or (above and fits_in(ask.items, node.free)):
+            yield node
+
+
+def _missing_on(node: Node, ask: Ask, leaving: Iterable[Ask]) -> Book:
+    """What the node is short of beside what is held there for others, once all that leaves is gone."""
+    mine = dict(node.held.get(ask, ()))
+    for gone in leaving:
+        add_to(mine, gone.items)
+    missing = {}
+    for name, amount in ask.items:
+        lack = amount - node.free.get(name, 0) - mine.get(name, 0)
+        if amount > 0 and lack > 0:
+            missing[name] = lack
+    return missing
+
+
+def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]:
+    """What the group and the queues above it are over their maximum with the ask, beside what is promised there.
+
+    Where the same work helps several of these queues, the most of what they miss.
+    """
+    needs: list[Need] = []
+    for queue in group_of(ask.app.queue).lineage:
+        others = nominations.kept_under(partition, queue, ask) if partition.nominations else {}
+        missing: Book = {}
+        for name, amount in ask.items:
+            if queue.max is None or name not in queue.max or amount <= 0:
+                continue
+            used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0) + others.get(name, 0)
+            lack = used + amount - queue.max[name]
+            if lack > 0:
+                missing[name] = lack
+        if not missing:
+            continue
+        pool = {a: None for a in found if queue in payer(a).lineage}
+        if needs and len(needs[-1][1]) == len(pool):
+            known = needs[-1][0]
+            known |= {name: max(lack, known.get(name, 0)) for name, lack in missing.items()}
+        else:
+            needs.append((missing, pool))
+    return needs
+
+
+def cheapest(needs: list[Need], candidates: list[Ask]) -> tuple[Ask, ...]:
+    """The victims with the least harm that together meet every need.
+
+    Exact while there are few sets to compare; beyond, whoever frees most of what is missing goes first, and whoever is
+    not needed in the end is spared. Nothing when all together are not enough, or when nothing is missing.
+    """
+    needs = [need for need in needs if need[0]]
+    if not needs:
+        return ()
+    useful = [v for v in candidates if _contribution(v, needs)]
+    useful.sort(key=lambda v: (v.priority, -(v.allocated_ms or 0), -v.seq))
+    if not _covers(useful, needs):
+        return ()
+    looked_at = 0
+    for size in range(_fewest(useful, needs), len(useful)):
+        looked_at += comb(len(useful), size)
+        if looked_at > COMBINATIONS_MAX:
+            return _greedy(useful, needs)
+        fitting = [s for s in combinations(useful, size) if _covers(s, needs)]
+        if fitting:
+            return min(fitting, key=_harm)
+    return tuple(useful)
+
+
+def _fewest(useful: list[Ask], needs: list[Need]) -> int:
+    """No fewer than this many can be enough: of each resource, so many of the largest."""
+    fewest = 1
+    for missing, pool in needs:
+        for name, lack in missing.items():
+            amounts = sorted((dict(v.items).get(name, 0) for v in useful if v in pool), reverse=True)
+            count, freed = 0, 0
+            while freed < lack and count < len(amounts):
+                freed += amounts[count]
+                count += 1
+            fewest = max(fewest, count)
+    return fewest
+
+
+def _greedy(useful: list[Ask], needs: list[Need]) -> tuple[Ask, ...]:
+    order = sorted(useful, key=lambda v: (-_contribution(v, needs), v.priority, -(v.allocated_ms or 0), -v.seq))
+    chosen: list[Ask] = []
+    for victim in order:
+        chosen.append(victim)
+        if _covers(chosen, needs):
+            break
+    for spared in sorted(chosen, key=lambda v: (-v.priority, v.allocated_ms or 0, v.seq)):
+        without = [v for v in chosen if v is not spared]
+        if _covers(without, needs):
+            chosen = without
+    return tuple(sorted(chosen, key=lambda v: (v.priority, -(v.allocated_ms or 0), -v.seq)))
+
+
+def _contribution(victim: Ask, needs: list[Need]) -> float:
+    """How much of what is missing its end frees, in parts of that, summed up."""
+    part = 0.0
+    for missing, pool in needs:
+        for name, amount in victim.items if victim in pool else ():
+            if name in missing:
+                part += min(amount / missing[name], 1.0)
+    return part
+
+
+def _covers(victims: Iterable[Ask], needs: list[Need]) -> bool:
+    victims = list(victims)
+    for missing, pool in needs:
+        freed: Book = {}
+        for victim in victims:
+            if victim in pool:
+                add_to(freed, victim.items)
+        if any(freed.get(name, 0) < lack for name, lack in missing.items()):
+            return False
+    return True
+
+
+def reclaim_for(partition: Partition, ask: Ask) -> bool:
+    """Make room for this one ask, if idle work can; True when some was told to stop."""
+    plan = plan_for(partition, ask)
+    if plan is not None:
+        carry_out(partition, plan)
+    return plan is not None
+
+
+def plan_for(partition: Partition, ask: Ask) -> Plan | None:
+    """The plan for this one ask, if idle work can make room for it and nothing else is in its way."""
+    return find_plan(partition, ask) if _may_claim(partition, ask) else None
+
+
+def carry_out(partition: Partition, plan: Plan) -> None:
+    """Tell the victims to stop, and hold the space that they leave for the ask."""
+    ask, node = plan.ask, plan.node
+    name = on_behalf_of(ask)
+    group = group_of(ask.app.queue)
+    if ask.nomination is not None and ask.nomination.is_stuck:
+        moves_on(partition, ask, ask.nomination.node)
+    reserve_node.unreserve(partition, ask)
+    for victim in plan.victims:
+        text = f"idle work makes room on {node.id} for {ask.key} of queue {ask.app.queue.path}"
+        rule = RULE
+        if group not in victim.app.queue.lineage:
+            rule, text = GUARANTEE, f"{text}, which is within its guarantee"
+            partition.disruption.note(ask, victim, partition.now_ms)
+        allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of=name, rule=rule, message=text)
+    nominate.nominate(partition, ask, node, (*plan.victims, *plan.leaving))

@@ -1,0 +1,64 @@
+"""Preempt on a required node: an ask that may run on one node only takes its place there from less important work.
+
+Decides which allocations of that node are stopped so that the ask fits; guarantees, fences and delays do not count
+here, because the ask has nowhere else to go. Never stops work of higher priority, other work that needs this node, or
+anything unless the ask then fits. Invariant: nothing is stopped that the ask could fit without, taken in this order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations
+from fairlead.core.model.events import Cause
+from fairlead.core.model.resources import add_to, fits_in
+from fairlead.policy.preemption.victims import on_behalf_of, reluctance
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+
+
+def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Tell work on `node` to stop until `ask`, which is reserved there, fits; once for each ask.
+
+    Returns True when victims were told to stop; False when the ask fits already, when stopping everything that may be
+    stopped is not enough, or when it was done before.
+    """
+    if ask.preempt_triggered or (fits_in(ask.items, node.free) and partition.nodes.suits(ask, node)):
+        return False
+    victims = _victims(partition, ask, node)
+    for victim in victims:
+        allocations.evict(
+            partition,
+            victim,
+            Cause.PREEMPTED_BY_SCHEDULER,
+            on_behalf_of=on_behalf_of(ask),
+            rule="required-node",
+            message=f"preempting allocations to free up resources to run daemon set ask: {ask.key}",
+        )
+    ask.preempt_triggered = bool(victims)
+    return ask.preempt_triggered
+
+
+def _victims(partition: Partition, ask: Ask, node: Node) -> list[Ask]:
+    """The first candidates in order after which the ask fits; none when it does not fit after all of them."""
+    names = {name for name, _ in ask.items}
+    found = [
+        a
+        for a in node.allocations
+        if not a.required_node
+        and a.priority <= ask.priority
+        and a.evict_cause is None
+        and any(name in names for name, _ in a.items)
+    ]
+    found.sort(key=reluctance)
+    free = dict(node.free)
+    taken: list[Ask] = []
+    for victim in found:
+        add_to(free, victim.items)
+        taken.append(victim)
+        if fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
+            return taken
+    return []

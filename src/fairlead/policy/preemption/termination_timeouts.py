@@ -1,0 +1,74 @@
+"""Overdue: work that was told to stop, and whose time for that is over.
+
+Decides that nobody counts on its room any longer, and who may look for room elsewhere because of it. Never tells it to
+stop a second time, and never gives up room that has been gained: until there is a better plan the space stays held.
+Invariant: one ask moves on at most `FRUITLESS_MAX` times within an hour, as far as no capacity changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import terminating, waiting_asks
+from fairlead.core.books.eviction_history import FRUITLESS_MAX
+from fairlead.core.books.idle_work import payer
+from fairlead.core.model.decisions import LoopBroken, Overdue
+from fairlead.policy.preemption.protection import look_again
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.partition import Partition
+
+
+def on_timer(partition: Partition, _: str) -> None:
+    """Some work may be overdue by now."""
+    for victim in terminating.late(partition):
+        assert victim.node is not None
+        terminating.give_up(partition, victim, payer(victim))
+        for_whom = victim.evicted_by[1] if victim.evicted_by is not None else ""
+        partition.out.append(Overdue(victim.app.id, victim.key, victim.node.id, for_whom, partition.name))
+        if victim.evicted_for is not None:
+            _let_try_again(partition, victim.evicted_for)
+    for nomination in partition.nominations.of.values():
+        if nomination.is_stuck and nomination.ask.batch is None:
+            # It keeps the room until it finds other room: it looks for that in its turn.
+            waiting_asks.line_up(partition, nomination.ask)
+            nomination.ask.app.queue.touch_app(nomination.ask.app)
+    if partition.disruption.leave_by:
+        next_ms = min(partition.disruption.leave_by.values())
+        partition.timers.set_earlier(next_ms, partition.name, "", terminating.TIMER)
+
+
+def _let_try_again(partition: Partition, ask: Ask) -> None:
+    """An ask that had work stopped by guarantee may have other work stopped, if it keeps a node.
+
+    What else was stopped for the plan that it gives up is no concern of the next one.
+    """
+    node = ask.reserved_on
+    if node is not None and ask.preempt_triggered and not _is_barred(partition, ask):
+        moves_on(partition, ask, node)
+        for other in partition.disruption.leave_by:
+            if other.evicted_for is ask:
+                other.evicted_for = None
+        ask.app.may_preempt_again(ask)
+        ask.app.queue.touch_app(ask.app)
+
+
+def may_move_on(partition: Partition, ask: Ask) -> bool:
+    """Whether it is stuck and may have other work stopped instead."""
+    return ask.nomination is not None and ask.nomination.is_stuck and not _is_barred(partition, ask)
+
+
+def _is_barred(partition: Partition, ask: Ask) -> bool:
+    """Whether it moved on too often; it is looked at again when that is over."""
+    until_ms = partition.disruption.barred_until(ask, None, partition.now_ms)
+    if until_ms is not None:
+        look_again(partition, until_ms)
+    return until_ms is not None
+
+
+def moves_on(partition: Partition, ask: Ask, left: Node) -> None:
+    """It gives up room on a node that it did not get in time; that is counted, and reported when it was too often."""
+    if partition.disruption.note_fruitless(ask, None, partition.now_ms):
+        partition.out.append(LoopBroken(ask.app.id, ask.key, left.id, "", FRUITLESS_MAX, partition.name))

@@ -1,0 +1,146 @@
+"""Victims: which running work may be stopped at all so that one ask may run.
+
+Decides how far an ask may look for victims (fences), whom it outranks there (priorities, with the offsets and fences
+of queues), and in which order victims are preferred. Never decides how many are needed. Invariant: nothing in the
+ask's own queue and nothing above the ask's priority is ever a candidate (idle work apart: it goes first, wherever it
+is), nor is anything that leaves already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.idle_work import payer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
+
+
+def preference(victim: Ask) -> tuple[bool, bool, bool, int, int]:
+    """Order of victims: 1. idle, 2. agreed to be preempted, 3. not the originator of its application, 4. the newest."""
+    spec = victim.spec
+    return (not spec.idle, not spec.allow_preempt_self, spec.originator, -victim.created_ms, -victim.seq)
+
+
+def taint(victim: Ask) -> int:
+    """How much a victim is to be avoided: 2 when it did not agree, plus 1 when it is an originator; 0 is best, idle."""
+    if victim.spec.idle:
+        return 0
+    return 2 * (not victim.spec.allow_preempt_self) + victim.spec.originator
+
+
+def reluctance(victim: Ask) -> tuple[int, int, int, int]:
+    """Order of victims that go for a reason other than a guarantee: 1. those that agreed to be preempted and are not
+    originators, then those that did not agree, then originators; 2. lower priority; 3. the newest.
+    """
+    protected = 2 if victim.spec.originator else int(not victim.spec.allow_preempt_self)
+    return (protected, victim.priority, -victim.created_ms, -victim.seq)
+
+
+def search_root(ask: Ask) -> Queue:
+    """The queue below which victims are looked for.
+
+    Going up from the ask's leaf: the first with `preemption.policy: fence`, or whose own use together with the ask is
+    more than its maximum or one above (stopping work elsewhere would not help there), else the root.
+    """
+    for queue in ask.app.queue.lineage:
+        if queue.parent is None or queue.properties.preemption_policy == "fence":
+            return queue
+        used = queue.allocated
+        for above in queue.lineage[:-1]:
+            limit = above.max or {}
+            if any(used.get(n, 0) + v > limit[n] for n, v in ask.items if n in limit):
+                return queue
+    raise AssertionError("a lineage ends with the root")
+
+
+def standing_at(ask: Ask, top: Queue) -> dict[Queue, int]:
+    """The ask's priority as it counts inside each queue from its leaf to `top`: before that queue's own offset.
+
+    An offset or fence holds for comparisons with work outside of its queue; inside, all carry it alike.
+    """
+    seen: dict[Queue, int] = {}
+    standing = ask.priority
+    for queue in ask.app.queue.lineage:
+        seen[queue] = standing
+        if queue is top:
+            break
+        rules = queue.properties
+        standing = rules.priority_offset if rules.priority_fence else standing + rules.priority_offset
+    return seen
+
+
+def candidates(ask: Ask, snapshots: QueueSnapshots, news: int) -> list[Ask]:
+    """Every allocation that may be stopped for `ask`, by queue and application in order of arrival. What has started
+    since the last event (`news`) is not.
+    """
+    top = search_root(ask)
+    seen = standing_at(ask, top)
+    names = {name for name, _ in ask.items}
+    found: list[Ask] = []
+    for leaf, most in _leaves(top, seen, seen[top]):
+        if leaf is ask.app.queue or not leaf.allocated or leaf.properties.preemption_policy == "disabled":
+            continue
+        left = snapshots.of(leaf).remaining()
+        if left is not None and all(v >= 0 for v in left.values()):
+            continue
+        for app in leaf.applications.values():
+            if app.allocations:
+                found += (a for a in app.asks.values() if a.started_at != news and _may_go(a, names, most))
+    return found
+
+
+def idle_candidates(partition: Partition, ask: Ask) -> list[Ask]:
+    """Idle work that may be stopped for `ask`, in its own queue too, whatever its priority, node by node."""
+    if not partition.idle.running:
+        return []
+    top = search_root(ask)
+    names = {name for name, _ in ask.items}
+    return [
+        running
+        for running in partition.idle.every()
+        if top in payer(running).lineage
+        and running.app.queue.properties.preemption_policy != "disabled"
+        and running.evict_cause is None
+        and running.started_at != partition.news
+        and not running.required_node
+        and any(name in names for name, _ in running.items)
+    ]
+
+
+def _leaves(queue: Queue, seen: dict[Queue, int], standing: int | None) -> Iterator[tuple[Queue, int | None]]:
+    """Leaves at or below `queue`, each with the highest priority that may be stopped there (None: any)."""
+    if queue.is_leaf:
+        yield queue, standing
+        return
+    for child in queue.children.values():
+        rules = child.properties
+        if child in seen:
+            yield from _leaves(child, seen, seen[child])
+        elif standing is None:
+            yield from _leaves(child, seen, None)
+        elif not rules.priority_fence:
+            yield from _leaves(child, seen, standing - rules.priority_offset)
+        elif rules.priority_offset <= standing:
+            yield from _leaves(child, seen, None)
+
+
+def _may_go(running: Ask, names: set[str], most: int | None) -> bool:
+    return (
+        running.node is not None
+        and running.evict_cause is None
+        and not running.spec.idle
+        and (most is None or running.priority <= most)
+        and not running.required_node
+        and any(name in names for name, _ in running.items)
+    )
+
+
+def on_behalf_of(ask: Ask) -> str:
+    """How an eviction names the ask that it makes room for."""
+    return f"{ask.app.id}/{ask.key}" if ask.key != ask.app.id else ask.key

@@ -1,0 +1,138 @@
+"""Preemption by guarantee: attempts to make room for an ask of a queue that is below its guarantee.
+
+Decides how an attempt goes and how its plan is carried out; when one may be made is `attempt_times`' business, the
+search `guarantee`'s. Attempts belong to the walk of the queues: an ask in turn that cannot be placed tries before those
+behind it are placed. What no node, or no queue above it, could hold even when empty makes no attempt until one can.
+Invariant: a search that found nothing is not repeated while the books stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import allocations, reserve_node
+from fairlead.core.acts.infeasible import ATTEMPT_EVERY_MS, rest_if_too_large
+from fairlead.core.model.events import Cause
+from fairlead.policy.eligibility.attempt_times import NEVER_MS, due_ms, may_try, note_attempt
+from fairlead.policy.eligibility.limits import is_at_closed_gate, is_over_limit
+from fairlead.policy.eligibility.max_wait import waits_for_turn
+from fairlead.policy.preemption.guarantee import Plan, find_plan
+from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_on
+from fairlead.policy.preemption.victims import on_behalf_of
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask, Batch
+    from fairlead.core.books.demand import Demand
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+
+ATTEMPTS_MAX = 10
+"""Searches in one visit to a leaf; who comes later has its turn in the next run."""
+LONG_BATCH = 100
+LONG_BATCH_EVERY_MS = 1_000
+"""A batch of more than `LONG_BATCH` asks is gone through at most this often."""
+
+
+class Attempts:
+    """What one walk may still spend on making room by guarantee, leaf by leaf."""
+
+    __slots__ = ("_left", "put_off")
+
+    def __init__(self) -> None:
+        self._left: dict[Queue, int] = {}
+        self.put_off = False
+        """Some attempt was put off to the next run."""
+
+    def may_go_on(self, leaf: Queue) -> bool:
+        """Whether something of this leaf may try now."""
+        if self._left.get(leaf, ATTEMPTS_MAX) > 0:
+            return True
+        self.put_off = True
+        return False
+
+    def make_room(self, partition: Partition, batch: Batch) -> bool:
+        """Stop work for the first ask of the batch that may cause it; True when it was done.
+
+        When the search finds nothing for one ask, it finds nothing for those that are alike and of no higher priority.
+        """
+        now, demand = partition.now_ms, batch.demand
+        demand.leaf.drop_due(batch)
+        if not may_try(partition, batch):
+            return False
+        if _is_limited(demand, batch):
+            demand.deferred[batch] = None
+            return False
+        delay, next_ms = demand.leaf.properties.preemption_delay_ms, NEVER_MS
+        for ask in batch.asks:
+            due = due_ms(ask, delay)
+            if due > now:
+                next_ms = min(next_ms, due)
+                continue
+            if waits_for_turn(partition, ask):
+                break
+            if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
+                continue
+            ask.preempt_checked_ms = now
+            next_ms = min(next_ms, now + ATTEMPT_EVERY_MS)
+            if _is_futile(partition, batch, ask):
+                continue
+            left = self._left.setdefault(demand.leaf, ATTEMPTS_MAX)
+            self._left[demand.leaf] = left - 1
+            if rest_if_too_large(partition.nodes, batch):
+                return False
+            plan = find_plan(partition, ask, nodes_tried=_has_headroom(partition, batch))
+            if plan is not None:
+                carry_out(partition, plan)
+                demand.leaf.note_due(batch)
+                return True
+            batch.futile = (ask.priority, partition.books_version)
+        if len(batch) > LONG_BATCH:
+            next_ms = max(next_ms, now + LONG_BATCH_EVERY_MS)
+        batch.attempt_ms = next_ms
+        note_attempt(partition, batch)
+        return False
+
+
+def _is_futile(partition: Partition, batch: Batch, ask: Ask) -> bool:
+    known = batch.futile
+    return known is not None and known[1] == partition.books_version and ask.priority <= known[0]
+
+
+def _is_limited(demand: Demand, batch: Batch) -> bool:
+    """Whether a limit or a closed gate is in the way: nothing is stopped for what that would hold back anyway."""
+    if demand.enters and (demand.obstacle is not None or is_at_closed_gate(demand, batch.app)):
+        return demand.obstacle is not demand.leaf or demand in demand.leaf.gated
+    return is_over_limit(demand)
+
+
+def _has_headroom(partition: Partition, batch: Batch) -> bool:
+    """Whether the ask fits under every maximum, so that only the single nodes were in its way."""
+    shape = batch.demand.shape
+    if batch.demand.leaf.short_of_room(shape.items) is not None:
+        return False
+    return partition.nodes.sum_has_room(shape.items)
+
+
+def carry_out(partition: Partition, plan: Plan) -> None:
+    """Tell the victims to stop and reserve the node for the ask."""
+    ask, node = plan.ask, plan.node
+    if ask.nomination is not None and ask.nomination.is_stuck:
+        moves_on(partition, ask, ask.nomination.node)
+    for holder in plan.cancelled:
+        reserve_node.unreserve(partition, holder)
+    queue = ask.app.queue.path
+    for victim in plan.victims:
+        allocations.evict(
+            partition,
+            victim,
+            Cause.PREEMPTED_BY_SCHEDULER,
+            on_behalf_of=on_behalf_of(ask),
+            rule="guarantee",
+            message=f"preempted by {ask.key} from application {ask.app.id} in {queue}",
+        )
+        victim.evicted_for = ask
+        partition.disruption.note(ask, victim, partition.now_ms)
+    if ask.reserved_on is not node:
+        reserve_node.unreserve(partition, ask)
+        reserve_node.reserve(partition, ask, node)
+    ask.preempt_triggered = True

@@ -1,0 +1,1 @@
+"""Which queue takes an application, and what user may submit to it."""

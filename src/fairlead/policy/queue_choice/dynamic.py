@@ -1,0 +1,152 @@
+"""Dynamic queues: those that placement makes on the way, and the limits that applications bring for them.
+
+Decides whether a path can be made, what the new queues start with, and what the namespace tags of an application change
+in its queue. Never touches a queue of the file. Invariant: the last queue of a made path is a leaf, all above are not.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from fairlead.core.acts import infeasible, queue_removal
+from fairlead.core.acts.reconfigure import find_owing
+from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
+from fairlead.core.model.resources import INT64_MAX, INT64_MIN, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairlead.core.books.partition import Partition
+
+TAG_QUOTA = "namespace.resourcequota"
+TAG_GUARANTEED = "namespace.resourceguaranteed"
+TAG_MAX_APPLICATIONS = "namespace.resourcemaxapps"
+
+DEPTH_MAX = 64
+"""Levels of a path that placement makes, at most: applications name it, and every allocation walks it."""
+
+_UINT64_MAX = 2**64 - 1
+_TAG_LENGTH_MAX = 100_000
+
+
+class CannotCreate(ValueError):
+    """A path that cannot be made; the text says why."""
+
+
+def nearest(root: Queue, path: str) -> tuple[Queue, list[str]]:
+    """The last queue on a path that exists, and the names that are missing below it. `path` begins at the root."""
+    queue, names = root, path.lower().split(".")[1:]
+    for at, name in enumerate(names):
+        child = queue.children.get(name)
+        if child is None:
+            return queue, names[at:]
+        queue = child
+    return queue, []
+
+
+def check_creatable(partition: Partition, path: str) -> tuple[Queue, list[str]]:
+    """`nearest`, for a path whose missing queues can be made. Raises `CannotCreate` if they cannot."""
+    queue, missing = nearest(partition.root, path)
+    if not missing:
+        return queue, missing
+    if queue.is_leaf:
+        raise CannotCreate(f"creation of queue {path} failed parent is already a leaf: {queue.path}")
+    if queue.state is QueueState.DRAINING:
+        text = f"cannot add a child queue when queue is marked for deletion: {queue.path}"
+        raise CannotCreate(f"dynamic queue creation failed: \n{text}")
+    if f"{path.lower()}.".startswith(f"{RECOVERY_QUEUE}."):
+        raise CannotCreate(f"dynamic queue creation failed: \ndynamic queue cannot be {RECOVERY_QUEUE}")
+    if len(queue.lineage) + len(missing) > DEPTH_MAX:
+        raise CannotCreate(f"queue {path[:200]} would be more than {DEPTH_MAX} levels deep; use a shorter path")
+    return queue, missing
+
+
+def create_path(partition: Partition, path: str) -> Queue:
+    """Make the queues that are missing on a path, the last of them a leaf. Raises `CannotCreate`; then none is made."""
+    queue, missing = check_creatable(partition, path)
+    for at, name in enumerate(missing):
+        template = queue.template
+        queue = Queue(name, queue, partition.next_seq(), leaf=at + 1 == len(missing), managed=False)
+        queue.configure_dynamic(template)
+        queue_removal.queue_changed(partition, queue, "added")
+    find_owing(partition.root, partition.spec.preemption.rule == "both")
+    return queue
+
+
+def create_recovery_queue(partition: Partition) -> Queue:
+    """Make the queue for applications that have to be taken in whatever the rules say: in order, without limits."""
+    queue = Queue(RECOVERY_QUEUE.partition(".")[2], partition.root, partition.next_seq(), leaf=True, managed=False)
+    queue.configure_dynamic(None)
+    queue_removal.queue_changed(partition, queue, "added")
+    return queue
+
+
+def apply_namespace_tags(partition: Partition, queue: Queue, tags: Mapping[str, str]) -> None:
+    """Take over the limits that an application's tags state for its dynamic leaf; the names of `tags` are lower case.
+
+    When one of quota and guarantee is stated, the other is cleared. What cannot be read, or is not above zero, changes
+    nothing.
+    """
+    if queue.managed or queue.path == RECOVERY_QUEUE:
+        return
+    apps = _positive_count(tags.get(TAG_MAX_APPLICATIONS, ""))
+    quota, guaranteed = (_limits(tags.get(tag, "")) for tag in (TAG_QUOTA, TAG_GUARANTEED))
+    changed = bool(apps) and apps != queue.max_applications
+    if apps:
+        queue.max_applications = apps
+    if quota is not None or guaranteed is not None:
+        new = (quota.as_dict() if quota else None, guaranteed.as_dict() if guaranteed else None)
+        changed = changed or new != (queue.max, queue.guaranteed)
+        queue.max, queue.guaranteed = new
+    if changed:
+        _limits_changed(partition, queue)
+
+
+def _limits_changed(partition: Partition, leaf: Queue) -> None:
+    """Shares are measured anew, and what waited for the old limits is looked at again."""
+    find_owing(partition.root, partition.spec.preemption.rule == "both")
+    leaf.share_terms = None
+    leaf.touch()
+    for app in leaf.applications.values():
+        app.order_key = ()
+        for batch in app.batches.values():
+            app.forget_attempts(batch)
+        if app.pending_count:
+            leaf.touch_app(app)
+    leaf.loosened()
+    leaf.open_gates()
+    infeasible.raised(leaf, partition.now_ms)
+    partition.books_version += 1
+
+
+def _positive_count(text: str) -> int:
+    if not text or len(text) > 20 or not (text.isascii() and text.isdigit()):
+        return 0
+    count = int(text)
+    return count if count <= _UINT64_MAX else 0
+
+
+def _limits(text: str) -> Limits | None:
+    """The limit in `{"resources": {"vcore": {"value": 10000}}}`; None when it is none, or not above zero."""
+    if not text or len(text) > _TAG_LENGTH_MAX:
+        return None
+    try:
+        plain = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    resources = plain.get("resources") if isinstance(plain, dict) else None
+    if not isinstance(resources, dict):
+        return None
+    amounts = {name: _value(quantity) for name, quantity in resources.items()}
+    if any(amount is None for amount in amounts.values()):
+        return None
+    limits = Limits({name: amount for name, amount in amounts.items() if amount is not None})
+    return limits if limits.is_set else None
+
+
+def _value(quantity: Any) -> int | None:
+    value = quantity.get("value", 0) if isinstance(quantity, dict) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if INT64_MIN <= value <= INT64_MAX else None

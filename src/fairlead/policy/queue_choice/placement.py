@@ -1,0 +1,209 @@
+"""Placement: which queue an application goes to.
+
+Decides the queue from the application's own words and the partition's rules, makes it where a rule may, or says why no
+queue takes the application. Never looks at what runs. Invariant: the queue is a leaf that takes new applications, and
+the user may submit to it (or the application was forced into the recovery queue).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import queue_removal
+from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
+from fairlead.core.model.names import USER_NAME
+from fairlead.core.model.reasons import Reason, Refused, SubmitDenied
+from fairlead.core.model.resources import fits_under, pruned
+from fairlead.core.model.specs import TAG_FORCE_CREATE, ApplicationSpec, RuleSpec
+from fairlead.policy.queue_choice.acl import groups_of, may_submit
+from fairlead.policy.queue_choice.dynamic import (
+    CannotCreate,
+    apply_namespace_tags,
+    check_creatable,
+    create_path,
+    create_recovery_queue,
+    nearest,
+)
+from fairlead.policy.queue_choice.filters import RuleError
+from fairlead.policy.queue_choice.rules import Applicant, build_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairlead.core.books.partition import Partition
+
+DEFAULT_QUEUE = "root.default"
+AS_ASKED, AS_DEFAULT, AS_FORCED = "the request", "the default", "force"
+"""What chose the queue where no rule of the file did."""
+NOBODY, NOBODYS_GROUP = "nobody", "nogroup"
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_NO_RULE = "application rejected: no placement rule matched"
+
+
+def resolve_user(spec: ApplicationSpec) -> ApplicationSpec | Refused:
+    """The application with a user that rules and access lists can work with, or why there is none.
+
+    Without a user only an application that is forced in is taken; it runs as `nobody`.
+    """
+    if not spec.user:
+        if not _is_forced(lower_names(spec.tags)):
+            return Refused("empty user cannot resolve")
+        return replace(spec, user=NOBODY, groups=(NOBODYS_GROUP,))
+    if spec.groups and not USER_NAME.fullmatch(spec.user):
+        return Refused("invalid username, it contains invalid characters")
+    return spec
+
+
+def place_application(partition: Partition, spec: ApplicationSpec) -> Queue | Refused:
+    """The leaf for this application, made if need be, or why it is refused. `spec` has a resolved user."""
+    tags = lower_names(spec.tags)
+    applicant = Applicant(spec.user, groups_of(spec.user, spec.groups), spec.queue, tags)
+    try:
+        path = _choose(partition, applicant)
+    except RuleError as error:
+        return Refused(f"failed to place application {spec.id}: {error}")
+    queue = partition.root.find(path)
+    if queue is None:
+        try:
+            queue = create_recovery_queue(partition) if path == RECOVERY_QUEUE else create_path(partition, path)
+        except CannotCreate as why:  # a name of its own: compiled, a name has one type
+            return Refused(f"failed to create rule based queue {path} for application {spec.id}\n{why}")
+    if not queue.is_leaf:
+        return Refused(f"failed to find queue {path} for application {spec.id}")
+    apply_namespace_tags(partition, queue, tags)
+    refused = gang_obstacle(queue, spec)
+    if refused is None:
+        return queue
+    queue_removal.clean_if_leaving(partition, queue)
+    return refused
+
+
+def _choose(partition: Partition, applicant: Applicant) -> str:
+    """The path by the first rule whose result the application may use. Raises `RuleError` when there is none."""
+    for attempt in attempts(partition, applicant):
+        if attempt.obstacle is None:
+            return attempt.path
+    raise RuleError(_NO_RULE)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try to find a queue: by which rule, which path, and what is in the way of using it (None: nothing)."""
+
+    rule: str
+    path: str
+    """Empty: the rule has no queue for this application."""
+    obstacle: Reason | None = None
+
+
+def attempts(partition: Partition, applicant: Applicant) -> Iterator[Attempt]:
+    """The rules tried in their order, then what holds without rules; the first without an obstacle counts.
+
+    Raises `RuleError` where the application has to be rejected at once.
+    """
+    root, is_forced = partition.root, _is_forced(applicant.tags)
+    try:
+        rules = build_rules(partition.spec.placement_rules)
+    except RuleError:
+        raise RuleError(_NO_RULE) from None
+    names = [_label(i, spec) for i, spec in enumerate(partition.spec.placement_rules, 1)] or [AS_ASKED]
+    for name, rule in zip(names, rules, strict=True):
+        path = rule.place(applicant, root)
+        if not path:
+            yield Attempt(name, "", Refused(f"{name} has no queue for it"))
+        elif is_forced and path.lower() == RECOVERY_QUEUE:
+            yield Attempt(name, path)
+        else:
+            yield Attempt(name, path, _obstacle(root, path, applicant))
+    if is_forced:
+        yield Attempt(AS_FORCED, RECOVERY_QUEUE)
+    elif root.find(DEFAULT_QUEUE) is not None:
+        yield Attempt(AS_DEFAULT, DEFAULT_QUEUE, _obstacle(root, DEFAULT_QUEUE, applicant))
+
+
+def _obstacle(root: Queue, path: str, applicant: Applicant) -> Reason | None:
+    """Why the applicant may not submit there: to a leaf that takes applications, or below the queue it is made in."""
+    if path.lower() == RECOVERY_QUEUE:
+        return Refused(f"nobody submits to {RECOVERY_QUEUE}")
+    queue, missing = nearest(root, path)
+    if not missing and not queue.is_leaf:
+        return Refused(f"{queue.path} has queues below it; applications go to leaves")
+    if not missing and queue.state is QueueState.DRAINING:
+        return Refused(f"{queue.path} is draining and takes nothing new")
+    if may_submit(queue, applicant.user, applicant.groups):
+        return None
+    return SubmitDenied(queue.path, applicant.user, applicant.groups)
+
+
+def _label(number: int, rule: RuleSpec) -> str:
+    value = f" {rule.value}" if rule.value else ""
+    return f"placement rule {number} ({rule.name.lower()}{value})"
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What would become of an application: its queue and the rule that chose it, or why it would be refused."""
+
+    path: str = ""
+    rule: str = ""
+    tried: tuple[Attempt, ...] = ()
+    """Every rule that was tried, with what was in its way."""
+    refused: Reason | None = None
+    """Why it is refused in spite of the rules, or because of them all; None: it would be taken in."""
+
+
+def foresee(partition: Partition, spec: ApplicationSpec) -> Foreseen:
+    """Where `place_application` would put an application now. Changes nothing."""
+    resolved = resolve_user(spec)
+    if isinstance(resolved, Refused):
+        return Foreseen(refused=resolved)
+    spec = resolved
+    applicant = Applicant(spec.user, groups_of(spec.user, spec.groups), spec.queue, lower_names(spec.tags))
+    tried: list[Attempt] = []
+    try:
+        for attempt in attempts(partition, applicant):
+            tried.append(attempt)
+            if attempt.obstacle is None:
+                if attempt.path != RECOVERY_QUEUE:
+                    check_creatable(partition, attempt.path)
+                queue = partition.root.find(attempt.path)
+                refused = gang_obstacle(queue, spec) if queue is not None else None
+                return Foreseen(attempt.path.lower(), attempt.rule, tuple(tried), refused)
+    except (RuleError, CannotCreate) as error:
+        return Foreseen(tried=tuple(tried), refused=Refused(str(error)))
+    return Foreseen(tried=tuple(tried), refused=Refused(_NO_RULE))
+
+
+def gang_obstacle(queue: Queue, spec: ApplicationSpec) -> Refused | None:
+    """Why the application's gang can never run in `queue`; None when it can, or when there is no gang."""
+    gang = spec.placeholder_ask.items
+    if not any(amount > 0 for _, amount in gang):
+        return None
+    if queue.properties.sort_policy != "fifo":
+        text = f"queue {queue.path} cannot run application {spec.id} with task group request: unsupported sort type"
+        return Refused(text)
+    room: dict[str, int] = {}
+    for above in queue.lineage:
+        if above.parent is not None:
+            for name, limit in (above.max or {}).items():
+                room[name] = min(limit, room.get(name, limit))
+    if fits_under(gang, room):
+        return None
+    return Refused(
+        f"queue {queue.path} cannot fit application {spec.id}: task group request {pruned(dict(gang))} larger than max "
+        f"queue allocation {pruned(room)}"
+    )
+
+
+def lower_names(tags: Mapping[str, str]) -> dict[str, str]:
+    """Tags by name in lower case; of names that then are alike the first in order counts."""
+    lowered: dict[str, str] = {}
+    for name in sorted(tags):
+        lowered.setdefault(name.lower(), tags[name])
+    return lowered
+
+
+def _is_forced(tags: Mapping[str, str]) -> bool:
+    return tags.get(TAG_FORCE_CREATE, "") in _TRUE

@@ -1,0 +1,191 @@
+"""Placement rules: how each kind makes a queue's path from an application.
+
+Decides a path or "no match" for one rule; never whether the application may go there, and never changes the tree.
+Invariant: a path that a rule returns begins with the root, and each of its parts is a queue name.
+
+`create` of a rule says whether its whole path may be missing; a parent rule decides that for the path above.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from fairlead.core.model.names import QUEUE_NAME_RULE, is_queue_name
+from fairlead.core.model.specs import RuleSpec
+from fairlead.policy.queue_choice.filters import EVERYBODY, Filter, RuleError, build_filter
+
+if TYPE_CHECKING:
+    from fairlead.core.books.queues import Queue
+
+ROOT = "root"
+BELOW_ROOT = "root."
+DOT = "_dot_"
+"""What a dot in a name becomes: dots separate the levels of a path."""
+NO_MATCH = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Applicant:
+    """What rules look at. The names of the tags are lower case; `groups` are those that count."""
+
+    user: str
+    groups: tuple[str, ...]
+    queue: str = ""
+    """The queue that was asked for; may be nothing."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(ABC):
+    """One rule with the rule that makes the path above it."""
+
+    create: bool = False
+    filter: Filter = EVERYBODY
+    parent: Rule | None = None
+
+    @abstractmethod
+    def place(self, applicant: Applicant, root: Queue) -> str:
+        """The path for this application, or `NO_MATCH`. Raises `RuleError` when the application has to be rejected."""
+
+    def is_for(self, applicant: Applicant) -> bool:
+        """Whether the filter lets the application pass."""
+        return self.filter.lets_pass(applicant.user, applicant.groups)
+
+    def below_parent(self, name: str, applicant: Applicant, root: Queue) -> str:
+        """`name` below the path of the parent rule (or the root)."""
+        if self.parent is None:
+            return self.known(f"{BELOW_ROOT}{name}", root)
+        above = self.parent.place(applicant, root)
+        if above == NO_MATCH:
+            return NO_MATCH
+        queue = root.find(above)
+        if queue is not None and queue.is_leaf:
+            raise RuleError(f"parent rule returned a leaf queue: {above}")
+        return self.known(f"{above}.{name}", root)
+
+    def named(self, text: str, applicant: Applicant, root: Queue) -> str:
+        """The path for a text that an application brings: a whole path from the root, or one name below the parent."""
+        if text.startswith(BELOW_ROOT):
+            _check_parts(text)
+            return self.known(text, root)
+        name = _one_name(text)
+        return self.below_parent(name, applicant, root)
+
+    def known(self, path: str, root: Queue) -> str:
+        """`path` when it exists or may be created."""
+        return path if self.create or root.find(path) is not None else NO_MATCH
+
+
+class ProvidedRule(Rule):
+    """The queue that the application asks for."""
+
+    __slots__ = ()
+
+    def place(self, applicant: Applicant, root: Queue) -> str:
+        """The queue asked for, whole or below the parent rule's."""
+        if not applicant.queue or not self.is_for(applicant):
+            return NO_MATCH
+        return self.named(applicant.queue, applicant, root)
+
+
+class UserRule(Rule):
+    """A queue with the name of the user."""
+
+    __slots__ = ()
+
+    def place(self, applicant: Applicant, root: Queue) -> str:
+        """The user's name below the parent rule's path."""
+        if not self.is_for(applicant):
+            return NO_MATCH
+        return self.below_parent(_one_name(applicant.user), applicant, root)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRule(Rule):
+    """Always the same queue. `value` may have several levels."""
+
+    value: str = ""
+
+    def place(self, applicant: Applicant, root: Queue) -> str:
+        """The value, below the parent rule's path unless it begins at the root."""
+        if not self.is_for(applicant):
+            return NO_MATCH
+        if _starts_at_root(self.value):
+            return self.known(self.value, root)
+        return self.below_parent(self.value, applicant, root)
+
+
+@dataclass(frozen=True, slots=True)
+class TagRule(Rule):
+    """A queue named by a tag of the application."""
+
+    tag: str = ""
+
+    def place(self, applicant: Applicant, root: Queue) -> str:
+        """The tag's value, whole or below the parent rule's path."""
+        text = applicant.tags.get(self.tag, "")
+        if not text or not self.is_for(applicant):
+            return NO_MATCH
+        return self.named(text, applicant, root)
+
+
+def _one_name(text: str) -> str:
+    """One level of a path: dots are replaced; the name that results must be one."""
+    name = text.replace(".", DOT)
+    if not is_queue_name(name):
+        raise RuleError(QUEUE_NAME_RULE)
+    return name
+
+
+def _check_parts(path: str) -> None:
+    if not all(is_queue_name(part) for part in path.split(".")):
+        raise RuleError(QUEUE_NAME_RULE)
+
+
+def _starts_at_root(value: str) -> bool:
+    return value == ROOT or value.startswith(BELOW_ROOT)
+
+
+# -- building -----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def build_rules(specs: tuple[RuleSpec, ...]) -> tuple[Rule, ...]:
+    """The rules of a partition in their order; none means that applications go where they ask, if that queue exists.
+
+    Raises `RuleError` when one of them cannot be built.
+    """
+    return tuple(_build(spec) for spec in specs) or (ProvidedRule(),)
+
+
+def _build(spec: RuleSpec) -> Rule:
+    parent = _build(spec.parent) if spec.parent is not None else None
+    passes = build_filter(spec.filter)
+    kind = spec.name.lower()
+    if kind == "provided":
+        return ProvidedRule(spec.create, passes, parent)
+    if kind == "user":
+        return UserRule(spec.create, passes, parent)
+    if kind == "fixed":
+        return FixedRule(spec.create, passes, parent, _fixed_value(spec))
+    if kind == "tag":
+        if not spec.value:
+            raise RuleError("a tag queue rule must have a tag name set")
+        return TagRule(spec.create, passes, parent, spec.value.lower())
+    if kind == "recovery":
+        raise RuleError("recovery rule cannot be part of the config, failing placement rule config")
+    raise RuleError(f"unknown rule name specified {spec.name}, failing placement rule config")
+
+
+def _fixed_value(spec: RuleSpec) -> str:
+    value = spec.value.lower()
+    if not value:
+        raise RuleError("a fixed queue rule must have a queue name set")
+    _check_parts(value)
+    if _starts_at_root(value) and spec.parent is not None:
+        raise RuleError(f"cannot have a fixed queue rule with qualified queue getName and a parent rule: {spec.value}")
+    return value

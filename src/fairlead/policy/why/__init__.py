@@ -1,0 +1,1 @@
+"""Why an ask waits."""
