@@ -41,7 +41,7 @@ from fairlead.scheduler import Scheduler
 def test_every_attribute_is_state_or_named_as_made_again(
     cls: Any, written: tuple[str, ...], other: frozenset[str]
 ) -> None:
-    """A new attribute must be put into one of the lists of `core.snapshot.cluster` (and be written or made again there)."""
+    """A new attribute must be put into one of the lists of `core.snapshot.lists` (and be written or made again)."""
     assert sorted([*written, *other]) == sorted(name for each in cls.__mro__ for name in getattr(each, "__slots__", ()))
 
 

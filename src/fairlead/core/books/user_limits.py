@@ -71,7 +71,7 @@ class Ceiling:
         self.applications: dict[str, None] = {}
         """Applications that count against `max_applications`."""
         self.promised: dict[Application, int] = {}
-        """Applications with asks for which space is held, and how many of those: their place is kept (`application_limits`)."""
+        """Applications with nominated asks, and how many of those: their place is kept (`application_limits`)."""
         self.holders = 0
         """Allowances that refer to it; the trackers drop it at 0."""
         self.waiting: dict[Demand, None] = {}
