@@ -87,7 +87,7 @@ class Queue(QueueLine):
         """When it has to be within its maximum (`core.acts.quota_clocks`); None: it is, or nothing makes it."""
         self.allocating_accepted: dict[str, None] = {}
         self.promised: dict[Application, int] = {}
-        """Applications with asks for which space is held, and how many of those: their place is kept (`application_limits`)."""
+        """Applications with nominated asks, and how many of those: their place is kept (`application_limits`)."""
         self.resting: dict[Batch, None] = {}
         """Batches that make no attempt to preempt while a maximum here or above is too small (`acts.infeasible`)."""
         # Priorities: how many applications (leaf) or children (parent) report each value.
