@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from fairlead.core.acts import quota_clocks
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import add_to, fits_in, take_from

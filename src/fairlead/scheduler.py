@@ -19,13 +19,12 @@ from fairlead.core.model.events import Configure, Event
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.core.snapshot.cluster import dump_cluster, load_cluster
-from fairlead.policy.cycle import Run, run_once
+from fairlead.policy.cycle import MOVED, PLACED, Cycle
 from fairlead.policy.eligibility.start_estimates import expected_start
 from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import HANDLERS, partition_of, refuse_unknown_partition
 from fairlead.policy.events.reload import why_not
 from fairlead.policy.events.timer_handlers import ON_DUE
-from fairlead.policy.order.pick import Lines
 from fairlead.policy.preemption.by_priority import why_not as why_not_preempting
 from fairlead.policy.why.waiting import why_waiting
 
@@ -42,7 +41,7 @@ class Scheduler:
     def __init__(self, spec: ClusterSpec | None = None, now_ms: int = 0) -> None:
         self.cluster = Cluster()
         self.cluster.on_due = dict(ON_DUE)
-        self._lines: dict[str, Lines] = {}
+        self._cycles: dict[str, Cycle] = {}
         self.cluster.set_time(now_ms)
         self.cluster.started_ms = now_ms
         configure(self.cluster, spec or ClusterSpec())
@@ -85,18 +84,18 @@ class Scheduler:
         """
         self._bring_forward(now_ms)
         left, moves = limit, MOVES_MAX
-        parts = [(p, self._lines_of(p)) for p in self.cluster.partitions.values()]
-        for partition, _ in parts:
-            if partition.shares_stale:
-                room_changes.reshare(partition)
+        cycles = [self._cycle_of(partition) for partition in self.cluster.partitions.values()]
+        for cycle in cycles:
+            if cycle.partition.shares_stale:
+                room_changes.reshare(cycle.partition)
         going = True
         while going and (left is None or left > 0):
             going = placed = False
-            for partition, lines in parts:
-                run = run_once(partition, lines)
-                if run is Run.PLACED:
+            for cycle in cycles:
+                run = cycle.run_once()
+                if run is PLACED:
                     going = placed = True
-                elif run is Run.MOVED and not stop_when_empty:
+                elif run is MOVED and not stop_when_empty:
                     going = going or moves > 0
                     moves -= 1
             if placed and left is not None:
@@ -105,11 +104,11 @@ class Scheduler:
             self.cluster.timers.set(now_ms + 1, DEFAULT_PARTITION, "", "again")
         return self.cluster.drain_out()
 
-    def _lines_of(self, partition: Partition) -> Lines:
-        lines = self._lines.get(partition.name)
-        if lines is None or lines.partition is not partition:
-            lines = self._lines[partition.name] = Lines(partition)
-        return lines
+    def _cycle_of(self, partition: Partition) -> Cycle:
+        cycle = self._cycles.get(partition.name)
+        if cycle is None or cycle.partition is not partition:
+            cycle = self._cycles[partition.name] = Cycle(partition)
+        return cycle
 
     def _configure(self, spec: ClusterSpec) -> None:
         """Apply a queue file as one step, or refuse it as a whole."""
@@ -119,7 +118,7 @@ class Scheduler:
             return
         configure(self.cluster, spec)
         self._note_news()
-        self._lines = {name: lines for name, lines in self._lines.items() if name in self.cluster.partitions}
+        self._cycles = {name: cycle for name, cycle in self._cycles.items() if name in self.cluster.partitions}
 
     def _bring_forward(self, now_ms: int) -> None:
         cluster = self.cluster
@@ -133,7 +132,7 @@ class Scheduler:
         """Drop every memory of what was looked at in vain; it changes nothing but how long the next call takes."""
         for partition in self.cluster.partitions.values():
             room_changes.wake_all(partition)
-        self._lines.clear()
+        self._cycles.clear()
 
     def forget_ended(self) -> None:
         """Keep nothing of applications that end, from now on: for a caller who has a record of his own.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def check_kept(scheduler: Scheduler) -> None:
     """Assert all of it, for a scheduler whose last call decided nothing."""
     for partition in scheduler.cluster.partitions.values():
-        lines = scheduler._lines_of(partition)
+        lines = scheduler._cycle_of(partition).lines
         for queue in partition.root.walk():
             _check_children(partition, queue)
             for app in queue.applications.values():
@@ -52,12 +52,15 @@ def _check_children(partition: Partition, queue: Queue) -> None:
             if demand.live and demand.obstacle is None:
                 own = [e for e in queue.heap if e[1] == demand.stamp and e[2] is demand]
                 batches = [b for app in queue.applications.values() for b in app.batches.values()]
-                waiting = [batch_key(b) for b in batches if b.stamp and b.demand is demand]
+                in_line = [b for b in batches if b.stamp and b.demand is demand and b not in demand.improved]
                 assert own, f"{queue.path}: {demand.key} is ready, and in no line"
-                assert own[0][0] <= min(waiting), f"{queue.path}: {demand.key} stands behind its place"
+                assert not demand.improved or demand in queue.improved, f"{demand.key} would not be put anew"
+                assert not in_line or own[0][0] <= min(map(batch_key, in_line)), (
+                    f"{queue.path}: {demand.key} stands behind its place"
+                )
         return
     for child in queue.children.values():
-        if child.offers and child.has_pending and not child.touched and not partition.shares_stale:
+        if child.offers and child.pending_sum and not child.touched and not partition.shares_stale:
             own = [e for e in queue.heap if e[1] == child.stamp and e[2] is child]
             assert own, f"{child.path} has something to offer, and is in no line"
             assert own[0][0] == queue_key(child), (

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import payer
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Unreserved

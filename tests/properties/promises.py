@@ -31,7 +31,7 @@ from reference.constrained import meets
 
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.constraints import AffinityTerm, Constraints
 from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved

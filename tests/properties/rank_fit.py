@@ -16,7 +16,7 @@ from reference.constrained import meets, puts_up_with
 
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import Allocated, Decision, ReservationSwitched, Reserved, Unreserved

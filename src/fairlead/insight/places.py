@@ -15,7 +15,7 @@ from fairlead.core.books.kept_constraints import filter_on
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts.limit_groups import decide_groups
 from fairlead.policy.eligibility.backoff import rest_all
 from fairlead.policy.eligibility.max_wait import keep_turns
-from fairlead.policy.place.allocate import RESERVED, Outcome, allocate_one
+from fairlead.policy.order.pick import Lines
+from fairlead.policy.place.allocate import RESERVED, Outcome, Walk
 from fairlead.policy.place.backfill import backfill_one
 from fairlead.policy.place.by_rank import Turns
 from fairlead.policy.place.gang import replace_one
@@ -24,7 +25,6 @@ from fairlead.policy.place.reserved import place_reserved
 
 if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
-    from fairlead.policy.order.pick import Lines
 
 
 MOVES_MAX = 1_000
@@ -42,71 +42,87 @@ class Run(Enum):
     """Nothing can be done until something happens."""
 
 
-def run_once(partition: Partition, lines: Lines) -> Run:
-    """One scheduling run."""
-    before = partition.books_version
-    if partition.rested_at == (partition.news, before):
-        return Run.EMPTY
-    lines.settle()
-    # 1. Turns that are kept: reservations that are due, and room that gathers for what waited too long.
-    kept = bool(partition.reserving.of or partition.reserving.overdue)
-    if kept:
-        if not partition.root.by_rank and partition.nominations and place_nominated(partition):
-            return Run.PLACED
-        keep_turns(partition)
+PLACED, MOVED, EMPTY = Run.PLACED, Run.MOVED, Run.EMPTY
+
+
+class Cycle:
+    """The runs over one partition, and the orders that they keep."""
+
+    __slots__ = ("_walk", "lines", "partition")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.lines = Lines(partition)
+        self._walk = Walk(partition, self.lines)
+
+    def run_once(self) -> Run:
+        """One scheduling run."""
+        partition, lines = self.partition, self.lines
+        before = partition.books_version
+        if partition.rested_at == (partition.news, before):
+            return EMPTY
         lines.settle()
-    # 2. Real asks take the places of their placeholders; that takes no room from anything.
-    # 3. Waiting asks have their turns.
-    outcome = _by_rank(partition, lines) if partition.root.by_rank else _in_walk_order(partition, lines)
-    if outcome is not None:
-        return Run.MOVED if outcome is RESERVED else Run.PLACED
-    if partition.unseen:
-        decide_groups(partition)
-    # 4. What waits for the turn of another starts where it delays nothing.
-    if partition.reserving.of and backfill_one(partition) is not None:
-        return Run.PLACED
-    # 5. Idle work takes what is left over.
-    if partition.idle.lines and place_idle(partition) is not None:
-        return Run.PLACED
-    # 6. Of gangs that hold each other one gives way.
-    if partition.root.allocating_accepted and resolve_one(partition):
-        return Run.MOVED
-    # 7. Applications with too many asks that fit nowhere rest.
-    if partition.uncounted and rest_all(partition):
-        return Run.MOVED
-    # Turns that were given or taken, and room that was gathered or let go, may let something start in the next run.
-    if kept and partition.books_version != before:
-        return Run.MOVED
-    partition.rested_at = (partition.news, partition.books_version)
-    return Run.EMPTY
+        # 1. Turns that are kept: reservations that are due, and room that gathers for what waited too long.
+        kept = bool(partition.reserving.of or partition.reserving.overdue)
+        if kept:
+            if not partition.root.by_rank and partition.nominations and place_nominated(partition):
+                return PLACED
+            keep_turns(partition)
+            lines.settle()
+        # 2. Real asks take the places of their placeholders; that takes no room from anything.
+        # 3. Waiting asks have their turns.
+        outcome = self._by_rank() if partition.root.by_rank else self._in_walk_order()
+        if outcome is not None:
+            return MOVED if outcome is RESERVED else PLACED
+        if partition.unseen:
+            decide_groups(partition)
+        # 4. What waits for the turn of another starts where it delays nothing.
+        if partition.reserving.of and backfill_one(partition) is not None:
+            return PLACED
+        # 5. Idle work takes what is left over.
+        if partition.idle.lines and place_idle(partition) is not None:
+            return PLACED
+        # 6. Of gangs that hold each other one gives way.
+        if partition.root.allocating_accepted and resolve_one(partition):
+            return MOVED
+        # 7. Applications with too many asks that fit nowhere rest.
+        if partition.uncounted and rest_all(partition):
+            return MOVED
+        # Turns that were given or taken, and room that was gathered or let go, may let something start in the next run.
+        if kept and partition.books_version != before:
+            return MOVED
+        partition.rested_at = (partition.news, partition.books_version)
+        return EMPTY
 
+    def _in_walk_order(self) -> Outcome:
+        """YuniKorn's order: what has room kept for it, a node set aside, or placeholders; then the walk of the tree."""
+        partition = self.partition
+        if partition.nominations.of and (ask := place_nominated(partition)) is not None:
+            return ask
+        if partition.reservations and (ask := place_reserved(partition)) is not None:
+            return ask
+        if (partition.swappable or partition.homeless) and (ask := replace_one(partition)) is not None:
+            return ask
+        if partition.root.changed_leaves:
+            self.lines.settle()
+        return self._walk.allocate_one()
 
-def _in_walk_order(partition: Partition, lines: Lines) -> Outcome:
-    """YuniKorn's order: what has room kept for it, a node set aside, or placeholders; then the walk of the tree."""
-    if partition.nominations and (ask := place_nominated(partition)) is not None:
-        return ask
-    if partition.reservations and (ask := place_reserved(partition)) is not None:
-        return ask
-    if (partition.swappable or partition.homeless) and (ask := replace_one(partition)) is not None:
-        return ask
-    lines.settle()
-    return allocate_one(partition, lines)
-
-
-def _by_rank(partition: Partition, lines: Lines) -> Outcome:
-    """The order of rank."""
-    if partition.reservations and (ask := place_reserved(partition)) is not None:
-        return ask
-    if (partition.swappable or partition.homeless) and (ask := replace_one(partition)) is not None:
-        return ask
-    lines.settle()
-    if partition.root.max is None:
-        return None
-    moved = False
-    for _ in range(MOVES_MAX):
-        outcome = Turns(partition, lines).take_next()
-        if outcome is not RESERVED:
-            return RESERVED if outcome is None and moved else outcome
-        moved = True
-        lines.settle()
-    return RESERVED
+    def _by_rank(self) -> Outcome:
+        """The order of rank."""
+        partition, lines = self.partition, self.lines
+        if partition.reservations and (ask := place_reserved(partition)) is not None:
+            return ask
+        if (partition.swappable or partition.homeless) and (ask := replace_one(partition)) is not None:
+            return ask
+        if partition.root.changed_leaves:
+            lines.settle()
+        if partition.root.max is None:
+            return None
+        moved = False
+        for _ in range(MOVES_MAX):
+            outcome = Turns(partition, lines).take_next()
+            if outcome is not RESERVED:
+                return RESERVED if outcome is None and moved else outcome
+            moved = True
+            lines.settle()
+        return RESERVED

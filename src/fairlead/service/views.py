@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fairlead.core.books.asks import Ask
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Book
     from fairlead.local.history_records import JobSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.model.decisions import AskRejected
 from fairlead.core.model.events import AddAsks, AddNode, Release, RemoveNode
 from fairlead.core.model.resources import Resources

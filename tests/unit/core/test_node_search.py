@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.node import Node
 from fairlead.core.books.node_columns import Columns
 from fairlead.core.books.node_order import ORDERS_KEPT, SEARCHES
-from fairlead.core.books.nodes import Node, NodeTable
+from fairlead.core.books.nodes import NodeTable
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.constraints import NO_SCHEDULE, Taint
 from fairlead.core.model.resources import Items, Resources

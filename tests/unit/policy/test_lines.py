@@ -9,7 +9,7 @@ from priority_clusters import PriorityCluster
 
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release, RemoveNode
-from fairlead.core.model.resources import Resources
+from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
@@ -299,3 +299,23 @@ def test_use_that_is_reported_moves_an_application_behind_others(grows: bool) ->
     c.handle(AddNode(NodeSpec(id="n2", capacity=Resources({"vcore": 2000}))))
     decided = c.s.schedule(c.now_ms, 1)
     assert [d.application for d in decided if isinstance(d, Allocated)] == ["second"]
+
+
+@pytest.mark.parametrize("offset", [0, 10])
+def test_an_application_that_has_less_in_use_comes_first(offset: int) -> None:
+    """Whether the sizes are few, and looked up one by one, or many; one is more than the maximum above has room for."""
+    leaf = QueueSpec(name="leaf", properties={"application.sort.policy": "fair"})
+    course = Course(cluster(QueueSpec(name="a", parent=True, max=Limits({"vcore": 100}), queues=(leaf,))))
+    course.node("n", vcore=1000, memory=1000)
+    course.app("first", "root.a.leaf")
+    course.app("second", "root.a.leaf")
+    course.ask("first", "few", vcore=5)
+    course.ask("second", "many", vcore=10)
+    assert course.placed() == ["few", "many"]
+    course.ask("first", "too large", vcore=95)
+    for size in range(1, 7):
+        course.ask("first", f"first of {size}", vcore=1, memory=size)
+        course.ask("second", f"second of {size}", vcore=1, memory=offset + size)
+    assert course.placed(1) == ["first of 1"]
+    course.end("second", "many")
+    assert course.placed(1) == ["second of 1"]

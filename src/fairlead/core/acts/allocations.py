@@ -19,7 +19,7 @@ from fairlead.core.acts import (
 from fairlead.core.acts.limit_groups import come_under_limits, decide_group
 from fairlead.core.books import idle_work
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.usage_history import Consumption
 from fairlead.core.model.constraints import ANYWHERE
@@ -27,10 +27,13 @@ from fairlead.core.model.decisions import Allocated, Evict, Released
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State, Step
 
+RUNNING = State.RUNNING
+
 
 def place(partition: Partition, ask: Ask, node: Node) -> None:
     """A waiting ask gets this node."""
-    nominate.withdraw(partition, ask)
+    if ask.nomination is not None:
+        nominate.withdraw(partition, ask)
     waiting_asks.dequeue(partition, ask)
     if ask.spec.idle:
         idle_work.start(ask)
@@ -79,7 +82,8 @@ def settle_on(partition: Partition, ask: Ask, node: Node) -> None:
     ask.allocated_ms = partition.now_ms
     ask.started_at = partition.news
     node.take(ask)
-    partition.admission.changed(ask)
+    if partition.admission.budgets.counted:
+        partition.admission.changed(ask)
     if ask.spec.idle:
         partition.idle.settle(ask, node)
     terrain = partition.nodes.terrain
@@ -99,6 +103,8 @@ def after_allocation(partition: Partition, ask: Ask) -> None:
         gangs.placeholder_placed(partition, ask)
         return
     state = app.state
+    if state is RUNNING:
+        return
     if state is State.ACCEPTED:
         application_steps.advance(
             partition, app, Step.START if application_steps.is_state_aware(partition, app) else Step.RUN

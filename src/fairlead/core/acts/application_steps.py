@@ -83,8 +83,9 @@ def join_accepted(app: Application) -> None:
 
 
 def _leave_accepted(app: Application) -> None:
-    for queue in app.queue.lineage:
-        queue.allocating_accepted.pop(app.id, None)
+    if app.id in app.queue.allocating_accepted:
+        for queue in app.queue.lineage:
+            del queue.allocating_accepted[app.id]
 
 
 def _end(partition: Partition, app: Application) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask, Batch
     from fairlead.core.books.demand import Shape
-    from fairlead.core.books.nodes import Node, NodeTable
+    from fairlead.core.books.node import Node
+    from fairlead.core.books.nodes import NodeTable
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
 

@@ -12,7 +12,7 @@ from fairlead.core.acts import waiting_asks
 from fairlead.core.books import kept_constraints
 from fairlead.core.books.application_limits import look_again
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import Nomination
 from fairlead.core.model.decisions import Reserved, Unreserved
 

@@ -13,7 +13,7 @@ from fairlead.core.model.decisions import Reserved, Unreserved
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
 
 RESERVATION_MS = 60 * 60_000

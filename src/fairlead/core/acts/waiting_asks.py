@@ -81,7 +81,8 @@ def dequeue(partition: Partition, ask: Ask) -> None:
         partition.nodes.terrain.label_keys.waits_no_longer(ask)
     if app.priority not in app.by_priority:
         _priority_may_have_changed(app)
-    app.queue.touch_app(app)
+    if app.out_of_line or app.retried or ask.retried or app.queue.order_moves:
+        app.queue.touch_app(app)
 
 
 def _priority_may_have_changed(app: Application) -> None:
@@ -89,6 +90,7 @@ def _priority_may_have_changed(app: Application) -> None:
     if new != app.priority:
         old, app.priority = app.priority, new
         app.queue.change_priority(old, new)
+        app.queue.touch_app(app)
 
 
 def change_priority(partition: Partition, ask: Ask, priority: int) -> None:

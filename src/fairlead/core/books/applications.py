@@ -7,9 +7,11 @@ looks at nodes or other applications. Invariant: `pending` is the sum of its wai
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.asks import Ask, Batch, BatchKey, LineKey, line_order
+from fairlead.core.books.asks import Ask, Batch, BatchKey, line_order
 from fairlead.core.books.task_groups import TaskGroup
 from fairlead.core.model.lifecycle import State, Step, next_state
 from fairlead.core.model.reasons import Reason
@@ -28,8 +30,7 @@ NO_PRIORITY = -(2**31)
 STATE_LOG_MAX = 64
 
 
-def _first_order(batch: Batch) -> LineKey:
-    return batch.head.line_key
+_first_order = attrgetter("line_key")
 
 
 class Application:
@@ -51,6 +52,7 @@ class Application:
         "groups",
         "id",
         "limit_group",
+        "line",
         "message",
         "order_key",
         "out_of_line",
@@ -95,6 +97,8 @@ class Application:
         """Everything known by key, waiting or allocated."""
         self.batches: dict[BatchKey, Batch] = {}
         """What waits, idle work and nominated asks apart."""
+        self.line: list[Batch] = []
+        """The same, by their first asks."""
         self.by_priority: dict[int, int] = {}
         """How many asks wait with each priority, idle ones apart."""
         self.retried = 0
@@ -156,17 +160,13 @@ class Application:
         """The highest priority that waits, idle work apart."""
         return max(self.by_priority, default=NO_PRIORITY)
 
-    def in_order(self) -> list[Batch]:
-        """Its batches, by their first asks."""
-        return sorted(self.batches.values(), key=_first_order)
-
     def has_ordinary_work(self) -> bool:
         """Whether something waits that is neither idle nor a further attempt."""
         return sum(self.by_priority.values()) > self.retried
 
     def first_ask(self) -> Ask | None:
         """The first of its asks that wait in line."""
-        return min((batch.head for batch in self.batches.values()), key=line_order, default=None)
+        return self.line[0].head if self.line else None
 
     def demand_of(self, ask: Ask) -> Demand:
         """The demand that a waiting ask waits with."""
@@ -195,7 +195,11 @@ class Application:
         if batch is None:
             batch = self.batches[key] = Batch(self, key, demand)
             demand.pending += 1
+        elif ask.line_key < batch.line_key:
+            self._take_from_line(batch)
         batch.add(ask)
+        if batch.head is ask:
+            insort(self.line, batch, key=_first_order)
         attempt_ms = ask.created_ms + self.queue.properties.preemption_delay_ms
         if batch.head is ask or attempt_ms < batch.attempt_ms:
             batch.attempt_ms = min(batch.attempt_ms, attempt_ms)
@@ -208,15 +212,30 @@ class Application:
         batch = ask.batch
         if batch is None:
             return
-        batch.remove(ask)
-        if len(batch):
+        others = len(self.line) > 1
+        moves = others and batch.head is ask
+        if moves:
+            self._take_from_line(batch)
+        if batch.remove(ask):
+            if moves:
+                insort(self.line, batch, key=_first_order)
             return
+        if not others:
+            self.line.clear()
         del self.batches[batch.key]
         self.out_of_line.pop(batch, None)
         batch.key[0].resting.pop(batch, None)
         demand = batch.demand
         demand.leaf.resting.pop(batch, None)
         demand.forget(batch)
+
+    def _take_from_line(self, batch: Batch) -> None:
+        """Its first ask is about to become another one."""
+        line = self.line
+        if line[0] is batch:
+            del line[0]
+        else:
+            del line[bisect_left(line, batch.line_key, key=_first_order)]
 
     def may_preempt_again(self, ask: Ask) -> None:
         """A waiting ask lost what others were stopped for: it may cause that once more."""
@@ -239,7 +258,7 @@ class Application:
         add_to(self.pending, ask.items)
         if not ask.spec.idle:
             self.by_priority[ask.priority] = self.by_priority.get(ask.priority, 0) + 1
-            self.retried += ask.spec.retried
+            self.retried += ask.retried
 
     def uncount_pending(self, ask: Ask) -> None:
         """`ask` waits no longer."""
@@ -247,7 +266,7 @@ class Application:
         self.pending_count -= 1
         take_from(self.pending, ask.items)
         if not ask.spec.idle:
-            self.retried -= ask.spec.retried
+            self.retried -= ask.retried
             left = self.by_priority[ask.priority] - 1
             if left:
                 self.by_priority[ask.priority] = left

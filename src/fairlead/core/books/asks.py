@@ -17,7 +17,7 @@ from fairlead.core.model.specs import TAG_CREATION_TIME, TAG_REQUIRED_NODE, AskS
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
     from fairlead.core.books.demand import Demand, Shape
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.nominations import Nomination
 
 BatchKey = tuple["Shape", str, bool]
@@ -55,6 +55,7 @@ class Ask:
         "priority",
         "replaces",
         "reserved_on",
+        "retried",
         "scale_up_reported",
         "seq",
         "shape",
@@ -70,6 +71,7 @@ class Ask:
         self.key = spec.key
         self.items: Items = spec.resources.items
         self.priority = spec.priority
+        self.retried = spec.retried
         self.seq = seq
         self.created_ms = creation_ms(spec.tags.get(TAG_CREATION_TIME), now_ms)
         self.line_key: LineKey = (0, 0, 0)
@@ -129,11 +131,10 @@ class Ask:
         """Work out its order inside the application: 1. retried, 2. higher priority, 3. created earlier, 4. arrived
         earlier. Where rank decides (`Queue.by_rank`) the first two change places.
         """
-        retried = self.spec.retried
         if self.app.queue.by_rank:
-            first = -2 * self.priority - retried
+            first = -2 * self.priority - self.retried
         else:
-            first = -self.priority - (AHEAD if retried else 0)
+            first = -self.priority - (AHEAD if self.retried else 0)
         self.line_key = (first, self.created_ms, self.seq)
 
     def __repr__(self) -> str:
@@ -148,7 +149,19 @@ def line_order(ask: Ask) -> LineKey:
 class Batch:
     """Waiting asks of one application that are alike for nodes, queues and limits: one look serves all of them."""
 
-    __slots__ = ("_start", "_waiting", "app", "attempt_ms", "demand", "futile", "head", "key", "oldest_ms", "stamp")
+    __slots__ = (
+        "_start",
+        "_waiting",
+        "app",
+        "attempt_ms",
+        "demand",
+        "futile",
+        "head",
+        "key",
+        "line_key",
+        "oldest_ms",
+        "stamp",
+    )
 
     def __init__(self, app: Application, key: BatchKey, demand: Demand) -> None:
         self.app = app
@@ -158,6 +171,8 @@ class Batch:
         self._start = 0
         self.head: Ask
         """The first of its asks (a batch without any is gone)."""
+        self.line_key: LineKey
+        """That of its first ask."""
         self.oldest_ms = 2**62
         """No ask of it was created before this time."""
         self.stamp = 0
@@ -186,21 +201,25 @@ class Batch:
         else:
             insort(waiting, ask, lo=self._start, key=line_order)
         self.head = waiting[self._start]
+        self.line_key = self.head.line_key
 
-    def remove(self, ask: Ask) -> None:
-        """An ask leaves."""
+    def remove(self, ask: Ask) -> bool:
+        """An ask leaves; whether some are left."""
         waiting, start = self._waiting, self._start
         ask.batch = None
         if waiting[start] is not ask:
             del waiting[bisect_left(waiting, ask.line_key, lo=start, key=line_order)]
-            return
+            return True
         start += 1
         if start > 32 and start * 2 > len(waiting):
             del waiting[:start]
             start = 0
         self._start = start
-        if start < len(waiting):
-            self.head = waiting[start]
+        if start == len(waiting):
+            return False
+        self.head = waiting[start]
+        self.line_key = self.head.line_key
+        return True
 
     @property
     def task_group(self) -> str:
@@ -225,4 +244,4 @@ def creation_ms(tag: str | None, now_ms: int) -> int:
 
 def counts_as_gone(ask: Ask) -> bool:
     """Whether it was told to stop for others and its room is counted on."""
-    return ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER and not ask.overdue
+    return ask.evict_cause is not None and ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER and not ask.overdue

@@ -13,7 +13,7 @@ from fairlead.core.model.resources import fits_in
 
 if TYPE_CHECKING:
     from fairlead.core.books.demand import Shape
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
 
 MANY = 8
 """A shape for which so many nodes gained is searched as any other."""

@@ -83,6 +83,7 @@ class Demand:
         "allowance",
         "deferred",
         "enters",
+        "improved",
         "key",
         "leaf",
         "line",
@@ -110,6 +111,8 @@ class Demand:
         """Heap of the batches in line."""
         self.live = 0
         """How many batches are in line."""
+        self.improved: dict[Batch, None] = {}
+        """Batches in line that come earlier than their entries say: put anew when the demand is next looked at."""
         self.stamp = 0
         """The number of its entry in the heap of its leaf; 0: it has none."""
         self.obstacle: Queue | Ceiling | None = None
@@ -146,6 +149,7 @@ class Demand:
         """The batch is in line no longer."""
         if batch.stamp:
             batch.stamp = 0
+            self.improved.pop(batch, None)
             self.live -= 1
             if not self.live and self.obstacle is None:
                 self.leaf.offer_no_more(self)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.demand import Shape
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.queues import Queue
 
 IdleKey = tuple[bool, int, int, int]

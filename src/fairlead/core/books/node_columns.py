@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fairlead.core.model.resources import INT64_MAX, INT64_MIN, Items
 
 if TYPE_CHECKING:
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
 
 Mask = npt.NDArray[np.bool_]
 

@@ -17,8 +17,8 @@ from fairlead.core.model.constraints import Constraints, Toleration
 from fairlead.core.model.matching import Selector, is_selected, is_tolerated
 
 if TYPE_CHECKING:
+    from fairlead.core.books.node import Node
     from fairlead.core.books.node_columns import Columns, Mask
-    from fairlead.core.books.nodes import Node
 
 GROUNDS_KEPT = 512
 """So many different sets of selectors and tolerations are remembered with the nodes that they allow."""

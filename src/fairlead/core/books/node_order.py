@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from fairlead.core.model.resources import Items
 
 if TYPE_CHECKING:
+    from fairlead.core.books.node import Node
     from fairlead.core.books.node_columns import Columns
-    from fairlead.core.books.nodes import Node
 
 TOPS_TRIED = 4
 """How many of the best nodes are tried one by one before all are searched at once."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books.application_limits import give_place_back, keep_place
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.model.resources import add_to, take_from
 
 if TYPE_CHECKING:

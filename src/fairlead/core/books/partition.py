@@ -36,6 +36,8 @@ class Partition:
     out: list[Decision]
     next_seq: Callable[[], int]
     now_ms: int = 0
+    name: str = field(init=False)
+    """As in the file."""
     nodes: NodeTable = field(init=False)
     applications: dict[str, Application] = field(default_factory=dict)
     ended: dict[str, Application] = field(default_factory=dict)
@@ -88,14 +90,10 @@ class Partition:
     """Applications that wait and that no scheduling run has come to yet: their group is not decided for good."""
 
     def __post_init__(self) -> None:
+        self.name = self.spec.name
         self.nodes = NodeTable(self.spec.node_sort)
         self.nodes.in_use = self.root.allocated
         self.trackers = Trackers.of(self.spec.root)
-
-    @property
-    def name(self) -> str:
-        """The partition's name as in the file."""
-        return self.spec.name
 
     @property
     def room_stamp(self) -> int:

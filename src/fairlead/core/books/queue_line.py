@@ -36,6 +36,7 @@ class QueueLine:
         "full",
         "gated",
         "heap",
+        "improved",
         "is_leaf",
         "lineage",
         "parent",
@@ -73,6 +74,8 @@ class QueueLine:
         """Asks with a reserved node that are tried there again when room is made here: each with the list of those."""
         self.heap: list[tuple[tuple[object, ...], int, Queue | Demand]] = []
         """Of a parent: its children that have something to offer; of a leaf: its demands that are ready."""
+        self.improved: dict[Demand, None] = {}
+        """Of a leaf: demands with batches that come earlier than their entries say."""
         self.apps_heap: list[tuple[tuple[object, ...], int, Application]] = []
         """Of a leaf, where applications are in order as a whole: those with something in line."""
         self.changed_children: list[Queue] = []
@@ -100,14 +103,14 @@ class QueueLine:
         """Something its place among its siblings depends on has changed."""
         if not self.touched and self.parent is not None:
             self.touched = True
-            self.parent.changed_children.append(cast("Queue", self))
+            self.parent.changed_children.append(self.lineage[0])
 
     def touch_app(self, app: Application) -> None:
         """The application's place in line may have changed, or it has something new to offer."""
         if not app.touched:
             app.touched = True
             if not self.changed_apps:
-                self.lineage[-1].changed_leaves.append(cast("Queue", self))
+                self.lineage[-1].changed_leaves.append(self.lineage[0])
             self.changed_apps.append(app)
 
     def forget_lines(self) -> None:
@@ -115,6 +118,7 @@ class QueueLine:
         ones. The caller touches every child and every application that waits.
         """
         self.heap.clear()
+        self.improved.clear()
         self.apps_heap.clear()
         for app in self.applications.values():
             app.order_key = ()
@@ -124,6 +128,7 @@ class QueueLine:
                 app.out_of_line[batch] = None
         for demand in self.every_demand():
             demand.line.clear()
+            demand.improved.clear()
             demand.stamp = 0
         for child in self.children.values():
             child.stamp = 0
@@ -139,7 +144,7 @@ class QueueLine:
             own = self.demands[shape] = {}
         found = own.get(key)
         if found is None:
-            found = own[key] = Demand(cast("Queue", self), shape, key, allowance, enters)
+            found = own[key] = Demand(self.lineage[0], shape, key, allowance, enters)
         return found
 
     def drop_demand(self, demand: Demand) -> None:
@@ -149,6 +154,7 @@ class QueueLine:
         if not own:
             del self.demands[demand.shape]
         demand.stamp = 0
+        self.improved.pop(demand, None)
         if demand.obstacle is not None:
             demand.unblock()
 

@@ -44,9 +44,11 @@ class Queue(QueueLine):
         "max",
         "max_applications",
         "name",
+        "order_moves",
         "owes",
         "path",
         "pending",
+        "pending_sum",
         "preempting",
         "priority_counts",
         "promised",
@@ -74,13 +76,15 @@ class Queue(QueueLine):
         self.max: dict[str, int] | None = None
         self.guaranteed: dict[str, int] | None = None
         self.max_applications = 0
-        self.properties = QueueProperties.of({}, leaf)
+        self.set_properties({})
         self.template: TemplateSpec | None = None
         self.admin_acl = ""
         self.submit_acl = ""
         # What it uses.
         self.allocated: Book = {}
         self.pending: Book = {}
+        self.pending_sum = 0
+        """The sum over all resources of it: what waits counts for the order among siblings by that."""
         self.preempting: Book = {}
         self.running = 0
         self.quota_due_ms: int | None = None
@@ -153,12 +157,18 @@ class Queue(QueueLine):
         apps: int,
         is_root: bool = False,
     ) -> None:
-        self.properties = QueueProperties.of(raw, self.is_leaf)
+        self.set_properties(raw)
         self.max_applications = apps
         if not is_root:
             self.max = maximum.as_dict() if maximum is not None and maximum.is_set else None
             self.guaranteed = guaranteed.as_dict() if guaranteed is not None and guaranteed.is_set else None
         self.share_terms = None
+
+    def set_properties(self, raw: Mapping[str, str]) -> None:
+        """Its properties are these from now on."""
+        self.properties = QueueProperties.of(raw, self.is_leaf)
+        self.order_moves = self.properties.sort_policy == "fair" or self.properties.backoff_threshold > 0
+        """Of a leaf: what its applications use counts for their order, or they may have to rest."""
 
     # -- room -----------------------------------------------------------------------------------------------------
 
@@ -197,14 +207,6 @@ class Queue(QueueLine):
             fair.update(self.max)
         return fair
 
-    @property
-    def has_pending(self) -> bool:
-        """Whether something waits here (amounts that wait are never negative)."""
-        for amount in self.pending.values():
-            if amount > 0:
-                return True
-        return False
-
     # -- usage ----------------------------------------------------------------------------------------------------
 
     def add_pending(self, items: Items) -> None:
@@ -213,6 +215,7 @@ class Queue(QueueLine):
             book = queue.pending
             for name, amount in items:
                 book[name] = book.get(name, 0) + amount
+                queue.pending_sum += amount
             queue.touch()
 
     def take_pending(self, items: Items) -> None:
@@ -221,6 +224,7 @@ class Queue(QueueLine):
             book = queue.pending
             for name, amount in items:
                 book[name] -= amount
+                queue.pending_sum -= amount
             queue.touch()
 
     def add_allocated(self, items: Items) -> None:
@@ -242,8 +246,12 @@ class Queue(QueueLine):
 
     def start(self, items: Items) -> None:
         """Waiting work of this size becomes work in use: both books in one pass (the hot path of an allocation)."""
+        total = 0
+        for _, amount in items:
+            total += amount
         for queue in self.lineage:
             used, waits = queue.allocated, queue.pending
+            queue.pending_sum -= total
             for name, amount in items:
                 used[name] = used.get(name, 0) + amount
                 waits[name] -= amount

@@ -18,8 +18,8 @@ from fairlead.core.model.selector_index import SelectorIndex
 
 if TYPE_CHECKING:
     from fairlead.core.books.demand import Shape
+    from fairlead.core.books.node import Node
     from fairlead.core.books.node_columns import Columns, Mask
-    from fairlead.core.books.nodes import Node
 
 K = TypeVar("K", bound=Hashable)
 Counts = npt.NDArray[np.int64]

@@ -15,7 +15,7 @@ from fairlead.core.model.resources import Book
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
 
 USED, PREEMPTED, PLACEHOLDER = "used", "preempted", "placeholder"
 BUCKETS = (USED, PREEMPTED, PLACEHOLDER)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.cluster import Cluster
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
 
@@ -249,6 +249,8 @@ def _check_application(partition: Partition, app: Application) -> None:
     in_batches = sorted(a.seq for batch in app.batches.values() for a in batch.asks)
     apart = [a for a in in_line if a.nomination is not None and a.batch is None]
     assert in_batches == sorted(a.seq for a in in_line if a not in apart), f"{app.id}: asks missing in line"
+    heads = sorted(app.batches.values(), key=lambda batch: batch.line_key)
+    assert app.line == heads, f"{app.id}: batches out of order"
     for key, batch in app.batches.items():
         assert batch.key == key, f"{app.id}: a batch is listed under another key"
         for ask in batch.asks:
@@ -282,6 +284,7 @@ def _check_queue(queue: Queue, idle: list[Ask]) -> None:
     add_to(allocated, _sum_items(idle_here))
     _same(queue.allocated, allocated, "allocated", queue.path)
     _same(queue.pending, pending, "pending", queue.path)
+    assert queue.pending_sum == sum(queue.pending.values()), f"{queue.path} sums up what waits as {queue.pending_sum}"
     own = (a for app in apps if app.allocations for a in app.asks.values() if not a.spec.idle)
     leaving = _sum(a for a in (*own, *idle_here) if counts_as_gone(a))
     for child in children:

@@ -99,6 +99,6 @@ def _check_in_heap(queue: Queue) -> None:
                 found = any(e[1] == demand.stamp and e[2] is demand for e in queue.heap)
                 assert found, f"{queue.path}: {demand.key} is ready, and nobody would find it"
     for child in queue.children.values():
-        if child.offers and child.has_pending and not child.touched:
+        if child.offers and child.pending_sum and not child.touched:
             found = any(e[1] == child.stamp and e[2] is child for e in queue.heap)
             assert found, f"{child.path} has something to offer, and nobody would find it"

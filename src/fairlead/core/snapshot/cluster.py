@@ -17,7 +17,7 @@ from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.books.eviction_history import Disruption
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import Nomination
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue, QueueState
@@ -28,7 +28,6 @@ from fairlead.core.books.usage_history import Consumption
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.plain import from_plain, to_plain, values_of
-from fairlead.core.model.properties import QueueProperties
 from fairlead.core.snapshot.lists import (
     APP_STATE,
     ASK_STATE,
@@ -249,7 +248,8 @@ def _load_queue(row: dict[str, Any], queues: dict[str, Queue]) -> Queue:
         setattr(queue, name, row[name])
     for name in QUEUE_BOOKS:
         setattr(queue, name, None if row[name] is None else dict(row[name]))
-    queue.properties = QueueProperties.of(row["properties"], queue.is_leaf)
+    queue.pending_sum = sum(queue.pending.values())
+    queue.set_properties(row["properties"])
     queue.template = from_plain(row["template"])
     queue.allocating_accepted = dict.fromkeys(row["allocating_accepted"])
     return queue

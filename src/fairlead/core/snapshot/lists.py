@@ -27,6 +27,7 @@ ASK_OTHER = frozenset(
     {
         "app",
         "spec",
+        "retried",
         "key",
         "items",
         "shape",
@@ -69,6 +70,7 @@ APP_OTHER = frozenset(
         "asks",
         "consumed",
         "batches",
+        "line",
         "pending",
         "pending_count",
         "allocated",
@@ -105,7 +107,9 @@ QUEUE_OTHER = frozenset(
         "template",
         "allocating_accepted",
         "by_rank",
+        "order_moves",
         "owes",
+        "pending_sum",
         "promised",
         "priority_counts",
         "raw_priority",
@@ -115,6 +119,7 @@ QUEUE_OTHER = frozenset(
         "full",
         "due",
         "due_below",
+        "improved",
         "waiting",
         "gated",
         "reserved",
@@ -168,6 +173,7 @@ PARTITION_STATE = (
 PARTITION_OTHER = frozenset(
     {
         "admission",
+        "name",
         "spec",
         "root",
         "timers",

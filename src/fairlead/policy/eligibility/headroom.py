@@ -29,7 +29,7 @@ def is_held_back(partition: Partition, demand: Demand, ask: Ask) -> bool:
         return True
     shape, leaf = demand.shape, demand.leaf
     full = leaf.short_of_room(shape.items)
-    if full is None and partition.nominations:
+    if full is None and partition.nominations.of:
         full = queue_short_of_kept(partition, leaf, shape.items, ask)
         if full is None and (ceiling := limit_short_of_kept(partition, ask)) is not None:
             demand.block(ceiling)
@@ -39,7 +39,7 @@ def is_held_back(partition: Partition, demand: Demand, ask: Ask) -> bool:
         return True
     if partition.nodes.sum_has_room(shape.items):
         return False
-    partition.nodes.mark_unfit(shape, by_root=True)
+    partition.nodes.mark_short(shape)
     return True
 
 

@@ -22,7 +22,7 @@ from fairlead.policy.eligibility.start_estimates import expected_start, never_su
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask, Batch
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.events import ReserveAsk

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.idle_work import payer
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.model.matching import AFFINITY, SELECTOR, TAINT, all_of, matches
 from fairlead.core.model.resources import Book, Items, add_to, fits_in, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run

@@ -22,7 +22,7 @@ from fairlead.core.acts import (
 from fairlead.core.acts.resize import resize
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.model import events
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.decisions import (

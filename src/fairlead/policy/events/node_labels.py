@@ -20,7 +20,7 @@ from fairlead.policy.place.gang import suits
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
 
 

@@ -19,7 +19,7 @@ from fairlead.policy.preemption.victims import on_behalf_of
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
 
 

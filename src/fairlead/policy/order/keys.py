@@ -82,8 +82,8 @@ def queue_key(queue: Queue) -> tuple[object, ...]:
     """
     parent = queue.parent
     if queue.by_rank or parent is None or parent.properties.priority_sorting:
-        return (-queue.reported, fair_share(queue), -sum(queue.pending.values()), queue.seq)
-    return (fair_share(queue), -queue.reported, -sum(queue.pending.values()), queue.seq)
+        return (-queue.reported, fair_share(queue), -queue.pending_sum, queue.seq)
+    return (fair_share(queue), -queue.reported, -queue.pending_sum, queue.seq)
 
 
 def batch_key(batch: Batch) -> tuple[object, ...]:
@@ -91,7 +91,7 @@ def batch_key(batch: Batch) -> tuple[object, ...]:
 
     By rank: 1. higher priority of its first ask, 2. retried, 3. the order of applications, without priorities, 4. age.
     """
-    app, first = batch.app, batch.head.line_key
+    app, first = batch.app, batch.line_key
     return (first[0], app.order_key, first) if app.queue.by_rank else (app.order_key, first)
 
 

@@ -75,10 +75,11 @@ class Lines:
             if not app.queue.by_rank:
                 self._rank(app)
             if better:
-                app.out_of_line.clear()
-                for batch in list(app.batches.values()):
-                    self._line_up(batch)
-                return
+                for batch in app.batches.values():
+                    if app.queue.by_rank:
+                        app.out_of_line[batch] = None
+                    elif batch.stamp:
+                        batch.demand.improved[batch] = app.queue.improved[batch.demand] = None
         if app.out_of_line:
             waiting = list(app.out_of_line)
             app.out_of_line.clear()
@@ -92,8 +93,8 @@ class Lines:
         entry = (app.order_key, app.stamp, app)
         if heap and heap[0][2] is app:
             heapreplace(heap, entry)
-        else:
-            heappush(heap, entry)
+            return
+        heappush(heap, entry)
         if len(heap) > 4 * len(leaf.applications) + 64:
             heap[:] = [each for each in heap if each[2].stamp == each[1]]
             heapify(heap)
@@ -116,6 +117,14 @@ class Lines:
             self.classes.setdefault(class_of(demand), {})[demand] = None
         else:
             note_attempt(self.partition, batch)
+
+    def bring_up(self, demand: Demand) -> None:
+        """Put anew what comes earlier in the line of a demand than its entries say."""
+        leaf = demand.leaf
+        improved, demand.improved = demand.improved, {}
+        leaf.improved.pop(demand, None)
+        for batch in improved:
+            demand.put(batch_key(batch), leaf.next_stamp(), batch)
 
     def _refile(self, batch: Batch) -> Demand:
         """Its application needs a place to run now, or has one: it waits with another demand."""
@@ -147,17 +156,19 @@ class Lines:
         heap = queue.heap
         if not queue.changed_children:
             return heap
+        root = self.partition.root
         for child in queue.changed_children:
             child.touched = False
-            if not child.offers or not child.has_pending:
+            if not child.pending_sum or not (child.ready or child.due_below):
                 child.stamp = 0
                 continue
-            key = queue_key(child)
-            stamp = child.stamp = child.next_stamp()
+            root.stamps += 1
+            child.stamp = root.stamps
+            entry = (queue_key(child), child.stamp, child)
             if heap and heap[0][2] is child:
-                heapreplace(heap, (key, stamp, child))
+                heapreplace(heap, entry)
             else:
-                heappush(heap, (key, stamp, child))
+                heappush(heap, entry)
         queue.changed_children.clear()
         if len(heap) > 4 * len(queue.children) + 32:
             heap[:] = [entry for entry in heap if entry[2].stamp == entry[1]]
@@ -178,8 +189,8 @@ class Lines:
             for shape in ready:
                 if not shape.unfit and shape not in queue.full:
                     return True
-        if nodes.seekable and not queue.by_rank:
-            latest = self.partition.now_ms - RESERVE_AFTER_MS
+        latest = self.partition.now_ms - RESERVE_AFTER_MS
+        if nodes.seekable_ms <= latest and not queue.by_rank:
             for shape, since_ms in nodes.seekable.items():
                 if since_ms <= latest and shape in ready and shape not in queue.full:
                     return True
@@ -197,12 +208,14 @@ class Lines:
                 return (batch_key(batch), batch.stamp, batch)
         if len(fitting) <= FEW_SHAPES:
             return self._first_by_shape(leaf, fitting, above)
+        for demand in list(leaf.improved):
+            self.bring_up(demand)
         aside = []
         found: Entry | None = None
         heap = leaf.heap
         while heap:
             top = heap[0]
-            demand: Demand = top[2]  # type: ignore[assignment]
+            demand = top[2]  # type: ignore[assignment]
             if demand.stamp != top[1]:
                 heappop(heap)
                 continue
@@ -255,15 +268,13 @@ class Lines:
 
     def _first_in(self, app: Application) -> Batch | None:
         """The first batch of an application that is in line and may fit."""
-        found: Batch | None = None
         watched = self.partition.reserving.of or app.groups
-        for batch in list(app.batches.values()) if watched else app.batches.values():
+        for batch in app.line:
             if batch.stamp and not batch.key[0].unfit and batch.demand.obstacle is None:
-                if watched and not self.is_eligible(batch):
-                    self.put_aside(batch)
-                elif found is None or batch.head.line_key < found.head.line_key:
-                    found = batch
-        return found
+                if not watched or self.is_eligible(batch):
+                    return batch
+                self.put_aside(batch)
+        return None
 
     def _first_by_shape(self, leaf: Queue, shapes: dict[Shape, None], above: list[dict[Shape, None]]) -> Entry | None:
         found: Entry | None = None
@@ -278,18 +289,22 @@ class Lines:
 
     def first(self, demand: Demand) -> Entry | None:
         """The first entry of a demand whose key is of now and whose batch may start."""
-        while True:
-            entry = demand.first()
-            if entry is None:
-                return None
+        if demand.improved:
+            self.bring_up(demand)
+        line = demand.line
+        while (entry := demand.first()) is not None:
             batch = entry[2]
             key = batch_key(batch)
             if key != entry[0]:
-                heapreplace(demand.line, (key, entry[1], batch))  # A better key was settled before.
-            elif (batch.key[1] or self.partition.reserving.of) and not self.is_eligible(batch):
+                entry = (key, entry[1], batch)
+                heapreplace(line, entry)  # A better key was settled before.
+                if line[0][1] != entry[1]:
+                    continue
+            if (batch.key[1] or self.partition.reserving.of) and not self.is_eligible(batch):
                 self.put_aside(batch)
             else:
                 return entry
+        return None
 
 
 def _is_full(shape: Shape, above: list[dict[Shape, None]]) -> bool:

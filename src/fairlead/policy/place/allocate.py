@@ -25,7 +25,7 @@ from fairlead.policy.preemption.when import Attempts
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Batch
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.policy.order.pick import Lines
@@ -41,34 +41,34 @@ RESERVED = Reserved.RESERVED
 Outcome = Ask | Reserved | None
 
 
-def allocate_one(partition: Partition, lines: Lines) -> Outcome:
-    """Place the next ask that can be placed, or make room for it (`RESERVED`); None when neither can be done."""
-    if partition.root.max is None:
-        return None
-    walk = Walk(partition, lines)
-    outcome = walk.below(partition.root)
-    if outcome is None and partition.nodes.seekable and is_on(partition):
-        look_later(partition)
-    if outcome is None and partition.idle.running and reclaim_before(partition, lines, None):
-        return RESERVED
-    if outcome is None and walk.attempts.put_off:
-        return RESERVED
-    return outcome
-
-
 class Walk:
-    """One walk down the tree."""
+    """The walks down the tree of one partition, one for each placement."""
 
     __slots__ = ("attempts", "lines", "partition")
 
     def __init__(self, partition: Partition, lines: Lines) -> None:
         self.partition, self.lines = partition, lines
         self.attempts = Attempts()
+        """What this walk did to make room by guarantee."""
+
+    def allocate_one(self) -> Outcome:
+        """Place the next ask that can be placed, or make room for it (`RESERVED`); None when neither can be done."""
+        partition = self.partition
+        if partition.root.max is None:
+            return None
+        if self.attempts.left or self.attempts.put_off:
+            self.attempts = Attempts()
+        outcome = self.below(partition.root)
+        if outcome is not None:
+            return outcome
+        if partition.nodes.seekable and is_on(partition):
+            look_later(partition)
+        if partition.idle.running and reclaim_before(partition, self.lines, None):
+            return RESERVED
+        return RESERVED if self.attempts.put_off else None
 
     def below(self, queue: Queue) -> Outcome:
         """Down to the leaf that is next; to the one after it when nothing there can be placed."""
-        if queue.is_leaf:
-            return self._in_leaf(queue)
         lines = self.lines
         heap = lines.children(queue)
         aside = []
@@ -80,7 +80,7 @@ class Walk:
                 heappop(heap)
                 continue
             if lines.may_offer(child):
-                outcome = self.below(child)
+                outcome = self._in_leaf(child) if child.is_leaf else self.below(child)
                 if outcome is not None:
                     break
                 if heap[0][1] != top[1]:
@@ -94,7 +94,7 @@ class Walk:
         partition = self.partition
         while True:
             first = self.lines.first_that_may_fit(leaf)
-            if leaf.due or partition.nodes.seekable:
+            if leaf.due or partition.nodes.seekable_ms <= partition.now_ms - RESERVE_AFTER_MS:
                 act = self._first_act(leaf)
                 if act is not None and (first is None or act[0] < first[0]):
                     if self._carry_out(act):
@@ -128,8 +128,8 @@ class Walk:
         """The first ask in order that may have a node set aside, or have others stopped."""
         partition = self.partition
         found: tuple[tuple[object, ...], int, Batch, Ask] | None = None
-        if partition.nodes.seekable and is_on(partition):
-            latest = partition.now_ms - RESERVE_AFTER_MS
+        latest = partition.now_ms - RESERVE_AFTER_MS
+        if partition.nodes.seekable_ms <= latest and is_on(partition):
             shapes = [s for s, since_ms in partition.nodes.seekable.items() if since_ms <= latest and s in leaf.ready]
             for shape in shapes:
                 for demand in leaf.demands[shape].values():

@@ -18,7 +18,7 @@ from fairlead.policy.order.keys import application_key
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask, Batch
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
 
@@ -43,7 +43,7 @@ def _from_leaf(partition: Partition, leaf: Queue, starts: list[tuple[Ask, Expect
     for app in sorted(waiting, key=application_key):
         if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:
             continue
-        for batch in app.in_order():
+        for batch in list(app.line):
             if app.stands_in(batch.task_group):
                 continue
             for ask in _unlike(batch):

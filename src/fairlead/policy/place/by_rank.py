@@ -28,7 +28,7 @@ from fairlead.policy.preemption.by_priority import Attempts
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.demand import Entry
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.policy.order.pick import Lines

@@ -18,7 +18,7 @@ from fairlead.policy.order.keys import application_key, queue_key
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.task_groups import TaskGroup
@@ -63,7 +63,7 @@ def _place_in_line(app: Application) -> tuple[object, ...]:
 def _replace_in(partition: Partition, app: Application) -> Ask | None:
     """The first ask in order that has a placeholder in a place that suits it; then the first that can go elsewhere."""
     elsewhere: tuple[Ask, Ask] | None = None
-    for batch in app.in_order():
+    for batch in list(app.line):
         group = app.groups.get(batch.task_group)
         if group is None or not group.standing:
             continue

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
 

@@ -18,7 +18,7 @@ from fairlead.policy.order.effective_priority import is_stronger
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask, Batch
     from fairlead.core.books.demand import Demand, Shape
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.model.resources import Items
     from fairlead.policy.order.pick import Lines
@@ -53,6 +53,7 @@ def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Ke
         return None
     latest = partition.now_ms if demand.shape.required_node else partition.now_ms - DELAY_MS
     next_ms = NEVER_MS
+    lines.bring_up(demand)
     for entry in demand.entries():
         batch = entry[2]
         if not lines.is_eligible(batch):
@@ -72,7 +73,8 @@ def look_later(partition: Partition) -> None:
     for shape, since_ms in list(seekable.items()):
         if since_ms <= latest:
             seekable[shape] = min((d.seek_ms for d in partition.demands_of(shape)), default=NEVER_MS) - DELAY_MS
-    next_ms = min(seekable.values(), default=NEVER_MS) + DELAY_MS
+    partition.nodes.seekable_ms = min(seekable.values(), default=NEVER_MS)
+    next_ms = partition.nodes.seekable_ms + DELAY_MS
     if partition.now_ms < next_ms < NEVER_MS:
         partition.timers.look(next_ms, partition.name)
 

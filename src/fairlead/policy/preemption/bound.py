@@ -12,7 +12,7 @@ from fairlead.core.books.idle_work import payer
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Book
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.demand import Demand
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.reasons import Reason

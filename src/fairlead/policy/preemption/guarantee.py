@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts.reserve_node import RESERVATION_MS
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import payer
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import kept_under
 from fairlead.core.model.resources import add_to, fits_in
 from fairlead.policy.preemption.protection import spare

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.budgets import violated
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.model.lifecycle import State
 from fairlead.policy.eligibility.limits import may_run
 from fairlead.policy.order.victim_index import leaves_for_others

@@ -21,7 +21,7 @@ from fairlead.core.acts import allocations, nominate, reserve_node
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import Ask, line_group
 from fairlead.core.books.idle_work import group_of, payer
-from fairlead.core.books.nodes import Node
+from fairlead.core.books.node import Node
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.limits import full_ceiling, may_run

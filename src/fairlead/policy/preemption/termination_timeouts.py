@@ -17,7 +17,7 @@ from fairlead.policy.preemption.protection import look_again
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
 
 

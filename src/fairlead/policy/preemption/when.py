@@ -36,16 +36,17 @@ LONG_BATCH_EVERY_MS = 1_000
 class Attempts:
     """What one walk may still spend on making room by guarantee, leaf by leaf."""
 
-    __slots__ = ("_left", "put_off")
+    __slots__ = ("left", "put_off")
 
     def __init__(self) -> None:
-        self._left: dict[Queue, int] = {}
+        self.left: dict[Queue, int] = {}
+        """How many searches each leaf that made some may still make."""
         self.put_off = False
         """Some attempt was put off to the next run."""
 
     def may_go_on(self, leaf: Queue) -> bool:
         """Whether something of this leaf may try now."""
-        if self._left.get(leaf, ATTEMPTS_MAX) > 0:
+        if self.left.get(leaf, ATTEMPTS_MAX) > 0:
             return True
         self.put_off = True
         return False
@@ -76,8 +77,8 @@ class Attempts:
             next_ms = min(next_ms, now + ATTEMPT_EVERY_MS)
             if _is_futile(partition, batch, ask):
                 continue
-            left = self._left.setdefault(demand.leaf, ATTEMPTS_MAX)
-            self._left[demand.leaf] = left - 1
+            left = self.left.setdefault(demand.leaf, ATTEMPTS_MAX)
+            self.left[demand.leaf] = left - 1
             if rest_if_too_large(partition.nodes, batch):
                 return False
             plan = find_plan(partition, ask, nodes_tried=_has_headroom(partition, batch))

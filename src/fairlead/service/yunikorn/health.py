@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.core.model.resources import Book, add_to, pruned
 
 if TYPE_CHECKING:
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.scheduler import Scheduler
 

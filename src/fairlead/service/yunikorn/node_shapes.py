@@ -13,7 +13,7 @@ from fairlead.service.yunikorn.app_shapes import allocation, foreign
 from fairlead.service.yunikorn.shapes import RM_ID, Plain, filled, percentages
 
 if TYPE_CHECKING:
-    from fairlead.core.books.nodes import Node
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
 
 BUCKETS = tuple(f"{low}-{low + 10}%" for low in range(0, 100, 10))

@@ -1,0 +1,202 @@
+"""A node: what it has, what is used and kept there, and how full it is.
+
+Decides whether an amount fits on it. Never decides which work it takes; whom a node suits is the matter of
+`core.books.constraints_index`. Invariant: `available = total - allocated - occupied`; `free` is what of that is not
+kept for a nominated ask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fairlead.core.model.constraints import HOSTNAME, Taint
+from fairlead.core.model.matching import keeps_away
+from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_in
+from fairlead.core.model.specs import AskSpec, NodeSortSpec, NodeSpec
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+
+
+class Node:
+    """One node with its books."""
+
+    __slots__ = (
+        "allocated",
+        "allocations",
+        "attributes",
+        "available",
+        "changed",
+        "foreign",
+        "foreign_notes",
+        "free",
+        "held",
+        "id",
+        "keeps_away",
+        "labels",
+        "occupied",
+        "reservations",
+        "row",
+        "row_stale",
+        "schedulable",
+        "score_terms",
+        "seq",
+        "spec",
+        "stamp",
+        "total",
+        "weight_sum",
+    )
+
+    def __init__(self, spec: NodeSpec, seq: int) -> None:
+        self.id = spec.id
+        self.spec = spec
+        self.seq = seq
+        self.attributes: dict[str, str] = {}
+        self.labels: dict[str, str] = {}
+        """What selectors and topology keys look at: its attributes, and its id."""
+        self.keeps_away = False
+        """It has a taint that not everybody tolerates."""
+        self.describe(dict(spec.attributes), spec.taints)
+        self.schedulable = spec.schedulable
+        self.total: Book = {}
+        self.allocated: Book = {}
+        self.occupied: Book = {}
+        """What others (not this scheduler) use here."""
+        self.available: Book = {}
+        self.free: Book = self.available
+        self.held: dict[Ask, Items] = {}
+        """Space held for these asks while their victims leave."""
+        self.allocations: dict[Ask, None] = {}
+        self.foreign: dict[str, Items] = {}
+        self.foreign_notes: dict[str, tuple[AskSpec, int]] = {}
+        """For each of them what was reported, and when."""
+        self.reservations: dict[Ask, int] = {}
+        """Asks for which it is set aside, and since when."""
+        self.score_terms: tuple[tuple[str, int, float], ...] = ()
+        self.weight_sum = 0.0
+        # Kept orders (NodeTable).
+        self.stamp = 0
+        """Its entry in the orders that counts (`core.books.node_order`); 0: it stands in none."""
+        self.changed = False
+        self.row = -1
+        self.row_stale = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes ordinary new work."""
+        return self.schedulable and not self.reservations
+
+    @property
+    def is_common(self) -> bool:
+        """Whether it takes ordinary new work that tolerates nothing."""
+        return self.schedulable and not self.reservations and not self.keeps_away
+
+    def describe(self, attributes: dict[str, str], taints: tuple[Taint, ...]) -> None:
+        """Replace what the node says about itself (its table has to know: `NodeTable.describe`)."""
+        self.spec = replace(self.spec, attributes=attributes, taints=taints)
+        self.attributes = attributes
+        self.labels = {HOSTNAME: self.id, **attributes}
+        self.keeps_away = any(keeps_away(taint) for taint in taints)
+
+    def set_capacity(self, capacity: Resources) -> None:
+        """Replace what the node has in total; amounts of 0 count as not there."""
+        self.total = capacity.as_dict()
+        self.recompute()
+
+    def recompute(self) -> None:
+        """Work out `available` and `free` from the other books."""
+        available = dict(self.total)
+        for book in (self.allocated, self.occupied):
+            for name, amount in book.items():
+                available[name] = available.get(name, 0) - amount
+        self.available = available
+        self._recompute_free()
+
+    def _recompute_free(self) -> None:
+        if not self.held:
+            self.free = self.available
+            return
+        free = dict(self.available)
+        for items in self.held.values():
+            for name, amount in items:
+                free[name] = free.get(name, 0) - amount
+        self.free = free
+
+    def take(self, ask: Ask) -> None:
+        """`ask` is allocated here. No check: the caller made sure, or is forced to."""
+        available, allocated = self.available, self.allocated
+        for name, amount in ask.items:
+            available[name] = available.get(name, 0) - amount
+            allocated[name] = allocated.get(name, 0) + amount
+        self.allocations[ask] = None
+        if self.held:
+            self._recompute_free()
+
+    def give_back(self, ask: Ask) -> None:
+        """`ask` is gone from here."""
+        available, allocated = self.available, self.allocated
+        for name, amount in ask.items:
+            available[name] = available.get(name, 0) + amount
+            allocated[name] -= amount
+        del self.allocations[ask]
+        if self.held:
+            self._recompute_free()
+
+    def resize(self, old: Items, new: Items) -> None:
+        """An allocation here changed its size while it runs."""
+        for items, sign in ((old, -1), (new, 1)):
+            for name, amount in items:
+                self.available[name] = self.available.get(name, 0) - sign * amount
+                self.allocated[name] = self.allocated.get(name, 0) + sign * amount
+        if self.held:
+            self._recompute_free()
+
+    def hold(self, ask: Ask) -> None:
+        """Keep space for `ask` while its victims leave."""
+        self.held[ask] = ask.items
+        self._recompute_free()
+
+    def unhold(self, ask: Ask) -> None:
+        """Keep space for `ask` no longer."""
+        self.held.pop(ask, None)
+        self._recompute_free()
+
+    def set_foreign(self, key: str, items: Items | None) -> None:
+        """Work of another scheduler uses this much here (None: no longer)."""
+        if items is None:
+            self.foreign.pop(key, None)
+            self.foreign_notes.pop(key, None)
+        else:
+            self.foreign[key] = items
+        self.occupied = {}
+        for used in self.foreign.values():
+            add_to(self.occupied, used)
+        self.recompute()
+
+    def fits_total(self, items: Items) -> bool:
+        """Whether the amount would fit on the empty node."""
+        return fits_in(items, self.total)
+
+    def room_for(self, ask: Ask) -> bool:
+        """Whether `ask` fits into what is free, counting what is held for itself."""
+        mine = dict(self.held.get(ask, ()))
+        return all(v <= self.free.get(n, 0) + mine.get(n, 0) for n, v in ask.items if v > 0)
+
+    def weigh(self, sort: NodeSortSpec) -> None:
+        """Take over how the order of nodes is made."""
+        terms = [(n, t, float(sort.weights[n])) for n, t in sorted(self.total.items()) if sort.weights.get(n, 0) > 0]
+        self.score_terms = tuple(terms)
+        self.weight_sum = sum(w for _, _, w in terms)
+
+    def usage(self) -> float:
+        """Weighted share in use, 0 (empty) to 1 (full); more when over-committed."""
+        if not self.score_terms:
+            return 0.0
+        available, used = self.available, 0.0
+        for name, total, weight in self.score_terms:
+            used += (1.0 - available.get(name, 0) / total) * weight
+        return used / self.weight_sum
+
+    def __repr__(self) -> str:
+        return f"<Node {self.id}>"
