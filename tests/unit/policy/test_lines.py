@@ -302,20 +302,18 @@ def test_use_that_is_reported_moves_an_application_behind_others(grows: bool) ->
 
 
 @pytest.mark.parametrize("offset", [0, 10])
-def test_an_application_that_has_less_in_use_comes_first(offset: int) -> None:
+def test_what_an_application_has_in_line_moves_up_with_it(offset: int) -> None:
     """Whether the sizes are few, and looked up one by one, or many; one is more than the maximum above has room for."""
-    leaf = QueueSpec(name="leaf", properties={"application.sort.policy": "fair"})
-    course = Course(cluster(QueueSpec(name="a", parent=True, max=Limits({"vcore": 100}), queues=(leaf,))))
+    parent = QueueSpec(name="a", parent=True, max=Limits({"vcore": 100}), queues=(QueueSpec(name="leaf"),))
+    course = Course(cluster(parent))
     course.node("n", vcore=1000, memory=1000)
     course.app("first", "root.a.leaf")
     course.app("second", "root.a.leaf")
-    course.ask("first", "few", vcore=5)
-    course.ask("second", "many", vcore=10)
-    assert course.placed() == ["few", "many"]
-    course.ask("first", "too large", vcore=95)
+    course.ask("first", "too large", vcore=101)
     for size in range(1, 7):
         course.ask("first", f"first of {size}", vcore=1, memory=size)
+        course.ask("first", f"first again of {size}", vcore=1, memory=size)
         course.ask("second", f"second of {size}", vcore=1, memory=offset + size)
     assert course.placed(1) == ["first of 1"]
-    course.end("second", "many")
+    course.ask("second", "too large as well", 5, vcore=101)
     assert course.placed(1) == ["second of 1"]
