@@ -11,20 +11,8 @@ from fairlead.kubernetes.translate.identity import TaskGroup
 
 
 @dataclass(frozen=True, slots=True)
-class PodName:
-    """One pod, by its name and identity."""
-
-    namespace: str
-    name: str
-    uid: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimName:
-    """One volume claim, by its name and identity."""
+class ObjectName:
+    """One pod or volume claim, by its name and identity."""
 
     namespace: str
     name: str
@@ -38,7 +26,7 @@ class ClaimName:
 class Bind:
     """Bind the pod to the node."""
 
-    pod: PodName
+    pod: ObjectName
     node: str
 
 
@@ -46,9 +34,9 @@ class Bind:
 class EvictPod:
     """Mark the pod as disrupted, and delete it with its own grace."""
 
-    pod: PodName
+    pod: ObjectName
     node: str
-    by: PodName | None
+    by: ObjectName | None
     """For whom; None: for nobody (a taint, a lowered quota)."""
     rule: str
     message: str
@@ -58,14 +46,14 @@ class EvictPod:
 class DeletePod:
     """Delete a placeholder at once."""
 
-    pod: PodName
+    pod: ObjectName
 
 
 @dataclass(frozen=True, slots=True)
 class Nominate:
     """Say on which node room is held for the pod; an empty `node` takes that back."""
 
-    pod: PodName
+    pod: ObjectName
     node: str
 
 
@@ -73,7 +61,7 @@ class Nominate:
 class Explain:
     """Say why the pod waits: condition `PodScheduled` is false, with this reason."""
 
-    pod: PodName
+    pod: ObjectName
     code: str
     message: str
 
@@ -82,12 +70,12 @@ class Explain:
 class Record:
     """Leave an event with the pod."""
 
-    pod: PodName
+    pod: ObjectName
     reason: str
     """A fixed word in camel case, such as `Scheduled`."""
     message: str
     warning: bool = False
-    related: PodName | None = None
+    related: ObjectName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +87,7 @@ class CreatePlaceholder:
     application: str
     queue: str
     group: TaskGroup
-    owner: PodName
+    owner: ObjectName
     """The pod that declared the gang."""
     priority_class: str
     user_info: str
@@ -118,8 +106,8 @@ class DropPlaceholder:
 class SelectNode:
     """Say on a claim on which node its volume is wanted; for a pod that has its place there."""
 
-    claim: ClaimName
-    pod: PodName
+    claim: ObjectName
+    pod: ObjectName
     node: str
 
 
@@ -127,7 +115,7 @@ class SelectNode:
 class DeselectNode:
     """Take that back, if it still says so."""
 
-    claim: ClaimName
+    claim: ObjectName
     node: str
 
 
@@ -135,8 +123,8 @@ class DeselectNode:
 class KeepVolume:
     """Keep a free volume for a claim; whoever binds volumes does the rest."""
 
-    claim: ClaimName
-    pod: PodName
+    claim: ObjectName
+    pod: ObjectName
     node: str
     volume: str
     volume_uid: str

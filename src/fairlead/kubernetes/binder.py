@@ -26,7 +26,7 @@ from fairlead.kubernetes.acts import (
     Explain,
     KeepVolume,
     Nominate,
-    PodName,
+    ObjectName,
     Record,
     SelectNode,
 )
@@ -41,7 +41,6 @@ from fairlead.kubernetes.client import (
     TooManyRequests,
     Unreachable,
 )
-from fairlead.kubernetes.event_correlator import EventCorrelator
 from fairlead.kubernetes.kinds import EVENTS, PODS
 from fairlead.kubernetes.objects import Pod
 
@@ -244,7 +243,7 @@ class Binder:
             await self._client.bind(act.pod.namespace, act.pod.name, act.pod.uid, act.node)
         except Conflict:
             pod: Pod = await self._client.get(PODS, act.pod.name, act.pod.namespace)
-            bound = pod.spec.node_name if pod.spec is not None else None
+            bound = pod.spec.node_name
             if pod.metadata.uid != act.pod.uid or bound != act.node:
                 if not bound and pod.metadata.uid == act.pod.uid and not pod.metadata.deletion_timestamp:
                     raise ServerFault(500, "Conflict", "the binding was refused for the moment") from None
@@ -264,7 +263,7 @@ class Binder:
         text = f"Preempted{whom} on node {act.node} (rule {act.rule}): {act.message}"
         self.do(Record(act.pod, "Preempted", text, warning=False, related=act.by))
 
-    async def _patch_status(self, pod: PodName, change: dict[str, object]) -> None:
+    async def _patch_status(self, pod: ObjectName, change: dict[str, object]) -> None:
         await self._client.patch(PODS, pod.name, change, pod.namespace, sub="status")
 
     def _second(self) -> str:
@@ -285,3 +284,50 @@ def _subject(act: Act) -> str:
         return act.claim.uid
     # What is merely told must not hold up what is done.
     return f"{act.pod.uid}/told" if isinstance(act, Record) else act.pod.uid
+
+
+AGAIN_S = 300.0
+BURST = 25
+REFILL_S = 300.0
+"""A pod gets one more event after this time."""
+RATE = 100
+KEPT = 20_000
+"""So many pods are remembered; the oldest are forgotten first."""
+
+
+class EventCorrelator:
+    """What was said lately."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[str, str, str], float] = {}
+        self._left: dict[str, tuple[float, float]] = {}
+        self._second = 0
+        self._in_second = 0
+
+    def is_news(self, act: Explain | Record, now_s: float) -> bool:
+        """Whether this is to be said now; then it counts as said."""
+        key = (act.pod.uid, act.reason if isinstance(act, Record) else "", act.message)
+        last = self._said.get(key)
+        if last is not None and now_s - last < AGAIN_S:
+            return False
+        if isinstance(act, Record) and not self._has_budget(act.pod.uid, now_s):
+            return False
+        self._said.pop(key, None)
+        self._said[key] = now_s
+        if len(self._said) > KEPT:
+            del self._said[next(iter(self._said))]
+        return True
+
+    def _has_budget(self, uid: str, now_s: float) -> bool:
+        if int(now_s) != self._second:
+            self._second, self._in_second = int(now_s), 0
+        left, at = self._left.pop(uid, (float(BURST), now_s))
+        left = min(float(BURST), left + (now_s - at) / REFILL_S)
+        allowed = left >= 1 and self._in_second < RATE
+        if allowed:
+            left -= 1
+            self._in_second += 1
+        self._left[uid] = (left, now_s)
+        if len(self._left) > KEPT:
+            del self._left[next(iter(self._left))]
+        return allowed

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.kubernetes.acts import CreatePlaceholder, EvictPod, Explain, Nominate, PodName, Record
+from fairlead.kubernetes.acts import CreatePlaceholder, EvictPod, Explain, Nominate, ObjectName, Record
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.volume_binder import AWAITED
 
@@ -122,5 +122,5 @@ def placeholder(act: CreatePlaceholder, scheduler_name: str, image: str = IMAGE)
     }
 
 
-def _reference(pod: PodName) -> dict[str, str]:
+def _reference(pod: ObjectName) -> dict[str, str]:
     return {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}

@@ -13,11 +13,54 @@ from typing import Any, Protocol
 
 import msgspec
 
-from fairlead.kubernetes.answers import Page, Status
 from fairlead.kubernetes.kinds import PODS, Kind
+from fairlead.kubernetes.objects import Metadata, Part, Text
+
+
+class ListMetadata(Part, frozen=True):
+    """Where a list stands."""
+
+    resource_version: Text = None
+    continue_: Text = msgspec.field(default=None, name="continue")
+
+
+class Page(Part, frozen=True):
+    """One page of a list; the items are decoded by who knows their kind."""
+
+    metadata: ListMetadata = ListMetadata()
+    items: list[msgspec.Raw] | None = None
+
+
+class WatchLine(msgspec.Struct, frozen=True):
+    """One line of a watch: its object is decoded by type, for an error is no object of the kind that is watched."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class Bookmark(Part, frozen=True):
+    """How far a watch has come; its object is otherwise empty."""
+
+    metadata: Metadata = Metadata()
+
+
+class StatusDetails(Part, frozen=True):
+    """More about a refusal."""
+
+    retry_after_seconds: int | None = None
+
+
+class Status(Part, frozen=True):
+    """How the server answers when it refuses."""
+
+    status: Text = None
+    message: Text = None
+    reason: Text = None
+    code: int | None = None
+    details: StatusDetails | None = None
+
 
 JSON = "application/json"
-MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 REQUEST_S = 30.0
 """A request that is not answered by then has failed; whether it was carried out is not known."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from fairlead.core.model.events import (
     AddNode,
@@ -23,32 +22,26 @@ from fairlead.core.model.events import (
     UndrainNode,
     UpdateNode,
 )
+from fairlead.core.model.specs import NodeSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.objects import LabelSelector, Namespace, Node, PodDisruptionBudget, PriorityClass
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.translate.amounts import AmountError
+from fairlead.kubernetes.translate.cluster import budget_of, class_of, min_runtime_ms, node_of
 from fairlead.kubernetes.translate.constraints import ConstraintError, selects
 from fairlead.kubernetes.translate.identity import MIN_RUNTIME
-from fairlead.kubernetes.translate.nodes import NodeView, node_view
-from fairlead.kubernetes.translate.policies import budget_of, class_of, min_runtime_ms
 
 log = logging.getLogger("fairlead.kubernetes")
 NO_DURATION = "is no duration such as 90s or 10m and protects nobody; correct it"
-
-
-@dataclass(slots=True)
-class KnownNode:
-    """A node as the scheduler has it."""
-
-    uid: str
-    view: NodeView
 
 
 class ClusterStore:
     """What is known beside the pods."""
 
     def __init__(self, partition: str) -> None:
-        self.nodes: dict[str, KnownNode] = {}
+        self.nodes: dict[str, NodeSpec] = {}
+        """As the scheduler has them."""
+        self._node_uids: dict[str, str] = {}
         self.classes: dict[str, PriorityClass] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._partition = partition
@@ -76,9 +69,8 @@ class ClusterStore:
 
     def _deleted(self, change: Deleted) -> Iterator[Event]:
         if change.kind is kinds.NODES:
-            known = self.nodes.get(change.name)
-            if known is not None and known.uid == change.uid:
-                del self.nodes[change.name]
+            if change.name in self.nodes and self._node_uids[change.name] == change.uid:
+                del self.nodes[change.name], self._node_uids[change.name]
                 yield RemoveNode(change.name, self._partition)
         elif change.kind is kinds.PRIORITY_CLASSES:
             if self.classes.pop(change.name, None) is not None and not change.name.startswith("system-"):
@@ -94,27 +86,25 @@ class ClusterStore:
     def _node(self, node: Node) -> Iterator[Event]:
         name, uid = node.metadata.name, node.metadata.uid or ""
         try:
-            view = node_view(node)
+            spec = node_of(node, self._partition)
         except AmountError as e:
             log.warning("node %s is left as it was: %s", name, e)
             return
-        known = self.nodes.get(name)
-        if known is not None and known.uid != uid:
+        if name in self.nodes and self._node_uids[name] != uid:
             # It was replaced, and its end was missed.
             del self.nodes[name]
             yield RemoveNode(name, self._partition)
-            known = None
-        self.nodes[name] = KnownNode(uid, view)
-        if known is None:
-            yield AddNode(view.spec(self._partition))
+        old = self.nodes.get(name)
+        self.nodes[name], self._node_uids[name] = spec, uid
+        if old is None:
+            yield AddNode(spec)
             return
-        old = known.view
-        if view.capacity != old.capacity:
-            yield UpdateNode(name, view.capacity, self._partition)
-        if view.attributes != old.attributes or view.taints != old.taints:
-            yield LabelNode(name, view.attributes, view.taints, self._partition)
-        if view.schedulable != old.schedulable:
-            order = UndrainNode if view.schedulable else DrainNode
+        if spec.capacity != old.capacity:
+            yield UpdateNode(name, spec.capacity, self._partition)
+        if spec.attributes != old.attributes or spec.taints != old.taints:
+            yield LabelNode(name, spec.attributes, spec.taints, self._partition)
+        if spec.schedulable != old.schedulable:
+            order = UndrainNode if spec.schedulable else DrainNode
             yield order(name, self._partition)
 
     def _budget(self, given: PodDisruptionBudget) -> Iterator[Event]:

@@ -6,16 +6,162 @@ same calls give the same acts. Invariant: between two calls the informer and the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from fairlead.core.model.decisions import Decision
-from fairlead.core.model.events import Configure, Event
+from fairlead.core.books.retries import GAVE_WAY
+from fairlead.core.model.decisions import (
+    Allocated,
+    ApplicationAccepted,
+    ApplicationChanged,
+    ApplicationRejected,
+    AskRejected,
+    Decision,
+    Evict,
+    Released,
+    Reserved,
+    Retried,
+    Unreserved,
+)
+from fairlead.core.model.events import Cause, Configure, Event, Release
 from fairlead.core.model.specs import ClusterSpec
-from fairlead.kubernetes.acts import Act
+from fairlead.kubernetes.acts import Act, DeletePod, EvictPod, Nominate, Record
 from fairlead.kubernetes.informer import Informer
-from fairlead.kubernetes.orders import Orders
+from fairlead.kubernetes.pod_store import Books
 from fairlead.kubernetes.reflector import Change
 from fairlead.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from fairlead.kubernetes.informer import Informer
+
+
+TAINT = "taint"
+OVER_STATES = frozenset({"Completed", "Failed", "Expired", "Removed"})
+
+
+class Orders:
+    """Hears decisions for one informer."""
+
+    def __init__(self, informer: Informer) -> None:
+        self._informer = informer
+
+    def heard(self, decisions: Sequence[Decision]) -> Iterator[Event]:
+        """Learn from decisions, and put what they order into `acts`. Events that follow must be handled as well."""
+        for decision in decisions:
+            if isinstance(decision, Allocated):
+                yield from self._allocated(decision)
+            elif isinstance(decision, Evict):
+                yield from self._evicted(decision)
+            elif isinstance(decision, Released):
+                yield from self._released(decision)
+            elif isinstance(decision, Retried):
+                # Idle work goes back to its queue, and so do placeholders that were given back. Here the pod is gone:
+                # whoever made it makes another one.
+                yield Release(decision.application, decision.new_key, Cause.STOPPED_BY_RM, decision.partition)
+            elif isinstance(decision, Reserved | Unreserved):
+                self._nominated(decision)
+            elif isinstance(decision, AskRejected):
+                self._ask_refused(decision)
+            elif isinstance(decision, ApplicationAccepted):
+                self._informer.complete_gang(decision.id)
+            elif isinstance(decision, ApplicationRejected):
+                self._application_over(decision.id, decision.reason.sentence())
+            elif isinstance(decision, ApplicationChanged):
+                yield from self._application_changed(decision)
+
+    def _allocated(self, decision: Allocated) -> Iterator[Event]:
+        known = self._informer.pod_store.by_uid.get(decision.key)
+        if known is None:
+            return
+        self._informer.stand(known, Books.PLACED, decision.node)
+        known.stopping = ""
+        yield from self._informer.count_in(known)
+        if not known.bound:
+            yield from self._informer.volume_binder.place(known)
+
+    def _evicted(self, decision: Evict) -> Iterator[Event]:
+        known = self._informer.pod_store.by_uid.get(decision.key)
+        if known is None:
+            return
+        known.stopping = str(decision.cause)
+        if decision.rule == TAINT:
+            # The cluster's own controller does that, and knows for how long a taint is put up with.
+            return
+        if known.spec.placeholder:
+            if decision.rule == GAVE_WAY:
+                self._informer.gangs.gives_back(known)
+            self._informer.acts.append(DeletePod(known.name))
+            return
+        if self._informer.volume_binder.waits(known):
+            yield from self._informer.volume_binder.retreat(known, f"somebody else gets its room on {decision.node}")
+            return
+        by = self._informer.pod_store.by_uid.get(decision.on_behalf_of.rpartition("/")[2])
+        name = by.name if by is not None else None
+        self._informer.acts.append(EvictPod(known.name, decision.node, name, decision.rule, decision.message))
+        if by is not None:
+            text = f"{known.name} is stopped on {decision.node} to make room (rule {decision.rule})"
+            self._informer.acts.append(Record(by.name, "Preempting", text, related=known.name))
+
+    def _released(self, decision: Released) -> Iterator[Event]:
+        """It is out of the books; if that was not our doing (its node is gone), it may come back with its node."""
+        known = self._informer.pod_store.by_uid.get(decision.key)
+        if known is None or known.books is not Books.PLACED:
+            return
+        self._informer.volume_binder.lost(known)
+        self._informer.stand(known, Books.OUT)
+        self._informer.gangs.gone(known)
+        if known.bound:
+            self._informer.pod_store.wait_for_node(known)
+        elif self._informer.may_enter(known):
+            # It was not bound yet: it waits again.
+            yield from self._informer.enter(known)
+
+    def _nominated(self, decision: Reserved | Unreserved) -> None:
+        known = self._informer.pod_store.by_uid.get(decision.key)
+        if known is None or known.bound:
+            return
+        node = decision.node if isinstance(decision, Reserved) else ""
+        if known.nominated != node and known.books is not Books.PLACED:
+            known.nominated = node
+            self._informer.acts.append(Nominate(known.name, node))
+
+    def _ask_refused(self, decision: AskRejected) -> None:
+        known = self._informer.pod_store.by_uid.get(decision.key)
+        if known is None or known.foreign:
+            return
+        known.flaw = decision.reason.sentence()
+        if not known.bound:
+            self._informer.stand(known, Books.OUT)
+            self._informer.tell(known.name, decision.reason.code, known.flaw)
+
+    def _application_changed(self, decision: ApplicationChanged) -> Iterator[Event]:
+        if decision.state == "Failing" or (
+            decision.state == "Resuming" and decision.id in self._informer.gangs.declared
+        ):
+            self._informer.gangs.give_up(decision.id)
+            self._informer.drop_placeholders(self._informer.gangs.declared.get(decision.id))
+            self._end_placeholders(decision.id)
+            yield from self._informer.release_members(decision.id)
+        if decision.state == "Failed":
+            self._application_over(decision.id, f"the application has failed: {decision.cause}")
+        elif decision.state in OVER_STATES:
+            self._informer.applications.pop(decision.id, None)
+
+    def _end_placeholders(self, application: str) -> None:
+        """Its gang is given up: placeholders that wait go too; those that have a node are told to one by one."""
+        for known in self._informer.pod_store.members(application):
+            if known.spec.placeholder and known.books is not Books.PLACED and not known.leaving:
+                self._informer.stand(known, Books.OUT)
+                known.leaving = True
+                self._informer.acts.append(DeletePod(known.name))
+
+    def _application_over(self, application: str, why: str) -> None:
+        self._informer.applications.pop(application, None)
+        self._informer.refused[application] = why
+        for known in self._informer.pod_store.members(application):
+            if known.books is not Books.PLACED:
+                self._informer.stand(known, Books.OUT)
+                self._informer.tell(known.name, "application-refused", why)
 
 
 class Driver:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fairlead.core.model.specs import ApplicationSpec
-from fairlead.kubernetes.acts import CreatePlaceholder, PodName
+from fairlead.kubernetes.acts import CreatePlaceholder, ObjectName
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.translate import identity
@@ -26,7 +26,7 @@ class Declared:
 
     application: ApplicationSpec
     gang: Gang
-    owner: PodName
+    owner: ObjectName
     priority_class: str
     user_info: str
     standing: dict[str, None] = field(default_factory=dict)
@@ -65,11 +65,12 @@ class Gangs:
     def __init__(self) -> None:
         self.declared: dict[str, Declared] = {}
 
-    def declare(self, application: ApplicationSpec, gang: Gang, owner: PodName, pod: Pod) -> Declared:
+    def declare(self, application: ApplicationSpec, gang: Gang, owner: ObjectName, pod: Pod) -> Declared:
         """An application begins with a pod that declares its gang."""
         notes = pod.metadata.annotations or {}
-        priority = pod.spec.priority_class_name if pod.spec is not None else None
-        found = Declared(application, gang, owner, priority or "", notes.get(identity.USER_INFO, ""))
+        found = Declared(
+            application, gang, owner, pod.spec.priority_class_name or "", notes.get(identity.USER_INFO, "")
+        )
         self.declared[application.id] = found
         return found
 

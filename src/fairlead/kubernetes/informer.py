@@ -16,25 +16,22 @@ from dataclasses import replace
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
 from fairlead.core.model.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, TAG_FOREIGN, ApplicationSpec, AskSpec
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.acts import Act, DeletePod, DropPlaceholder, Explain, Nominate, PodName, Record
+from fairlead.kubernetes.acts import Act, DeletePod, DropPlaceholder, Explain, Nominate, ObjectName, Record
 from fairlead.kubernetes.cluster_store import ClusterStore
 from fairlead.kubernetes.gangs import Declared, Gangs
-from fairlead.kubernetes.objects import LabelSelector, Pod
+from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_store import Books, KnownPod, News, PodStore
-from fairlead.kubernetes.reflector import Change, Changed, Deleted
-from fairlead.kubernetes.storage import DEVICES, UNBOUND, Storage, asks_for_devices, both, claims_of
+from fairlead.kubernetes.reflector import Change, Changed, Deleted, is_older
+from fairlead.kubernetes.storage import DEVICES, UNBOUND, Storage, both
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.amounts import AmountError
 from fairlead.kubernetes.translate.constraints import ConstraintError
 from fairlead.kubernetes.translate.identity import IdentityError
 from fairlead.kubernetes.translate.pods import (
-    PodContext,
     Standing,
     application_of,
     ask_of,
     foreign_ask,
-    is_disrupted,
-    milliseconds,
     standing,
 )
 from fairlead.kubernetes.volume_binder import VolumeBinder
@@ -78,51 +75,41 @@ class Informer:
         if isinstance(change, Changed) and change.kind is kinds.PODS:
             yield from self._pod_changed(change.object)
         elif isinstance(change, Deleted) and change.kind is kinds.PODS:
-            known = self.pod_store.by_uid.get(change.uid)
-            if known is not None:
-                yield from self._leave(known, Cause.STOPPED_BY_RM)
-                yield from self._forget(known, "deleted")
+            yield from self._gone(self.pod_store.by_uid.get(change.uid))
         elif change.kind in STORED:
             yield from self.volume_binder.take(change)
         else:
             yield from self.around.take(change)
-            if change_of_node := _node_that_came(change):
-                yield from self._house(change_of_node)
+            if isinstance(change, Changed) and change.kind is kinds.NODES:
+                yield from self._house(change.object.metadata.name)
 
     def _pod_changed(self, pod: Pod) -> Iterator[Event]:
         meta = pod.metadata
-        name = PodName(meta.namespace or "default", meta.name, meta.uid or "")
+        name = ObjectName(meta.namespace or "default", meta.name, meta.uid or "")
         known = self.pod_store.by_uid.get(name.uid)
-        if known is not None and _is_older(meta.resource_version, known.version):
+        if known is not None and is_older(meta.resource_version or "", known.version):
             return
-        stands = standing(pod, self.scheduler_name)
+        stands, around = standing(pod, self.scheduler_name), self.around
         if known is None:
             if stands in (Standing.ELSEWHERE, Standing.GATED, Standing.OVER):
                 return
-            earlier = self.pod_store.named(name.namespace, name.name)
-            if earlier is not None:
-                # Its end was missed: nobody else can have that name.
-                yield from self._leave(earlier, Cause.STOPPED_BY_RM)
-                yield from self._forget(earlier, "deleted")
+            # An earlier one of this name is gone: its end was missed.
+            yield from self._gone(self.pod_store.named(name.namespace, name.name))
         elif stands is Standing.OVER:
             yield from self._over(known, pod)
             return
         try:
-            spec = foreign_ask(pod) if stands is Standing.FOREIGN else ask_of(pod, self._context())
+            spec = foreign_ask(pod) if stands is Standing.FOREIGN else ask_of(pod, around.namespaces_of, around.classes)
         except UNREADABLE as e:
-            self._unreadable(name, known, str(e))
+            if known is None:  # one that is in stays as it was
+                self.tell(name, "unreadable", str(e))
             return
         if known is None:
             known = KnownPod(name, spec.application, spec, foreign=stands is Standing.FOREIGN)
             self.pod_store.add(known)
             self._tell_of(known, "came")
         resized = known.spec.resources != spec.resources
-        known.spec, known.version, known.flaw = spec, meta.resource_version or "", ""
-        known.claims, known.needs_devices = claims_of(pod), asks_for_devices(pod)
-        known.leaving, known.disrupted = bool(meta.deletion_timestamp), is_disrupted(pod)
-        known.nominated = (pod.status.nominated_node_name if pod.status is not None else None) or ""
-        known.endless = pod.spec is not None and (pod.spec.restart_policy or "Always") == "Always"
-        known.since_ms = milliseconds(pod.status.start_time if pod.status is not None else None) or 0
+        known.update(pod, spec)
         if known.bound != spec.node:
             self.pod_store.house(known)
             known.bound = spec.node
@@ -134,18 +121,6 @@ class Informer:
                 yield from self._foreign(known)
         else:
             yield from self._ours(known, pod, resized)
-
-    def _context(self) -> PodContext:
-        return PodContext(self.scheduler_name, self._namespaces_of, self.around.classes)
-
-    def _namespaces_of(self, selector: LabelSelector) -> tuple[str, ...]:
-        return self.around.namespaces_of(selector)
-
-    def _unreadable(self, name: PodName, known: KnownPod | None, why: str) -> None:
-        """A pod that makes no sense does not enter, and is told so; one that is in stays as it was."""
-        if known is None:
-            self.acts.append(Explain(name, "unreadable", why))
-            self.acts.append(Record(name, "FailedScheduling", why, warning=True))
 
     def _foreign(self, known: KnownPod) -> Iterator[Event]:
         if known.bound not in self.around.nodes:
@@ -193,7 +168,7 @@ class Informer:
             gang = identity.gang_of(pod)
         except UNREADABLE as e:
             known.flaw = str(e)
-            self.tell(known, "unreadable", str(e))
+            self.tell(known.name, "unreadable", str(e))
             return
         if known.bound:
             # It runs: whatever the queues say by now, it has to be in the books.
@@ -216,7 +191,7 @@ class Informer:
             return False
         refused = self.refused.get(known.application)
         if refused is not None:
-            self.tell(known, "application-refused", refused)
+            self.tell(known.name, "application-refused", refused)
             return False
         return not self.gangs.holds_back(known) and self._has_storage(known)
 
@@ -229,13 +204,12 @@ class Informer:
             why_not = self.storage.why_not(known.claims)
             known.obstacle = (UNBOUND, why_not) if why_not else None
         if known.obstacle is not None:
-            self.tell(known, *known.obstacle)
+            self.tell(known.name, *known.obstacle)
         return known.obstacle is None
 
     def _ask(self, known: KnownPod) -> AskSpec:
         """What is asked for: where the volumes can be used counts too, for a pod that has no node yet."""
-        terms = self.volume_binder.terms(known) if known.claims and not known.bound else ()
-        known.terms = terms
+        terms = known.terms = self.volume_binder.terms(known) if known.claims and not known.bound else ()
         if not terms:
             return known.spec
         where = replace(known.spec.where, node_terms=both(known.spec.where.node_terms, terms))
@@ -298,12 +272,18 @@ class Informer:
 
     def _over(self, known: KnownPod, pod: Pod) -> Iterator[Event]:
         """It ended, or was deleted before it had a node."""
-        how = _ENDS.get((pod.status.phase if pod.status is not None else None) or "", "deleted")
+        how = _ENDS.get(pod.status.phase or "", "deleted")
         cause = Cause.STOPPED_BY_RM if how == "deleted" else Cause.FINISHED
-        yield from self._leave(known, cause, 1 if how == "failed" else 0)
-        yield from self._forget(known, how)
+        yield from self._gone(known, how, cause, 1 if how == "failed" else 0)
 
-    def _leave(self, known: KnownPod, cause: Cause, exit_code: int | None = None) -> Iterator[Event]:
+    def _gone(
+        self, known: KnownPod | None, how: str = "deleted", cause: Cause = Cause.STOPPED_BY_RM, exit_code: int = 0
+    ) -> Iterator[Event]:
+        if known is not None:
+            yield from self._leave(known, cause, exit_code)
+            self._forget(known, how)
+
+    def _leave(self, known: KnownPod, cause: Cause, exit_code: int = 0) -> Iterator[Event]:
         """A pod uses nothing any more. What the scheduler told to stop is confirmed with its cause."""
         self.pod_store.house(known)
         if known.books is Books.OUT:
@@ -317,7 +297,7 @@ class Informer:
         application = "" if known.foreign else known.application
         return Release(application, known.name.uid, cause, self.partition, exit_code=code)
 
-    def _forget(self, known: KnownPod, how: str) -> Iterator[Event]:
+    def _forget(self, known: KnownPod, how: str) -> None:
         self._tell_of(known, how)
         self.storage.leave(known.claims, known.name.uid)
         self.pod_store.forget(known)
@@ -329,8 +309,6 @@ class Informer:
             self.refused.pop(known.application, None)
             self.specs.pop(known.application, None)
             self.drop_placeholders(self.gangs.forget(known.application))
-        return
-        yield
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
@@ -414,19 +392,7 @@ class Informer:
         if not known.foreign:
             self.news.append(News(known, what))
 
-    def tell(self, known: KnownPod, code: str, why: str) -> None:
+    def tell(self, name: ObjectName, code: str, why: str) -> None:
         """Say why a pod is not in the books."""
-        self.acts.append(Explain(known.name, code, why))
-        self.acts.append(Record(known.name, "FailedScheduling", why, warning=True))
-
-
-def _node_that_came(change: Change) -> str:
-    if isinstance(change, Changed) and change.kind is kinds.NODES:
-        return str(change.object.metadata.name)
-    return ""
-
-
-def _is_older(version: str | None, than: str) -> bool:
-    if not version or not than or not (version.isdigit() and than.isdigit()):
-        return False
-    return int(version) < int(than)
+        self.acts.append(Explain(name, code, why))
+        self.acts.append(Record(name, "FailedScheduling", why, warning=True))

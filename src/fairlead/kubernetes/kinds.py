@@ -14,13 +14,14 @@ from fairlead.kubernetes.objects import (
     Lease,
     Namespace,
     Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
     PriorityClass,
-    ResourceQuota,
+    StorageClass,
     Thing,
 )
-from fairlead.kubernetes.objects_storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -49,7 +50,6 @@ PODS = Kind(Pod, "Pod", "v1", "pods", True)
 NODES = Kind(Node, "Node", "v1", "nodes", False)
 NAMESPACES = Kind(Namespace, "Namespace", "v1", "namespaces", False)
 CONFIG_MAPS = Kind(ConfigMap, "ConfigMap", "v1", "configmaps", True)
-QUOTAS = Kind(ResourceQuota, "ResourceQuota", "v1", "resourcequotas", True)
 PRIORITY_CLASSES = Kind(PriorityClass, "PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", False)
 BUDGETS = Kind(PodDisruptionBudget, "PodDisruptionBudget", "policy/v1", "poddisruptionbudgets", True)
 CLAIMS = Kind(PersistentVolumeClaim, "PersistentVolumeClaim", "v1", "persistentvolumeclaims", True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from fairlead.kubernetes.client import ApiError, Client, Conflict, NotFound, Unreachable
 from fairlead.kubernetes.kinds import LEASES
-from fairlead.kubernetes.objects import Lease
+from fairlead.kubernetes.objects import Lease, LeaseSpec
 
 log = logging.getLogger("fairlead.kubernetes")
 
@@ -114,25 +114,25 @@ class Election:
     def _is_free(self, lease: Lease) -> bool:
         """Whether it is ours, nobody's, or has been unchanged before our eyes for as long as it lasts."""
         spec, now = lease.spec, asyncio.get_running_loop().time()
-        holder = (spec.holder_identity if spec is not None else None) or ""
+        holder = spec.holder_identity or ""
         self.leader = holder
-        seen = (holder, (spec.renew_time if spec is not None else None) or "", lease.metadata.resource_version or "")
+        seen = (holder, spec.renew_time or "", lease.metadata.resource_version or "")
         if seen != self._seen:
             self._seen, self._seen_at = seen, now
-            self._lasts = float((spec.lease_duration_seconds if spec is not None else None) or DURATION_S)
+            self._lasts = float(spec.lease_duration_seconds or DURATION_S)
         return holder in ("", self._identity) or now - self._seen_at >= self._lasts
 
     async def _take(self, lease: Lease | None) -> bool:
-        stamp, spec = self._stamp(), lease.spec if lease is not None else None
-        ours = spec is not None and spec.holder_identity == self._identity
+        stamp, spec = self._stamp(), lease.spec if lease is not None else LeaseSpec()
+        ours = spec.holder_identity == self._identity
         body: dict[str, Any] = {
             "metadata": {"name": self._name, "namespace": self._namespace},
             "spec": {
                 "holderIdentity": self._identity,
                 "leaseDurationSeconds": int(DURATION_S),
-                "acquireTime": spec.acquire_time if ours and spec is not None else stamp,
+                "acquireTime": spec.acquire_time if ours else stamp,
                 "renewTime": stamp,
-                "leaseTransitions": ((spec.lease_transitions or 0) if spec is not None else 0) + (0 if ours else 1),
+                "leaseTransitions": (spec.lease_transitions or 0) + (0 if ours else 1),
             },
         }
         try:

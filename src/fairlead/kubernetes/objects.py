@@ -1,7 +1,8 @@
 """What the API server says: its objects as typed values, with the fields that a scheduler needs and no others.
 
 Decides how an object of the API is read and what is left out. Never interprets a field. Invariant: every field that the
-server may leave out, or may send as `null`, is optional here, so that no object of a real cluster is refused.
+server may leave out has a default here, and every one that it may send as `null` is optional, so that no object of a
+real cluster is refused. It sends no `null` for metadata, spec and status: they are parts of the object itself.
 """
 
 from __future__ import annotations
@@ -36,13 +37,10 @@ class Metadata(Part, frozen=True):
     namespace: Text = None
     uid: Text = None
     resource_version: Text = None
-    generation: int | None = None
-    generate_name: Text = None
     labels: Labels = None
     annotations: Labels = None
     creation_timestamp: Text = None
     deletion_timestamp: Text = None
-    deletion_grace_period_seconds: int | None = None
     owner_references: list[OwnerReference] | None = None
 
 
@@ -217,27 +215,6 @@ class Condition(Part, frozen=True):
     status: str = ""
     reason: Text = None
     message: Text = None
-    last_transition_time: Text = None
-
-
-class ExitState(Part, frozen=True):
-    """How a container ended."""
-
-    exit_code: int | None = None
-    reason: Text = None
-
-
-class ContainerState(Part, frozen=True):
-    """Where a container is in its life."""
-
-    terminated: ExitState | None = None
-
-
-class ContainerStatus(Part, frozen=True):
-    """What became of a container."""
-
-    name: str = ""
-    state: ContainerState | None = None
 
 
 class PodStatus(Part, frozen=True):
@@ -248,15 +225,14 @@ class PodStatus(Part, frozen=True):
     conditions: list[Condition] | None = None
     nominated_node_name: Text = None
     start_time: Text = None
-    container_statuses: list[ContainerStatus] | None = None
 
 
 class Pod(Part, frozen=True):
     """A pod."""
 
     metadata: Metadata = Metadata()
-    spec: PodSpec | None = None
-    status: PodStatus | None = None
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------
@@ -289,8 +265,8 @@ class Node(Part, frozen=True):
     """A node."""
 
     metadata: Metadata = Metadata()
-    spec: NodeSpec | None = None
-    status: NodeStatus | None = None
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
 
 
 # -- policies -----------------------------------------------------------------------------------------------------
@@ -314,60 +290,11 @@ class BudgetSpec(Part, frozen=True):
     max_unavailable: int | str | None = None
 
 
-class BudgetStatus(Part, frozen=True):
-    """How much may be disrupted now, as the controller counts."""
-
-    disruptions_allowed: int | None = None
-    current_healthy: int | None = None
-    desired_healthy: int | None = None
-    expected_pods: int | None = None
-    observed_generation: int | None = None
-    disrupted_pods: dict[str, str] | None = None
-
-
 class PodDisruptionBudget(Part, frozen=True):
     """A disruption budget."""
 
     metadata: Metadata = Metadata()
-    spec: BudgetSpec | None = None
-    status: BudgetStatus | None = None
-
-
-class ScopeExpression(Part, frozen=True):
-    """One condition of a quota's scope."""
-
-    scope_name: str = ""
-    operator: str = ""
-    values: list[str] | None = None
-
-
-class ScopeSelector(Part, frozen=True):
-    """What a quota holds for."""
-
-    match_expressions: list[ScopeExpression] | None = None
-
-
-class QuotaSpec(Part, frozen=True):
-    """What a namespace may use."""
-
-    hard: Amounts = None
-    scopes: list[str] | None = None
-    scope_selector: ScopeSelector | None = None
-
-
-class QuotaStatus(Part, frozen=True):
-    """What a namespace uses."""
-
-    hard: Amounts = None
-    used: Amounts = None
-
-
-class ResourceQuota(Part, frozen=True):
-    """A quota; the API server itself enforces it."""
-
-    metadata: Metadata = Metadata()
-    spec: QuotaSpec | None = None
-    status: QuotaStatus | None = None
+    spec: BudgetSpec = BudgetSpec()
 
 
 class Namespace(Part, frozen=True):
@@ -397,4 +324,87 @@ class Lease(Part, frozen=True):
     """A lease."""
 
     metadata: Metadata = Metadata()
-    spec: LeaseSpec | None = None
+    spec: LeaseSpec = LeaseSpec()
+
+
+# -- storage ---------------------------------------------------------------------------------------------------------
+
+
+class VolumePhase(Part, frozen=True):
+    """Whether a claim has its volume, or a volume is free."""
+
+    phase: Text = None
+
+
+class ClaimSpec(Part, frozen=True):
+    """Which volume a claim wants, and which it has."""
+
+    volume_name: Text = None
+    storage_class_name: Text = None
+    volume_mode: Text = None
+    access_modes: list[str] | None = None
+    resources: Needs = Needs()
+    selector: LabelSelector | None = None
+
+
+class PersistentVolumeClaim(Part, frozen=True):
+    """A wish for a volume."""
+
+    metadata: Metadata = Metadata()
+    spec: ClaimSpec = ClaimSpec()
+    status: VolumePhase = VolumePhase()
+
+
+class VolumeAffinity(Part, frozen=True):
+    """On which nodes a volume can be used."""
+
+    required: NodeSelector | None = None
+
+
+class ClaimReference(Part, frozen=True):
+    """The claim that a volume belongs to."""
+
+    namespace: Text = None
+    name: Text = None
+    uid: Text = None
+
+
+class VolumeSpec(Part, frozen=True):
+    """What a volume is."""
+
+    node_affinity: VolumeAffinity | None = None
+    storage_class_name: Text = None
+    volume_mode: Text = None
+    access_modes: list[str] | None = None
+    capacity: Amounts = None
+    claim_ref: ClaimReference | None = None
+
+
+class PersistentVolume(Part, frozen=True):
+    """A volume."""
+
+    metadata: Metadata = Metadata()
+    spec: VolumeSpec = VolumeSpec()
+    status: VolumePhase = VolumePhase()
+
+
+class TopologyLabel(Part, frozen=True):
+    """A label that a node must have, with one of these values."""
+
+    key: str = ""
+    values: list[str] | None = None
+
+
+class TopologyTerm(Part, frozen=True):
+    """Labels that a node must have, all of them."""
+
+    match_label_expressions: list[TopologyLabel] | None = None
+
+
+class StorageClass(Part, frozen=True):
+    """How volumes of one name are made, and when."""
+
+    metadata: Metadata = Metadata()
+    provisioner: str = ""
+    volume_binding_mode: Text = None
+    allowed_topologies: list[TopologyTerm] | None = None

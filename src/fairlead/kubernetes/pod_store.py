@@ -11,7 +11,10 @@ from enum import Enum
 
 from fairlead.core.model.constraints import Requirement
 from fairlead.core.model.specs import AskSpec
-from fairlead.kubernetes.acts import PodName
+from fairlead.kubernetes.acts import ObjectName
+from fairlead.kubernetes.objects import Pod
+from fairlead.kubernetes.storage import claims_of
+from fairlead.kubernetes.translate.pods import is_disrupted, seconds
 
 
 class Books(Enum):
@@ -28,7 +31,7 @@ class Books(Enum):
 class KnownPod:
     """One pod."""
 
-    name: PodName
+    name: ObjectName
     application: str
     spec: AskSpec
     """As its latest version says."""
@@ -65,6 +68,16 @@ class KnownPod:
     """It is started again whenever it ends, and nothing limits it."""
     since_ms: int = 0
     """When its node began with it, as the API server has it; 0: not yet, or nobody said."""
+
+    def update(self, pod: Pod, spec: AskSpec) -> None:
+        """It has another version, which means this ask."""
+        meta, status = pod.metadata, pod.status
+        self.spec, self.version, self.flaw = spec, meta.resource_version or "", ""
+        self.claims, self.needs_devices = claims_of(pod), bool(pod.spec.resource_claims)
+        self.leaving, self.disrupted = bool(meta.deletion_timestamp), is_disrupted(pod)
+        self.nominated = status.nominated_node_name or ""
+        self.endless = (pod.spec.restart_policy or "Always") == "Always"
+        self.since_ms = (seconds(status.start_time) or 0) * 1000
 
 
 @dataclass(frozen=True, slots=True)

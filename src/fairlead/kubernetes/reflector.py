@@ -22,8 +22,18 @@ from typing import Any
 
 import msgspec
 
-from fairlead.kubernetes.answers import Bookmark, Status, WatchLine
-from fairlead.kubernetes.client import ApiError, Client, Gone, Invalid, ServerFault, Unreachable, refusal
+from fairlead.kubernetes.client import (
+    ApiError,
+    Bookmark,
+    Client,
+    Gone,
+    Invalid,
+    ServerFault,
+    Status,
+    Unreachable,
+    WatchLine,
+    refusal,
+)
 from fairlead.kubernetes.kinds import Kind
 
 log = logging.getLogger("fairlead.kubernetes")
@@ -251,7 +261,7 @@ class Reflector:
         elif (thing.metadata.uid or "") not in self._graves:
             self._there(thing, listed=False)
         version = thing.metadata.resource_version
-        if version and not _is_older(version, self._version or ""):
+        if version and not is_older(version, self._version or ""):
             self._version = version
 
     def _bury(self, thing: Any) -> None:
@@ -270,7 +280,7 @@ class Reflector:
         seen = (meta.uid or "", meta.resource_version or "")
         known = self._known.get(key)
         if known is not None:
-            if not listed and _is_older(seen[1], known[1]):
+            if not listed and is_older(seen[1], known[1]):
                 return known
             if known[0] != seen[0]:
                 self._gone(key)
@@ -290,7 +300,7 @@ def _key(thing: Any) -> tuple[str, str]:
     return thing.metadata.namespace or "", thing.metadata.name
 
 
-def _is_older(version: str, than: str) -> bool:
+def is_older(version: str, than: str) -> bool:
     """Versions of one kind grow; what is no number is never taken for older."""
     return version.isdigit() and than.isdigit() and int(version) < int(than)
 

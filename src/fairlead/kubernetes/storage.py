@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from fairlead.core.model.constraints import IN, Requirement
 from fairlead.core.model.matching import matches
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.objects import Amounts, Metadata, Pod
-from fairlead.kubernetes.objects_storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from fairlead.kubernetes.objects import Amounts, Metadata, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.translate.amounts import AmountError, quantity
 from fairlead.kubernetes.translate.constraints import (
@@ -90,17 +89,12 @@ def claims_of(pod: Pod) -> tuple[Key, ...]:
     """The claims that a pod names, or that are made for it alone."""
     spec, namespace = pod.spec, pod.metadata.namespace or "default"
     found = []
-    for volume in (spec.volumes if spec is not None else None) or ():
+    for volume in spec.volumes or ():
         if volume.persistent_volume_claim is not None:
             found.append((namespace, volume.persistent_volume_claim.claim_name))
         elif volume.ephemeral is not None:
             found.append((namespace, f"{pod.metadata.name}-{volume.name}"))
     return tuple(found)
-
-
-def asks_for_devices(pod: Pod) -> bool:
-    """Whether the pod needs devices by resource claims, which nobody here can choose."""
-    return bool(pod.spec is not None and pod.spec.resource_claims)
 
 
 class Storage:
@@ -286,21 +280,21 @@ def either(found: list[Terms]) -> Terms:
 
 def _claim(given: PersistentVolumeClaim) -> Claim:
     meta, spec = given.metadata, given.spec
-    volume = (spec.volume_name if spec is not None else None) or ""
+    volume = spec.volume_name or ""
     try:
-        labels = label_conditions(spec.selector) if spec is not None and spec.selector is not None else ()
+        labels = label_conditions(spec.selector) if spec.selector is not None else ()
     except ConstraintError:
         labels = NOTHING
     notes = meta.annotations or {}
     return Claim(
         uid=meta.uid or "",
         volume=volume,
-        bound=bool(volume) and given.status is not None and given.status.phase == "Bound",
-        of_class=_class_name(meta, spec.storage_class_name if spec is not None else None),
+        bound=bool(volume) and given.status.phase == "Bound",
+        of_class=_class_name(meta, spec.storage_class_name),
         selected=notes.get(SELECTED_NODE, ""),
-        size=_size(spec.resources.requests if spec is not None and spec.resources is not None else None),
-        modes=frozenset((spec.access_modes if spec is not None else None) or ()),
-        block=spec is not None and spec.volume_mode == "Block",
+        size=_size(spec.resources.requests),
+        modes=frozenset(spec.access_modes or ()),
+        block=spec.volume_mode == "Block",
         labels=labels,
         leaving=bool(meta.deletion_timestamp),
     )
@@ -308,21 +302,21 @@ def _claim(given: PersistentVolumeClaim) -> Claim:
 
 def _volume(given: PersistentVolume) -> Volume:
     meta, spec, status = given.metadata, given.spec, given.status
-    affinity = spec.node_affinity if spec is not None else None
+    affinity = spec.node_affinity
     terms: Terms | None
     try:
         terms = tuple(node_terms(affinity.required if affinity is not None else None))
     except ConstraintError:
         terms = None
-    kept = spec.claim_ref if spec is not None else None
-    available = status is not None and status.phase == "Available"
+    kept = spec.claim_ref
+    available = status.phase == "Available"
     return Volume(
         uid=meta.uid or "",
         terms=terms,
-        of_class=_class_name(meta, spec.storage_class_name if spec is not None else None),
-        size=_size(spec.capacity if spec is not None else None),
-        modes=frozenset((spec.access_modes if spec is not None else None) or ()),
-        block=spec is not None and spec.volume_mode == "Block",
+        of_class=_class_name(meta, spec.storage_class_name),
+        size=_size(spec.capacity),
+        modes=frozenset(spec.access_modes or ()),
+        block=spec.volume_mode == "Block",
         labels=meta.labels or {},
         claim=(kept.namespace or "", kept.name or "", kept.uid or "") if kept is not None else ("", "", ""),
         free=available and kept is None and not meta.deletion_timestamp,

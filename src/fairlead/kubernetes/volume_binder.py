@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.model.constraints import NOT_IN, Requirement
 from fairlead.core.model.events import Cause, Event
-from fairlead.kubernetes.acts import Bind, ClaimName, DeselectNode, Explain, KeepVolume, SelectNode
+from fairlead.kubernetes.acts import Bind, DeselectNode, Explain, KeepVolume, ObjectName, SelectNode
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change
 from fairlead.kubernetes.storage import Key, Terms, both, suits
@@ -35,7 +35,7 @@ GIVEN_UP = "volume-given-up"
 class Promise:
     """What a claim is to get."""
 
-    claim: ClaimName
+    claim: ObjectName
     volume: str = ""
     """A volume that is there; empty: one is made."""
     seen: bool = False
@@ -96,7 +96,7 @@ class VolumeBinder:
             why_not = storage.why_not((key,))
             if claim is None or why_not:
                 return why_not
-            name = ClaimName(*key, claim.uid)
+            name = ObjectName(*key, claim.uid)
             already = elsewhere.get(key)
             chosen = already[0] if already is not None else claim.selected
             if chosen and chosen != awaited.node:
@@ -141,7 +141,7 @@ class VolumeBinder:
 
     def _attributes(self, node: str) -> Mapping[str, str]:
         known = self._informer.around.nodes.get(node)
-        return known.view.attributes if known is not None else {}
+        return known.attributes if known is not None else {}
 
     # -- what becomes of it ---------------------------------------------------------------------------------------
 
@@ -267,7 +267,7 @@ class VolumeBinder:
         known.obstacle = GIVEN_UP, f"{why}; it is placed anew after a pause"
         if pause:
             self.pauses.append(known.name.uid)
-            self._informer.tell(known, *known.obstacle)
+            self._informer.tell(known.name, *known.obstacle)
         else:
             yield from self._informer.try_again(known.name.uid)
 

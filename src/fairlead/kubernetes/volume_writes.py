@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.kubernetes.acts import ClaimName, DeselectNode, KeepVolume, SelectNode
+from fairlead.kubernetes.acts import DeselectNode, KeepVolume, ObjectName, SelectNode
 from fairlead.kubernetes.client import Client, Conflict, NotFound, ServerFault
 from fairlead.kubernetes.kinds import CLAIMS, VOLUMES
-from fairlead.kubernetes.objects_storage import PersistentVolume, PersistentVolumeClaim
+from fairlead.kubernetes.objects import PersistentVolume, PersistentVolumeClaim
 from fairlead.kubernetes.storage import SELECTED_NODE
 
 BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -22,7 +22,7 @@ async def select_node(client: Client, act: SelectNode) -> None:
     """Whoever makes volumes begins when the claim names a node."""
     claim = await _claim(client, act.claim)
     chosen = (claim.metadata.annotations or {}).get(SELECTED_NODE, "")
-    if chosen == act.node or (claim.spec is not None and claim.spec.volume_name):
+    if chosen == act.node or claim.spec.volume_name:
         return
     if chosen:
         raise Conflict(409, "Selected", f"claim {act.claim} names node {chosen} by now")
@@ -42,7 +42,7 @@ async def deselect_node(client: Client, act: DeselectNode) -> None:
 async def keep_volume(client: Client, act: KeepVolume) -> None:
     """The controller of volumes binds the claim to the volume that is kept for it."""
     volume: PersistentVolume = await client.get(VOLUMES, act.volume)
-    kept = volume.spec.claim_ref if volume.spec is not None else None
+    kept = volume.spec.claim_ref
     if kept is not None and kept.uid == act.claim.uid:
         return
     if volume.metadata.uid != act.volume_uid or kept is not None:
@@ -59,7 +59,7 @@ async def keep_volume(client: Client, act: KeepVolume) -> None:
         raise ServerFault(500, "Conflict", e.message) from None
 
 
-async def _claim(client: Client, name: ClaimName) -> PersistentVolumeClaim:
+async def _claim(client: Client, name: ObjectName) -> PersistentVolumeClaim:
     """The claim; `NotFound` when there is another one of that name by now."""
     claim: PersistentVolumeClaim = await client.get(CLAIMS, name.name, name.namespace)
     if claim.metadata.uid != name.uid:
@@ -67,7 +67,7 @@ async def _claim(client: Client, name: ClaimName) -> PersistentVolumeClaim:
     return claim
 
 
-async def _annotate(client: Client, claim: PersistentVolumeClaim, name: ClaimName, node: str | None) -> None:
+async def _annotate(client: Client, claim: PersistentVolumeClaim, name: ObjectName, node: str | None) -> None:
     change = {"metadata": {**_this_one(claim), "annotations": {SELECTED_NODE: node}}}
     try:
         await client.patch(CLAIMS, name.name, change, name.namespace)

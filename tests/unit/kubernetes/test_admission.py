@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.kubernetes.admission import pods, queue_file
+from fairlead.kubernetes.admission import pods
 from fairlead.kubernetes.admission.review import Question, UnreadableReview, Verdict, answer_to, pointer, question_of
 from fairlead.kubernetes.admission.rules import AdmissionRules, Applications
+from fairlead.kubernetes.admission.server import review_queue_file
 
 USER_INFO = "yunikorn.apache.org/user.info"
 APP_ID = "yunikorn.apache.org/app-id"
@@ -323,7 +324,7 @@ def check(data: Any, name: str = "queues", namespace: str = "fairlead") -> Verdi
     """The verdict on a ConfigMap."""
     thing = {"metadata": {"name": name}, "data": data}
     question = ask(thing, kind="ConfigMap", operation="UPDATE", namespace=namespace, name=name)
-    return queue_file.review(question, "fairlead/queues")
+    return review_queue_file(question, "fairlead/queues")
 
 
 def test_a_good_queue_file_is_stored() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fairlead.kubernetes.acts import Explain, PodName, Record
-from fairlead.kubernetes.event_correlator import AGAIN_S, BURST, RATE, EventCorrelator
+from fairlead.kubernetes.acts import Explain, ObjectName, Record
+from fairlead.kubernetes.binder import AGAIN_S, BURST, RATE, EventCorrelator
 
-POD = PodName("default", "a", "u")
+POD = ObjectName("default", "a", "u")
 
 
 def test_the_same_is_not_said_twice_in_a_while() -> None:
@@ -28,6 +28,6 @@ def test_a_pod_has_only_so_many_events_at_once() -> None:
 def test_the_cluster_has_only_so_many_events_in_a_second() -> None:
     """Many pods at once do not flood the server."""
     event_correlator = EventCorrelator()
-    said = [event_correlator.is_news(Record(PodName("d", str(n), str(n)), "R", "m"), 0.5) for n in range(RATE + 50)]
+    said = [event_correlator.is_news(Record(ObjectName("d", str(n), str(n)), "R", "m"), 0.5) for n in range(RATE + 50)]
     assert sum(said) == RATE
-    assert event_correlator.is_news(Record(PodName("d", "z", "z"), "R", "m"), 1.5)
+    assert event_correlator.is_news(Record(ObjectName("d", "z", "z"), "R", "m"), 1.5)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from fairlead.kubernetes.objects import Pod
-from fairlead.kubernetes.translate import identity, namespaces
+from fairlead.kubernetes.translate import cluster, identity
 
 Y = "yunikorn.apache.org/"
 
@@ -56,12 +56,12 @@ def test_what_a_namespace_says_about_its_queue() -> None:
         f"{Y}namespace.max.cpu": "9",
         f"{Y}parentqueue": "root.tenants",
     }
-    tags = namespaces.tags_of(notes)
+    tags = cluster.tags_of(notes)
     quota = json.loads(tags["namespace.resourcequota"])["resources"]
     assert quota == {"vcore": {"value": 500}, "memory": {"value": 1 << 30}, "nvidia.com/gpu": {"value": 2}}
     assert json.loads(tags["namespace.resourceguaranteed"]) == {"resources": {"vcore": {"value": 100}}}
     assert (tags["namespace.resourcemaxapps"], tags["namespace.parentqueue"]) == ("3", "root.tenants")
-    assert namespaces.tags_of({}) == {}
+    assert cluster.tags_of({}) == {}
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,6 @@ def test_what_a_namespace_says_about_its_queue() -> None:
 )
 def test_older_words_and_what_cannot_be_read(notes: dict[str, str], quota: dict[str, int] | None) -> None:
     """The two older annotations are a quota too; what makes no sense is passed over."""
-    text = namespaces.tags_of(notes).get("namespace.resourcequota")
+    text = cluster.tags_of(notes).get("namespace.resourcequota")
     found = None if text is None else {name: v["value"] for name, v in json.loads(text)["resources"].items()}
     assert found == quota

@@ -85,7 +85,7 @@ def is_ours(pod: Pod, namespace: str, rules: AdmissionRules, notes: Mapping[str,
     """Whether the pod is, or is about to be, scheduled by us."""
     if MIRROR in (pod.metadata.annotations or {}):
         return False
-    named = (pod.spec.scheduler_name if pod.spec is not None else None) or DEFAULT_SCHEDULER
+    named = pod.spec.scheduler_name or DEFAULT_SCHEDULER
     return named == rules.scheduler_name or (named == DEFAULT_SCHEDULER and rules.takes_part(namespace, notes))
 
 
@@ -154,7 +154,7 @@ def _belonging(
     changes: Changes,
 ) -> None:
     """Scheduler, queue and application of a new pod, where it names none."""
-    if pod.spec is None or pod.spec.scheduler_name != rules.scheduler_name:
+    if pod.spec.scheduler_name != rules.scheduler_name:
         changes.put(("spec", "schedulerName"), rules.scheduler_name)
     queue = notes.get(identity.QUEUE, "")
     if queue and not identity.queue_of(pod):

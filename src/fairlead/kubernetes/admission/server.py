@@ -9,27 +9,65 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from aiohttp import web
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from fairlead.config import ERROR, check_text
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.access import Access
-from fairlead.kubernetes.admission import pods, queue_file
+from fairlead.kubernetes.access import Access, AccessError, find_access
+from fairlead.kubernetes.admission import pods
 from fairlead.kubernetes.admission.certificates import Lifetimes
 from fairlead.kubernetes.admission.keyring import Keyring
-from fairlead.kubernetes.admission.review import Question, UnreadableReview, Verdict, answer_to, question_of
+from fairlead.kubernetes.admission.review import (
+    ALLOWED,
+    INVALID,
+    Question,
+    UnreadableReview,
+    Verdict,
+    answer_to,
+    question_of,
+)
 from fairlead.kubernetes.admission.rules import AdmissionRules
 from fairlead.kubernetes.client import ApiError, Client, Unreachable
 from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.objects import Namespace
 from fairlead.kubernetes.reflector import Change, Changed, Deleted, Reflector
+from fairlead.runtime.process import log_to_stderr
+
+KEY = "queues.yaml"
+SHOWN = 20
+"""Problems that are told at most."""
+
+
+def review_queue_file(question: Question, config_map: str) -> Verdict:
+    """Whether a change of a ConfigMap is taken; `config_map` is the `namespace/name` of the queue file."""
+    if question.kind.kind != "ConfigMap" or question.operation not in ("CREATE", "UPDATE"):
+        return ALLOWED
+    thing: Any = question.object if isinstance(question.object, dict) else {}
+    name = question.name or (thing.get("metadata") or {}).get("name") or ""
+    if f"{question.namespace}/{name}" != config_map:
+        return ALLOWED
+    text = (thing.get("data") or {}).get(KEY)
+    if not isinstance(text, str):
+        return Verdict(False, f"configmap {config_map} needs the key {KEY} with the queue file", INVALID)
+    problems = check_text(text, KEY)
+    errors = [str(problem) for problem in problems if problem.severity == ERROR]
+    others = tuple(str(problem) for problem in problems if problem.severity != ERROR)[:SHOWN]
+    if not errors:
+        return Verdict(warnings=others)
+    more = [f"... and {len(errors) - SHOWN} more"] if len(errors) > SHOWN else []
+    return Verdict(False, "\n".join(["the queue file cannot be used:", *errors[:SHOWN], *more]), INVALID)
+
 
 log = logging.getLogger("fairlead.kubernetes")
 
@@ -180,7 +218,7 @@ class WebhookServer:
         """What is answered to a question that came to this path."""
         if path == VALIDATE:
             # Reading a large file takes a while; pods must not wait for it.
-            return await asyncio.to_thread(queue_file.review, question, self._options.config_map)
+            return await asyncio.to_thread(review_queue_file, question, self._options.config_map)
         notes = await self.namespaces.notes_of(question.namespace or "")
         return pods.review(question, self._options.rules, notes)
 
@@ -227,3 +265,46 @@ async def serve(access: Access, options: WebhookOptions) -> None:
         await WebhookServer(client, options, options.namespace or access.namespace).run()
     finally:
         await client.transport.close()
+
+
+log = logging.getLogger("fairlead.kubernetes")
+
+
+def serve_webhook(
+    options: WebhookOptions, kubeconfig: str | None = None, context: str | None = None, log_level: str = "info"
+) -> int:
+    """Serve until SIGTERM or SIGINT; the exit status: 0 after an orderly stop, 1 if it could not start or go on."""
+    log_to_stderr(log_level)
+    try:
+        asyncio.run(_until_told(find_access(kubeconfig, context), options))
+    except (AccessError, Unreachable) as problem:
+        return _failed(str(problem))
+    except ApiError as problem:
+        return _failed(f"the API server refuses what the webhook needs: {problem}; look at its Role and ClusterRole")
+    except OSError as problem:
+        return _failed(f"cannot listen on {options.host}:{options.port}: {problem.strerror or problem}")
+    log.info("stopped")
+    return 0
+
+
+async def _until_told(access: Access, options: WebhookOptions) -> None:
+    """Serve until a signal comes. Raises what ended the serving before."""
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(sign, told.set)
+    serving = asyncio.create_task(serve(access, options), name="serve")
+    waiting = asyncio.create_task(told.wait(), name="wait for a signal")
+    await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (serving, waiting):
+        task.cancel()
+    await asyncio.gather(serving, waiting, return_exceptions=True)
+    fault = None if serving.cancelled() else serving.exception()
+    while isinstance(fault, ExceptionGroup):
+        fault = fault.exceptions[0]
+    if fault is not None:
+        raise fault
+
+
+def _failed(sentence: str) -> int:
+    sys.stderr.write(f"fairlead: {sentence}\n")
+    return 1

@@ -44,8 +44,6 @@ class ConstraintError(ValueError):
 def pod_constraints(pod: objects.Pod, namespaces_of: NamespacesOf) -> Constraints:
     """All filters of a pod. Raises `ConstraintError`."""
     spec = pod.spec
-    if spec is None:
-        return ANYWHERE
     affinity = spec.affinity or objects.Affinity()
     own = affinity.node_affinity
     found = Constraints(

@@ -7,18 +7,16 @@ where it runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from fairlead.core.model.constraints import ANYWHERE, Constraints
 from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import TAG_CREATION_TIME, TAG_FOREIGN, TAG_REQUIRED_NODE, ApplicationSpec, AskSpec
 from fairlead.kubernetes.objects import Pod, PriorityClass
-from fairlead.kubernetes.translate import identity, namespaces
+from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.amounts import pod_needs
+from fairlead.kubernetes.translate.cluster import min_runtime_ms, tags_of
 from fairlead.kubernetes.translate.constraints import NAMESPACE, NamespacesOf, pod_constraints
-from fairlead.kubernetes.translate.policies import min_runtime_ms
 
 GRACE_S = 30
 """What a pod that names no grace has, in seconds."""
@@ -44,20 +42,10 @@ class Standing(Enum):
     """It uses nothing any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodContext:
-    """What else must be known to read a pod."""
-
-    scheduler_name: str
-    namespaces_of: NamespacesOf
-    class_of: Mapping[str, PriorityClass]
-    """Priority classes by name."""
-
-
 def standing(pod: Pod, scheduler_name: str) -> Standing:
     """What a pod is to the scheduler of this name."""
     spec, status = pod.spec, pod.status
-    if spec is None or (status is not None and status.phase in ("Succeeded", "Failed")):
+    if status.phase in ("Succeeded", "Failed"):
         return Standing.OVER
     if (spec.scheduler_name or "default-scheduler") != scheduler_name:
         return Standing.FOREIGN if spec.node_name else Standing.ELSEWHERE
@@ -72,7 +60,7 @@ def application_of(pod: Pod, namespace_notes: Mapping[str, str]) -> ApplicationS
     """The application that a pod belongs to, as its first pod declares it. Raises `IdentityError`, `AmountError`."""
     user, groups = identity.user_of(pod)
     gang = identity.gang_of(pod)
-    tags = {TAG_NAMESPACE: pod.metadata.namespace or "default", **namespaces.tags_of(namespace_notes)}
+    tags = {TAG_NAMESPACE: pod.metadata.namespace or "default", **tags_of(namespace_notes)}
     return ApplicationSpec(
         id=identity.application_id(pod),
         queue=identity.queue_of(pod) or namespace_notes.get(identity.QUEUE, ""),
@@ -85,14 +73,13 @@ def application_of(pod: Pod, namespace_notes: Mapping[str, str]) -> ApplicationS
     )
 
 
-def ask_of(pod: Pod, context: PodContext) -> AskSpec:
+def ask_of(pod: Pod, namespaces_of: NamespacesOf, classes: Mapping[str, PriorityClass]) -> AskSpec:
     """The ask of one of our pods; with its node if it is bound.
 
-    Raises `IdentityError`, `AmountError`, `ConstraintError`. The key is the pod's identity. The priority is what the
-    API server resolved.
+    Raises `IdentityError`, `AmountError`, `ConstraintError`. The key is the pod's identity, the priority what the API
+    server resolved. `classes` are priority classes by name.
     """
     spec, meta = pod.spec, pod.metadata
-    assert spec is not None
     group = identity.task_group_name(pod)
     tags = {TAG_POD: meta.name, TAG_POD_NAMESPACE: meta.namespace or "default"}
     created = seconds(meta.creation_timestamp)
@@ -102,7 +89,7 @@ def ask_of(pod: Pod, context: PodContext) -> AskSpec:
     if required:
         tags[TAG_REQUIRED_NODE] = required
     grace = spec.termination_grace_period_seconds
-    named = context.class_of.get(spec.priority_class_name or "")
+    named = classes.get(spec.priority_class_name or "")
     return AskSpec(
         application=identity.application_id(pod),
         key=meta.uid or "",
@@ -119,16 +106,15 @@ def ask_of(pod: Pod, context: PodContext) -> AskSpec:
         grace_ms=(GRACE_S if grace is None else grace) * 1000,
         time_limit_ms=spec.active_deadline_seconds * 1000 if spec.active_deadline_seconds else None,
         labels=pod_labels(pod),
-        where=pod_constraints(pod, context.namespaces_of),
+        where=pod_constraints(pod, namespaces_of),
         min_runtime_ms=(min_runtime_ms(named) or 0) if named is not None else 0,
         idle=identity.is_idle(pod),
     )
 
 
-def foreign_ask(pod: Pod, where: Constraints = ANYWHERE) -> AskSpec:
+def foreign_ask(pod: Pod) -> AskSpec:
     """The room that somebody else's pod uses. Raises `AmountError`."""
     spec, meta = pod.spec, pod.metadata
-    assert spec is not None
     owners = meta.owner_references or ()
     static = any(owner.kind == "Node" for owner in owners)
     return AskSpec(
@@ -139,7 +125,6 @@ def foreign_ask(pod: Pod, where: Constraints = ANYWHERE) -> AskSpec:
         tags={TAG_FOREIGN: FOREIGN_STATIC if static else FOREIGN},
         node=spec.node_name or "",
         labels=pod_labels(pod),
-        where=where,
     )
 
 
@@ -151,7 +136,7 @@ def pod_labels(pod: Pod) -> dict[str, str]:
 def required_node(pod: Pod) -> str:
     """The one node that a daemon's pod is made for; nothing for all other pods."""
     spec = pod.spec
-    if spec is None or not any(o.kind == "DaemonSet" for o in pod.metadata.owner_references or ()):
+    if not any(o.kind == "DaemonSet" for o in pod.metadata.owner_references or ()):
         return ""
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     required = affinity.required if affinity is not None else None
@@ -167,7 +152,7 @@ def required_node(pod: Pod) -> str:
 
 def is_disrupted(pod: Pod) -> bool:
     """Whether a scheduler marked the pod as stopped to make room for another."""
-    conditions = (pod.status.conditions if pod.status is not None else None) or ()
+    conditions = pod.status.conditions or ()
     return any(c.type == "DisruptionTarget" and c.reason == "PreemptionByScheduler" for c in conditions)
 
 
@@ -179,9 +164,3 @@ def seconds(stamp: str | None) -> int | None:
         return int(datetime.fromisoformat(stamp).timestamp())
     except ValueError:
         return None
-
-
-def milliseconds(stamp: str | None) -> int | None:
-    """The same in milliseconds."""
-    whole = seconds(stamp)
-    return None if whole is None else whole * 1000
