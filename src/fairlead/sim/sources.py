@@ -11,7 +11,6 @@ import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fairlead.core.model.specs import NodeSpec
 from fairlead.sim.jobs import Workload
@@ -85,19 +84,18 @@ class Source:
     def _made(self, text: str, name: str) -> Workload:
         if self.lasts is not None and duration_ms(self.lasts) is None:
             raise SourceError(f"--lasts {self.lasts!r} must be a time, such as 12h or 7d")
-        changes: dict[str, Any] = {"tasks": self.tasks, "lasts": self.lasts, "load": self.load}
-        recipe = read_recipe(text, name, changes)
+        recipe = read_recipe(text, name, tasks=self.tasks, lasts=self.lasts, load=self.load)
         given = self.nodes.strip()
         nodes: Sequence[NodeSpec]
         if given and not given.isdigit():
             nodes = machines(given)
         else:
-            count = int(given) if given else recipe.node_count
+            count = int(given) if given else recipe.nodes.count
             if not 0 < count <= 1_000_000:
                 raise SourceError(f"--nodes {given}: must be 1 to 1,000,000")
-            nodes = [NodeSpec(id=f"node-{i:05}", capacity=recipe.node) for i in range(count)]
+            nodes = [NodeSpec(id=f"node-{i:05}", capacity=recipe.nodes.each) for i in range(count)]
         try:
-            return generate(recipe, self.seed, nodes)
+            return generate(recipe, self.seed, nodes, name)
         except ValueError as e:
             raise SourceError(str(e)) from e
 

@@ -93,7 +93,7 @@ def test_the_engine_decides_what_plain_calls_decide() -> None:
     hand, told = Scheduler(), io.StringIO()
 
     def say(at_ms: int, decisions: Any) -> None:
-        told.writelines(decision_line(at_ms, d) + "\n" for d in decisions)
+        told.writelines(decision_line(at_ms, d).decode() for d in decisions)
 
     size = Resources({"vcore": 1000})
     say(0, hand.handle(Configure(load_text(QUEUES)), 0))
@@ -274,7 +274,7 @@ def test_decisions_are_written_as_lines() -> None:
     lines = io.StringIO()
     engine = simulated(job("one"), lines=lines)
     assert len(lines.getvalue().splitlines()) == engine.decisions
-    assert decision_line(0, Allocated("one", "one", "n")) in lines.getvalue()
+    assert decision_line(0, Allocated("one", "one", "n")).decode() in lines.getvalue()
 
 
 def test_what_has_ended_is_forgotten() -> None:

@@ -1,6 +1,10 @@
-"""Decisions as canonical lines."""
+"""Decisions as lines."""
 
 from __future__ import annotations
+
+import hashlib
+import io
+import json
 
 import pytest
 
@@ -11,69 +15,66 @@ from fairlead.core.model.decisions import (
     Decision,
     Evict,
     PriorityChanged,
+    QuotaEnforced,
     Released,
 )
 from fairlead.core.model.events import Cause
 from fairlead.core.model.reasons import QueueFull, Refused
-from fairlead.sim.lines import decision_line, lines_of
+from fairlead.core.model.resources import Resources
+from fairlead.sim.lines import LINES_AT_A_TIME, Account, decision_line
 
 
 @pytest.mark.parametrize(
     ("decision", "line"),
     [
-        (Allocated("app", "key-1", "node/1"), "5 allocated application=app key=key-1 node=node/1"),
+        (Allocated("app", "key-1", "node/1"), 'allocated {"application":"app","key":"key-1","node":"node/1"}'),
         (
             Evict("a", "k", "n", Cause.PREEMPTED_BY_SCHEDULER, "other", "priority"),
-            "5 evict application=a key=k node=n cause=PREEMPTED_BY_SCHEDULER on_behalf_of=other rule=priority",
+            'evict {"application":"a","cause":"PREEMPTED_BY_SCHEDULER","key":"k","node":"n","on_behalf_of":"other",'
+            '"rule":"priority"}',
         ),
-        (PriorityChanged("a", "k", 0, -3, "root"), "5 priority-changed application=a key=k old=0 new=-3 who=root"),
-        (Configured(""), "5 configured"),
-        (Released("a b", 'q"', "n", Cause.TIMEOUT), '5 released application="a b" key="q\\"" node=n cause=TIMEOUT'),
+        (
+            PriorityChanged("a", "k", 0, -3, "root"),
+            'priority-changed {"application":"a","key":"k","new":-3,"old":0,"who":"root"}',
+        ),
+        (Configured("abc"), 'configured {"checksum":"abc"}'),
+        (
+            QuotaEnforced("q", "default", Resources({"vcore": 1000}), 2),
+            'quota-enforced {"excess":{"vcore":1000},"partition":"default","queue":"q","victims":2}',
+        ),
+        (
+            Released("a b", 'q"', "n", Cause.TIMEOUT, "two\nlines"),
+            'released {"application":"a b","cause":"TIMEOUT","key":"q\\"","message":"two\\nlines","node":"n"}',
+        ),
+        (Allocated("a", "k", "n", "gpu"), 'allocated {"application":"a","key":"k","node":"n","partition":"gpu"}'),
     ],
 )
 def test_a_decision_is_one_readable_line(decision: Decision, line: str) -> None:
-    """Fields in their order, empty ones left out, odd texts quoted."""
-    assert decision_line(5, decision) == line
-
-
-def test_a_line_never_breaks() -> None:
-    """A line end inside a text is quoted."""
-    assert "\n" not in decision_line(0, Released("a\nb", "k", "n", Cause.TIMEOUT))
+    """Its fields by name, those that are as by default left out, among them the usual partition."""
+    assert decision_line(5, decision) == f"5 {line}\n".encode()
 
 
 def test_reasons_are_shown_in_one_order() -> None:
     """Maps inside a reason are sorted, whatever order they were built in."""
     one, other = (QueueFull("q", dict.fromkeys(names, 1), {}, {}) for names in ("ab", "ba"))
     assert decision_line(1, ApplicationRejected("a", one)) == decision_line(1, ApplicationRejected("a", other))
-    assert '"code":"refused"' in decision_line(1, ApplicationRejected("a", Refused("no")))
+    said = json.loads(decision_line(1, ApplicationRejected("a", Refused("no"))).split(b" ", 2)[2])
+    assert said == {"id": "a", "reason": Refused("no").as_dict()}
+    assert said["reason"]["code"] == "refused"
 
 
-def test_another_partition_is_said_at_the_end() -> None:
-    """The usual one is left out."""
-    assert decision_line(1, Allocated("a", "k", "n", "gpu")) == "1 allocated application=a key=k node=n partition=gpu"
-    assert decision_line(1, Released("a", "k", "", Cause.TIMEOUT, "too late", "p 2")).endswith(' partition="p 2"')
-    assert "partition" not in decision_line(1, Released("a", "k", "", Cause.TIMEOUT, "too late"))
-
-
-PLAIN = (Allocated("app", "key-1", "node/1"), Released("a", "k", "n", Cause.TIMEOUT), Configured(""))
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        Released("a b", "k", "n", Cause.TIMEOUT),
-        Released("a", "k=", "n", Cause.TIMEOUT),
-        Released("a", "k", "n", Cause.TIMEOUT, "two\nlines"),
-        Released("ä", "k", "n", Cause.TIMEOUT),
-        Released("", "", "n", Cause.TIMEOUT),
-        Allocated("a", "k", "n", "gpu"),
-        PriorityChanged("a", "k", 0, -3, "root"),
-        ApplicationRejected("a", Refused("no")),
-    ],
-)
-def test_many_decisions_are_said_as_one_by_one(odd: Decision) -> None:
-    """Whatever stands among plain ones, and wherever."""
-    for told in ([(1, (odd, *PLAIN)), (2, PLAIN)], [(1, PLAIN), (2, (*PLAIN, odd))], [(3, (odd,))]):
-        alone = [decision_line(at_ms, each) + "\n" for at_ms, decisions in told for each in decisions]
-        assert lines_of(told) == "".join(alone).encode()
-    assert lines_of([]) == b""
+@pytest.mark.parametrize("count", [0, 3, LINES_AT_A_TIME - 1, LINES_AT_A_TIME, 2 * LINES_AT_A_TIME + 5])
+def test_the_digest_is_that_of_the_file(count: int) -> None:
+    """However many decisions were told, and however often it was asked for meanwhile."""
+    file = io.StringIO()
+    account = Account(True, file)
+    lines = []
+    for number in range(count):
+        account.tell(number, [Allocated("a", f"k{number}", "n")])
+        lines.append(decision_line(number, Allocated("a", f"k{number}", "n")))
+        if number % 500 == 0:
+            assert account.digest == hashlib.sha256(b"".join(lines)).hexdigest()
+    assert account.digest == hashlib.sha256(b"".join(lines)).hexdigest()
+    assert file.getvalue().encode() == b"".join(lines)
+    assert Account(False, None).digest == ""
+    assert not Account(False, None).wanted

@@ -26,11 +26,11 @@ _NONE: Mapping[str, str] = {}
 _SAMPLES = 4000
 
 
-def generate(recipe: Recipe, seed: int, nodes: Sequence[NodeSpec]) -> Workload:
+def generate(recipe: Recipe, seed: int, nodes: Sequence[NodeSpec], name: str = "recipe") -> Workload:
     """The workload of a description. `nodes` is what `load` refers to."""
     jobs_a_ms = _rate(recipe, seed, nodes)
     return Workload(
-        name=recipe.name,
+        name=name,
         jobs=_jobs(recipe, seed, jobs_a_ms),
         nodes=tuple(nodes),
         tasks=recipe.tasks,
@@ -44,8 +44,8 @@ def generate(recipe: Recipe, seed: int, nodes: Sequence[NodeSpec]) -> Workload:
 
 def _rate(recipe: Recipe, seed: int, nodes: Sequence[NodeSpec]) -> float:
     """Jobs a millisecond in the mean: as stated, or as many as use `load` of the nodes' scarcest resource."""
-    if recipe.jobs_per_hour is not None:
-        return recipe.jobs_per_hour / 3_600_000
+    if recipe.arrivals.jobs_per_hour is not None:
+        return recipe.arrivals.jobs_per_hour / 3_600_000
     offered: dict[str, int] = {}
     for node in nodes:
         for name, amount in node.capacity:
@@ -64,7 +64,7 @@ def _rate(recipe: Recipe, seed: int, nodes: Sequence[NodeSpec]) -> float:
     scarce = max((cost / offered[name] for name, cost in spent.items() if offered.get(name)), default=0.0)
     if not scarce:
         raise ValueError("the load of the recipe cannot be reached: its tasks ask for nothing that the nodes offer")
-    return recipe.load / scarce
+    return recipe.arrivals.load / scarce
 
 
 def _mean(values: Sequence[int]) -> float:
@@ -108,16 +108,17 @@ def _jobs(recipe: Recipe, seed: int, jobs_a_ms: float) -> Iterator[Job]:
 
 def _moments(random: Random, recipe: Recipe, jobs_a_ms: float) -> Iterator[int]:
     """When jobs come: a Poisson process, thinned by the hour of the day where it is diurnal. Whole seconds."""
-    peak = jobs_a_ms * (1 + recipe.swing)
+    arrivals = recipe.arrivals
+    peak = jobs_a_ms * (1 + arrivals.swing)
     at_ms = 0.0
-    end_ms = math.inf if recipe.lasts_ms is None else recipe.lasts_ms
+    end_ms = math.inf if recipe.lasts is None else recipe.lasts
     while True:
         at_ms += random.expovariate(peak)
         if at_ms >= end_ms:
             return
-        if recipe.swing:
-            phase = 2 * math.pi * (at_ms / DAY_MS - recipe.peak_hour / 24)
-            if random.random() * (1 + recipe.swing) > 1 + recipe.swing * math.cos(phase):
+        if arrivals.swing:
+            phase = 2 * math.pi * (at_ms / DAY_MS - arrivals.peak_hour / 24)
+            if random.random() * (1 + arrivals.swing) > 1 + arrivals.swing * math.cos(phase):
                 continue
         yield int(at_ms) // 1000 * 1000
 
@@ -147,27 +148,28 @@ def _job(random: Random, chosen: _Prepared, at_ms: int, number: int, left: int |
         )
         tasks.append(Task(ask, run_ms))
     application = ApplicationSpec(
-        id=id_, queue=tenant.queue, user=tenant.user, placeholder_timeout_ms=tenant.gang_patience_ms if gang else 0
+        id=id_, queue=tenant.queue, user=tenant.user, placeholder_timeout_ms=tenant.gang_patience if gang else 0
     )
     return Job(at_ms, application, tuple(tasks), gang)
 
 
 def _count(random: Random, tenant: Tenant) -> int:
     """Tasks of a job: geometric with the stated mean, at most the stated number."""
-    if tenant.tasks_mean <= 1:
+    if tenant.tasks <= 1:
         return 1
-    count = 1 + int(math.log(1.0 - random.random()) / math.log(1.0 - 1.0 / tenant.tasks_mean))
+    count = 1 + int(math.log(1.0 - random.random()) / math.log(1.0 - 1.0 / tenant.tasks))
     return min(count, tenant.tasks_max)
 
 
 def _length(random: Random, lengths: Lengths) -> int:
     """How long a task runs, in whole seconds but at least one."""
+    median = max(lengths.median, 1)
     if lengths.kind == "fixed":
-        drawn = float(lengths.median_ms)
+        drawn = float(median)
     elif lengths.kind == "exponential":
-        drawn = random.expovariate(math.log(2) / lengths.median_ms)
+        drawn = random.expovariate(math.log(2) / median)
     elif lengths.kind == "lognormal":
-        drawn = random.lognormvariate(math.log(lengths.median_ms), lengths.spread)
+        drawn = random.lognormvariate(math.log(median), lengths.spread)
     else:
-        drawn = lengths.median_ms / 2 ** (1 / lengths.spread) * random.paretovariate(lengths.spread)
-    return max(1000, int(min(drawn, lengths.longest_ms)) // 1000 * 1000)
+        drawn = median / 2 ** (1 / lengths.spread) * random.paretovariate(lengths.spread)
+    return max(1000, int(min(drawn, lengths.longest)) // 1000 * 1000)
