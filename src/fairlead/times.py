@@ -37,6 +37,14 @@ def parse_duration(text: str) -> int:
     return int(value)
 
 
+def duration_ms(text: str) -> int | None:
+    """`7d`, `90s`, `1h30m` in milliseconds; None if it is none, or a number without a unit."""
+    try:
+        return parse_duration(text) if text[-1:].isalpha() else None
+    except ValueError:
+        return None
+
+
 def duration(ms: int) -> str:
     """In the two largest units: `0.4s`, `12s`, `3m 5s`, `1h 2m`, `2d 3h`; less than nothing is `0.0s`."""
     if ms < 10_000:

@@ -7,12 +7,12 @@ in order of time; a drawn node is lost only while it is there and comes back onl
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from pathlib import Path
 from random import Random
+
+from fairlead.sim.rows import Row, csv_rows, made_of
 
 LOST, BACK = "lost", "back"
 
@@ -54,29 +54,15 @@ def _time(random: Random, mean_ms: int) -> int:
 def read_faults(path: str) -> list[Fault]:
     """The faults of a CSV file `time,node,what` (time in seconds, what `lost` or `back`), in order of time.
 
-    Raises `FaultError` with file and line.
+    Raises `TraceError` with file and line.
     """
-    found = []
-    with Path(path).open(newline="", encoding="utf-8-sig") as file:
-        rows = csv.DictReader(file)
-        missing = {"time", "node", "what"} - set(rows.fieldnames or ())
-        if missing:
-            raise FaultError(f"{path}:1: the first line does not name: {', '.join(sorted(missing))}")
-        for row in rows:
-            at = f"{path}:{rows.line_num}"
-            what, node = (row["what"] or "").strip(), (row["node"] or "").strip()
-            if what not in (LOST, BACK):
-                raise FaultError(f"{at}: column what: {what!r}: must be {LOST} or {BACK}")
-            if not node:
-                raise FaultError(f"{at}: column node: must not be empty")
-            try:
-                at_ms = round(float(row["time"]) * 1000)
-            except (TypeError, ValueError, OverflowError):
-                raise FaultError(f"{at}: column time: {row['time']!r}: must be seconds, such as 3600") from None
-            if at_ms < 0:
-                raise FaultError(f"{at}: column time: {row['time']!r}: must be 0 or more")
-            found.append(Fault(at_ms, node, what))
-    return sorted(found)
+
+    def fault(row: Row) -> Fault:
+        if row.get("what") not in (LOST, BACK):
+            raise row.error("what", f"must be {LOST} or {BACK}")
+        return Fault(row.time_ms("time"), row.text("node"), row.get("what"))
+
+    return sorted(made_of(csv_rows(path, ("time", "node", "what")), fault))
 
 
 def known_only(faults: Iterable[Fault], nodes: Iterable[str]) -> list[Fault]:

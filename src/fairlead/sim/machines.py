@@ -6,14 +6,12 @@ has a name of its own and a capacity.
 
 from __future__ import annotations
 
-import csv
 import re
-from pathlib import Path
 
 from fairlead.core.model.quantities import QuantityError, parse_quantity, resource_called
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import NodeSpec
-from fairlead.sim.trace import NODE_COLUMNS, TraceError
+from fairlead.sim.rows import Row, TraceError, csv_rows, heading, made_of, only_once
 
 _WORDS = re.compile(r"(\d+) *x *(.+)")
 COUNT_MAX = 1_000_000
@@ -57,35 +55,18 @@ def machines(text: str) -> tuple[NodeSpec, ...]:
     return tuple(found)
 
 
-def is_openb(path: str) -> bool:
-    """Whether a CSV file has the columns of the openb trace's nodes."""
-    with Path(path).open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        return set(NODE_COLUMNS) <= {name.strip() for name in next(csv.reader(file), [])}
-
-
 def _read(path: str) -> tuple[NodeSpec, ...]:
-    found: dict[str, NodeSpec] = {}
-    with Path(path).open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        reader = csv.reader(file)
-        header = [name.strip() for name in next(reader, [])]
-        if "id" not in header or len(header) < 2:
-            raise TraceError(path, 1, "", "", "the first line must name id and at least one resource, such as id,vcore")
-        for cells in filter(None, reader):
-            line = reader.line_num
-            if len(cells) != len(header):
-                hint = f"has {len(cells)} columns, the first line names {len(header)}"
-                raise TraceError(path, line, "", "", hint)
-            row = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
-            id_ = row.pop("id")
-            if not id_ or id_ in found:
-                raise TraceError(path, line, "id", id_, "is there already" if id_ else "must not be empty")
-            amounts = {}
-            for name, text in row.items():
-                try:
-                    amounts[resource_called(name)] = parse_quantity(resource_called(name), text or "0")
-                except QuantityError as e:
-                    raise TraceError(path, line, name, text, e.hint) from None
-            found[id_] = NodeSpec(id=id_, capacity=Resources(amounts))
+    header = heading(path)
+    if "id" not in header or len(header) < 2:
+        raise TraceError(path, 1, "", "", "the first line must name id and at least one resource, such as id,vcore")
+    name = only_once("id")
+
+    def node(row: Row) -> NodeSpec:
+        resources = [(column, resource_called(column)) for column in header if column != "id"]
+        amounts = {resource: row.quantity(column, resource) for column, resource in resources}
+        return NodeSpec(id=name(row), capacity=Resources(amounts))
+
+    found = tuple(made_of(csv_rows(path), node))
     if not found:
         raise TraceError(path, 1, "", "", "names no node")
-    return tuple(found.values())
+    return found

@@ -7,20 +7,20 @@ be opened again and again, and gives the same jobs each time.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.core.model.specs import NodeSpec
 from fairlead.sim.jobs import Workload
-from fairlead.sim.machines import MachineError, is_openb, machines
-from fairlead.sim.trace import TASK_COLUMNS, TraceError, read_nodes, read_tasks
+from fairlead.sim.machines import MachineError, machines
+from fairlead.sim.rows import TraceError
 from fairlead.sim.workloads.generate import generate
-from fairlead.sim.workloads.openb import openb
-from fairlead.sim.workloads.recipes import PRESETS, RecipeError, duration_ms, read_recipe
+from fairlead.sim.workloads.openb import NODE_COLUMNS, TASK_COLUMNS, is_openb, openb
+from fairlead.sim.workloads.recipes import PRESETS, RecipeError, read_recipe
 from fairlead.sim.workloads.swf import read_log, swf
 from fairlead.sim.workloads.table import read_table
+from fairlead.times import duration_ms
 
 
 class SourceError(ValueError):
@@ -107,11 +107,10 @@ class Source:
 
     def _table(self, name: str) -> Workload:
         bad: list[TraceError] | None = [] if self.skip_bad else None
-        if _is_openb(name):
-            if not self.nodes or "=" in self.nodes or not is_openb(self.nodes):
+        if name.endswith(".csv") and is_openb(name, TASK_COLUMNS):
+            if not self.nodes or "=" in self.nodes or not is_openb(self.nodes, NODE_COLUMNS):
                 raise SourceError(f"{name} is an openb trace: give the file of its nodes with --nodes")
-            nodes, tasks = read_nodes(self.nodes, bad), read_tasks(name, bad)
-            workload = openb(nodes, tasks)
+            workload = openb(self.nodes, name, bad)
         else:
             # The table first: whoever has to mend its columns is told so before anything is asked of him.
             workload = read_table(name, machines(self.nodes) if self.nodes else (), bad)
@@ -120,10 +119,3 @@ class Source:
         if bad:
             workload.notes.append(f"bad rows left out: {len(bad):,}; the first: {bad[0]}")
         return workload
-
-
-def _is_openb(path: str) -> bool:
-    if not path.endswith(".csv"):
-        return False
-    with Path(path).open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        return set(TASK_COLUMNS) <= {name.strip() for name in next(csv.reader(file), [])}

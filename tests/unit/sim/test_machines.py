@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.core.model.resources import Resources
 from fairlead.sim.machines import MachineError, machines
-from fairlead.sim.trace import TraceError
+from fairlead.sim.rows import TraceError
 
 
 def test_words_say_how_many_of_what() -> None:
@@ -40,7 +40,7 @@ def test_bad_words_are_refused(words: str) -> None:
     [
         ("name,vcore\n", ":1: the first line must name id"),
         ("id,vcore\n", ":1: names no node"),
-        ("id,vcore\na,1\na,2\n", ":3: column id: 'a': is there already"),
+        ("id,vcore\na,1\na,2\n", ":3: column id: 'a': is in line 2 already"),
         ("id,vcore\n,1\n", ":2: column id: '': must not be empty"),
         ("id,vcore\na,x\n", ":2: column vcore: 'x'"),
         ("id,vcore\na\n", ":2: has 1 columns"),

@@ -16,8 +16,7 @@ from random import Random
 
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
-from fairlead.sim.jobs import Job, Task, Workload
-from fairlead.sim.workloads.leaves import queue_file
+from fairlead.sim.jobs import Job, Task, Workload, queue_file
 from fairlead.sim.workloads.recipes import Lengths, Recipe, Tenant
 
 DAY_MS = 86_400_000

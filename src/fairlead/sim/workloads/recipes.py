@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from fairlead.core.model.quantities import parse_quantity, resource_called
 from fairlead.core.model.resources import Resources
-from fairlead.times import parse_duration
+from fairlead.times import duration_ms
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Whole = Annotated[int, msgspec.Meta(ge=1)]
@@ -150,11 +150,3 @@ def _amount(given: dict[str, Any]) -> Resources:
     if not amount:
         raise ValueError("names no resource, such as cpu: 2")
     return amount
-
-
-def duration_ms(text: str) -> int | None:
-    """`7d`, `90s`, `1h30m` in milliseconds; None if it is none, or a number without a unit."""
-    try:
-        return parse_duration(text) if text[-1:].isalpha() else None
-    except ValueError:
-        return None

@@ -31,8 +31,7 @@ from fairlead.core.model.specs import (
 from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import partition_of
 from fairlead.scheduler import Scheduler
-from fairlead.sim.jobs import Job, Task, Workload
-from fairlead.sim.workloads.leaves import queue_file
+from fairlead.sim.jobs import Job, Task, Workload, queue_file
 
 Moment = tuple[int, Event | None, Sequence[Decision]]
 """When, what was told (None: a scheduling run), and what was decided."""

@@ -21,9 +21,8 @@ from typing import TextIO, cast
 
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
-from fairlead.sim.jobs import Job, Task, Workload
-from fairlead.sim.trace import TraceError
-from fairlead.sim.workloads.leaves import DEFAULT_QUEUE, queue_file
+from fairlead.sim.jobs import DEFAULT_QUEUE, Job, Task, Workload, queue_file
+from fairlead.sim.rows import TraceError
 
 FIELDS = (
     "job number",

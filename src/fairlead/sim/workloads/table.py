@@ -8,28 +8,81 @@ rows) and `run` (how long it runs: seconds, or a time such as `90s`, `2h`) must 
 `resources.NAME` with a quantity (`resources.vcore`, `resources.memory`, ...). Further: `job` (the application; rows of
 one job are its tasks), `user`, `queue`, `priority`, `count` (equal tasks in this row, 1 if not given), `gang` (`yes`:
 the tasks of this row start together), `time_limit` (as `run`), `retries`, `idle` (`yes`). In JSON lines the same names
-are keys, and `resources` is an object. What becomes of other names says `headings`.
+are keys, and `resources` is an object. A name that nearly is one of these was
+meant as it: that is an error, or an option would be lost over a typing error. Every other one is passed over and said.
 """
 
 from __future__ import annotations
 
-import csv
+import difflib
 import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from fairlead.core.model.quantities import QuantityError, parse_quantity
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, ApplicationSpec, AskSpec, NodeSpec, RetrySpec
-from fairlead.sim.jobs import Job, Task, Workload
-from fairlead.sim.trace import TraceError
-from fairlead.sim.workloads.headings import RESOURCES, PassedOver, is_known, meant
-from fairlead.sim.workloads.leaves import queue_file, queue_path
-from fairlead.sim.workloads.recipes import duration_ms
+from fairlead.sim.jobs import Job, Task, Workload, queue_file, queue_path
+from fairlead.sim.rows import Row, TraceError, csv_rows, heading, made_of
+
+RESOURCES = "resources."
+COLUMNS = ("time", "run", "job", "user", "queue", "priority", "count", "gang", "time_limit", "retries", "idle")
+_AMOUNTS = {"cpu": "vcore", "cpus": "vcore", "vcores": "vcore"} | {
+    name: name for name in ("vcore", "memory", "gpu", "pods", "nvidia.com/gpu", "ephemeral-storage")
+}
+"""Resources that a column is often called by alone."""
+_OTHERWISE = {"retry": "retries", "walltime": "time_limit"}
+"""Other words for a column, that no rule of likeness finds."""
+_LEAST = 4
+"""Letters that the beginning of a name must have to be told for it: `prio`, not `id`."""
+_ALIKE = 0.8
+
+
+def is_known(name: str) -> bool:
+    """Whether a column of this name is read."""
+    return name in COLUMNS or (name.startswith(RESOURCES) and name != RESOURCES)
+
+
+def meant(name: str, present: Collection[str]) -> str | None:
+    """The known name that an unknown one was meant as; None if it is a column of one's own.
+
+    What the table has beside it was not meant: with `queue` and `queues` the second is one's own.
+    """
+    word = name.strip().casefold()
+    amount = word.removeprefix("resources").removeprefix("resource").lstrip("._- ")
+    if amount in _AMOUNTS or word.startswith(("resources.", "resources_", "resource.", "resource_")):
+        wanted = RESOURCES + (_AMOUNTS.get(amount, amount) or "NAME")
+        return wanted if wanted not in present else None
+    free = [known for known in COLUMNS if known not in present]
+    close = [known for known in free if known == _OTHERWISE.get(word)]
+    close += [known for known in free if known.startswith(word) and len(word) >= _LEAST]
+    close += difflib.get_close_matches(word.replace("-", "_").replace(" ", "_"), free, n=1, cutoff=_ALIKE)
+    return close[0] if close else None
+
+
+class PassedOver:
+    """The columns of one's own, in order of first sight."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, None] = {}
+
+    def add(self, name: str) -> None:
+        """A column that is not read."""
+        self._names[name] = None
+
+    def note(self) -> str | None:
+        """One sentence about all of them; None if there are none."""
+        if not self._names:
+            return None
+        names = [repr(name) for name in self._names]
+        more = f" and {len(names) - _SAID:,} more" if len(names) > _SAID else ""
+        return f"columns that mean nothing here were passed over: {', '.join(names[:_SAID])}{more}"
+
+
+_SAID = 10
+
 
 _TRUTH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False, "": False}
 COUNT_MAX = 100_000
@@ -37,18 +90,9 @@ COUNT_MAX = 100_000
 
 def read_table(path: str, nodes: tuple[NodeSpec, ...] = (), bad: list[TraceError] | None = None) -> Workload:
     """The workload in a `.csv` or `.jsonl` file. A bad row raises `TraceError`, or is added to `bad` and left out."""
-    jobs = []
     other, clock = PassedOver(), _Clock()
     rows = _json_rows(path, other) if path.endswith((".jsonl", ".ndjson", ".json")) else _csv_rows(path, other)
-    for line, cells in rows:
-        try:
-            if isinstance(cells, TraceError):
-                raise cells
-            jobs.append(_Row(path, line, cells, clock).job())
-        except TraceError as e:
-            if bad is None:
-                raise
-            bad.append(e)
+    jobs = list(made_of(rows, lambda row: _job(row, clock), bad))
     if not jobs:
         raise TraceError(path, 1, "", "", "holds no task")
     jobs.sort(key=lambda job: job.at_ms)
@@ -69,20 +113,9 @@ def _distinct(jobs: list[Job]) -> Iterator[Job]:
         yield jobs.pop()
 
 
-def _csv_rows(path: str, other: PassedOver) -> Iterator[tuple[int, Mapping[str, str] | TraceError]]:
-    with Path(path).open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        reader = csv.reader(file)
-        header = [name.strip() for name in next(reader, [])]
-        _check_header(path, header, other)
-        try:
-            for cells in reader:
-                if len(cells) == len(header):
-                    yield reader.line_num, dict(zip(header, (c.strip() for c in cells), strict=True))
-                elif cells:
-                    hint = f"has {len(cells)} columns, the first line names {len(header)}"
-                    yield reader.line_num, TraceError(path, reader.line_num, "", "", hint)
-        except csv.Error as e:
-            raise TraceError(path, reader.line_num, "", "", str(e)) from e
+def _csv_rows(path: str, other: PassedOver) -> Iterator[Row | TraceError]:
+    _check_header(path, heading(path), other)
+    return csv_rows(path)
 
 
 def _check_header(path: str, header: list[str], other: PassedOver) -> None:
@@ -102,16 +135,16 @@ def _rename(wanted: str) -> str:
     return f"was {wanted} meant? Rename it, or take it out"
 
 
-def _json_rows(path: str, other: PassedOver) -> Iterator[tuple[int, Mapping[str, str] | TraceError]]:
+def _json_rows(path: str, other: PassedOver) -> Iterator[Row | TraceError]:
     with Path(path).open(encoding="utf-8-sig", errors="replace") as file:
         for line, text in enumerate(file, 1):
             if text.strip():
                 try:
-                    yield line, _flat(path, line, json.loads(text), other)
+                    yield Row(path, line, _flat(path, line, json.loads(text), other))
                 except json.JSONDecodeError as e:
-                    yield line, TraceError(path, line, "", "", f"is not JSON: {e}")
+                    yield TraceError(path, line, "", "", f"is not JSON: {e}")
                 except TraceError as e:
-                    yield line, e
+                    yield e
 
 
 def _flat(path: str, line: int, row: Any, other: PassedOver) -> dict[str, str]:
@@ -159,96 +192,53 @@ def _date_ms(text: str) -> int | None:
     return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _BEGIN) // timedelta(milliseconds=1)
 
 
-class _Row:
-    """One row, read by column name."""
+def _job(row: Row, clock: _Clock) -> Job:
+    """The job of a row."""
+    at_ms, run_ms = _moment(row, clock), row.time_ms("run")
+    count = row.whole("count", 1, COUNT_MAX, 1)
+    retries = row.whole("retries", 0, 1000, 0)
+    gang, idle = _truth(row, "gang"), _truth(row, "idle")
+    id_ = row.get("job") or f"line-{row.line}"
+    first = f"{id_}-{row.line}" if row.get("job") else id_
+    if gang:
+        # A gang is an application of its own: its size is said when it is submitted.
+        id_ = first
+    ask = AskSpec(
+        application=id_,
+        key=first,
+        resources=_amount(row),
+        priority=row.whole("priority", PRIORITY_MIN, PRIORITY_MAX, 0),
+        time_limit_ms=row.time_ms("time_limit") if row.get("time_limit") else None,
+        retry=RetrySpec(limit=retries) if retries else None,
+        idle=idle,
+    )
+    asks = [ask] if count == 1 else [replace(ask, key=f"{first}-{i}") for i in range(count)]
+    application = ApplicationSpec(id=id_, queue=queue_path(row.get("queue")), user=row.get("user") or "nobody")
+    return Job(at_ms, application, tuple(Task(ask, run_ms) for ask in asks), gang and count > 1)
 
-    def __init__(self, path: str, line: int, cells: Mapping[str, str], clock: _Clock) -> None:
-        self.path, self.line, self.cells, self.clock = path, line, cells, clock
 
-    def error(self, column: str, hint: str) -> TraceError:
-        """An error at this column."""
-        return TraceError(self.path, self.line, column, self.cells.get(column, ""), hint)
+def _amount(row: Row) -> Resources:
+    named = [(column, column.removeprefix(RESOURCES)) for column in row.cells if column.startswith(RESOURCES)]
+    amount = Resources({name: row.quantity(column, name) for column, name in named if row.get(column)})
+    if not amount:
+        raise TraceError(row.file, row.line, "", "", "asks for no resources: a resources.NAME must be above 0")
+    return amount
 
-    def job(self) -> Job:
-        """The job of this row."""
-        at_ms, run_ms = self._moment("time"), self._time("run")
-        count = self._whole("count", 1, COUNT_MAX) if self.cells.get("count") else 1
-        retries = self._whole("retries", 0, 1000) if self.cells.get("retries") else 0
-        gang, idle = self._truth("gang"), self._truth("idle")
-        id_ = self.cells.get("job") or f"line-{self.line}"
-        amount = self._amount()
-        priority = self._whole("priority", PRIORITY_MIN, PRIORITY_MAX) if self.cells.get("priority") else 0
-        limit_ms = self._time("time_limit") if self.cells.get("time_limit") else None
-        first = f"{id_}-{self.line}" if self.cells.get("job") else id_
-        if gang:
-            # A gang is an application of its own: its size is said when it is submitted.
-            id_ = first
-        ask = AskSpec(
-            application=id_,
-            key=first,
-            resources=amount,
-            priority=priority,
-            time_limit_ms=limit_ms,
-            retry=RetrySpec(limit=retries) if retries else None,
-            idle=idle,
-        )
-        asks = [ask] if count == 1 else [replace(ask, key=f"{first}-{i}") for i in range(count)]
-        tasks = tuple(Task(ask, run_ms) for ask in asks)
-        application = ApplicationSpec(
-            id=id_, queue=queue_path(self.cells.get("queue", "")), user=self.cells.get("user") or "nobody"
-        )
-        return Job(at_ms, application, tasks, gang and count > 1)
 
-    def _amount(self) -> Resources:
-        found = {}
-        for column, text in self.cells.items():
-            if column.startswith(RESOURCES) and text:
-                name = column.removeprefix(RESOURCES)
-                try:
-                    found[name] = parse_quantity(name, text)
-                except QuantityError as e:
-                    raise self.error(column, e.hint) from None
-        amount = Resources(found)
-        if not amount:
-            raise TraceError(self.path, self.line, "", "", "asks for no resources: a resources.NAME must be above 0")
-        return amount
+def _moment(row: Row, clock: _Clock) -> int:
+    """When it is: a date, or seconds from any origin."""
+    date_ms = _date_ms(row.get("time"))
+    kind = "numbers" if date_ms is None else "dates"
+    at_ms = row.time_ms("time", "a date such as 2026-05-01T08:00:00Z, ") if date_ms is None else date_ms
+    if at_ms < 0:
+        raise row.error("time", "is a date before 1970")
+    if not clock.takes(kind):
+        raise row.error("time", f"the rows before have {clock.kind} here: write all times in one way")
+    return at_ms
 
-    def _moment(self, column: str) -> int:
-        """When it is: a date, or seconds from any origin."""
-        text = self.cells.get(column, "")
-        date_ms = _date_ms(text)
-        kind = "numbers" if date_ms is None else "dates"
-        at_ms = self._time(column, "a date such as 2026-05-01T08:00:00Z, ") if date_ms is None else date_ms
-        if at_ms < 0:
-            raise self.error(column, "is a date before 1970")
-        if not self.clock.takes(kind):
-            raise self.error(column, f"the rows before have {self.clock.kind} here: write all times in one way")
-        return at_ms
 
-    def _time(self, column: str, further: str = "") -> int:
-        text = self.cells.get(column, "")
-        try:
-            seconds = float(text)
-        except ValueError:
-            ms = duration_ms(text) if text else None
-            if ms is None:
-                raise self.error(column, f"must be {further}seconds, or a time such as 90s, 10m or 2h") from None
-            return ms
-        if not (0 <= seconds < 1e12 and math.isfinite(seconds)):
-            raise self.error(column, "must be 0 or more seconds")
-        return round(seconds * 1000)
-
-    def _whole(self, column: str, least: int, most: int) -> int:
-        try:
-            value = int(self.cells[column])
-        except ValueError:
-            raise self.error(column, "must be a whole number") from None
-        if not least <= value <= most:
-            raise self.error(column, f"must be {least} to {most}")
-        return value
-
-    def _truth(self, column: str) -> bool:
-        value = _TRUTH.get(self.cells.get(column, "").lower())
-        if value is None:
-            raise self.error(column, "must be yes or no")
-        return value
+def _truth(row: Row, column: str) -> bool:
+    value = _TRUTH.get(row.get(column).lower())
+    if value is None:
+        raise row.error(column, "must be yes or no")
+    return value

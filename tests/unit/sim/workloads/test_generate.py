@@ -12,7 +12,8 @@ from fairlead.config import load_text
 from fairlead.core.model.specs import NodeSpec
 from fairlead.sim.jobs import Workload
 from fairlead.sim.workloads.generate import generate
-from fairlead.sim.workloads.recipes import PRESETS, RecipeError, duration_ms, read_recipe
+from fairlead.sim.workloads.recipes import PRESETS, RecipeError, read_recipe
+from fairlead.times import duration_ms
 
 SMALL = """
 tasks: 100

@@ -10,7 +10,7 @@ import pytest
 from fairlead.config import load_text
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import NodeSpec
-from fairlead.sim.trace import TraceError
+from fairlead.sim.rows import TraceError
 from fairlead.sim.workloads.swf import header_nodes, read_log, swf
 
 HEADER = "; Version: 2.2\n; Computer: Small Machine\n; MaxNodes: 4\n; MaxProcs: 10\n; Note: a log\n"

@@ -11,7 +11,7 @@ import pytest
 from fairlead.config import load_text
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import RetrySpec
-from fairlead.sim.trace import TraceError
+from fairlead.sim.rows import TraceError
 from fairlead.sim.workloads.table import read_table
 
 HEAD = "time,run,resources.vcore,resources.memory,job,user,queue,priority,count,gang,time_limit,retries,idle"
