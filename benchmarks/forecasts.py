@@ -30,12 +30,11 @@ from fairlead.sim.attempts import Attempt, Gang, Settings
 from fairlead.sim.collector import rare_collections
 from fairlead.sim.columns import End
 from fairlead.sim.engine import Engine, Id
-from fairlead.sim.fleet import on_ctrl_c
 from fairlead.sim.jobs import Workload
 from fairlead.sim.mistakes import sentence
 from fairlead.sim.simulate import INTERRUPTED, progress_bars
 from fairlead.sim.sources import Source
-from fairlead.sim.trials import Trial, spec_of
+from fairlead.sim.trials import Trial, on_ctrl_c, spec_of
 
 MADE_UP = (
     ("poisson", "4", 2500, None, 0.97, "6m"),

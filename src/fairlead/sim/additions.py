@@ -1,14 +1,16 @@
 """What a scenario may say beyond YuniKorn's words: classes, budgets, quotas, where an ask may run, how work ends.
 
 Decides the fields of these steps and what they mean as events. Never runs anything. Invariant: whatever a step says
-reaches an event or, where it names a key alone, `fairlead.sim.keys`; whether it is allowed is for the scheduler to say.
+reaches an event; one that names a key alone is about exactly one ask or allocation that is there. Whether it is allowed
+is for the scheduler to say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import msgspec
 from msgspec import field
 
 from fairlead.core.model.constraints import (
@@ -23,17 +25,57 @@ from fairlead.core.model.constraints import (
     Toleration,
 )
 from fairlead.core.model.events import (
+    Cause,
     Event,
+    Release,
     RemoveBudget,
     RemovePriorityClass,
     RemoveQuota,
+    ReserveAsk,
     SetBudget,
+    SetPriority,
     SetPriorityClass,
     SetQuota,
 )
 from fairlead.core.model.resources import Limits
-from fairlead.core.model.specs import BudgetSpec, ClusterSpec, PriorityClassSpec, QueueSpec, QuotaSpec, RetrySpec
-from fairlead.sim.words import Amounts, Count, Millis, Name, Priority, Some, Step, Words
+from fairlead.core.model.specs import (
+    DEFAULT_PARTITION,
+    PRIORITY_MAX,
+    PRIORITY_MIN,
+    BudgetSpec,
+    PriorityClassSpec,
+    QuotaSpec,
+    RetrySpec,
+)
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.scheduler import Scheduler
+
+
+Priority = Annotated[int, msgspec.Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+Some = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
+Millis = Annotated[int, msgspec.Meta(ge=0, le=10**13)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+Amounts = dict[str, int]
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be run as it stands; the text says where and why."""
+
+
+class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True):
+    """A value inside a step."""
+
+
+class Step(Words, frozen=True, tag_field="op", kw_only=True):
+    """What every step may carry; both fields matter only where a real clock runs."""
+
+    no_settle: bool = False
+    real: bool = False
+
 
 PRIORITY_CLASS = "PriorityClass"
 """The key of a quota's scopes."""
@@ -148,7 +190,9 @@ class AskAdditions(Step, frozen=True, kw_only=True):
     @property
     def goes_beyond(self) -> bool:
         """Whether it says any of this."""
-        return any(getattr(self, name) != default for name, default in _UNSAID.items())
+        unsaid = AskAdditions()
+        names = set(AskAdditions.__struct_fields__).difference(Step.__struct_fields__)
+        return any(getattr(self, name) != getattr(unsaid, name) for name in names)
 
     def _where(self) -> Constraints:
         spread = self.spread if isinstance(self.spread, tuple) else (self.spread,)
@@ -244,21 +288,6 @@ class GoneStep(KeyStep, frozen=True, tag="gone"):
     """What was told to stop has stopped."""
 
 
-_UNSAID: dict[str, Any] = {
-    "labels": {},
-    "priority_class": "",
-    "preemption_policy": "",
-    "grace_millis": None,
-    "idle": False,
-    "time_limit_millis": None,
-    "node_selector": {},
-    "affinity": (),
-    "anti_affinity": (),
-    "spread": (),
-    "tolerations": (),
-    "ports": (),
-    "retry": None,
-}
 NamedStep = ReserveStep | SetPriorityStep | FinishStep | InterruptStep | GoneStep
 AddedStep = PriorityClassStep | BudgetStep | QuotaStep | ConfirmStep | NamedStep
 
@@ -298,28 +327,68 @@ def _quota_events(s: QuotaStep) -> tuple[Event, ...]:
     return (SetQuota(QuotaSpec(name=s.name, queue=s.queue, resources=Limits(s.resources), scopes=scopes)),)
 
 
-ADDED_PROPERTIES = frozenset(
-    {"resource.group", "wait.max", "backfill", "preemption.min.runtime", "preemption.evictions.max"}
-)
-"""Queue properties that YuniKorn does not know."""
-
-
-def config_goes_beyond(spec: ClusterSpec) -> bool:
-    """Whether a queue file says what YuniKorn does not know."""
-    if spec.priority_classes or spec.budgets or spec.quotas:
-        return True
-    return any(p.preemption.rule != "guarantee" or _queue_goes_beyond(p.root) for p in spec.partitions)
-
-
-def _queue_goes_beyond(queue: QueueSpec) -> bool:
-    template = queue.child_template
-    properties = (*queue.properties, *(template.properties if template is not None else ()))
-    return not ADDED_PROPERTIES.isdisjoint(properties) or any(map(_queue_goes_beyond, queue.queues))
-
-
 EVENTS: dict[type, Callable[[Any], tuple[Event, ...]]] = {
     PriorityClassStep: _class_events,
     BudgetStep: _budget_events,
     QuotaStep: _quota_events,
 }
 """The events of the steps that need nothing but themselves."""
+
+
+WHO = "scenario"
+"""Who orders what a step says an administrator orders."""
+
+
+def event_of(scheduler: Scheduler, step: KeyStep) -> Event:
+    """The event that the step stands for. Raises `ScenarioError` when there is nothing that it could be about."""
+    ask = named(scheduler, step)
+    app = ask.app.id
+    match step:
+        case ReserveStep():
+            return ReserveAsk(app, ask.key, step.on, WHO)
+        case SetPriorityStep():
+            return SetPriority(app, ask.key, step.priority, WHO)
+        case FinishStep():
+            return Release(app, _running(ask).key, Cause.FINISHED, exit_code=step.exit_code)
+        case InterruptStep():
+            return Release(app, _running(ask).key, Cause.INTERRUPTED)
+        case GoneStep() if ask.evict_cause is not None:
+            return Release(app, ask.key, ask.evict_cause)
+    raise ScenarioError(f"{ask.key} was not told to stop; 'gone' is for what was")
+
+
+def named(scheduler: Scheduler, step: KeyStep) -> Ask:
+    """The ask or allocation with the step's key. Raises `ScenarioError` unless there is exactly one."""
+    found = _with_key(scheduler.cluster.partitions.get(DEFAULT_PARTITION), step)
+    if len(found) == 1:
+        return found[0]
+    of_app = f" of application {step.app}" if step.app else ""
+    if not found:
+        raise ScenarioError(f"nothing with the key {step.key}{of_app} waits or runs")
+    apps = ", ".join(a.app.id for a in found)
+    raise ScenarioError(f"the key {step.key} is that of {len(found)} asks (applications {apps}); say which with 'app'")
+
+
+def key_of(scheduler: Scheduler, name: str) -> str:
+    """The key in `application/key` or `key`, as an eviction names whom it makes room for."""
+    partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
+    at = name.find("/")
+    while partition is not None and at >= 0:
+        app = partition.applications.get(name[:at])
+        if app is not None and name[at + 1 :] in app.asks:
+            return name[at + 1 :]
+        at = name.find("/", at + 1)
+    return name
+
+
+def _with_key(partition: Partition | None, step: KeyStep) -> list[Ask]:
+    if partition is None:
+        return []
+    apps = partition.applications.values()
+    return [app.asks[step.key] for app in apps if step.key in app.asks and step.app in ("", app.id)]
+
+
+def _running(ask: Ask) -> Ask:
+    if ask.node is None:
+        raise ScenarioError(f"{ask.key} waits; only what runs can finish or be interrupted")
+    return ask

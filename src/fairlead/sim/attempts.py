@@ -102,3 +102,22 @@ class Gang:
         """Why it is not whole: the reason of the first placeholder that waits."""
         found = (scheduler.why(self.application, key) for key in self._awaited)
         return next((reason for reason in found if reason is not None), None)
+
+
+class Standstill:
+    """The quiet time of a simulation in which nothing runs and nothing comes."""
+
+    def __init__(self) -> None:
+        self._decisions = -1
+        self._quiet_ms = self._horizon_ms = 0
+
+    def is_over(self, scheduler: Scheduler, now_ms: int, decisions: int) -> bool:
+        """Whether nothing can follow; asked after each moment at which nothing runs or comes."""
+        if decisions != self._decisions:
+            self._decisions, self._quiet_ms = decisions, now_ms
+            self._horizon_ms = scheduler.last_timer_ms()
+        return now_ms >= self._horizon_ms
+
+    def began_ms(self, now_ms: int, decisions: int) -> int:
+        """When a simulation that ends now came to its end: when it was quiet, what was due in vain does not count."""
+        return self._quiet_ms if decisions == self._decisions else now_ms

@@ -1,7 +1,8 @@
 """The project's own benchmarks: how fast the core places, idles and restarts.
 
-Decides how rounds become one figure: the median of all rounds, each on a freshly built state. Never compares with
-anything. Invariant: only the calls named by a case are timed, building its state is not.
+Decides sizes and shapes of the workloads, drawn once with a fixed seed, and how rounds become one figure: the median of
+all rounds, each on a freshly built state. Never compares with anything. Invariant: only the calls named by a case are
+timed, building its state is not; a round that did not do the work it is named for is an error, not a fast one.
 """
 
 from __future__ import annotations
@@ -9,19 +10,247 @@ from __future__ import annotations
 import gc
 import os
 import platform
+import random
 import statistics
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TextIO
 
 import msgspec
 
-from fairlead.sim.bench_cases import CASES, Case
+from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSortSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+)
+from fairlead.scheduler import Scheduler
+from fairlead.sim.collector import collector_off
 from fairlead.version import build, version_and_build
 
-Others = Callable[[int], Iterable[tuple[dict[str, Any], str]]]
+SIZES = tuple(Resources({"vcore": v, "memory": m}) for v in (500, 1000, 2000) for m in (1000, 2000, 4000))
+ONE = Resources({"vcore": 1000, "memory": 10})
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One timed part: how many units of work in how many seconds."""
+
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A benchmark: `prepare` builds the state (not timed), `measure` does and times the work."""
+
+    name: str
+    about: str
+    unit: str
+    prepare: Callable[[], Scheduler]
+    measure: Callable[[Scheduler], Sample]
+
+
+# -- clusters -----------------------------------------------------------------------------------------------------
+
+
+def cluster(queues: Iterable[QueueSpec], node_policy: str = "fair") -> Scheduler:
+    """A scheduler with these queues below root and no preemption."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=tuple(queues))
+    partition = PartitionSpec(
+        root=root, node_sort=NodeSortSpec(policy=node_policy), preemption=PreemptionSpec(enabled=False)
+    )
+    scheduler = Scheduler()
+    scheduler.handle(Configure(ClusterSpec(partitions=(partition,))), 0)
+    return scheduler
+
+
+def add_nodes(scheduler: Scheduler, count: int, vcore: int, memory: int) -> None:
+    """That many equal nodes."""
+    capacity = Resources({"vcore": vcore, "memory": memory})
+    for i in range(count):
+        scheduler.handle(AddNode(NodeSpec(id=f"node-{i:05d}", capacity=capacity)), 0)
+
+
+def add_work(scheduler: Scheduler, app: str, queue: str, sizes: Iterable[tuple[Resources, int]]) -> None:
+    """An application with one ask for each `(size, priority)`, in one request."""
+    scheduler.handle(AddApplication(ApplicationSpec(id=app, queue=queue)), 0)
+    asks = tuple(
+        AskSpec(application=app, key=f"{app}-{i}", resources=size, priority=priority)
+        for i, (size, priority) in enumerate(sizes)
+    )
+    scheduler.handle(AddAsks(asks), 0)
+
+
+def tree_of_64() -> list[QueueSpec]:
+    """Four by four by four leaves with guarantees at two levels and fair applications."""
+
+    def leaves() -> tuple[QueueSpec, ...]:
+        fair = {"application.sort.policy": "fair"}
+        return tuple(QueueSpec(name=f"c{k}", properties=fair, guaranteed=Limits({"vcore": 5000})) for k in range(4))
+
+    def inner() -> tuple[QueueSpec, ...]:
+        return tuple(QueueSpec(name=f"b{j}", parent=True, queues=leaves()) for j in range(4))
+
+    share = Limits({"vcore": 100_000, "memory": 1_000_000})
+    return [QueueSpec(name=f"a{i}", parent=True, guaranteed=share, queues=inner()) for i in range(4)]
+
+
+def mixed(rng: random.Random, count: int) -> list[tuple[Resources, int]]:
+    """Sizes and priorities drawn at random."""
+    return [(rng.choice(SIZES), rng.randint(0, 3)) for _ in range(count)]
+
+
+def flat() -> Scheduler:
+    """Two queues, 5,000 equal nodes, 10,000 equal asks."""
+    scheduler = cluster(
+        [
+            QueueSpec(name=n, guaranteed=Limits({"vcore": 10_000_000, "memory": m}))
+            for n, m in (("a", 10**5), ("b", 10**6))
+        ]
+    )
+    add_nodes(scheduler, 5000, 3000, 30)
+    for name in "ab":
+        add_work(scheduler, f"app-{name}", f"root.{name}", [(ONE, 0)] * 5000)
+    return scheduler
+
+
+def tree(per_app: int = 10, vcore: int = 64_000, memory: int = 256_000) -> Scheduler:
+    """64 leaves, 1,000 nodes, 1,000 applications with mixed asks."""
+    rng = random.Random(1)
+    scheduler = cluster(tree_of_64())
+    add_nodes(scheduler, 1000, vcore, memory)
+    for n in range(1000):
+        add_work(scheduler, f"app-{n:04d}", f"root.a{n % 4}.b{n // 4 % 4}.c{n // 16 % 4}", mixed(rng, per_app))
+    return scheduler
+
+
+def full() -> Scheduler:
+    """The tree with twice as much asked for as there is."""
+    return tree(20, 10_000, 40_000)
+
+
+def filled() -> Scheduler:
+    """The full tree after everything that fits has been placed."""
+    scheduler = full()
+    scheduler.schedule(0)
+    return scheduler
+
+
+def many_leaves() -> Scheduler:
+    """1,000 leaves below 10 parents, an application of 10 asks in each."""
+    rng = random.Random(2)
+    parents = [
+        QueueSpec(name=f"p{i}", parent=True, queues=tuple(QueueSpec(name=f"l{j:02d}") for j in range(100)))
+        for i in range(10)
+    ]
+    scheduler = cluster(parents)
+    add_nodes(scheduler, 1000, 64_000, 256_000)
+    for n in range(1000):
+        add_work(scheduler, f"app-{n:04d}", f"root.p{n // 100}.l{n % 100:02d}", mixed(rng, 10))
+    return scheduler
+
+
+def one_queue() -> Scheduler:
+    """One leaf in which 100 applications ask for 1,000 each."""
+    rng = random.Random(3)
+    scheduler = cluster([QueueSpec(name="leaf")])
+    add_nodes(scheduler, 2000, 96_000, 512_000)
+    for n in range(100):
+        add_work(scheduler, f"app-{n:03d}", "root.leaf", mixed(rng, 1000))
+    return scheduler
+
+
+def binpacking() -> Scheduler:
+    """5,000 nodes filled one after the other with 20,000 mixed asks."""
+    rng = random.Random(4)
+    scheduler = cluster([QueueSpec(name="leaf")], "binpacking")
+    add_nodes(scheduler, 5000, 32_000, 128_000)
+    for n in range(20):
+        add_work(scheduler, f"app-{n:02d}", "root.leaf", mixed(rng, 1000))
+    return scheduler
+
+
+# -- what is timed ------------------------------------------------------------------------------------------------
+
+
+def place_all(scheduler: Scheduler) -> Sample:
+    """Place everything that fits."""
+    with collector_off():
+        began = time.perf_counter()
+        decisions = scheduler.schedule(0)
+        seconds = time.perf_counter() - began
+    return Sample(sum(isinstance(d, Allocated) for d in decisions), seconds)
+
+
+def idle_cycles(scheduler: Scheduler) -> Sample:
+    """Scheduling calls that find nothing to place, while thousands wait."""
+    calls = 2000
+    began = time.perf_counter()
+    placed = sum(len(scheduler.schedule(0)) for _ in range(calls))
+    seconds = time.perf_counter() - began
+    if placed:
+        raise RuntimeError("the idle benchmark is not idle: something was placed")
+    return Sample(calls, seconds)
+
+
+def restart(scheduler: Scheduler) -> Sample:
+    """Save the whole state, load it, and place what the loaded one can."""
+    asks = sum(len(app.asks) for app in scheduler.cluster.partitions["default"].applications.values())
+    with collector_off():
+        began = time.perf_counter()
+        loaded = Scheduler.load(scheduler.dump())
+        loaded.schedule(0)
+        seconds = time.perf_counter() - began
+    return Sample(asks, seconds)
+
+
+def turnover(scheduler: Scheduler) -> Sample:
+    """Work of changing priorities comes and goes on a full cluster: one ends, one comes, one starts."""
+    rng = random.Random(5)
+    applications = scheduler.cluster.partitions["default"].applications.values()
+    running = [(ask.spec.application, ask.key) for app in applications for ask in app.allocated_asks()]
+    turns, placed = 5000, 0
+    with collector_off():
+        began = time.perf_counter()
+        for i in range(turns):
+            at = rng.randrange(len(running))
+            running[at], running[-1] = running[-1], running[at]
+            app, key = running.pop()
+            scheduler.handle(Release(app, key, Cause.FINISHED), 0)
+            new = AskSpec(application=app, key=f"new-{i}", resources=rng.choice(SIZES), priority=rng.randint(-5, 5))
+            scheduler.handle(AddAsks((new,)), 0)
+            for d in scheduler.schedule(0):
+                if isinstance(d, Allocated):
+                    running.append((d.application, d.key))
+                    placed += 1
+        seconds = time.perf_counter() - began
+    if placed < turns // 4:
+        raise RuntimeError(f"the churn benchmark placed only {placed} in {turns} turns")
+    return Sample(turns, seconds)
+
+
+CASES = (
+    Case("flat", "2 queues, 5,000 nodes, 10,000 equal asks", "allocation", flat, place_all),
+    Case("tree", "64 leaves, 1,000 nodes, 10,000 mixed asks", "allocation", tree, place_all),
+    Case("full", "the tree with twice as much asked for as there is", "allocation", full, place_all),
+    Case("leaves", "1,000 leaves, 1,000 nodes, 10,000 mixed asks", "allocation", many_leaves, place_all),
+    Case("one-queue", "1 leaf, 2,000 nodes, 100,000 mixed asks", "allocation", one_queue, place_all),
+    Case("binpacking", "5,000 nodes, 20,000 mixed asks, fullest node first", "allocation", binpacking, place_all),
+    Case("churn", "a full cluster: one ends, one of any priority comes, one starts", "turn", filled, turnover),
+    Case("idle", "a full cluster: a call that places nothing", "call", filled, idle_cycles),
+    Case("restart", "a full cluster: save, load, first call", "ask", filled, restart),
+)
 
 
 def run(
@@ -31,15 +260,13 @@ def run(
     only: Collection[str] = (),
     rounds: int = 3,
     as_json: bool = False,
-    others: Mapping[str, Others] = MappingProxyType({}),
 ) -> int:
     """Run the benchmarks (or `only` those), and print the build and a line for each.
 
-    Returns 0, or 2 after a sentence on `err`. `others` are benchmarks from elsewhere, by name: each takes the rounds
-    and gives rows with their lines.
+    Returns 0, or 2 after a sentence on `err`.
     """
     out, err = out or sys.stdout, err or sys.stderr
-    known = [*(c.name for c in CASES), *others]
+    known = [c.name for c in CASES]
     unknown = sorted(set(only) - set(known))
     if unknown or rounds < 1:
         names = ", ".join(known)
@@ -48,25 +275,19 @@ def run(
         )
         print(f"cannot run the benchmarks: {problem}", file=err)
         return 2
-    rows = []
-    if not as_json:
-        print(f"fairlead {version_and_build()}, Python {platform.python_version()}", file=out, flush=True)
-    for case in CASES:
-        if only and case.name not in only:
-            continue
-        row = measure(case, rounds)
-        rows.append({"build": build()} | row)
-        if not as_json:
-            print(row_text(row), file=out, flush=True)
-    for name, other in others.items():
-        if not only or name in only:
-            for row, line in other(rounds):
-                rows.append({"build": build()} | row)
-                if not as_json:
-                    print(line, file=out, flush=True)
-    if as_json:
-        print(msgspec.json.encode(rows).decode(), file=out)
+    measured = (measure(case, rounds) for case in CASES if not only or case.name in only)
+    print_rows(((row, row_text(row)) for row in measured), out, as_json=as_json)
     return 0
+
+
+def print_rows(rows: Iterable[tuple[dict[str, Any], str]], out: TextIO, *, as_json: bool = False) -> None:
+    """Print the build and the line of each row as it is measured, or all rows as JSON, each with the build."""
+    if as_json:
+        print(msgspec.json.encode([{"build": build()} | row for row, _ in rows]).decode(), file=out)
+        return
+    print(f"fairlead {version_and_build()}, Python {platform.python_version()}", file=out, flush=True)
+    for _, line in rows:
+        print(line, file=out, flush=True)
 
 
 def measure(case: Case, rounds: int) -> dict[str, Any]:

@@ -36,12 +36,11 @@ from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, 
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.specs import AskSpec, ClusterSpec, NodeSpec
 from fairlead.scheduler import Scheduler
-from fairlead.sim.attempts import ENDED, FAILED, Attempt, Gang, Settings, placeholders
+from fairlead.sim.attempts import ENDED, FAILED, Attempt, Gang, Settings, Standstill, placeholders
 from fairlead.sim.columns import Columns, End, Fate
 from fairlead.sim.faults import LOST, Fault
 from fairlead.sim.jobs import Job, in_order
 from fairlead.sim.lines import Account
-from fairlead.sim.standstill import Standstill
 from fairlead.virtual_time import VirtualTime
 
 PROGRESS_EVERY = 512

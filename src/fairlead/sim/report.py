@@ -1,31 +1,229 @@
-"""The report: outcomes as one HTML page that needs nothing else.
+"""The report: outcomes as one HTML page that needs nothing else, and each of its plots alone as an SVG file.
 
-Decides what a reader sees first: the differences in words, then the figures, then the plots. Never computes a figure.
-Invariant: the page refers to nothing outside itself; the same outcomes give the same bytes (CPU time is not in it).
+Decides what a reader sees first (the differences in words, then the figures, then the plots), which plots there are,
+what is in them, and the colour of each queue. Never computes a figure. Invariant: page and files refer to nothing
+outside themselves and show the same drawings; a queue has one colour in all of them; the same outcomes give the same
+bytes (CPU time is not in them).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib import resources
+from pathlib import Path
+from typing import Any
 
-from fairlead.sim.plots import Line, lines_over_time, part_text
-from fairlead.sim.sheets import (
-    Panel,
-    Sheet,
-    colour,
-    course,
-    longest,
-    nodes,
-    outcome_names,
-    shares,
-    tasks,
-    utilisation,
-    waits,
+from fairlead.core.model.quantities import people_call
+from fairlead.sim.plots import (
+    COLOURS,
+    FILLS,
+    WIDTH,
+    Drawing,
+    Line,
+    count_text,
+    distribution,
+    gantt,
+    lines_over_time,
+    part_text,
+    stacked,
 )
 from fairlead.sim.verdicts import BREAKDOWNS, Outcome, Row, breakdown, in_words, rows
 from fairlead.times import span
+
+OTHERS = "#adb5bd"
+_STYLE = """
+text{font-family:system-ui,sans-serif;font-size:12px;fill:#1f2937}.head{font-weight:600}.tick{font-size:11px;fill:#6b7280}
+.grid{stroke:#e5e7eb}.axis{stroke:#6b7280}.line{fill:none;stroke-width:1.8;stroke-linejoin:round}.area{opacity:.88}
+.row{fill:#e5e7eb;opacity:.35}.broken{fill:#dc2626}
+"""
+"""The looks of the report, by day, without what only a page has."""
+_HEAD, _NAMES = 24, 20
+"""The height of a heading, and of a line of the legend."""
+_LETTER = 7
+"""About how wide a letter of the legend is."""
+
+Named = Sequence[tuple[str, str]]
+"""Names with their colours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One plot of a sheet. Without a heading in the report where its section says what it is."""
+
+    drawing: Drawing
+    heading: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Plots under each other, with one legend for all of them."""
+
+    panels: Sequence[Panel]
+    legend: Named
+
+    def html(self) -> str:
+        """For the report."""
+        body = []
+        for panel in self.panels:
+            body.append(f"<h3>{escape(panel.heading)}</h3>" if panel.heading else "")
+            body.append(panel.drawing.html())
+            body.append(f'<p class="about">{escape(panel.note)}</p>' if panel.note else "")
+        items = "".join(f'<li><i style="background:{colour}"></i>{escape(name)}</li>' for name, colour in self.legend)
+        return "".join(body) + f'<ul class="legend">{items}</ul>'
+
+    def svg(self) -> str:
+        """A file of its own."""
+        y, parts = 0, []
+        for panel in self.panels:
+            for text in (panel.heading or panel.drawing.label, panel.note):
+                if text:
+                    parts.append(f'<text class="head" x="8" y="{y + 17}">{escape(text)}</text>')
+                    y += _HEAD
+            label = escape(panel.drawing.label, quote=True)
+            parts.append(
+                f'<g transform="translate(0 {y})" role="img" aria-label="{label}">{panel.drawing.elements}</g>'
+            )
+            y += panel.drawing.height
+        x = 8
+        for name, colour in self.legend:
+            width = 24 + _LETTER * len(name)
+            if x > 8 and x + width > WIDTH:
+                x, y = 8, y + _NAMES
+            parts.append(f'<rect x="{x}" y="{y + 4}" width="10" height="10" rx="3" fill="{colour}"/>')
+            parts.append(f'<text x="{x + 16}" y="{y + 13}">{escape(name)}</text>')
+            x += width + 16
+        height = y + _NAMES + 4
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
+            f'<style>{_STYLE}</style><rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
+        )
+
+
+def write_images(outcomes: Sequence[Outcome], folder: str) -> list[str]:
+    """Write `waits.svg`, `tasks.svg`, `utilisation.svg`, `shares.svg`, `nodes.svg`; returns their paths.
+
+    Raises OSError if the folder cannot be written.
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    sheets: dict[str, Callable[[Sequence[Outcome]], Sheet]] = {
+        "waits": waits,
+        "tasks": tasks,
+        "utilisation": utilisation,
+        "shares": shares,
+        "nodes": nodes,
+    }
+    written = []
+    for name, sheet in sheets.items():
+        path = place / f"{name}.svg"
+        path.write_text(sheet(outcomes).svg(), encoding="utf-8")
+        written.append(str(path))
+    return written
+
+
+# -- which there are ----------------------------------------------------------------------------------------------
+
+
+def colour(number: int) -> str:
+    """Of an outcome, by its place."""
+    return COLOURS[number % len(COLOURS)]
+
+
+def outcome_names(outcomes: Sequence[Outcome]) -> Named:
+    """The outcomes with their colours."""
+    return [(o["name"], colour(i)) for i, o in enumerate(outcomes)]
+
+
+def course(outcomes: Sequence[Outcome], get: Callable[[Any], Any]) -> list[Line]:
+    """A line for each outcome: what `get` takes from its courses (None: it has none)."""
+    lines = []
+    for i, outcome in enumerate(outcomes):
+        values = get(outcome["courses"])
+        if values is not None:
+            points = list(zip(outcome["courses"]["at_s"], values, strict=True))
+            lines.append(Line(outcome["name"], points, colour(i)))
+    return lines
+
+
+def longest(outcomes: Sequence[Outcome]) -> float:
+    """How long the longest simulation lasted, in seconds: plots that stand above each other have one time axis."""
+    return max(float(o["figures"]["end_s"] - o["figures"]["begin_s"]) for o in outcomes)
+
+
+def waits(outcomes: Sequence[Outcome]) -> Sheet:
+    """Which part of the tasks had started within a time."""
+    lines = [Line(o["name"], o["wait_curve"], colour(i)) for i, o in enumerate(outcomes)]
+    return Sheet([Panel(distribution("waiting times", lines))], outcome_names(outcomes))
+
+
+def tasks(outcomes: Sequence[Outcome]) -> Sheet:
+    """How many tasks waited and ran at once."""
+    waiting = lines_over_time("tasks waiting", course(outcomes, lambda c: c["waiting"]), count_text, "count")
+    running = lines_over_time("tasks running", course(outcomes, lambda c: c["running"]), count_text, "count")
+    return Sheet([Panel(waiting, "waiting"), Panel(running, "running")], outcome_names(outcomes))
+
+
+def utilisation(outcomes: Sequence[Outcome]) -> Sheet:
+    """The part of each resource that was in use."""
+    names = sorted({name for o in outcomes for name in o["courses"]["use"]})
+    panels = []
+    for name in names:
+        lines, called = course(outcomes, lambda c, n=name: c["use"].get(n)), people_call(name)  # type: ignore[misc]
+        panels.append(Panel(lines_over_time(called, lines, part_text, "part", 1.0), called))
+    return Sheet(panels, outcome_names(outcomes))
+
+
+def shares(outcomes: Sequence[Outcome]) -> Sheet:
+    """The part of the cluster that each queue had; those that had least are summed up."""
+    every = {path for o in outcomes for path in o["courses"]["shares"]}
+    shown, fills = largest_queues(outcomes), queue_fills(outcomes)
+    panels = []
+    for outcome in outcomes:
+        had = outcome["courses"]["shares"]
+        layers = [(path, had[path], fills[path]) for path in shown if path in had]
+        rest = [values for path, values in had.items() if path not in shown]
+        if rest:
+            layers.append(("all others", [sum(column) for column in zip(*rest, strict=True)], OTHERS))
+        drawn = stacked("share by queue", outcome["courses"]["at_s"], layers, longest(outcomes))
+        panels.append(Panel(drawn, outcome["name"]))
+    named = [(path, fills[path]) for path in shown]
+    if len(every) > len(shown):
+        named.append(("all others", OTHERS))
+    return Sheet(panels, named)
+
+
+def nodes(outcomes: Sequence[Outcome]) -> Sheet:
+    """What ran where on the first nodes."""
+    fills, there, panels = queue_fills(outcomes), set[str](), []
+    for outcome in outcomes:
+        plan = outcome["gantt"]
+        there.update(plan["queues"])
+        drawn = gantt("nodes", plan["nodes"], plan["bars"], longest(outcomes), [fills[q] for q in plan["queues"]])
+        left = f"{plan['left_out']:,} shorter runs are not shown." if plan["left_out"] else ""
+        panels.append(Panel(drawn, outcome["name"], left))
+    return Sheet(panels, [(path, fill) for path, fill in fills.items() if path in there][: len(FILLS)])
+
+
+LAYERS_MAX = 11
+"""So many queues have a layer of their own; the others are summed up."""
+
+
+def largest_queues(outcomes: Sequence[Outcome]) -> list[str]:
+    """The queues that had most, by name."""
+    every = sorted({path for o in outcomes for path in o["courses"]["shares"]})
+    weight = {path: sum(sum(o["courses"]["shares"].get(path, [0.0])) for o in outcomes) for path in every}
+    return sorted(sorted(every, key=lambda path: (-weight[path], path))[:LAYERS_MAX])
+
+
+def queue_fills(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """A colour for each queue: no two of the largest have the same."""
+    first = largest_queues(outcomes)
+    every = {path for o in outcomes for path in (*o["courses"]["shares"], *o["gantt"]["queues"])}
+    return {path: FILLS[i % len(FILLS)] for i, path in enumerate([*first, *sorted(every.difference(first))])}
+
 
 PLOTS: tuple[tuple[str, str, Callable[[Sequence[Outcome]], Sheet]], ...] = (
     (

@@ -26,12 +26,10 @@ from fairlead.core.model.decisions import Decision, Evict, Released
 from fairlead.core.model.events import Cause, Configure, Event, Release
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.scheduler import Scheduler
-from fairlead.sim.additions import ConfirmStep, KeyStep, config_goes_beyond
+from fairlead.sim.additions import ConfirmStep, KeyStep, event_of, key_of
 from fairlead.sim.collector import collector_off
-from fairlead.sim.keys import event_of, key_of
 from fairlead.sim.mistakes import sentence
-from fairlead.sim.outcome import Unblock, aftermath, final_state
-from fairlead.sim.record import Record
+from fairlead.sim.outcome import Record, Unblock, aftermath, final_state
 from fairlead.sim.steps import (
     AnyStep,
     ConfigStep,
@@ -40,6 +38,7 @@ from fairlead.sim.steps import (
     ScheduleStep,
     SleepStep,
     as_scenario,
+    config_goes_beyond,
     events_of,
     goes_beyond,
     read_scenarios,

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,11 +20,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from fairlead.core.model.quantities import format_amount, people_call
-from fairlead.sim.fleet import TrialFailed, run_alone, run_trials
 from fairlead.sim.mistakes import sentence
-from fairlead.sim.report import html_report
-from fairlead.sim.sheets import write_images
-from fairlead.sim.trials import Trial
+from fairlead.sim.report import html_report, write_images
+from fairlead.sim.trials import Trial, TrialFailed, run_alone, run_trials
 from fairlead.sim.verdicts import BREAKDOWNS, Row, breakdown, in_words, rows, write_csv
 from fairlead.times import span
 
@@ -77,7 +76,7 @@ def run(
         with ExitStack() as stack:
             lines = stack.enter_context(Path(decisions).open("w", encoding="utf-8")) if decisions else None
             tick = stack.enter_context(progress_bars(err, [trial], progress))
-            outcome = run_alone(trial, lines, tick)
+            outcome = run_alone(trial, lines, partial(tick, 0) if tick is not None else None)
         Files(report=report, images=images).write([outcome])
     except (OSError, ValueError) as e:
         print(f"cannot simulate: {sentence(e)}", file=err)

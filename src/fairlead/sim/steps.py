@@ -28,10 +28,21 @@ from fairlead.core.model.events import (
     UpdateNode,
 )
 from fairlead.core.model.resources import NOTHING, Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, QueueSpec
 from fairlead.sim.additions import EVENTS as ADDED_EVENTS
-from fairlead.sim.additions import AddedStep, AskAdditions, TaintField
-from fairlead.sim.words import Amounts, Count, Millis, Name, Priority, ScenarioError, Some, Step
+from fairlead.sim.additions import (
+    AddedStep,
+    Amounts,
+    AskAdditions,
+    Count,
+    Millis,
+    Name,
+    Priority,
+    ScenarioError,
+    Some,
+    Step,
+    TaintField,
+)
 
 __all__ = ["AnyStep", "Scenario", "ScenarioError", "as_scenario", "events_of", "goes_beyond", "read_scenarios"]
 
@@ -163,6 +174,25 @@ def goes_beyond(step: AnyStep) -> bool:
     if isinstance(step, NodeStep):
         return bool(step.taints) or step.action == "label"
     return step.goes_beyond if isinstance(step, AskStep) else isinstance(step, AddedStep)
+
+
+ADDED_PROPERTIES = frozenset(
+    {"resource.group", "wait.max", "backfill", "preemption.min.runtime", "preemption.evictions.max"}
+)
+"""Queue properties that YuniKorn does not know."""
+
+
+def config_goes_beyond(spec: ClusterSpec) -> bool:
+    """Whether a queue file says what YuniKorn does not know."""
+    if spec.priority_classes or spec.budgets or spec.quotas:
+        return True
+    return any(p.preemption.rule != "guarantee" or _queue_goes_beyond(p.root) for p in spec.partitions)
+
+
+def _queue_goes_beyond(queue: QueueSpec) -> bool:
+    template = queue.child_template
+    properties = (*queue.properties, *(template.properties if template is not None else ()))
+    return not ADDED_PROPERTIES.isdisjoint(properties) or any(map(_queue_goes_beyond, queue.queues))
 
 
 def _node_events(s: NodeStep) -> tuple[Event, ...]:

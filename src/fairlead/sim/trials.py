@@ -1,15 +1,24 @@
-"""Trials: one queue file on one workload, from its first job to the figures.
+"""Trials: one queue file on one workload, from its first job to the figures; and several of them at a time.
 
 Decides what a trial is made of and what it yields, as plain values. Never compares two. Invariant: the same trial gives
-the same outcome (CPU times apart); one that was stopped early says so and has the figures up to then.
+the same outcome (CPU times apart), in whichever process; one that was stopped early says so and has the figures up to
+then.
 """
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from types import FrameType
 from typing import Any, TextIO
 
 from fairlead.config import ConfigurationError, load_file, load_text
@@ -22,8 +31,9 @@ from fairlead.sim.engine import Engine
 from fairlead.sim.faults import Fault, drawn, known_only, read_faults
 from fairlead.sim.figures import courses_of, figures_of, wait_curve
 from fairlead.sim.jobs import Workload
+from fairlead.sim.mistakes import sentence
 from fairlead.sim.pace import Pace
-from fairlead.sim.sources import Source
+from fairlead.sim.sources import Source, SourceError
 
 BARS_MAX = 2500
 BAR_NODES_MAX = 16
@@ -33,6 +43,7 @@ FIRST_MAX = 3
 """So many of those that wait for one reason are named."""
 Watch = Callable[[Engine], None]
 Tick = Callable[[int], None]
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,3 +182,157 @@ def gantt_of(columns: Columns) -> dict[str, Any]:
         since, to = (round((at - columns.begin_ms) / 1000, 3) for at in (begin, end))
         rows.append([number, columns.queue[task], columns.names[task], since, to, how.name.lower()])
     return {"nodes": names, "queues": list(columns.queues.values), "bars": rows, "left_out": left_out}
+
+
+# -- several at a time --------------------------------------------------------------------------------------------
+
+
+class TrialFailed(Exception):
+    """A trial could not be run; the text is a sentence."""
+
+
+class _Stop:
+    """Stops a trial between two moments, also one whose engine is yet to be made."""
+
+    def __init__(self) -> None:
+        self._wanted = False
+        self._engine: Engine | None = None
+
+    def watch(self, engine: Engine) -> None:
+        """This is the engine of the trial."""
+        self._engine = engine
+        engine.stopped = self._wanted
+
+    def now(self) -> None:
+        """It is to stop."""
+        self._wanted = True
+        if self._engine is not None:
+            self._engine.stopped = True
+
+    def when_told(self, by: Connection) -> None:
+        """It is to stop when something comes, or nothing can come any more; waits for that."""
+        with suppress(EOFError, OSError):
+            by.recv()
+        self.now()
+
+
+@contextmanager
+def on_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C calls `stop`, the second one breaks off."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def first(_number: int, _frame: FrameType | None) -> None:
+        stop()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def run_alone(trial: Trial, lines: TextIO | None = None, tick: Tick | None = None) -> dict[str, Any]:
+    """The outcome of one trial, run here; Ctrl-C stops it and gives what there is. Raises what `run_trial` raises."""
+    stop = _Stop()
+    with on_ctrl_c(stop.now):
+        return run_trial(trial, lines=lines, watch=stop.watch, tick=tick)
+
+
+def run_trials(trials: Sequence[Trial], processes: int = 1, progress: Progress | None = None) -> list[dict[str, Any]]:
+    """The outcomes in the order of the trials, several at a time, each in a process of its own.
+
+    `progress` hears the number of a trial and how far it is. The first Ctrl-C lets every trial stop between two moments
+    and hand over what it has, and leaves out those not begun; the second one ends all at once. Raises what `run_trial`
+    raises with one process, `TrialFailed` with several.
+    """
+    progress = progress or (lambda _number, _done: None)
+    if min(processes, len(trials)) > 1:
+        return _Fleet(trials, processes, progress).run()
+    outcomes: list[dict[str, Any]] = []
+    for number, trial in enumerate(trials):
+        outcomes.append(run_alone(trial, tick=partial(progress, number)))
+        if outcomes[-1]["interrupted"]:
+            break
+    return outcomes
+
+
+class _Fleet:
+    def __init__(self, trials: Sequence[Trial], processes: int, progress: Progress) -> None:
+        self.trials, self.processes, self.progress = trials, processes, progress
+        self.outcomes: dict[int, dict[str, Any]] = {}
+        self.under_way: dict[Connection, tuple[int, SpawnProcess]] = {}
+        self.stopped = False
+
+    def run(self) -> list[dict[str, Any]]:
+        coming = iter(range(len(self.trials)))
+        try:
+            with on_ctrl_c(self._stop):
+                self._start(coming)
+                while self.under_way:
+                    for ready in wait(list(self.under_way), timeout=1.0):
+                        assert isinstance(ready, Connection)
+                        if self._hear(ready):
+                            self._start(coming)
+        finally:
+            for _, process in self.under_way.values():
+                process.kill()
+                process.join()
+        return [self.outcomes[number] for number in sorted(self.outcomes)]
+
+    def _start(self, coming: Iterator[int]) -> None:
+        context = get_context("spawn")
+        while len(self.under_way) < self.processes and not self.stopped:
+            number = next(coming, None)
+            if number is None:
+                return
+            mine, theirs = context.Pipe()
+            process = context.Process(target=_in_process, args=(self.trials[number], theirs), daemon=True)
+            process.start()
+            theirs.close()
+            self.under_way[mine] = (number, process)
+        if self.stopped:
+            # Ctrl-C may have come while one was being started.
+            self._stop()
+
+    def _stop(self) -> None:
+        self.stopped = True
+        for connection in list(self.under_way):
+            with suppress(OSError):
+                connection.send("stop")
+
+    def _hear(self, connection: Connection) -> bool:
+        """Take what a trial says; whether it is over."""
+        number, process = self.under_way[connection]
+        try:
+            kind, said = connection.recv()
+        except EOFError:
+            process.join()
+            raise TrialFailed(f"{self.trials[number].name}: its process ended with {process.exitcode}") from None
+        if kind == "failed":
+            raise TrialFailed(said)
+        if kind == "done":
+            self.progress(number, said)
+            return False
+        self.outcomes[number] = said
+        del self.under_way[connection]
+        process.join()
+        return True
+
+
+def _in_process(trial: Trial, told: Connection) -> None:
+    """One trial in a process of its own: stopped when it is told so, not by the terminal."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    stop = _Stop()
+    threading.Thread(target=stop.when_told, args=(told,), daemon=True).start()
+    try:
+        outcome = run_trial(trial, watch=stop.watch, tick=lambda done: told.send(("done", done)))
+    except (OSError, ValueError) as e:
+        said = sentence(e)
+        named = isinstance(e, OSError | SourceError) or said.startswith(trial.name)
+        told.send(("failed", said if named else f"{trial.name}: {said}"))
+    else:
+        told.send(("outcome", outcome))

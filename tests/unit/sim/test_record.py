@@ -16,7 +16,7 @@ from fairlead.core.model.decisions import (
 )
 from fairlead.core.model.events import Cause
 from fairlead.core.model.reasons import Refused
-from fairlead.sim.record import Record
+from fairlead.sim.outcome import Record
 
 
 def recorded(*decisions: Decision) -> Record:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fairlead.sim.sheets import LAYERS_MAX, largest_queues, nodes, queue_fills, shares
+from fairlead.sim.report import LAYERS_MAX, largest_queues, nodes, queue_fills, shares
 
 
 def outcome(name: str, *queues: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:

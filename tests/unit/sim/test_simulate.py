@@ -18,10 +18,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fairlead.sim.fleet import TrialFailed, run_trials
 from fairlead.sim.simulate import Files, bars_of, compare, run
 from fairlead.sim.sources import Source, SourceError
-from fairlead.sim.trials import Trial
+from fairlead.sim.trials import Trial, TrialFailed, run_trials
 from fairlead.sim.verdicts import in_words
 from fairlead.times import span
 

@@ -147,7 +147,7 @@ def _job(random: Random, chosen: _Prepared, at_ms: int, number: int, left: int |
         )
         tasks.append(Task(ask, run_ms))
     application = ApplicationSpec(
-        id=id_, queue=tenant.queue, user=tenant.user, placeholder_timeout_ms=tenant.gang_patience if gang else 0
+        id=id_, queue=tenant.queue, user=tenant.user, placeholder_timeout_ms=int(tenant.gang_patience) if gang else 0
     )
     return Job(at_ms, application, tuple(tasks), gang)
 
