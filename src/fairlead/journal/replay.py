@@ -26,21 +26,6 @@ from fairlead.journal.codec import (
 )
 from fairlead.journal.format import EVENT, SCHEDULE, JournalError, Record, Snapshot
 from fairlead.journal.reader import Reader
-from fairlead.journal.verify import Problem, VerifyResult, verify
-
-__all__ = [
-    "Difference",
-    "Moment",
-    "Problem",
-    "ReplayResult",
-    "Replayable",
-    "VerifyResult",
-    "apply",
-    "replay",
-    "scheduler_state",
-    "state_at",
-    "verify",
-]
 
 
 class Replayable(Protocol):

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from fairlead.core.model.decisions import Configured, Decision
 from fairlead.core.model.events import Configure, Event
-from fairlead.core.model.specs import ClusterSpec
 from fairlead.journal import codec
 from fairlead.journal.format import EVENT, NOTE, SCHEDULE
+from fairlead.journal.store import Journal
 from fairlead.runtime.configurations import Configurations
 from fairlead.scheduler import Scheduler
 from fairlead.sim.collector import collector_off
@@ -140,18 +140,8 @@ class Books:
         state = codec.decode_plain(snapshot) if snapshot else None
         self.scheduler = Scheduler.load(state["scheduler"]) if state else Scheduler()
         self.place.load(state["place"] if state else None)
-        self.configurations = self._history(state or {})
+        self.configurations = Configurations.load(state["configurations"]) if state else Configurations()
         self.last_ms = state["at_ms"] if state else 0
-
-    def _history(self, state: Mapping[str, Any]) -> Configurations:
-        if "configurations" in state:
-            return Configurations.load(state["configurations"])
-        history, cluster = Configurations(), self.scheduler.cluster
-        if cluster.checksum:
-            # A snapshot from before there was a history: it begins with what was in force.
-            spec = ClusterSpec(checksum=cluster.checksum, text=cluster.text)
-            history.add(Configure(spec, source="before the history was kept"), state["at_ms"])
-        return history
 
     def replay(self, seq: int, at_ms: int, kind: str, payload: bytes, outcome: bytes) -> None:
         """Enter one record of the journal again.
@@ -173,19 +163,12 @@ class Books:
         return codec.same_decisions(outcome, self.handle(codec.decode_event(payload), at_ms))
 
 
-class JournalWriter(Protocol):
-    """The part of the journal that a turn needs."""
-
-    def append(self, at_ms: int, kind: str, payload: bytes, outcome: bytes = b"") -> int:
-        """Buffer one record; its sequence number."""
-
-
 @dataclass(slots=True)
 class Turn:
     """What a command may do while it has the books: look, and enter events and records at one moment."""
 
     books: Books
-    journal: JournalWriter
+    journal: Journal
     now_ms: int
     entries: list[Entry] = field(default_factory=list)
 

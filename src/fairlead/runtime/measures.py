@@ -6,6 +6,7 @@ Decides nothing; it only adds up. Changed by the writer alone; readers see plain
 from __future__ import annotations
 
 from bisect import bisect_left
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 BOUNDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -26,10 +27,6 @@ class Latency:
         self.total_seconds += seconds
         self.count += 1
 
-    def copy(self) -> Latency:
-        """The same numbers, no longer changed by anybody."""
-        return Latency(list(self.buckets), self.total_seconds, self.count)
-
 
 @dataclass(slots=True)
 class Measures:
@@ -46,36 +43,12 @@ class Measures:
     faults: int = 0
     journal_failures: int = 0
 
-    def turn(self, seconds: float, records: int) -> None:
-        """A turn that wrote `records`."""
-        self.turns.add(seconds)
-        self.records += records
-
     def scheduled(self, seconds: float, allocations: int, evictions: int) -> None:
         """A run of scheduling."""
         self.scheduling.add(seconds)
         self.allocations += allocations
         self.evictions += evictions
 
-    def committed(self, seconds: float) -> None:
-        """A commit of the journal."""
-        self.commits.add(seconds)
-
-    def snapshot(self, seconds: float) -> None:
-        """A snapshot was written."""
-        self.snapshots.add(seconds)
-
     def copy(self) -> Measures:
         """The same numbers, no longer changed by anybody."""
-        return Measures(
-            turns=self.turns.copy(),
-            scheduling=self.scheduling.copy(),
-            commits=self.commits.copy(),
-            snapshots=self.snapshots.copy(),
-            records=self.records,
-            allocations=self.allocations,
-            evictions=self.evictions,
-            refused=self.refused,
-            faults=self.faults,
-            journal_failures=self.journal_failures,
-        )
+        return deepcopy(self)

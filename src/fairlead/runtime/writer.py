@@ -8,13 +8,12 @@ only for entries that are durable; a failed turn leaves the books as the journal
 from __future__ import annotations
 
 import logging
-import queue
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,14 +32,13 @@ from fairlead.runtime.books import (
     unreadable,
 )
 from fairlead.runtime.clock import Clock
+from fairlead.runtime.inbox import Command, Inbox, Read, fail, give
 from fairlead.runtime.measures import Measures
 from fairlead.runtime.refusals import InternalFault, Refusal, Unavailable
 from fairlead.scheduler import Scheduler
 
 log = logging.getLogger("fairlead.runtime")
 
-BATCH = 512
-"""Commands in one turn at most: bounds how long the first of them waits for its answer."""
 PLACE_AT_ONCE = 512
 """Allocations in one turn at most."""
 IDLE_MS = 60_000
@@ -57,23 +55,6 @@ class Subscriber(Protocol):
 
     def offer(self, entries: Sequence[Entry]) -> None:
         """Take them; called by the writer, so it must return at once and raise nothing."""
-
-
-@dataclass(slots=True)
-class Command:
-    """Something to do with the books. `must` ones come from the machine and are tried again until they are durable."""
-
-    act: Callable[[Turn], Any]
-    future: Future[Any] = field(default_factory=Future)
-    must: bool = False
-
-
-@dataclass(slots=True)
-class Read:
-    """A question that is answered between two turns."""
-
-    ask: Callable[[Scheduler], Any]
-    future: Future[Any] = field(default_factory=Future)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +82,9 @@ class Runtime:
         self.failure: BaseException | None = None
         """What ended the writer for good."""
         self._who = (version, pid)
-        self._inbox: queue.SimpleQueue[Command | Read | None] = queue.SimpleQueue()
+        self._inbox = Inbox()
         self._again: list[Command] = []
         self._subscribers: tuple[Subscriber, ...] = ()
-        self._subscribing = threading.Lock()
         self._dirty = True
         self._closing = False
         self._no_schedule_before_ms = 0
@@ -149,19 +129,13 @@ class Runtime:
         return question.future
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """From now on it is offered every durable entry."""
-        with self._subscribing:
-            self._subscribers = (*self._subscribers, subscriber)
-
-    def unsubscribe(self, subscriber: Subscriber) -> None:
-        """No more."""
-        with self._subscribing:
-            self._subscribers = tuple(s for s in self._subscribers if s is not subscriber)
+        """From now on it is offered every durable entry. Called by one thread."""
+        self._subscribers = (*self._subscribers, subscriber)
 
     def close(self, timeout: float = 30.0) -> None:
         """Finish what was taken, write a snapshot, let go of the journal. What runs goes on."""
         self._closing = True
-        self._inbox.put(None)
+        self._inbox.close()
         if self._thread.is_alive():
             self._thread.join(timeout)
         self.books.place.close()
@@ -171,7 +145,7 @@ class Runtime:
     def _live(self) -> None:
         try:
             while True:
-                commands, reads, leave = self._gather()
+                commands, reads, leave = self._inbox.take(self._wait_ms())
                 self._turn(commands)
                 for question in reads:
                     self._answer(question)
@@ -186,27 +160,6 @@ class Runtime:
             self.ended.set()
             self._refuse_the_rest()
             self.journal.close()
-
-    def _gather(self) -> tuple[list[Command], list[Read], bool]:
-        """Wait until there is something to do; take it."""
-        commands: list[Command] = []
-        reads: list[Read] = []
-        wait_ms = self._wait_ms()
-        while len(commands) < BATCH:
-            try:
-                item = self._inbox.get(timeout=wait_ms / 1000) if wait_ms > 0 else self._inbox.get_nowait()
-            except queue.Empty:
-                break
-            wait_ms = 0
-            if item is None:
-                return commands, reads, True
-            if not item.future.set_running_or_notify_cancel():
-                continue
-            if isinstance(item, Read):
-                reads.append(item)
-            else:
-                commands.append(item)
-        return commands, reads, False
 
     def _wait_ms(self) -> int:
         now = self.clock.now()
@@ -245,7 +198,8 @@ class Runtime:
             return
         self._settle(commands, outcomes)
         if turn.entries:
-            self.measures.turn(time.perf_counter() - began, len(turn.entries))
+            self.measures.turns.add(time.perf_counter() - began)
+            self.measures.records += len(turn.entries)
             self._publish(turn.entries)
 
     @staticmethod
@@ -275,15 +229,15 @@ class Runtime:
             return
         began = time.perf_counter()
         self.journal.commit()
-        self.measures.committed(time.perf_counter() - began)
+        self.measures.commits.add(time.perf_counter() - began)
 
     def _settle(self, commands: list[Command], outcomes: list[tuple[Any, Refusal | None]]) -> None:
         for command, (result, refusal) in zip(commands, outcomes, strict=True):
             if refusal is None:
-                _give(command.future, result)
+                give(command.future, result)
             else:
                 self.measures.refused += 1
-                _fail(command.future, refusal)
+                fail(command.future, refusal)
 
     def _publish(self, entries: Sequence[Entry]) -> None:
         for subscriber in self._subscribers:
@@ -296,9 +250,9 @@ class Runtime:
 
     def _answer(self, question: Read) -> None:
         try:
-            _give(question.future, question.ask(self.books.scheduler))
+            give(question.future, question.ask(self.books.scheduler))
         except Exception as fault:
-            _fail(question.future, fault)
+            fail(question.future, fault)
 
     # --- when something fails ----------------------------------------------------------------------------------------
 
@@ -311,14 +265,14 @@ class Runtime:
         self._again = [c for c in commands if c.must]
         for command in commands:
             if not command.must:
-                _fail(command.future, Unavailable(self.sick))
+                fail(command.future, Unavailable(self.sick))
         self._rebuild()
 
     def _journal_works(self, commands: list[Command]) -> bool:
         """Try a note that changes nothing. Until it is durable, what must be recorded is kept, the rest refused."""
         for command in commands:
             if not command.must:
-                _fail(command.future, Unavailable(self.sick))
+                fail(command.future, Unavailable(self.sick))
         note = JournalResumed(pid=self._who[1])
         try:
             self.journal.append(self.clock.now(), NOTE, codec.encode(note), b"")
@@ -341,7 +295,7 @@ class Runtime:
             for command in commands:
                 self._turn([command])
         elif commands:
-            _fail(
+            fail(
                 commands[0].future,
                 InternalFault(f"a fault in the service stopped this request, nothing was done: {fault}"),
             )
@@ -358,7 +312,7 @@ class Runtime:
             self._turn(commands)
         else:
             for command in commands:
-                _fail(command.future, InternalFault(self.halted))
+                fail(command.future, InternalFault(self.halted))
 
     def _rebuild(self) -> None:
         """Bring the books back to what the journal has."""
@@ -388,14 +342,8 @@ class Runtime:
     def _refuse_the_rest(self) -> None:
         gone = Unavailable("the service has stopped; try again when it is back")
         for command in self._again:
-            _fail(command.future, gone)
-        while True:
-            try:
-                item = self._inbox.get_nowait()
-            except queue.Empty:
-                return
-            if item is not None:
-                _fail(item.future, gone)
+            fail(command.future, gone)
+        self._inbox.refuse_the_rest(gone)
 
     # --- snapshots ---------------------------------------------------------------------------------------------------
 
@@ -405,7 +353,7 @@ class Runtime:
         if self.sick or now < self._no_snapshot_before_ms:
             return
         # It takes a while when much waits: better between two bursts than in one, as long as that does not last.
-        if not self._inbox.empty() and written < 5 * SNAPSHOT_RECORDS:
+        if not self._inbox.is_empty and written < 5 * SNAPSHOT_RECORDS:
             return
         if written and (written >= SNAPSHOT_RECORDS or now - self._snapshot_ms >= SNAPSHOT_MS):
             self._snapshot()
@@ -422,20 +370,10 @@ class Runtime:
             log.error("no snapshot could be written: %s", failure, exc_info=failure)
             self._no_snapshot_before_ms = self._snapshot_ms + SNAPSHOT_MS // 5
             return
-        self.measures.snapshot(time.perf_counter() - began)
+        self.measures.snapshots.add(time.perf_counter() - began)
 
     def _leave(self) -> None:
         pid = self._who[1]
         self._turn([Command(lambda turn: turn.note(ServiceStopped(pid=pid)), must=True)])
         if not self.sick:
             self._snapshot()
-
-
-def _give(future: Future[Any], result: Any) -> None:
-    if not future.done():
-        future.set_result(result)
-
-
-def _fail(future: Future[Any], why: BaseException) -> None:
-    if not future.done():
-        future.set_exception(why)

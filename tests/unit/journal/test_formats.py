@@ -11,8 +11,9 @@ from samples import contents, covers, described, sample
 
 from fairlead.journal.codec import decode, decode_decisions, decode_event
 from fairlead.journal.format import EVENT, FORMAT, NOTE, Record
-from fairlead.journal.replay import replay, verify
+from fairlead.journal.replay import replay
 from fairlead.journal.store import Journal
+from fairlead.journal.verify import verify
 
 VERSIONS = tuple(range(1, FORMAT + 1))
 ROUNDS = 9

