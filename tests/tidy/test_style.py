@@ -281,7 +281,6 @@ def test_iterated_sets_are_found(code: str, found: bool) -> None:
 
 BOOK_OF_JOBS = frozenset(
     {
-        "access.py",
         "callers.py",
         "memory_guard.py",
         "placing.py",

@@ -1,16 +1,30 @@
-"""Who asks, and what he may see and do here.
+"""Who asks, and what he may see and do with single jobs: its owner, administrators of its queue and of the service.
 
-Decides what somebody may do whatever the queues say: all with his own work, everything as an administrator of the
-service. What the queues' access lists add is in `fairlead.local.access`. Never finds out who somebody is
-(`fairlead.service.identity` does). Invariant: what a caller may not see does not exist for him.
+Decides by the access lists as they are now, for the queue that a job is in now. Never looks at who may submit for
+himself (placement does), and never finds out who somebody is (`fairlead.service.identity` does). Invariant: what a
+caller may not see does not exist for him; what he may do, he may see.
+
+The owner acts on his own jobs. Administrators of a queue (on its `adminacl`, or on one above it) see and act on all
+jobs in it; what a job writes is its owner's business and that of the service's administrators alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local.job import Job
+from fairlead.policy.queue_choice.acl import groups_of, may_submit, read_access_list
+from fairlead.policy.queue_choice.dynamic import nearest
 from fairlead.runtime import Refusal
+
+if TYPE_CHECKING:
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.local.job import Job
+    from fairlead.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +56,64 @@ class Caller:
                 f"this service runs work as {runs_as} alone, and you are {self.user}; start one of your own with "
                 f"`fairlead up`, or have it started by root for everybody",
             )
+
+
+def administrators(scheduler: Scheduler, path: str) -> tuple[str, ...]:
+    """The access lists of those who administer a queue, from it up; of a queue that is gone, those above it."""
+    partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
+    if partition is None:
+        return ()
+    queue = _queue(partition, path)
+    return tuple(above.admin_acl for above in queue.lineage if above.admin_acl.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Whose business a job is: its owner's, and that of the administrators of its queue."""
+
+    uid: int
+    administrators: tuple[str, ...] = ()
+
+    def is_for(self, caller: Caller) -> bool:
+        """Whether it is the caller's business too."""
+        return caller.is_admin or self.uid == caller.uid or allows(self.administrators, caller)
+
+
+def whose(scheduler: Scheduler, job: Job) -> Whose:
+    """Whose business a job is now."""
+    return Whose(job.spec.uid, administrators(scheduler, job.queue))
+
+
+def _queue(partition: Partition, path: str) -> Queue:
+    return nearest(partition.root, path)[0] if path.startswith("root.") else partition.root
+
+
+def allows(lists: Sequence[str], caller: Caller) -> bool:
+    """Whether one of these access lists names the caller or one of his groups."""
+    groups = groups_of(caller.user, caller.groups)
+    return any(read_access_list(text).allows(caller.user, groups) for text in lists)
+
+
+class Rights:
+    """What one caller may do, as long as the books stand still."""
+
+    def __init__(self, caller: Caller, scheduler: Scheduler) -> None:
+        self.caller, self._scheduler = caller, scheduler
+        self._administers: dict[str, bool] = {}
+
+    def administers(self, path: str) -> bool:
+        """Whether he is an administrator of this queue (or of the service)."""
+        if self.caller.is_admin:
+            return True
+        found = self._administers.get(path)
+        if found is None:
+            found = self._administers[path] = allows(administrators(self._scheduler, path), self.caller)
+        return found
+
+    def may_act(self, job: Job) -> bool:
+        """Whether he may see it, cancel it, change its priority and move it out of its queue."""
+        return self.caller.may_see(job) or self.administers(job.queue)
+
+    def may_move_to(self, job: Job, target: Queue) -> bool:
+        """Whether he may put this job there: its owner could have submitted it, or he administers that queue too."""
+        return may_submit(target, job.spec.user, job.spec.groups) or self.administers(target.path)

@@ -15,7 +15,7 @@ from fairlead.core.model.constraints import ANYWHERE, Constraints
 from fairlead.core.model.resources import NOTHING, Resources
 from fairlead.core.model.specs import RetrySpec
 from fairlead.journal import codec
-from fairlead.local.runs import RunReport
+from fairlead.local.runs import Course, RunReport
 
 DEFAULT_GRACE_MS = 30_000
 
@@ -136,25 +136,12 @@ class JobCheckpointed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class Observed(Course):
     """What the machine observed of an attempt that runs no more, and the `state` that follows from it."""
 
     key: str
     attempt: int
     state: str
-    started_at_ms: int | None = None
-    ended_at_ms: int | None = None
-    exit_code: int | None = None
-    signal: int | None = None
-    stopped: bool = False
-    timed_out: bool = False
-    lost: bool = False
-    oom: bool = False
-    note: str = ""
-    error: str = ""
-    cpu_ms: int = 0
-    peak_memory_bytes: int = 0
-    gpus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,14 +188,12 @@ def parse_run_key(run: str) -> tuple[str, int] | None:
 
 def started(report: RunReport, key: str, attempt: int) -> JobStarted:
     """The record that a run has begun."""
-    return JobStarted(
-        key=key, attempt=attempt, pid=report.pid, started_at_ms=report.started_at_ms, gpus=tuple(report.gpus)
-    )
+    return JobStarted(key=key, attempt=attempt, pid=report.pid, started_at_ms=report.started_at_ms, gpus=report.gpus)
 
 
-def ended(report: RunReport, key: str, attempt: int, state: str, no_retry: str = "") -> JobEnded:
+def ended(report: RunReport, key: str, attempt: int, state: str) -> JobEnded:
     """The record that a run is over and its job with it."""
-    return JobEnded(key=key, attempt=attempt, state=state, no_retry=no_retry, **_observed(report))
+    return JobEnded(key=key, attempt=attempt, state=state, **_observed(report))
 
 
 def attempt_ended(report: RunReport, key: str, attempt: int, state: str) -> AttemptEnded:
@@ -217,8 +202,7 @@ def attempt_ended(report: RunReport, key: str, attempt: int, state: str) -> Atte
 
 
 def _observed(report: RunReport) -> dict[str, Any]:
-    names = {each.name for each in fields(Observed)} - {"key", "attempt", "state"}
-    return {name: getattr(report, name) for name in names} | {"gpus": tuple(report.gpus)}
+    return {each.name: getattr(report, each.name) for each in fields(Course)}
 
 
 def exit_status(observed: Observed) -> int | None:

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from fairlead.core.model.decisions import PriorityChanged, ReservationSwitched, Reserved
 from fairlead.core.model.quantities import format_exactly
 from fairlead.local.history_records import JobSpec, Observed
 from fairlead.local.runs import RunReport
@@ -191,6 +192,20 @@ class Job:
         if len(self.history) >= KEEP_HISTORY:
             del self.history[KEEP_HISTORY // 2]
         self.history.append(HistoryEntry(at_ms, what, detail))
+
+    def while_it_waits(self, decision: ReservationSwitched | PriorityChanged | Reserved, at_ms: int) -> None:
+        """What was decided about it before it has a place becomes part of its history."""
+        if isinstance(decision, Reserved):
+            self.remember(at_ms, "reserved", f"space on {decision.node} is held for it")
+            return
+        if isinstance(decision, PriorityChanged):
+            self.priority = decision.new
+            what, said = "priority", f"{decision.old} to {decision.new} by {decision.who or 'nobody'}"
+        else:
+            self.reserved = decision.on
+            by = f" by {decision.who}" if decision.who else ""
+            what, said = "reservation", f"switched {'on' if decision.on else 'off'}{by}"
+        self.remember(at_ms, what, f"{said}: {decision.why}" if decision.why else said)
 
 
 def state_after(job: Job, report: RunReport) -> State:

@@ -160,7 +160,7 @@ class Jobs:
                     self._retried(decision, at_ms)
                 case ReservationSwitched() | PriorityChanged() | Reserved():
                     if job := self._live.get(job_of(decision.key)):
-                        _while_it_waits(job, decision, at_ms)
+                        job.while_it_waits(decision, at_ms)
                 case AskRejected() if job_of(decision.key) in self._live:
                     self._refused(job_of(decision.key), decision.reason.sentence(), at_ms)
                 case ApplicationRejected() if decision.id in self._live:
@@ -383,22 +383,6 @@ class Jobs:
         heapq.heapify(book._ended)
         book._requests = {(uid, name): (digest, list(keys)) for uid, name, digest, keys in state["requests"]}
         return book
-
-
-def _while_it_waits(job: Job, decision: ReservationSwitched | PriorityChanged | Reserved, at_ms: int) -> None:
-    """What was decided about a job that has no place yet becomes part of its story."""
-    if isinstance(decision, Reserved):
-        job.remember(at_ms, "reserved", f"space on {decision.node} is held for it")
-        return
-    if isinstance(decision, PriorityChanged):
-        job.priority = decision.new
-        what, said = "priority", f"{decision.old} to {decision.new} by {decision.who or 'nobody'}"
-    else:
-        job.reserved = decision.on
-        by = f" by {decision.who}" if decision.who else ""
-        what, said = "reservation", f"switched {'on' if decision.on else 'off'}{by}"
-    why = getattr(decision, "why", "")
-    job.remember(at_ms, what, f"{said}: {why}" if why else said)
 
 
 def _plain(value: Any) -> Any:

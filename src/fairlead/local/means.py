@@ -30,6 +30,9 @@ ADVICE = (
 )
 
 
+GPUS = "CUDA_VISIBLE_DEVICES names the devices of a run; work that changes the variable can reach the others"
+
+
 @dataclass(frozen=True, slots=True)
 class Means:
     """What was found. Each directory is one in which groups for runs can be made."""
@@ -64,82 +67,54 @@ class Means:
         """Is there a controller for this?"""
         return controller in self.controllers or controller in self.older
 
-    def _how(self, controller: str) -> str:
-        if controller in self.controllers:
-            return f"control groups version 2 in {self.unified}"
-        return f"control groups version 1 in {self.older[controller]}"
-
     def capabilities(self, gpus: int) -> list[Capability]:
         """What this machine can enforce and what not, one sentence each."""
-        return [
-            self._cpu(),
-            self._memory(),
-            self._processes(),
-            self._whole_tree(),
-            _gpu_visibility(gpus),
-            self._submitter(),
-            self._outlives(),
-        ]
-
-    def _cpu(self) -> Capability:
-        if self.bounds("cpu"):
-            return Capability(name="cpu limit", enforced=True, how=self._how("cpu"))
-        how = (
+        cpu = (
             "only coarsely: a run is bound to as many whole cores as it asked for, the least used ones, and could undo "
             f"that itself; for a real limit {ADVICE}"
         )
-        return Capability(name="cpu limit", enforced=False, how=how)
-
-    def _memory(self) -> Capability:
-        if self.bounds("memory"):
-            return Capability(name="memory limit", enforced=True, how=self._how("memory"))
-        how = (
+        memory = (
             "only by watching: memory is measured four times a second, and what is over its request by more than 2 % "
             f"twice in a row is killed; a sudden burst is not stopped; for a real limit {ADVICE}"
         )
-        return Capability(name="memory limit", enforced=False, how=how)
+        processes = f"no controller for it, and the limits of a user hold for all his runs together; {ADVICE}"
+        found = {
+            "cpu limit": self._limit("cpu", cpu),
+            "memory limit": self._limit("memory", memory),
+            "process limit": self._limit("pids", processes),
+            "whole tree killed": self._whole_tree(),
+            "gpu visibility": (False, GPUS if gpus else "no GPU was found or declared"),
+            "run as submitter": self._submitter(),
+            "work outlives the service": self._outlives(),
+        }
+        return [Capability(name=name, enforced=enforced, how=how) for name, (enforced, how) in found.items()]
 
-    def _processes(self) -> Capability:
-        if self.bounds("pids"):
-            return Capability(name="process limit", enforced=True, how=self._how("pids"))
-        how = f"no controller for it, and the limits of a user hold for all his runs together; {ADVICE}"
-        return Capability(name="process limit", enforced=False, how=how)
+    def _limit(self, controller: str, otherwise: str) -> tuple[bool, str]:
+        if controller in self.controllers:
+            return True, f"control groups version 2 in {self.unified}"
+        if controller in self.older:
+            return True, f"control groups version 1 in {self.older[controller]}"
+        return False, otherwise
 
-    def _whole_tree(self) -> Capability:
-        name = "whole tree killed"
+    def _whole_tree(self) -> tuple[bool, str]:
         if self.kills:
-            how = f"one write to cgroup.kill in {self.unified}, which takes detached processes too"
-            return Capability(name=name, enforced=True, how=how)
+            return True, f"one write to cgroup.kill in {self.unified}, which takes detached processes too"
         if "freezer" in self.older:
-            how = f"frozen and killed in {self.older['freezer']}, which takes detached processes too"
-            return Capability(name=name, enforced=True, how=how)
+            return True, f"frozen and killed in {self.older['freezer']}, which takes detached processes too"
         if self.orphans_return:
-            how = "detached processes come back to the run's supervisor, which kills until none is left"
-            return Capability(name=name, enforced=True, how=how)
-        how = "processes are found by a variable in their environment; one that erases it when it detaches is missed"
-        return Capability(name=name, enforced=False, how=how)
+            return True, "detached processes come back to the run's supervisor, which kills until none is left"
+        return False, "processes are found by a variable in their environment; one that erases it is missed"
 
-    def _submitter(self) -> Capability:
+    def _submitter(self) -> tuple[bool, str]:
         if self.root:
-            how = "the service is root and drops to the submitter"
-            return Capability(name="run as submitter", enforced=True, how=how)
-        how = f"the service is not root: all work runs as its own user (uid {os.geteuid()})"
-        return Capability(name="run as submitter", enforced=False, how=how)
+            return True, "the service is root and drops to the submitter"
+        return False, f"the service is not root: all work runs as its own user (uid {os.geteuid()})"
 
-    def _outlives(self) -> Capability:
-        name = "work outlives the service"
+    def _outlives(self) -> tuple[bool, str]:
         if not self.inside_unit:
-            how = "each run has a supervisor in a session of its own; a restarted service adopts it"
-            return Capability(name=name, enforced=True, how=how)
+            return True, "each run has a supervisor in a session of its own; a restarted service adopts it"
         how = f"not when systemd stops {self.inside_unit}, unless its unit says KillMode=process; a crash does no harm"
-        return Capability(name=name, enforced=False, how=how)
-
-
-def _gpu_visibility(gpus: int) -> Capability:
-    if not gpus:
-        return Capability(name="gpu visibility", enforced=False, how="no GPU was found or declared")
-    how = "CUDA_VISIBLE_DEVICES names the devices of a run; work that changes the variable can reach the others"
-    return Capability(name="gpu visibility", enforced=False, how=how)
+        return False, how
 
 
 def _quota(vcore: int) -> str:

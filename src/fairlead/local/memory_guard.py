@@ -9,31 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fairlead.core.model.events import DrainNode, UndrainNode
 from fairlead.core.model.quantities import format_bytes
 from fairlead.core.model.specs import DEFAULT_PARTITION
-from fairlead.local import memory, pressure
+from fairlead.local import pressure
 from fairlead.local.hierarchies import Hierarchies, read_hierarchies
 from fairlead.local.history_records import JobPressed, MemoryShort, run_key
 from fairlead.local.job import ON_THE_MACHINE, State
 from fairlead.local.pressure import Step, Use, Victim
-from fairlead.local.runs import Capability, RunUsage
+from fairlead.local.runs import Capability
 
 if TYPE_CHECKING:
     from fairlead.local.jobs import Jobs
+    from fairlead.local.machine import Machine
     from fairlead.runtime import Turn
 
 GRACE_MAX_MS = 10_000
 """Work that has to go for memory gets its grace, but not more than this: the machine cannot wait."""
-
-
-class Machine(Protocol):
-    """The part of the machine that is needed here."""
-
-    def usage(self, key: str) -> RunUsage | None:
-        """What a run uses now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +97,8 @@ class MemoryGuard:
             if not each.leaves:
                 uses.append(Use(each.key, each.priority, each.request, usage.memory_bytes, each.started_ms))
         if self.budget is not None:
-            return memory.of_budget(self.budget, all_used), uses
-        return memory.of_machine(self._hierarchies), uses
+            return pressure.of_budget(self.budget, all_used), uses
+        return pressure.of_machine(self._hierarchies), uses
 
     def decide(
         self, found: pressure.Memory | None, uses: Sequence[Use], running: Sequence[Running]

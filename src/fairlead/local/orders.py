@@ -13,9 +13,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from fairlead.local.runs import RunReport, RunSpec
+
+if TYPE_CHECKING:
+    from fairlead.local.machine import Machine
 
 log = logging.getLogger("fairlead.local")
 
@@ -24,25 +27,6 @@ PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, err
 TRIES = 30
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
-
-
-class Machine(Protocol):
-    """The part of the machine that orders need (see `fairlead.local.machine`)."""
-
-    def start(self, run: RunSpec) -> RunReport:
-        """Execute a run, once for ever."""
-
-    def stop(self, key: str, grace_ms: int | None = None) -> None:
-        """Ask it to stop, kill it after the grace."""
-
-    def report(self, key: str) -> RunReport | None:
-        """What is known of a run."""
-
-    def forget(self, key: str) -> None:
-        """Remove what is only needed to watch an ended run."""
-
-    def purge(self, key: str) -> None:
-        """Remove everything of an ended run, its output too."""
 
 
 class Orders:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict, NodeRejected, Released
 from fairlead.core.model.events import AddNode, Cause, Release, UpdateNode
@@ -42,30 +42,20 @@ from fairlead.local.runs import RunReport, RunSpec
 from fairlead.policy.events.retry import final
 from fairlead.runtime import Entry, Runtime, Turn
 
+if TYPE_CHECKING:
+    from fairlead.local.machine import Machine
+
 log = logging.getLogger("fairlead.local")
 
 DEVICES = "gpu"
 
 
-class Machine(orders.Machine, Protocol):
-    """What the place needs of the machine (see `fairlead.local.machine`)."""
-
-    def adopt(self) -> Sequence[RunReport]:
-        """Every run there is: still running (watched again), ended, or never executed."""
-
-    def close(self) -> None:
-        """Stop watching."""
-
-
-M = TypeVar("M", bound=Machine)
-
-
-class LocalPlace(Generic[M]):
+class LocalPlace:
     """The place: implements `fairlead.runtime.Place` for processes of this machine."""
 
     def __init__(
         self,
-        make_machine: Callable[[Callable[[RunReport], None]], M],
+        make_machine: Callable[[Callable[[RunReport], None]], Machine],
         runs_dir: Path,
         *,
         as_submitter: bool,

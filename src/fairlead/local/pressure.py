@@ -1,21 +1,25 @@
-"""Short of memory: which job has to go, and when.
+"""Short of memory: how much is left on this machine, which job has to go, and when.
 
-Decides by measured figures alone; it measures nothing and stops nothing. The order: 1. a job that uses more than it
-asked for before one that does not; 2. lower priority first; 3. the more it uses above its request, relative to the
-request, the sooner; 4. the younger first. A job within its request is taken as a last resort alone: when none is above
-its request and memory has all but run out. Invariants: one victim at a time; none is told to stop before the one that
-was told before it is gone and memory was measured again.
+Decides which of the kernel's figures counts (what can still be used without swapping, and not more than the control
+groups above this service leave; with a budget only what the jobs themselves use), and who goes by measured figures
+alone. Never stops anything. The order: 1. a job that uses more than it asked for before one that does not; 2. lower
+priority first; 3. the more it uses above its request, relative to the request, the sooner; 4. the younger first. A job
+within its request is taken as a last resort alone: when none is above its request and memory has all but run out.
+Invariants: one victim at a time; none is told to stop before the one that was told before it is gone and memory was
+measured again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from pathlib import Path
 
 from fairlead.core.model.quantities import QuantityError, format_bytes, parse_quantity
+from fairlead.local.hierarchies import Hierarchies
 
 LOOKS = 2
 """So many measurements in a row must say the same before anything is done about it."""
@@ -198,3 +202,74 @@ class Watch:
             self.short = False
             return Step.END
         return Step.NOTHING
+
+
+NO_LIMIT = 1 << 62
+LIMITS = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""Versions 2 and 1 of the control groups: the bound, what is used of it, and the part of that which is given back."""
+
+
+def of_budget(budget: int, used: Iterable[int]) -> Memory:
+    """What jobs have left of a budget of so many bytes that is theirs."""
+    return Memory(budget, max(0, budget - sum(used)))
+
+
+def of_machine(hierarchies: Hierarchies, proc: Path = Path("/proc")) -> Memory | None:
+    """What the machine has left, or the tightest control group above this service; None if nobody can tell."""
+    figures = _meminfo(proc)
+    total, available = figures.get("MemTotal"), figures.get("MemAvailable")
+    if total is None or available is None:
+        return None
+    memory = Memory(total, available, _stalled(proc))
+    for directory in hierarchies.upwards("memory"):
+        group = _of_group(directory)
+        if group is not None and group.total < total and group.available < memory.available:
+            memory = Memory(group.total, group.available, memory.stalled)
+    return memory
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _meminfo(proc: Path) -> dict[str, int]:
+    found = {}
+    for line in _lines(proc / "meminfo"):
+        name, _, rest = line.partition(":")
+        words = rest.split()
+        if len(words) == 2 and words[1] == "kB" and words[0].isdecimal():
+            found[name] = int(words[0]) * 1024
+    return found
+
+
+def _of_group(directory: Path) -> Memory | None:
+    for bound, usage, cache in LIMITS:
+        most, used = (_number(_lines(directory / name)) for name in (bound, usage))
+        if most is not None and used is not None and most < NO_LIMIT:
+            given_back = _number(
+                line.removeprefix(f"{cache} ")
+                for line in _lines(directory / "memory.stat")
+                if line.startswith(f"{cache} ")
+            )
+            # File pages that nobody used lately are given back before anything else happens.
+            return Memory(most, max(0, most - used + (given_back or 0)))
+    return None
+
+
+def _number(lines: Iterable[str]) -> int | None:
+    """The number in the first line, if it is one."""
+    text = next(iter(lines), "").strip()
+    return int(text) if text.isdecimal() else None
+
+
+def _stalled(proc: Path) -> float | None:
+    """`some avg10` of the kernel's own account of processes that wait for memory."""
+    some = next((line for line in _lines(proc / "pressure" / "memory") if line.startswith("some ")), "")
+    values = (word.removeprefix("avg10=") for word in some.split() if word.startswith("avg10="))
+    return next((float(value) for value in values), None)

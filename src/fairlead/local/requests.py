@@ -23,8 +23,7 @@ from fairlead.core.model.events import (
 )
 from fairlead.core.model.specs import DEFAULT_PARTITION, AskSpec
 from fairlead.local import placing
-from fairlead.local.access import Rights
-from fairlead.local.callers import Caller
+from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import JobCancelRequested, JobCheckpointed, JobRefused, JobSpec, JobSubmitted
 from fairlead.local.job import ON_THE_MACHINE, Job, State
 from fairlead.local.jobs import Jobs

@@ -37,15 +37,13 @@ class RunSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
-    """What became of a run.
+class Course:
+    """What was observed of a run.
 
     `ended_at_ms` None and `started_at_ms` set: it runs. Both None: it was never executed. Only `ended_at_ms` set: it
     ended before it was executed, because it was stopped in time or because of `error`.
     """
 
-    key: str
-    pid: int | None = None
     started_at_ms: int | None = None
     ended_at_ms: int | None = None
     exit_code: int | None = None
@@ -70,6 +68,14 @@ class RunReport:
     """The most that the tree was seen to hold; below about 10 MB it is the launcher's own."""
     gpus: tuple[int, ...] = ()
     """Device numbers it was given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport(Course):
+    """What became of a run."""
+
+    key: str
+    pid: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from fairlead.journal.codec import CodecError
 from fairlead.journal.reader import Reader as JournalReader
-from fairlead.local.access import Whose
+from fairlead.local.callers import Whose
 from fairlead.runtime import Entry
 from fairlead.service.history_events import HistoryEvent, of_record, tell
 from fairlead.service.readers import Reader, Readers

@@ -1,6 +1,6 @@
 """Routes about jobs: submit, list, show, cancel, change priority, why.
 
-Decides how requests become jobs and how jobs are listed. Never decides who may see what (`local.access` does), where
+Decides how requests become jobs and how jobs are listed. Never decides who may see what (`local.callers` does), where
 work is placed, nor who runs. Invariant: an answer to a submission is given once it is durable.
 """
 

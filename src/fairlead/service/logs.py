@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from fairlead.local import requests
-from fairlead.local.access import Rights
+from fairlead.local.callers import Rights
 from fairlead.local.history_records import run_key
 from fairlead.local.job import ON_THE_MACHINE
 from fairlead.local.jobs import Jobs

@@ -26,8 +26,7 @@ from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.suppositions import Supposition, submitted
 from fairlead.insight.trial import Name
 from fairlead.local import placing, requests
-from fairlead.local.access import Rights, Whose, whose
-from fairlead.local.callers import Caller
+from fairlead.local.callers import Caller, Rights, Whose, whose
 from fairlead.local.history_records import run_key
 from fairlead.local.job import LIVE, ON_THE_MACHINE, Job
 from fairlead.local.jobs import Jobs
@@ -149,7 +148,7 @@ class MachinePlace(Place):
     """The service of one machine."""
 
     runtime: Runtime
-    local: LocalPlace[Machine]
+    local: LocalPlace
     machine: Machine
     gate: Gate
     tokens: Tokens

@@ -23,7 +23,7 @@ from starlette.concurrency import run_in_threadpool
 from fairlead.config import ConfigurationError, default_text
 from fairlead.core.model.resources import Resources
 from fairlead.journal.format import JournalError
-from fairlead.local.access import Whose, whose
+from fairlead.local.callers import Whose, whose
 from fairlead.local.machine import Machine
 from fairlead.local.memory_guard import MemoryGuard
 from fairlead.local.place import LocalPlace
@@ -90,7 +90,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     ours = version()
     as_root = os.geteuid() == 0
     gpus = range(options.resources["gpu"]) if "gpu" in options.resources else None
-    local: LocalPlace[Machine] = LocalPlace(
+    local: LocalPlace = LocalPlace(
         lambda tell: Machine(
             state_dir / "runs", on_end=tell, on_begin=tell, gpus=gpus, capacity=dict(options.resources)
         ),
@@ -179,7 +179,7 @@ def _listen(options: ServeOptions, stack: ExitStack) -> list[socket.socket]:
     return sockets
 
 
-def _begin(runtime: Runtime, local: LocalPlace[Machine], file: ConfigFile | None) -> None:
+def _begin(runtime: Runtime, local: LocalPlace, file: ConfigFile | None) -> None:
     """Queues, this machine as a node, and what was running: as one turn before all others."""
     reading = file.read() if file is not None else None
     if reading is not None and reading.spec is None and runtime.books.configurations.current is None:

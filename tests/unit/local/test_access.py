@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead.config import load_text
-from fairlead.local.access import Rights, administrators, whose
-from fairlead.local.callers import Caller
+from fairlead.local.callers import Caller, Rights, administrators, whose
 from fairlead.local.history_records import JobSpec
 from fairlead.local.job import Job
 from fairlead.scheduler import Scheduler

@@ -223,7 +223,7 @@ class Service:
         (directory / "runs").mkdir()
         self.directory = directory
         self.paper = Paper()
-        self.place: LocalPlace[Any] = LocalPlace(lambda _: self.paper, directory / "runs", as_submitter=False)
+        self.place: LocalPlace = LocalPlace(lambda _: self.paper, directory / "runs", as_submitter=False)
         self.runtime = Runtime(directory / "journal.db", self.place)
 
         def prepare(turn: Turn) -> None:
@@ -381,7 +381,7 @@ def test_a_restart_knows_all_attempts(service: Service) -> None:
     service.job(key)
     service.runtime.close()
     before = json.loads(service.runtime.books.dump())
-    place: LocalPlace[Any] = LocalPlace(lambda _: Paper(), service.directory / "runs", as_submitter=False)
+    place: LocalPlace = LocalPlace(lambda _: Paper(), service.directory / "runs", as_submitter=False)
     again = Runtime(service.directory / "journal.db", place)
     assert json.loads(again.books.dump()) | {"at_ms": 0} == before | {"at_ms": 0}
     place.close()

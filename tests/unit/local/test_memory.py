@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairlead.local.hierarchies import Hierarchies, Place, read_hierarchies
-from fairlead.local.memory import of_budget, of_machine
-from fairlead.local.pressure import Memory
+from fairlead.local.pressure import Memory, of_budget, of_machine
 
 MEMINFO = "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    600 kB\nHugePages_Total:   0\n"
 KI = 1024

@@ -21,7 +21,7 @@ WORK = {"$": "WorkSubmitted", "work": {"key": "1", "user": "ann", "uid": 1, "com
 
 def opened(directory: Path) -> str:
     """What a start on this directory is refused with."""
-    place: LocalPlace[object] = LocalPlace(lambda _: object(), directory / "runs", as_submitter=False)  # type: ignore
+    place: LocalPlace = LocalPlace(lambda _: object(), directory / "runs", as_submitter=False)  # type: ignore
     with pytest.raises(RecoveryError) as refused:
         Runtime(directory / "journal.db", place)
     return str(refused.value)
