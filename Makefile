@@ -117,6 +117,10 @@ bench-journal: $(READY)  ## Measure what writing asks and decisions down costs
 bench-forecasts: $(READY)  ## Measure how often forecasts come true (BENCH_ARGS="--workload FILE" for your own)
 	@$(BIN)/python -m benchmarks.forecasts $(BENCH_ARGS)
 
+.PHONY: bench-simulation
+bench-simulation: $(READY)  ## Measure what an event costs early and late in a long simulation (BENCH_ARGS="--workload FILE")
+	@$(BIN)/python -m benchmarks.pace $(BENCH_ARGS)
+
 .PHONY: bench-reads
 bench-reads: $(READY)  ## Measure how long others wait while one request submits many jobs (BENCH_ARGS=JOBS)
 	@$(BIN)/python -m benchmarks.reads $(BENCH_ARGS)

@@ -33,7 +33,7 @@ def test_every_forecast_is_scored_and_the_course_is_what_it_is_without_them() ->
     source, workload = opened("poisson", "1", 250)
     plain = Engine(spec_of(Trial(name="poisson", source=source), workload), workload.nodes, workload.jobs)
     plain.run()
-    assert course.digest == plain.digest != ""
+    assert course.account.digest == plain.account.digest != ""
     told = report_of(course, workload, 0.0)["calibrated"]
     assert told["scored"] > 40
     assert told["open"] == 0

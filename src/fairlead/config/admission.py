@@ -11,21 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from fairlead.config import kinds
 from fairlead.config.decode import Findings, child_path, read_text_map
-from fairlead.config.kinds import (
-    AMOUNTS,
-    BOUND,
-    DURATION,
-    INTEGER,
-    TEXT,
-    TEXT_MAP,
-    TEXTS,
-    TRUTH,
-    Kind,
-    choice,
-    list_of,
-    record,
-)
 from fairlead.config.yamltree import Node
 from fairlead.core.books.budgets import flaw as budget_flaw
 from fairlead.core.books.class_quotas import SCOPE_KEY, quota_problem
@@ -83,39 +70,43 @@ def _read_selector(found: Findings, node: Node, path: str) -> tuple[Requirement,
 
 
 CLASS_KEYS = {
-    "name": TEXT.required,
-    "value": INTEGER.required,
-    "globalDefault": TRUTH.as_("global_default"),
-    "preemptionPolicy": choice("PreemptLowerPriority", "Never").filled.as_("preemption_policy"),
-    "description": TEXT,
-    "limited": TRUTH,
-    "minRuntime": DURATION.as_("min_runtime_ms"),
+    "name": kinds.TEXT.required,
+    "value": kinds.INTEGER.required,
+    "globalDefault": kinds.TRUTH.as_("global_default"),
+    "preemptionPolicy": kinds.choice("PreemptLowerPriority", "Never").filled.as_("preemption_policy"),
+    "description": kinds.TEXT,
+    "limited": kinds.TRUTH,
+    "minRuntime": kinds.DURATION.as_("min_runtime_ms"),
 }
-_OPERATOR = choice("In", "NotIn", "Exists", "DoesNotExist").required
-SCOPE_KEYS = {"scopeName": TEXT.filled.as_("key"), "operator": _OPERATOR, "values": TEXTS}
+_OPERATOR = kinds.choice("In", "NotIn", "Exists", "DoesNotExist").required
+SCOPE_KEYS = {"scopeName": kinds.TEXT.filled.as_("key"), "operator": _OPERATOR, "values": kinds.TEXTS}
 QUOTA_KEYS = {
-    "name": TEXT.required,
-    "queue": TEXT.required,
-    "resources": AMOUNTS,
-    "scopes": list_of(record("scope", SCOPE_KEYS, _of_class), "scopes"),
+    "name": kinds.TEXT.required,
+    "queue": kinds.TEXT.required,
+    "resources": kinds.AMOUNTS,
+    "scopes": kinds.list_of(kinds.record("scope", SCOPE_KEYS, _of_class), "scopes"),
 }
-EXPRESSION_KEYS = {"key": TEXT.required, "operator": _OPERATOR, "values": TEXTS}
+EXPRESSION_KEYS = {"key": kinds.TEXT.required, "operator": _OPERATOR, "values": kinds.TEXTS}
 SELECTOR_KEYS = {
-    "matchLabels": TEXT_MAP.as_("labels"),
-    "matchExpressions": list_of(record("condition", EXPRESSION_KEYS, _condition), "conditions").as_("conditions"),
+    "matchLabels": kinds.TEXT_MAP.as_("labels"),
+    "matchExpressions": kinds.list_of(kinds.record("condition", EXPRESSION_KEYS, _condition), "conditions").as_(
+        "conditions"
+    ),
 }
-_SELECTOR = record("selector", SELECTOR_KEYS, _selected)
+_SELECTOR = kinds.record("selector", SELECTOR_KEYS, _selected)
 BUDGET_KEYS = {
-    "name": TEXT.required,
-    "selector": Kind(_read_selector, {"anyOf": [_SELECTOR.schema, TEXT_MAP.schema]}),
-    "minAvailable": BOUND.as_("min_available"),
-    "maxUnavailable": BOUND.as_("max_unavailable"),
-    "namespace": TEXT,
+    "name": kinds.TEXT.required,
+    "selector": kinds.Kind(_read_selector, {"anyOf": [_SELECTOR.schema, kinds.TEXT_MAP.schema]}),
+    "minAvailable": kinds.BOUND.as_("min_available"),
+    "maxUnavailable": kinds.BOUND.as_("max_unavailable"),
+    "namespace": kinds.TEXT,
 }
 ADMISSION_KEYS = {
-    "priorityclasses": list_of(record("priorityclass", CLASS_KEYS, _class, placed=True), "priority classes"),
-    "quotas": list_of(record("quota", QUOTA_KEYS, _quota, placed=True), "quotas"),
-    "budgets": list_of(record("budget", BUDGET_KEYS, _budget, placed=True), "disruption budgets"),
+    "priorityclasses": kinds.list_of(
+        kinds.record("priorityclass", CLASS_KEYS, _class, placed=True), "priority classes"
+    ),
+    "quotas": kinds.list_of(kinds.record("quota", QUOTA_KEYS, _quota, placed=True), "quotas"),
+    "budgets": kinds.list_of(kinds.record("budget", BUDGET_KEYS, _budget, placed=True), "disruption budgets"),
 }
 """Keys at the top of the file."""
 

@@ -10,24 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairlead.config import kinds
 from fairlead.config.admission import ADMISSION_KEYS, AdmissionDeclaration
 from fairlead.config.decode import Findings
-from fairlead.config.kinds import (
-    AMOUNTS,
-    COUNT,
-    FLOAT_MAP,
-    TEXT,
-    TEXT_MAP,
-    TEXTS,
-    TRUTH,
-    Kind,
-    Schema,
-    choice,
-    json_schema,
-    list_of,
-    read_record,
-    record,
-)
 from fairlead.config.yamltree import Node
 from fairlead.core.model.specs import (
     FilterSpec,
@@ -86,7 +71,7 @@ def _rule(*, name: str = "", **given: Any) -> RuleSpec:
 def declared(found: Findings, root: Node) -> Declaration:
     """Read the whole tree; what is wrong is in `found`, and its default in the result."""
     found.places[""] = root
-    given = read_record(found, root, "", FILE_KEYS)
+    given = kinds.read_record(found, root, "", FILE_KEYS)
     return Declaration(
         partitions=given.get("partitions", ()),
         admission=AdmissionDeclaration.of(given),
@@ -94,66 +79,71 @@ def declared(found: Findings, root: Node) -> Declaration:
     )
 
 
-def schema() -> Schema:
+def schema() -> kinds.Schema:
     """The JSON schema of a queue file, for editors; what a key's value means together with others is not in it."""
-    return json_schema("file")
+    return kinds.json_schema("file")
 
 
-RESOURCE_KEYS = {"guaranteed": AMOUNTS, "max": AMOUNTS}
-_RESOURCES = record("resources", RESOURCE_KEYS, dict)
+RESOURCE_KEYS = {"guaranteed": kinds.AMOUNTS, "max": kinds.AMOUNTS}
+_RESOURCES = kinds.record("resources", RESOURCE_KEYS, dict)
 LIMIT_KEYS = {
-    "limit": TEXT,
-    "users": TEXTS,
-    "groups": TEXTS,
-    "maxresources": AMOUNTS.as_("max_resources"),
-    "maxapplications": COUNT.as_("max_applications"),
+    "limit": kinds.TEXT,
+    "users": kinds.TEXTS,
+    "groups": kinds.TEXTS,
+    "maxresources": kinds.AMOUNTS.as_("max_resources"),
+    "maxapplications": kinds.COUNT.as_("max_applications"),
 }
-_LIMITS = list_of(record("limit", LIMIT_KEYS, LimitSpec), "limits")
+_LIMITS = kinds.list_of(kinds.record("limit", LIMIT_KEYS, LimitSpec), "limits")
 TEMPLATE_KEYS = {
-    "maxapplications": COUNT.as_("max_applications"),
-    "properties": TEXT_MAP,
+    "maxapplications": kinds.COUNT.as_("max_applications"),
+    "properties": kinds.TEXT_MAP,
     "resources": _RESOURCES,
 }
 QUEUE_KEYS = {
-    "name": TEXT,
-    "parent": TRUTH,
+    "name": kinds.TEXT,
+    "parent": kinds.TRUTH,
     "resources": _RESOURCES,
-    "maxapplications": COUNT.as_("max_applications"),
-    "properties": TEXT_MAP,
-    "adminacl": TEXT.as_("admin_acl"),
-    "submitacl": TEXT.as_("submit_acl"),
-    "childtemplate": record("childtemplate", TEMPLATE_KEYS, _template).or_none.as_("child_template"),
+    "maxapplications": kinds.COUNT.as_("max_applications"),
+    "properties": kinds.TEXT_MAP,
+    "adminacl": kinds.TEXT.as_("admin_acl"),
+    "submitacl": kinds.TEXT.as_("submit_acl"),
+    "childtemplate": kinds.record("childtemplate", TEMPLATE_KEYS, _template).or_none.as_("child_template"),
 }
-_QUEUES = list_of(record("queue", QUEUE_KEYS, _queue), "queues")
+_QUEUES = kinds.list_of(kinds.record("queue", QUEUE_KEYS, _queue), "queues")
 QUEUE_KEYS |= {"queues": _QUEUES, "limits": _LIMITS}
-FILTER_KEYS = {"type": choice("allow", "deny"), "users": TEXTS, "groups": TEXTS}
+FILTER_KEYS = {"type": kinds.choice("allow", "deny"), "users": kinds.TEXTS, "groups": kinds.TEXTS}
 RULE_KEYS = {
-    "name": choice(*RULES),
-    "create": TRUTH,
-    "filter": record("filter", FILTER_KEYS, FilterSpec).or_none,
+    "name": kinds.choice(*RULES),
+    "create": kinds.TRUTH,
+    "filter": kinds.record("filter", FILTER_KEYS, FilterSpec).or_none,
 }
-_RULE = record("placementrule", RULE_KEYS, _rule)
-RULE_KEYS |= {"parent": _RULE.or_none, "value": TEXT}
+_RULE = kinds.record("placementrule", RULE_KEYS, _rule)
+RULE_KEYS |= {"parent": _RULE.or_none, "value": kinds.TEXT}
 PREEMPTION_KEYS = {
-    "enabled": TRUTH.or_none,
-    "quotapreemptionenabled": TRUTH.or_none.as_("quota_enabled"),
-    "rule": choice(*PREEMPTION_RULES).filled,
+    "enabled": kinds.TRUTH.or_none,
+    "quotapreemptionenabled": kinds.TRUTH.or_none.as_("quota_enabled"),
+    "rule": kinds.choice(*PREEMPTION_RULES).filled,
 }
-NODE_SORT_KEYS = {"type": choice(*NODE_SORTS).filled.as_("policy"), "resourceweights": FLOAT_MAP.filled.as_("weights")}
-RESOLVER_KEYS = {"type": choice(*RESOLVERS)}
+NODE_SORT_KEYS = {
+    "type": kinds.choice(*NODE_SORTS).filled.as_("policy"),
+    "resourceweights": kinds.FLOAT_MAP.filled.as_("weights"),
+}
+RESOLVER_KEYS = {"type": kinds.choice(*RESOLVERS)}
 PARTITION_KEYS = {
-    "name": TEXT,
+    "name": kinds.TEXT,
     "queues": _QUEUES.or_none,
-    "placementrules": list_of(_RULE, "placement rules").as_("rules"),
+    "placementrules": kinds.list_of(_RULE, "placement rules").as_("rules"),
     "limits": _LIMITS,
-    "preemption": record("preemption", PREEMPTION_KEYS, PreemptionSpec).or_none,
-    "nodesortpolicy": record("nodesortpolicy", NODE_SORT_KEYS, NodeSortSpec).or_none.as_("node_sort"),
-    "usergroupresolver": record("usergroupresolver", RESOLVER_KEYS, lambda type="": type).as_("resolver"),  # noqa: A006
-    "stateaware": TRUTH.as_("state_aware"),
+    "preemption": kinds.record("preemption", PREEMPTION_KEYS, PreemptionSpec).or_none,
+    "nodesortpolicy": kinds.record("nodesortpolicy", NODE_SORT_KEYS, NodeSortSpec).or_none.as_("node_sort"),
+    "usergroupresolver": kinds.record("usergroupresolver", RESOLVER_KEYS, lambda type="": type).as_("resolver"),  # noqa: A006
+    "stateaware": kinds.TRUTH.as_("state_aware"),
 }
-FILE_KEYS: dict[str, Kind] = {
-    "partitions": list_of(record("partition", PARTITION_KEYS, PartitionDeclaration, placed=True), "partitions"),
+FILE_KEYS: dict[str, kinds.Kind] = {
+    "partitions": kinds.list_of(
+        kinds.record("partition", PARTITION_KEYS, PartitionDeclaration, placed=True), "partitions"
+    ),
     **ADMISSION_KEYS,
-    "checksum": TEXT,
+    "checksum": kinds.TEXT,
 }
-FILE = record("file", FILE_KEYS, dict)
+FILE = kinds.record("file", FILE_KEYS, dict)

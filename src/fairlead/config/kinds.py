@@ -10,25 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairlead.config.decode import (
-    TRUTH_WORDS,
-    Findings,
-    Reader,
-    child_path,
-    entries,
-    merged,
-    read_bound,
-    read_count,
-    read_duration,
-    read_float_map,
-    read_integer,
-    read_limits,
-    read_text,
-    read_text_map,
-    read_texts,
-    read_truth,
-    wrong,
-)
+from fairlead.config import decode
 from fairlead.config.yamltree import Node
 
 Schema = dict[str, Any]
@@ -38,7 +20,7 @@ Schema = dict[str, Any]
 class Kind:
     """One kind of value: how it is read, and what an editor is told of it, as JSON schema."""
 
-    read: Reader
+    read: decode.Reader
     schema: Schema
     field: str = ""
     """Of a key of a record: the field of the value that it becomes; empty: the same."""
@@ -68,17 +50,17 @@ def _also_null(*types: str, **more: Any) -> Schema:
     return {"type": [*types, "null"], **more}
 
 
-TEXT = Kind(read_text, _also_null("string", "number", "boolean"))
-TEXTS = Kind(read_texts, _also_null("array", items=TEXT.schema))
-TEXT_MAP = Kind(read_text_map, _also_null("object", additionalProperties=TEXT.schema))
-TRUTH = Kind(read_truth, {"enum": [True, False, None, *sorted(TRUTH_WORDS)]})
-COUNT = Kind(read_count, _also_null("number", minimum=0))
-INTEGER = Kind(read_integer, _also_null("integer"))
-FLOAT_MAP = Kind(read_float_map, _also_null("object", additionalProperties=_also_null("number")))
-DURATION = Kind(read_duration, _also_null("string"))
-BOUND = Kind(read_bound, _also_null("integer", "string"))
+TEXT = Kind(decode.read_text, _also_null("string", "number", "boolean"))
+TEXTS = Kind(decode.read_texts, _also_null("array", items=TEXT.schema))
+TEXT_MAP = Kind(decode.read_text_map, _also_null("object", additionalProperties=TEXT.schema))
+TRUTH = Kind(decode.read_truth, {"enum": [True, False, None, *sorted(decode.TRUTH_WORDS)]})
+COUNT = Kind(decode.read_count, _also_null("number", minimum=0))
+INTEGER = Kind(decode.read_integer, _also_null("integer"))
+FLOAT_MAP = Kind(decode.read_float_map, _also_null("object", additionalProperties=_also_null("number")))
+DURATION = Kind(decode.read_duration, _also_null("string"))
+BOUND = Kind(decode.read_bound, _also_null("integer", "string"))
 AMOUNTS = Kind(
-    read_limits,
+    decode.read_limits,
     _also_null(
         "object",
         additionalProperties={
@@ -93,26 +75,26 @@ AMOUNTS = Kind(
 
 def choice(*words: str) -> Kind:
     """A text that should be one of these; whether it is, is checked elsewhere."""
-    return Kind(read_text, {"enum": [*words, None]})
+    return Kind(decode.read_text, {"enum": [*words, None]})
 
 
 def list_of(kind: Kind, of_what: str) -> Kind:
     """A list of values of one kind; a null entry is skipped with a warning."""
 
-    def read(found: Findings, node: Node, path: str) -> tuple[Any, ...]:
-        return tuple(kind.read(found, item, at) for at, item in entries(found, node, path, of_what))
+    def read(found: decode.Findings, node: Node, path: str) -> tuple[Any, ...]:
+        return tuple(kind.read(found, item, at) for at, item in decode.entries(found, node, path, of_what))
 
     return Kind(read, _also_null("array", items=kind.schema))
 
 
-def read_record(found: Findings, node: Node, path: str, keys: Mapping[str, Kind]) -> dict[str, Any]:
+def read_record(found: decode.Findings, node: Node, path: str, keys: Mapping[str, Kind]) -> dict[str, Any]:
     """A mapping with known keys only; `{}` for null. Returns the values that were given, by their fields."""
     values: dict[str, Any] = {}
     if node.kind != "mapping" and not node.is_null:
-        wrong(found, node, path, f"a mapping with some of: {', '.join(keys)}")
-    entries_of = merged(found, node, path) if node.kind == "mapping" else {}
+        decode.wrong(found, node, path, f"a mapping with some of: {', '.join(keys)}")
+    entries_of = decode.merged(found, node, path) if node.kind == "mapping" else {}
     for name, (key, value) in entries_of.items():
-        at = child_path(path, name)
+        at = decode.child_path(path, name)
         kind = keys.get(name)
         if kind is None:
             hint = found.did_you_mean(name, keys) or f"; known here: {', '.join(keys)}"
@@ -138,7 +120,7 @@ def record(name: str, keys: Mapping[str, Kind], made: Callable[..., Any], *, pla
     """
     RECORDS[name] = keys
 
-    def read(found: Findings, node: Node, path: str) -> Any:
+    def read(found: decode.Findings, node: Node, path: str) -> Any:
         given = read_record(found, node, path, keys)
         return made(path=path, **given) if placed else made(**given)
 

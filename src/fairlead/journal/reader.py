@@ -12,18 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairlead.journal.format import (
-    JournalDamaged,
-    JournalError,
-    Record,
-    Snapshot,
-    SnapshotRow,
-    beginning,
-    connect,
-    holds,
-    require_known,
-    whole,
-)
+from fairlead.journal import format as files
 
 _PAGE = 256
 """Records per query: short reads, so that a slow reader does not keep the writer from cleaning up."""
@@ -49,9 +38,9 @@ class Sizes:
     """Space in the database file that pruning has freed; it is used again before the file grows."""
 
 
-def damaged(seq: int, what: str) -> JournalDamaged:
+def damaged(seq: int, what: str) -> files.JournalDamaged:
     """The error for a record in the middle, with what to do about it."""
-    return JournalDamaged(
+    return files.JournalDamaged(
         f"record {seq} {what}. Nothing after it can be trusted to follow from what came before. Restore the journal "
         f"from a backup; or give up everything from this record on with `fairlead journal cut --from {seq}` (it is put "
         "aside inside the file, not deleted)",
@@ -61,7 +50,7 @@ def damaged(seq: int, what: str) -> JournalDamaged:
 
 def checked(
     connection: sqlite3.Connection, from_seq: int = 1, to_seq: int = 2**62, kinds: Collection[str] | None = None
-) -> Iterator[Record]:
+) -> Iterator[files.Record]:
     """The records of a range in order, each checked against the one before it; `kinds` picks some of them.
 
     A range that begins before history does begins with it. Raises `JournalDamaged` at the first that does not hold or,
@@ -69,14 +58,14 @@ def checked(
     """
     names = tuple(sorted(kinds)) if kinds is not None else ()
     query = _SELECT.format(and_kind=f"AND r.kind IN ({','.join('?' * len(names))})" if kinds is not None else "")
-    first, chain = beginning(connection)
+    first, chain = files.beginning(connection)
     due = max(from_seq, first)
     while rows := connection.execute(query, (due, to_seq, *names, _PAGE)).fetchall():
         for *row, before in rows:
             if kinds is None and row[0] != due:
                 raise _gap(connection, due)
-            record = whole(tuple(row))
-            if record is None or not holds(record, chain if row[0] == first else before or b""):
+            record = files.whole(tuple(row))
+            if record is None or not files.holds(record, chain if row[0] == first else before or b""):
                 raise damaged(row[0], "is damaged: its checksum does not hold")
             yield record
             due = record.seq + 1
@@ -84,17 +73,17 @@ def checked(
             return
 
 
-def _gap(connection: sqlite3.Connection, due: int) -> JournalError:
-    begins = beginning(connection)[0]
+def _gap(connection: sqlite3.Connection, due: int) -> files.JournalError:
+    begins = files.beginning(connection)[0]
     if begins > due:
-        return JournalError(f"record {due} was pruned while it was being read; history now begins with {begins}")
+        return files.JournalError(f"record {due} was pruned while it was being read; history now begins with {begins}")
     return damaged(due, "is missing")
 
 
 def last_record_seq(connection: sqlite3.Connection) -> int:
     """The seq of the last record; where there is none, the one before history begins."""
     last = connection.execute("SELECT max(seq) FROM records").fetchone()[0]
-    return int(last) if last is not None else beginning(connection)[0] - 1
+    return int(last) if last is not None else files.beginning(connection)[0] - 1
 
 
 def snapshot_seqs(connection: sqlite3.Connection) -> tuple[int, ...]:
@@ -102,20 +91,20 @@ def snapshot_seqs(connection: sqlite3.Connection) -> tuple[int, ...]:
     return tuple(r[0] for r in connection.execute("SELECT seq FROM snapshots ORDER BY seq DESC"))
 
 
-def open_snapshot(connection: sqlite3.Connection, seq: int) -> Snapshot:
+def open_snapshot(connection: sqlite3.Connection, seq: int) -> files.Snapshot:
     """The snapshot after record `seq`. Raises `JournalDamaged` if it is not what was written, or not there."""
     try:
         row = connection.execute("SELECT * FROM snapshots WHERE seq = ?", (seq,)).fetchone()
     except sqlite3.DatabaseError as e:
-        raise JournalDamaged(f"the snapshot after record {seq} is damaged: {e}") from e
+        raise files.JournalDamaged(f"the snapshot after record {seq} is damaged: {e}") from e
     if row is None:
-        raise JournalDamaged(f"there is no snapshot after record {seq} any more")
-    return SnapshotRow(*row).opened()
+        raise files.JournalDamaged(f"there is no snapshot after record {seq} any more")
+    return files.SnapshotRow(*row).opened()
 
 
 def newest_snapshot(
     connection: sqlite3.Connection, at_or_before: int | None = None
-) -> tuple[Snapshot | None, tuple[str, ...]]:
+) -> tuple[files.Snapshot | None, tuple[str, ...]]:
     """The newest snapshot that holds (not after the record `at_or_before`), and why newer ones were passed over."""
     passed_over: list[str] = []
     for seq in snapshot_seqs(connection):
@@ -123,17 +112,17 @@ def newest_snapshot(
             continue
         try:
             return open_snapshot(connection, seq), tuple(passed_over)
-        except JournalDamaged as e:
+        except files.JournalDamaged as e:
             passed_over.append(str(e))
     return None, tuple(passed_over)
 
 
-def oldest_snapshot(connection: sqlite3.Connection) -> Snapshot | None:
+def oldest_snapshot(connection: sqlite3.Connection) -> files.Snapshot | None:
     """The oldest snapshot that holds, if any does."""
     for seq in reversed(snapshot_seqs(connection)):
         try:
             return open_snapshot(connection, seq)
-        except JournalDamaged:
+        except files.JournalDamaged:
             continue
     return None
 
@@ -144,13 +133,13 @@ class Reader:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if not self.path.is_file():
-            raise JournalError(f"there is no journal at {self.path}; name the file, such as STATE/journal.db")
+            raise files.JournalError(f"there is no journal at {self.path}; name the file, such as STATE/journal.db")
         try:
-            self.connection = connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)
+            self.connection = files.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)
         except sqlite3.Error as e:
-            raise JournalError(f"cannot open {self.path}: {e}") from e
+            raise files.JournalError(f"cannot open {self.path}: {e}") from e
         try:
-            require_known(self.connection, self.path)
+            files.require_known(self.connection, self.path)
         except sqlite3.DatabaseError as e:
             self.close()
             raise unreadable(self.path, e) from e
@@ -171,7 +160,7 @@ class Reader:
     @property
     def first_seq(self) -> int:
         """Where history begins: 1, unless older records were pruned."""
-        return beginning(self.connection)[0]
+        return files.beginning(self.connection)[0]
 
     @property
     def last_seq(self) -> int:
@@ -184,7 +173,7 @@ class Reader:
         to_seq: int | None = None,
         *,
         kinds: Collection[str] | None = None,
-    ) -> Iterator[Record]:
+    ) -> Iterator[files.Record]:
         """The records from `from_seq` to `to_seq`, both inclusive, in order.
 
         `kinds` picks some of them. Ends at what was durable when the last page was read, so a live journal can be
@@ -209,11 +198,11 @@ class Reader:
             low, high = (middle, high) if row[0] <= at_ms else (low, middle - 1)
         return low
 
-    def snapshot(self, at_or_before: int | None = None) -> Snapshot | None:
+    def snapshot(self, at_or_before: int | None = None) -> files.Snapshot | None:
         """The newest snapshot that holds, not after the record `at_or_before`; None if there is none."""
         return newest_snapshot(self.connection, at_or_before)[0]
 
-    def first_snapshot(self) -> Snapshot | None:
+    def first_snapshot(self) -> files.Snapshot | None:
         """The oldest snapshot that holds; None if there is none."""
         return oldest_snapshot(self.connection)
 
@@ -232,7 +221,7 @@ class Reader:
 
 def sizes(connection: sqlite3.Connection, path: Path) -> Sizes:
     """How much there is in a journal, counted without reading its records."""
-    first, last = beginning(connection)[0], last_record_seq(connection)
+    first, last = files.beginning(connection)[0], last_record_seq(connection)
     with closing(connection.cursor()) as c:
         snapshots = c.execute("SELECT count(*) FROM snapshots").fetchone()[0]
         free = c.execute("PRAGMA freelist_count").fetchone()[0] * c.execute("PRAGMA page_size").fetchone()[0]
@@ -248,11 +237,11 @@ def sizes(connection: sqlite3.Connection, path: Path) -> Sizes:
     )
 
 
-def unreadable(path: Path, e: sqlite3.Error) -> JournalError:
+def unreadable(path: Path, e: sqlite3.Error) -> files.JournalError:
     """What to say when SQLite cannot read the file."""
     if isinstance(e, sqlite3.OperationalError):
-        return JournalError(f"cannot read {path}: {e}; is it readable for you, and its directory writable?")
-    return JournalDamaged(
+        return files.JournalError(f"cannot read {path}: {e}; is it readable for you, and its directory writable?")
+    return files.JournalDamaged(
         f"{path} is damaged as a file ({e}); restore it from a backup, or save what can be read with "
         f"`sqlite3 {path.name} .recover`"
     )

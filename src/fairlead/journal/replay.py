@@ -14,16 +14,7 @@ from typing import Protocol
 
 from fairlead.core.model.decisions import Decision
 from fairlead.core.model.events import Event
-from fairlead.journal.codec import (
-    CodecError,
-    decode_decisions,
-    decode_event,
-    decode_limit,
-    decode_plain,
-    encode,
-    encode_plain,
-    same_decisions,
-)
+from fairlead.journal import codec
 from fairlead.journal.format import EVENT, SCHEDULE, JournalError, Record, Snapshot
 from fairlead.journal.reader import Reader
 
@@ -95,8 +86,8 @@ class ReplayResult:
 def scheduler_state(snapshot: Snapshot) -> Mapping[str, object]:
     """The scheduler's part of a snapshot. Raises `JournalError` if it has none."""
     try:
-        state = decode_plain(snapshot.state)
-    except CodecError as e:
+        state = codec.decode_plain(snapshot.state)
+    except codec.CodecError as e:
         raise JournalError(f"the snapshot after record {snapshot.seq} is not a state: {e}") from e
     part = state.get("scheduler") if isinstance(state, dict) else None
     if not isinstance(part, dict):
@@ -111,10 +102,10 @@ def apply(record: Record, scheduler: Replayable) -> Sequence[Decision] | None:
     """
     try:
         if record.kind == EVENT:
-            return scheduler.handle(decode_event(record.payload), record.at_ms)
+            return scheduler.handle(codec.decode_event(record.payload), record.at_ms)
         if record.kind == SCHEDULE:
-            return scheduler.schedule(record.at_ms, decode_limit(record.payload))
-    except CodecError as e:
+            return scheduler.schedule(record.at_ms, codec.decode_limit(record.payload))
+    except codec.CodecError as e:
         raise JournalError(f"record {record.seq} cannot be read: {e}") from e
     return None
 
@@ -150,7 +141,7 @@ def replay(
             progress(record.seq)
         if result.difference is not None:
             break
-    result.state_digest = blake2b(encode_plain(scheduler.dump()), digest_size=16).hexdigest()
+    result.state_digest = blake2b(codec.encode_plain(scheduler.dump()), digest_size=16).hexdigest()
     return result
 
 
@@ -179,17 +170,17 @@ def _step(record: Record, scheduler: Replayable, result: ReplayResult) -> Differ
         result.uncompared += 1
         return None
     try:
-        if same_decisions(record.outcome, decided):
+        if codec.same_decisions(record.outcome, decided):
             return None
-        expected = _lines(decode_decisions(record.outcome))
-    except CodecError as e:
+        expected = _lines(codec.decode_decisions(record.outcome))
+    except codec.CodecError as e:
         raise JournalError(f"the outcome of record {record.seq} cannot be read: {e}") from e
     payload = record.payload.decode("utf-8", "backslashreplace")
     return Difference(record.seq, record.at_ms, record.kind, payload, expected, _lines(decided))
 
 
 def _lines(decisions: Iterable[object]) -> tuple[str, ...]:
-    return tuple(encode(d).decode() for d in decisions)
+    return tuple(codec.encode(d).decode() for d in decisions)
 
 
 def _compare_state(
@@ -203,7 +194,7 @@ def _compare_state(
     if snapshot is None or snapshot.seq != record.seq:
         return None  # it does not hold; `verify` says so
     stored, here = scheduler_state(snapshot), scheduler.dump()
-    if encode_plain(stored) == encode_plain(here) or _becomes(stored, here, make_scheduler):
+    if codec.encode_plain(stored) == codec.encode_plain(here) or _becomes(stored, here, make_scheduler):
         result.snapshots_equal = (*result.snapshots_equal, record.seq)
         return None
     expected, got = dict(_leaves(stored)), dict(_leaves(here))
@@ -227,7 +218,7 @@ def _becomes(stored: Mapping[str, object], here: Mapping[str, object], make_sche
         again = make_scheduler(stored).dump()
     except (ValueError, KeyError, TypeError):
         return False
-    return encode_plain(again) == encode_plain(here)
+    return codec.encode_plain(again) == codec.encode_plain(here)
 
 
 def _leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
@@ -239,7 +230,7 @@ def _leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
         for number, part in enumerate(value):
             yield from _leaves(part, f"{path}[{number}]")
     else:
-        yield path, encode_plain(value).decode()
+        yield path, codec.encode_plain(value).decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,38 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairlead.journal import tail
-from fairlead.journal.format import (
-    FORMAT,
-    MAX_RECORD_BYTES,
-    MAX_STATE_BYTES,
-    JournalDamaged,
-    JournalError,
-    JournalFull,
-    Record,
-    Snapshot,
-    beginning,
-    connect,
-    create,
-    migrate,
-    record_checksum,
-    require_known,
-    set_meta,
-    snapshot_checksum,
-    transaction,
-)
+from fairlead.journal import format as files
+from fairlead.journal import reader, tail
 from fairlead.journal.lock import WriterLock
-from fairlead.journal.reader import (
-    Reader,
-    Sizes,
-    checked,
-    damaged,
-    last_record_seq,
-    newest_snapshot,
-    oldest_snapshot,
-    sizes,
-    unreadable,
-)
+from fairlead.journal.reader import Reader, Sizes
 
 _WAL_PAGES = 8192
 """SQLite folds the log back by itself beyond this (32 MiB), should nobody call `checkpoint` in time."""
@@ -77,7 +49,7 @@ class Opening:
         """What a person should know, empty if all is well."""
         said = []
         if self.migrated:
-            said.append(f"the journal is brought to format {FORMAT}")
+            said.append(f"the journal is brought to format {files.FORMAT}")
         if self.cut_wal_bytes:
             said.append(f"an unfinished write of {self.cut_wal_bytes} bytes at the end of the log was cut off")
         if self.cut_seq is not None:
@@ -94,8 +66,8 @@ class Opening:
 class Recovery:
     """Where to start again: a snapshot (None: from nothing), and the records after it, checked as they are read."""
 
-    snapshot: Snapshot | None
-    records: Iterator[Record]
+    snapshot: files.Snapshot | None
+    records: Iterator[files.Record]
     count: int
     """How many records will come."""
     passed_over: tuple[str, ...]
@@ -122,10 +94,10 @@ class Journal:
             self._open()
         except sqlite3.DatabaseError as e:
             self.close()
-            raise unreadable(self.path, e) from e
+            raise reader.unreadable(self.path, e) from e
         except OSError as e:
             self.close()
-            raise JournalError(f"cannot open {self.path}: {e.strerror}; is it a file, and yours?") from e
+            raise files.JournalError(f"cannot open {self.path}: {e.strerror}; is it a file, and yours?") from e
         except BaseException:
             self.close()
             raise
@@ -134,18 +106,20 @@ class Journal:
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         tail.require_database(self.path)
         unfinished = tail.LogEnd(self.path)
-        self._connection = connect(str(self.path))
+        self._connection = files.connect(str(self.path))
         mode = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         if mode != "wal":
-            raise JournalError(f"{self.path} is on a file system without shared memory ({mode}); use a local disk")
+            raise files.JournalError(
+                f"{self.path} is on a file system without shared memory ({mode}); use a local disk"
+            )
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         cut_wal_bytes = unfinished.cut_off(self._connection)
         created = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
         if created:
             tail.require_fresh(self._connection, self.path)
-            create(self._connection)
-        behind = FORMAT - require_known(self._connection, self.path)
+            files.create(self._connection)
+        behind = files.FORMAT - files.require_known(self._connection, self.path)
         cut_seq = tail.cut_torn_record(self._connection)
         self.last_seq, self.last_at_ms, self._chain = tail.end(self._connection)
         self.committed_seq = self.last_seq
@@ -199,12 +173,12 @@ class Journal:
             raise ValueError(f"record at {at_ms} ms, but the last one is at {self.last_at_ms} ms; clamp to it")
         if not (kind and kind.isascii()):
             raise ValueError(f"a record needs a kind, a word in ASCII; got {kind!r}")
-        if len(payload) + len(outcome) > MAX_RECORD_BYTES:
+        if len(payload) + len(outcome) > files.MAX_RECORD_BYTES:
             raise ValueError(
-                f"a record of {len(payload) + len(outcome)} bytes; at most {MAX_RECORD_BYTES} are possible"
+                f"a record of {len(payload) + len(outcome)} bytes; at most {files.MAX_RECORD_BYTES} are possible"
             )
         seq = self.last_seq + 1
-        chain = record_checksum(self._chain, seq, at_ms, kind, payload, outcome)
+        chain = files.record_checksum(self._chain, seq, at_ms, kind, payload, outcome)
         self._pending.append((seq, at_ms, kind, payload, outcome, chain))
         self.last_seq, self.last_at_ms, self._chain = seq, at_ms, chain
         return seq
@@ -226,7 +200,7 @@ class Journal:
         if self._pending:
             try:
                 self._renew_format()
-                with transaction(self._connection):
+                with files.transaction(self._connection):
                     self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", self._pending)
             except sqlite3.Error as e:
                 raise self._failure(e) from e
@@ -238,20 +212,20 @@ class Journal:
     def _renew_format(self) -> None:
         """What is written from now on is of today's format, and the file says so before any of it is there."""
         if self._is_older:
-            migrate(self._connection, self.path)
+            files.migrate(self._connection, self.path)
             self._is_older = False
 
-    def _failure(self, e: sqlite3.Error) -> JournalError:
+    def _failure(self, e: sqlite3.Error) -> files.JournalError:
         code = getattr(e, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in _TRANSIENT:
-            return JournalFull(
+            return files.JournalFull(
                 f"cannot write to {self.path}: {e}. {self.pending} records wait and are kept; free some space"
             )
         self._broken = f"writing failed: {e}"
         return self._refusal()
 
-    def _refusal(self) -> JournalError:
-        return JournalError(
+    def _refusal(self) -> files.JournalError:
+        return files.JournalError(
             f"nothing can be written to {self.path} any more ({self._broken}); what was committed is safe up to record "
             f"{self.committed_seq}. Open the journal again"
         )
@@ -269,7 +243,7 @@ class Journal:
 
     def sizes(self) -> Sizes:
         """How much there is (without what waits for `commit`)."""
-        return sizes(self._connection, self.path)
+        return reader.sizes(self._connection, self.path)
 
     # --- Snapshots ---------------------------------------------------------------------------------------------------
 
@@ -281,18 +255,18 @@ class Journal:
         a state that is too large, otherwise as `commit`.
         """
         self.commit()
-        first, before = beginning(self._connection)
+        first, before = files.beginning(self._connection)
         if not first - 1 <= seq <= self.committed_seq:
             raise ValueError(f"a snapshot after record {seq}, but the journal has {first} to {self.committed_seq}")
-        if len(state) > MAX_STATE_BYTES:
-            raise ValueError(f"a state of {len(state)} bytes; at most {MAX_STATE_BYTES} are possible")
+        if len(state) > files.MAX_STATE_BYTES:
+            raise ValueError(f"a state of {len(state)} bytes; at most {files.MAX_STATE_BYTES} are possible")
         packed = zlib.compress(state, 1)
         row = self._connection.execute("SELECT checksum FROM records WHERE seq = ?", (seq,)).fetchone()
         chain = row[0] if row else before
-        sealed = snapshot_checksum(seq, at_ms, packed, chain)
+        sealed = files.snapshot_checksum(seq, at_ms, packed, chain)
         try:
             self._renew_format()
-            with transaction(self._connection):
+            with files.transaction(self._connection):
                 self._connection.execute(
                     "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)", (seq, at_ms, packed, chain, sealed)
                 )
@@ -322,22 +296,22 @@ class Journal:
         Raises `JournalDamaged` if no snapshot holds and the start of history was pruned. Reading the records raises it
         at one that does not hold.
         """
-        snapshot, passed_over = newest_snapshot(self._connection)
-        first = beginning(self._connection)[0]
+        snapshot, passed_over = reader.newest_snapshot(self._connection)
+        first = files.beginning(self._connection)[0]
         after = snapshot.seq if snapshot else 0
         if after + 1 < first:
-            raise JournalDamaged(
+            raise files.JournalDamaged(
                 f"history begins with record {first}, and no snapshot before it holds "
                 f"({'; '.join(passed_over) or 'there is none'}); restore the journal from a backup"
             )
         records = self._checked(after + 1, self.committed_seq)
         return Recovery(snapshot, records, self.committed_seq - after, passed_over)
 
-    def _checked(self, from_seq: int, to_seq: int) -> Iterator[Record]:
+    def _checked(self, from_seq: int, to_seq: int) -> Iterator[files.Record]:
         try:
-            yield from checked(self._connection, from_seq, to_seq)
+            yield from reader.checked(self._connection, from_seq, to_seq)
         except sqlite3.DatabaseError as e:
-            raise unreadable(self.path, e) from e
+            raise reader.unreadable(self.path, e) from e
 
     def prune(self, before_seq: int) -> int:
         """Forget the records before `before_seq` for ever; how many they were.
@@ -345,21 +319,21 @@ class Journal:
         Raises `JournalError` if no snapshot would be left to start from, that is for more than the oldest kept one
         covers.
         """
-        oldest = oldest_snapshot(self._connection)
-        first = beginning(self._connection)[0]
+        oldest = reader.oldest_snapshot(self._connection)
+        first = files.beginning(self._connection)[0]
         if oldest is None or before_seq > oldest.seq + 1:
             covers = f"the oldest snapshot covers up to {oldest.seq}" if oldest else "no snapshot holds"
-            raise JournalError(
+            raise files.JournalError(
                 f"cannot forget the records before {before_seq}: {covers}, and without it they are needed"
             )
         for end in [*range(first + _PRUNE_STEP, before_seq, _PRUNE_STEP), before_seq] if before_seq > first else []:
-            with transaction(self._connection):
+            with files.transaction(self._connection):
                 row = self._connection.execute("SELECT checksum FROM records WHERE seq = ?", (end - 1,)).fetchone()
                 if row is None:
-                    raise damaged(end - 1, "is missing")
+                    raise reader.damaged(end - 1, "is missing")
                 self._connection.execute("DELETE FROM records WHERE seq < ?", (end,))
-                set_meta(self._connection, "begins", end)
-                set_meta(self._connection, "chain_before", row[0])
+                files.set_meta(self._connection, "begins", end)
+                files.set_meta(self._connection, "chain_before", row[0])
         return max(0, before_seq - first)
 
 
@@ -371,22 +345,24 @@ def cut_off(path: str | Path, from_seq: int) -> int:
     """
     path = Path(path)
     if not path.is_file():
-        raise JournalError(f"there is no journal at {path}; name the file, such as STATE/journal.db")
+        raise files.JournalError(f"there is no journal at {path}; name the file, such as STATE/journal.db")
     lock = WriterLock(path)
     try:
-        connection = connect(str(path))
+        connection = files.connect(str(path))
         try:
             connection.execute("PRAGMA synchronous = FULL")
-            migrate(connection, path)
-            first = beginning(connection)[0]
+            files.migrate(connection, path)
+            first = files.beginning(connection)[0]
             if from_seq < first:
-                raise JournalError(f"history begins with record {first}; cutting from {from_seq} on is not possible")
+                raise files.JournalError(
+                    f"history begins with record {first}; cutting from {from_seq} on is not possible"
+                )
             count = tail.put_aside(connection, from_seq)
-            lock.note(last_record_seq(connection))
+            lock.note(reader.last_record_seq(connection))
             return count
         finally:
             connection.close()
     except sqlite3.DatabaseError as e:
-        raise unreadable(path, e) from e
+        raise reader.unreadable(path, e) from e
     finally:
         lock.release()

@@ -10,16 +10,7 @@ import sqlite3
 import struct
 from pathlib import Path
 
-from fairlead.journal.format import (
-    APPLICATION_ID,
-    GENESIS,
-    JournalDamaged,
-    Record,
-    beginning,
-    holds,
-    transaction,
-    whole,
-)
+from fairlead.journal import format as files
 from fairlead.journal.reader import damaged, last_record_seq
 
 _MAGIC = b"SQLite format 3\0"
@@ -36,15 +27,15 @@ def require_database(path: Path) -> None:
     size = path.stat().st_size
     with path.open("rb") as file:
         if size and (size < _SMALLEST_PAGE or file.read(len(_MAGIC)) != _MAGIC):
-            raise JournalDamaged(
+            raise files.JournalDamaged(
                 f"{path} is damaged as a file (not a database, {size} bytes); restore it from a backup, or move it away"
             )
 
 
 def require_fresh(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse to make a new journal of a file that was one once and has lost its tables."""
-    if connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID:
-        raise JournalDamaged(f"{path} is damaged as a file (its tables are gone); restore it from a backup")
+    if connection.execute("PRAGMA application_id").fetchone()[0] == files.APPLICATION_ID:
+        raise files.JournalDamaged(f"{path} is damaged as a file (its tables are gone); restore it from a backup")
 
 
 class LogEnd:
@@ -82,14 +73,14 @@ class LogEnd:
         return max(0, self._written - accepted * self._frame_bytes)
 
 
-def _row(connection: sqlite3.Connection, seq: int) -> Record | None:
+def _row(connection: sqlite3.Connection, seq: int) -> files.Record | None:
     row = connection.execute("SELECT * FROM records WHERE seq = ?", (seq,)).fetchone()
-    return None if row is None else whole(row)
+    return None if row is None else files.whole(row)
 
 
 def _before(connection: sqlite3.Connection, seq: int) -> bytes:
     """The checksum that stands before record `seq`."""
-    first, chain = beginning(connection)
+    first, chain = files.beginning(connection)
     if seq <= first:
         return chain
     record = _row(connection, seq - 1)
@@ -98,7 +89,7 @@ def _before(connection: sqlite3.Connection, seq: int) -> bytes:
 
 def _holds(connection: sqlite3.Connection, seq: int) -> bool:
     record = _row(connection, seq)
-    return record is not None and holds(record, _before(connection, seq))
+    return record is not None and files.holds(record, _before(connection, seq))
 
 
 def cut_torn_record(connection: sqlite3.Connection) -> int | None:
@@ -106,7 +97,7 @@ def cut_torn_record(connection: sqlite3.Connection) -> int | None:
 
     Raises `JournalDamaged` if the one before it does not hold either, or if a snapshot shows that it was whole once.
     """
-    first, last = beginning(connection)[0], last_record_seq(connection)
+    first, last = files.beginning(connection)[0], last_record_seq(connection)
     if last < first or _holds(connection, last):
         return None
     if last > first and not _holds(connection, last - 1):
@@ -119,7 +110,7 @@ def cut_torn_record(connection: sqlite3.Connection) -> int | None:
 
 def put_aside(connection: sqlite3.Connection, from_seq: int) -> int:
     """Move the records from `from_seq` on out of history and drop the snapshots after them; how many records."""
-    with transaction(connection):
+    with files.transaction(connection):
         connection.execute(
             "INSERT INTO cut_records (seq, at_ms, kind, payload, outcome, checksum) "
             "SELECT * FROM records WHERE seq >= ? ORDER BY seq",
@@ -132,10 +123,10 @@ def put_aside(connection: sqlite3.Connection, from_seq: int) -> int:
 
 def end(connection: sqlite3.Connection) -> tuple[int, int, bytes]:
     """The seq, time and checksum of the last record; before the first one: the lowest time there is."""
-    first, chain = beginning(connection)
+    first, chain = files.beginning(connection)
     last = last_record_seq(connection)
     if last < first:
         newest = connection.execute("SELECT at_ms FROM snapshots ORDER BY seq DESC LIMIT 1").fetchone()
         return last, newest[0] if newest else -(2**62), chain
     record = _row(connection, last)
-    return (last, record.at_ms, record.checksum) if record else (last, 0, GENESIS)
+    return (last, record.at_ms, record.checksum) if record else (last, 0, files.GENESIS)

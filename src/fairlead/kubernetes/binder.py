@@ -14,33 +14,8 @@ from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from fairlead.kubernetes import bodies, volume_writes
-from fairlead.kubernetes.acts import (
-    Act,
-    Bind,
-    CreatePlaceholder,
-    DeletePod,
-    DeselectNode,
-    DropPlaceholder,
-    EvictPod,
-    Explain,
-    KeepVolume,
-    Nominate,
-    ObjectName,
-    Record,
-    SelectNode,
-)
-from fairlead.kubernetes.client import (
-    ApiError,
-    Client,
-    Conflict,
-    Forbidden,
-    Invalid,
-    NotFound,
-    ServerFault,
-    TooManyRequests,
-    Unreachable,
-)
+from fairlead.kubernetes import acts, bodies, volume_writes
+from fairlead.kubernetes import client as api
 from fairlead.kubernetes.kinds import EVENTS, PODS
 from fairlead.kubernetes.objects import Pod
 
@@ -77,7 +52,7 @@ class Binder:
 
     def __init__(
         self,
-        client: Client,
+        client: api.Client,
         report: Callable[[Report], None],
         *,
         scheduler_name: str = "fairlead",
@@ -99,7 +74,7 @@ class Binder:
         self._stamp = stamp
         self._chance = chance or random.Random()
         self._free = asyncio.Semaphore(at_once)
-        self._queues: dict[str, deque[Act]] = {}
+        self._queues: dict[str, deque[acts.Act]] = {}
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._talk = EventCorrelator()
         self._numbers = self._chance.randrange(2**40)
@@ -110,15 +85,17 @@ class Binder:
         """Pods with acts that are not done."""
         return len(self._workers)
 
-    def do(self, act: Act) -> None:
+    def do(self, act: acts.Act) -> None:
         """Have an act done, after those that were ordered for the same pod before."""
         if self._stopped:
             return
-        if isinstance(act, Explain | Record) and not self._talk.is_news(act, asyncio.get_running_loop().time()):
+        if isinstance(act, acts.Explain | acts.Record) and not self._talk.is_news(
+            act, asyncio.get_running_loop().time()
+        ):
             return
         key = _subject(act)
         waiting = self._queues.get(key)
-        if isinstance(act, DropPlaceholder) and waiting is None:
+        if isinstance(act, acts.DropPlaceholder) and waiting is None:
             return
         if waiting is None:
             self._queues[key] = deque((act,))
@@ -146,15 +123,15 @@ class Binder:
         try:
             while waiting:
                 act = waiting.popleft()
-                if isinstance(act, Explain | Nominate) and any(type(later) is type(act) for later in waiting):
+                if isinstance(act, acts.Explain | acts.Nominate) and any(type(later) is type(act) for later in waiting):
                     continue
-                if not isinstance(act, DropPlaceholder):
+                if not isinstance(act, acts.DropPlaceholder):
                     await self._see_through(act, waiting)
         finally:
             del self._queues[key]
             del self._workers[key]
 
-    async def _see_through(self, act: Act, later: Collection[Act]) -> None:
+    async def _see_through(self, act: acts.Act, later: Collection[acts.Act]) -> None:
         """Carry one act out, trying again for as long as that makes sense; `later` is ordered for the same pod."""
         failures = 0
         while not _is_outdated(act, later):
@@ -164,16 +141,16 @@ class Binder:
                     self.sent += 1
                     await self._once(act)
                 return
-            except (ServerFault, TooManyRequests) as e:
+            except (api.ServerFault, api.TooManyRequests) as e:
                 after, said = e.retry_after_s, str(e)
-            except Unreachable as e:
+            except api.Unreachable as e:
                 said = str(e)
-            except ApiError as e:
+            except api.ApiError as e:
                 if not await self._again_after(act, e):
                     return
                 said = str(e)
             failures += 1
-            if isinstance(act, Explain | Record) and failures > 2:
+            if isinstance(act, acts.Explain | acts.Record) and failures > 2:
                 return
             self.tried_again += 1
             if failures in (3, 10) or failures % 50 == 0:
@@ -182,108 +159,108 @@ class Binder:
             wait = min(longest, first * 2 ** min(failures - 1, 12)) * self._chance.uniform(0.5, 1.0)
             await asyncio.sleep(max(wait, after or 0.0))
 
-    async def _again_after(self, act: Act, e: ApiError) -> bool:
+    async def _again_after(self, act: acts.Act, e: api.ApiError) -> bool:
         """Whether an act that the server refused may work later."""
-        if isinstance(act, Bind | SelectNode | KeepVolume):
+        if isinstance(act, acts.Bind | acts.SelectNode | acts.KeepVolume):
             self.failed += 1
             self._report(BindFailed(act.pod.uid, act.node, e.message))
             return False
-        if isinstance(e, NotFound):
+        if isinstance(e, api.NotFound):
             return False
-        if isinstance(e, Conflict):
+        if isinstance(e, api.Conflict):
             # Another pod has its name by now, or somebody else changed it at the same moment.
             return e.reason != "AlreadyExists" and await self._is_there(act)
-        if isinstance(act, EvictPod | DeletePod | CreatePlaceholder):
+        if isinstance(act, acts.EvictPod | acts.DeletePod | acts.CreatePlaceholder):
             # Rights and quotas may change; meanwhile somebody waits for this.
-            return not isinstance(e, Invalid)
+            return not isinstance(e, api.Invalid)
         self.failed += 1
         log.warning("%s of %s was refused: %s", type(act).__name__, _subject(act), e)
         return False
 
-    async def _is_there(self, act: Act) -> bool:
+    async def _is_there(self, act: acts.Act) -> bool:
         """Whether the very pod of an act is still there, as far as the server says; if it does not, it may be."""
-        if isinstance(act, CreatePlaceholder | DropPlaceholder | DeselectNode):
+        if isinstance(act, acts.CreatePlaceholder | acts.DropPlaceholder | acts.DeselectNode):
             return True
         try:
             found: Pod = await self._client.get(PODS, act.pod.name, act.pod.namespace)
-        except NotFound:
+        except api.NotFound:
             return False
-        except (ApiError, Unreachable):
+        except (api.ApiError, api.Unreachable):
             return True
         return found.metadata.uid == act.pod.uid
 
-    async def _once(self, act: Act) -> None:
-        if isinstance(act, Bind):
+    async def _once(self, act: acts.Act) -> None:
+        if isinstance(act, acts.Bind):
             await self._bind(act)
-        elif isinstance(act, EvictPod):
+        elif isinstance(act, acts.EvictPod):
             await self._evict(act)
-        elif isinstance(act, DeletePod):
+        elif isinstance(act, acts.DeletePod):
             await self._client.delete(PODS, act.pod.name, act.pod.namespace, uid=act.pod.uid, grace_s=0)
-        elif isinstance(act, SelectNode):
+        elif isinstance(act, acts.SelectNode):
             await volume_writes.select_node(self._client, act)
-        elif isinstance(act, DeselectNode):
+        elif isinstance(act, acts.DeselectNode):
             await volume_writes.deselect_node(self._client, act)
-        elif isinstance(act, KeepVolume):
+        elif isinstance(act, acts.KeepVolume):
             await volume_writes.keep_volume(self._client, act)
-        elif isinstance(act, Nominate):
+        elif isinstance(act, acts.Nominate):
             await self._patch_status(act.pod, bodies.nomination(act))
-        elif isinstance(act, Explain):
+        elif isinstance(act, acts.Explain):
             await self._patch_status(act.pod, bodies.unscheduled(act, self._second()))
-        elif isinstance(act, Record):
+        elif isinstance(act, acts.Record):
             self._numbers += 1
             body = bodies.event(act, self._numbers, self._stamp(), self._instance)
             await self._client.create(EVENTS, body, act.pod.namespace)
-        elif isinstance(act, CreatePlaceholder):
+        elif isinstance(act, acts.CreatePlaceholder):
             body = bodies.placeholder(act, self._scheduler_name, self._image)
             await self._client.create(PODS, body, act.namespace)
 
-    async def _bind(self, act: Bind) -> None:
+    async def _bind(self, act: acts.Bind) -> None:
         """Bind; a conflict may be our own binding of which the answer was lost, so the server is asked."""
         try:
             await self._client.bind(act.pod.namespace, act.pod.name, act.pod.uid, act.node)
-        except Conflict:
+        except api.Conflict:
             pod: Pod = await self._client.get(PODS, act.pod.name, act.pod.namespace)
             bound = pod.spec.node_name
             if pod.metadata.uid != act.pod.uid or bound != act.node:
                 if not bound and pod.metadata.uid == act.pod.uid and not pod.metadata.deletion_timestamp:
-                    raise ServerFault(500, "Conflict", "the binding was refused for the moment") from None
+                    raise api.ServerFault(500, "Conflict", "the binding was refused for the moment") from None
                 raise
         self._report(Bound(act.pod.uid, act.node))
         text = f"Successfully assigned {act.pod} to {act.node}"
-        self.do(Record(act.pod, "Scheduled", text))
+        self.do(acts.Record(act.pod, "Scheduled", text))
 
-    async def _evict(self, act: EvictPod) -> None:
+    async def _evict(self, act: acts.EvictPod) -> None:
         """As kube-scheduler does: first the condition that says why, then the deletion with the pod's own grace."""
         try:
             await self._patch_status(act.pod, bodies.disruption(act, self._second()))
-        except (Invalid, Forbidden) as e:
+        except (api.Invalid, api.Forbidden) as e:
             log.warning("%s: its condition could not be set: %s", act.pod, e)
         await self._client.delete(PODS, act.pod.name, act.pod.namespace, uid=act.pod.uid)
         whom = f" by {act.by}" if act.by is not None else ""
         text = f"Preempted{whom} on node {act.node} (rule {act.rule}): {act.message}"
-        self.do(Record(act.pod, "Preempted", text, warning=False, related=act.by))
+        self.do(acts.Record(act.pod, "Preempted", text, warning=False, related=act.by))
 
-    async def _patch_status(self, pod: ObjectName, change: dict[str, object]) -> None:
+    async def _patch_status(self, pod: acts.ObjectName, change: dict[str, object]) -> None:
         await self._client.patch(PODS, pod.name, change, pod.namespace, sub="status")
 
     def _second(self) -> str:
         return self._stamp()[:19] + "Z"
 
 
-def _is_outdated(act: Act, later: Collection[Act]) -> bool:
+def _is_outdated(act: acts.Act, later: Collection[acts.Act]) -> bool:
     """Whether what was ordered later takes this back; should it be wanted anew, that is another order."""
-    if isinstance(act, CreatePlaceholder):
-        return any(isinstance(other, DropPlaceholder) for other in later)
-    return isinstance(act, SelectNode) and any(isinstance(other, DeselectNode) for other in later)
+    if isinstance(act, acts.CreatePlaceholder):
+        return any(isinstance(other, acts.DropPlaceholder) for other in later)
+    return isinstance(act, acts.SelectNode) and any(isinstance(other, acts.DeselectNode) for other in later)
 
 
-def _subject(act: Act) -> str:
-    if isinstance(act, CreatePlaceholder | DropPlaceholder):
+def _subject(act: acts.Act) -> str:
+    if isinstance(act, acts.CreatePlaceholder | acts.DropPlaceholder):
         return f"{act.namespace}/{act.name}"
-    if isinstance(act, SelectNode | DeselectNode | KeepVolume):
+    if isinstance(act, acts.SelectNode | acts.DeselectNode | acts.KeepVolume):
         return act.claim.uid
     # What is merely told must not hold up what is done.
-    return f"{act.pod.uid}/told" if isinstance(act, Record) else act.pod.uid
+    return f"{act.pod.uid}/told" if isinstance(act, acts.Record) else act.pod.uid
 
 
 AGAIN_S = 300.0
@@ -304,13 +281,13 @@ class EventCorrelator:
         self._second = 0
         self._in_second = 0
 
-    def is_news(self, act: Explain | Record, now_s: float) -> bool:
+    def is_news(self, act: acts.Explain | acts.Record, now_s: float) -> bool:
         """Whether this is to be said now; then it counts as said."""
-        key = (act.pod.uid, act.reason if isinstance(act, Record) else "", act.message)
+        key = (act.pod.uid, act.reason if isinstance(act, acts.Record) else "", act.message)
         last = self._said.get(key)
         if last is not None and now_s - last < AGAIN_S:
             return False
-        if isinstance(act, Record) and not self._has_budget(act.pod.uid, now_s):
+        if isinstance(act, acts.Record) and not self._has_budget(act.pod.uid, now_s):
             return False
         self._said.pop(key, None)
         self._said[key] = now_s

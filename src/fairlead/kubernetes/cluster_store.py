@@ -9,19 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 
-from fairlead.core.model.events import (
-    AddNode,
-    DrainNode,
-    Event,
-    LabelNode,
-    RemoveBudget,
-    RemoveNode,
-    RemovePriorityClass,
-    SetBudget,
-    SetPriorityClass,
-    UndrainNode,
-    UpdateNode,
-)
+from fairlead.core.model import events
 from fairlead.core.model.specs import NodeSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.objects import LabelSelector, Namespace, Node, PodDisruptionBudget, PriorityClass
@@ -47,7 +35,7 @@ class ClusterStore:
         self._partition = partition
         self._budgets: dict[str, None] = {}
 
-    def take(self, change: Change) -> Iterator[Event]:
+    def take(self, change: Change) -> Iterator[events.Event]:
         """The events that follow from a change of anything but a pod."""
         if isinstance(change, Changed):
             thing = change.object
@@ -59,7 +47,7 @@ class ClusterStore:
                     text = (thing.metadata.annotations or {})[MIN_RUNTIME][:60]
                     log.warning("priority class %s: %s '%s' %s", thing.metadata.name, MIN_RUNTIME, text, NO_DURATION)
                 if not thing.metadata.name.startswith("system-"):
-                    yield SetPriorityClass(class_of(thing))
+                    yield events.SetPriorityClass(class_of(thing))
             elif isinstance(thing, PodDisruptionBudget):
                 yield from self._budget(thing)
             elif isinstance(thing, Namespace):
@@ -67,23 +55,23 @@ class ClusterStore:
         elif isinstance(change, Deleted):
             yield from self._deleted(change)
 
-    def _deleted(self, change: Deleted) -> Iterator[Event]:
+    def _deleted(self, change: Deleted) -> Iterator[events.Event]:
         if change.kind is kinds.NODES:
             if change.name in self.nodes and self._node_uids[change.name] == change.uid:
                 del self.nodes[change.name], self._node_uids[change.name]
-                yield RemoveNode(change.name, self._partition)
+                yield events.RemoveNode(change.name, self._partition)
         elif change.kind is kinds.PRIORITY_CLASSES:
             if self.classes.pop(change.name, None) is not None and not change.name.startswith("system-"):
-                yield RemovePriorityClass(change.name)
+                yield events.RemovePriorityClass(change.name)
         elif change.kind is kinds.BUDGETS:
             name = f"{change.namespace or 'default'}/{change.name}"
             if name in self._budgets:
                 del self._budgets[name]
-                yield RemoveBudget(name)
+                yield events.RemoveBudget(name)
         elif change.kind is kinds.NAMESPACES:
             self.namespaces.pop(change.name, None)
 
-    def _node(self, node: Node) -> Iterator[Event]:
+    def _node(self, node: Node) -> Iterator[events.Event]:
         name, uid = node.metadata.name, node.metadata.uid or ""
         try:
             spec = node_of(node, self._partition)
@@ -93,21 +81,21 @@ class ClusterStore:
         if name in self.nodes and self._node_uids[name] != uid:
             # It was replaced, and its end was missed.
             del self.nodes[name]
-            yield RemoveNode(name, self._partition)
+            yield events.RemoveNode(name, self._partition)
         old = self.nodes.get(name)
         self.nodes[name], self._node_uids[name] = spec, uid
         if old is None:
-            yield AddNode(spec)
+            yield events.AddNode(spec)
             return
         if spec.capacity != old.capacity:
-            yield UpdateNode(name, spec.capacity, self._partition)
+            yield events.UpdateNode(name, spec.capacity, self._partition)
         if spec.attributes != old.attributes or spec.taints != old.taints:
-            yield LabelNode(name, spec.attributes, spec.taints, self._partition)
+            yield events.LabelNode(name, spec.attributes, spec.taints, self._partition)
         if spec.schedulable != old.schedulable:
-            order = UndrainNode if spec.schedulable else DrainNode
+            order = events.UndrainNode if spec.schedulable else events.DrainNode
             yield order(name, self._partition)
 
-    def _budget(self, given: PodDisruptionBudget) -> Iterator[Event]:
+    def _budget(self, given: PodDisruptionBudget) -> Iterator[events.Event]:
         try:
             budget = budget_of(given)
         except ConstraintError as e:
@@ -115,7 +103,7 @@ class ClusterStore:
             return
         if budget is not None:
             self._budgets[budget.name] = None
-            yield SetBudget(budget)
+            yield events.SetBudget(budget)
 
     # -- namespaces -----------------------------------------------------------------------------------------------
 

@@ -9,19 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.kubernetes.objects import (
-    ConfigMap,
-    Lease,
-    Namespace,
-    Node,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodDisruptionBudget,
-    PriorityClass,
-    StorageClass,
-    Thing,
-)
+from fairlead.kubernetes import objects
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -46,14 +34,14 @@ class Kind(msgspec.Struct, frozen=True):
         return "/".join(parts)
 
 
-PODS = Kind(Pod, "Pod", "v1", "pods", True)
-NODES = Kind(Node, "Node", "v1", "nodes", False)
-NAMESPACES = Kind(Namespace, "Namespace", "v1", "namespaces", False)
-CONFIG_MAPS = Kind(ConfigMap, "ConfigMap", "v1", "configmaps", True)
-PRIORITY_CLASSES = Kind(PriorityClass, "PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", False)
-BUDGETS = Kind(PodDisruptionBudget, "PodDisruptionBudget", "policy/v1", "poddisruptionbudgets", True)
-CLAIMS = Kind(PersistentVolumeClaim, "PersistentVolumeClaim", "v1", "persistentvolumeclaims", True)
-VOLUMES = Kind(PersistentVolume, "PersistentVolume", "v1", "persistentvolumes", False)
-STORAGE_CLASSES = Kind(StorageClass, "StorageClass", "storage.k8s.io/v1", "storageclasses", False)
-LEASES = Kind(Lease, "Lease", "coordination.k8s.io/v1", "leases", True)
-EVENTS = Kind(Thing, "Event", "events.k8s.io/v1", "events", True)
+PODS = Kind(objects.Pod, "Pod", "v1", "pods", True)
+NODES = Kind(objects.Node, "Node", "v1", "nodes", False)
+NAMESPACES = Kind(objects.Namespace, "Namespace", "v1", "namespaces", False)
+CONFIG_MAPS = Kind(objects.ConfigMap, "ConfigMap", "v1", "configmaps", True)
+PRIORITY_CLASSES = Kind(objects.PriorityClass, "PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", False)
+BUDGETS = Kind(objects.PodDisruptionBudget, "PodDisruptionBudget", "policy/v1", "poddisruptionbudgets", True)
+CLAIMS = Kind(objects.PersistentVolumeClaim, "PersistentVolumeClaim", "v1", "persistentvolumeclaims", True)
+VOLUMES = Kind(objects.PersistentVolume, "PersistentVolume", "v1", "persistentvolumes", False)
+STORAGE_CLASSES = Kind(objects.StorageClass, "StorageClass", "storage.k8s.io/v1", "storageclasses", False)
+LEASES = Kind(objects.Lease, "Lease", "coordination.k8s.io/v1", "leases", True)
+EVENTS = Kind(objects.Thing, "Event", "events.k8s.io/v1", "events", True)

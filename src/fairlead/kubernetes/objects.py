@@ -21,10 +21,11 @@ class Part(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defau
 # -- what all objects have ----------------------------------------------------------------------------------------
 
 
-class OwnerReference(Part, frozen=True):
-    """Who made the object."""
+class Reference(Part, frozen=True):
+    """Another object: who made this one, or what it belongs to."""
 
     kind: Text = None
+    namespace: Text = None
     name: Text = None
     uid: Text = None
     controller: bool | None = None
@@ -41,11 +42,11 @@ class Metadata(Part, frozen=True):
     annotations: Labels = None
     creation_timestamp: Text = None
     deletion_timestamp: Text = None
-    owner_references: list[OwnerReference] | None = None
+    owner_references: list[Reference] | None = None
 
 
 class Thing(Part, frozen=True):
-    """An object of which nothing but its metadata is wanted."""
+    """An object; by itself one of which nothing but its metadata is wanted."""
 
     metadata: Metadata = Metadata()
 
@@ -227,10 +228,9 @@ class PodStatus(Part, frozen=True):
     start_time: Text = None
 
 
-class Pod(Part, frozen=True):
+class Pod(Thing, frozen=True):
     """A pod."""
 
-    metadata: Metadata = Metadata()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -261,10 +261,9 @@ class NodeStatus(Part, frozen=True):
     conditions: list[Condition] | None = None
 
 
-class Node(Part, frozen=True):
+class Node(Thing, frozen=True):
     """A node."""
 
-    metadata: Metadata = Metadata()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
@@ -272,10 +271,9 @@ class Node(Part, frozen=True):
 # -- policies -----------------------------------------------------------------------------------------------------
 
 
-class PriorityClass(Part, frozen=True):
+class PriorityClass(Thing, frozen=True):
     """A name for a priority."""
 
-    metadata: Metadata = Metadata()
     value: int = 0
     global_default: bool | None = None
     description: Text = None
@@ -290,23 +288,19 @@ class BudgetSpec(Part, frozen=True):
     max_unavailable: int | str | None = None
 
 
-class PodDisruptionBudget(Part, frozen=True):
+class PodDisruptionBudget(Thing, frozen=True):
     """A disruption budget."""
 
-    metadata: Metadata = Metadata()
     spec: BudgetSpec = BudgetSpec()
 
 
-class Namespace(Part, frozen=True):
+class Namespace(Thing, frozen=True):
     """A namespace; its labels are what selectors of namespaces look at."""
 
-    metadata: Metadata = Metadata()
 
-
-class ConfigMap(Part, frozen=True):
+class ConfigMap(Thing, frozen=True):
     """Named texts."""
 
-    metadata: Metadata = Metadata()
     data: Labels = None
 
 
@@ -320,10 +314,9 @@ class LeaseSpec(Part, frozen=True):
     lease_transitions: int | None = None
 
 
-class Lease(Part, frozen=True):
+class Lease(Thing, frozen=True):
     """A lease."""
 
-    metadata: Metadata = Metadata()
     spec: LeaseSpec = LeaseSpec()
 
 
@@ -347,10 +340,9 @@ class ClaimSpec(Part, frozen=True):
     selector: LabelSelector | None = None
 
 
-class PersistentVolumeClaim(Part, frozen=True):
+class PersistentVolumeClaim(Thing, frozen=True):
     """A wish for a volume."""
 
-    metadata: Metadata = Metadata()
     spec: ClaimSpec = ClaimSpec()
     status: VolumePhase = VolumePhase()
 
@@ -361,14 +353,6 @@ class VolumeAffinity(Part, frozen=True):
     required: NodeSelector | None = None
 
 
-class ClaimReference(Part, frozen=True):
-    """The claim that a volume belongs to."""
-
-    namespace: Text = None
-    name: Text = None
-    uid: Text = None
-
-
 class VolumeSpec(Part, frozen=True):
     """What a volume is."""
 
@@ -377,13 +361,12 @@ class VolumeSpec(Part, frozen=True):
     volume_mode: Text = None
     access_modes: list[str] | None = None
     capacity: Amounts = None
-    claim_ref: ClaimReference | None = None
+    claim_ref: Reference | None = None
 
 
-class PersistentVolume(Part, frozen=True):
+class PersistentVolume(Thing, frozen=True):
     """A volume."""
 
-    metadata: Metadata = Metadata()
     spec: VolumeSpec = VolumeSpec()
     status: VolumePhase = VolumePhase()
 
@@ -401,10 +384,9 @@ class TopologyTerm(Part, frozen=True):
     match_label_expressions: list[TopologyLabel] | None = None
 
 
-class StorageClass(Part, frozen=True):
+class StorageClass(Thing, frozen=True):
     """How volumes of one name are made, and when."""
 
-    metadata: Metadata = Metadata()
     provisioner: str = ""
     volume_binding_mode: Text = None
     allowed_topologies: list[TopologyTerm] | None = None

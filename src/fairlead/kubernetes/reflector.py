@@ -22,18 +22,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.kubernetes.client import (
-    ApiError,
-    Bookmark,
-    Client,
-    Gone,
-    Invalid,
-    ServerFault,
-    Status,
-    Unreachable,
-    WatchLine,
-    refusal,
-)
+from fairlead.kubernetes import client as api
 from fairlead.kubernetes.kinds import Kind
 
 log = logging.getLogger("fairlead.kubernetes")
@@ -90,7 +79,7 @@ class Reflector:
 
     def __init__(
         self,
-        client: Client,
+        client: api.Client,
         kind: Kind,
         sink: Callable[[Change], None],
         *,
@@ -116,9 +105,9 @@ class Reflector:
         """Identities of objects that were deleted; the oldest are forgotten first."""
         self._version: str | None = None
         self._by_watch = True
-        self._line = msgspec.json.Decoder(WatchLine)
+        self._line = msgspec.json.Decoder(api.WatchLine)
         self._object = msgspec.json.Decoder(kind.type)
-        self._bookmark = msgspec.json.Decoder(Bookmark)
+        self._bookmark = msgspec.json.Decoder(api.Bookmark)
 
     async def run(self) -> None:
         """List and watch for ever. Only a watch that went well ends a row of failures: a list alone can be had from a
@@ -131,12 +120,12 @@ class Reflector:
                 else:
                     await self._follow()
                     self.failures = 0
-            except (Stale, Gone) as e:
+            except (Stale, api.Gone) as e:
                 log.info("%s: listing again: %s", self.kind.plural, e)
                 # It may be too old again at once: a server that says so for ever is asked ever more rarely.
                 self._version = None
                 await self._wait(str(e))
-            except (ApiError, Unreachable, msgspec.MsgspecError) as e:
+            except (api.ApiError, api.Unreachable, msgspec.MsgspecError) as e:
                 await self._wait(str(e) or type(e).__name__)
 
     async def _wait(self, why: str) -> None:
@@ -154,7 +143,7 @@ class Reflector:
         if self._by_watch:
             try:
                 await self._list_by_watch()
-            except (Invalid, ServerFault) as e:
+            except (api.Invalid, api.ServerFault) as e:
                 # An old server does not know the question; one with an old etcd answers it with 500.
                 log.info("%s: the server sends no initial events (%s); pages instead", self.kind.plural, e)
                 self._by_watch = False
@@ -181,7 +170,7 @@ class Reflector:
                 else:
                     self._take(line)
         if self._version is None:
-            raise Unreachable("the server closed the list before its end")
+            raise api.Unreachable("the server closed the list before its end")
         self.failures = 0
 
     def _take_initial(self, line: bytes, found: dict[tuple[str, str], Seen]) -> bool:
@@ -305,11 +294,11 @@ def is_older(version: str, than: str) -> bool:
     return version.isdigit() and than.isdigit() and int(version) < int(than)
 
 
-def _spoken(raw: msgspec.Raw) -> ApiError:
+def _spoken(raw: msgspec.Raw) -> api.ApiError:
     """The refusal in a line of a watch."""
     data = bytes(raw)
-    said = msgspec.json.decode(data, type=Status)
-    return refusal(said.code or 500, data)
+    said = msgspec.json.decode(data, type=api.Status)
+    return api.refusal(said.code or 500, data)
 
 
 async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:

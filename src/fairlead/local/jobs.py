@@ -30,21 +30,7 @@ from fairlead.core.model.decisions import (
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION
-from fairlead.local.history_records import (
-    AttemptEnded,
-    JobCancelRequested,
-    JobCheckpointed,
-    JobEnded,
-    JobPressed,
-    JobRecord,
-    JobRefused,
-    JobStarted,
-    JobSubmitted,
-    JobWaits,
-    MemoryShort,
-    job_of,
-    run_key,
-)
+from fairlead.local import history_records as records
 from fairlead.local.job import (
     ON_THE_MACHINE,
     SHOWN,
@@ -72,7 +58,7 @@ class Jobs:
         self.next_number = 1
         self.dropped: list[str] = []
         """Runs of jobs that left the book since somebody last looked (and emptied this)."""
-        self.memory_short: MemoryShort | None = None
+        self.memory_short: records.MemoryShort | None = None
         """The machine runs short of memory since this was noted; None: it has enough."""
         self._jobs: dict[str, Job] = {}
         self._live: dict[str, Job] = {}
@@ -112,30 +98,30 @@ class Jobs:
 
     # --- records and decisions -----------------------------------------------------------------------------------
 
-    def apply(self, record: JobRecord | QueuesReconfigured, at_ms: int) -> None:
+    def apply(self, record: records.JobRecord | QueuesReconfigured, at_ms: int) -> None:
         """Enter one record. Raises `JobsError` if it cannot be."""
         match record:
-            case JobSubmitted():
+            case records.JobSubmitted():
                 self._submitted(record, at_ms)
-            case JobRefused():
+            case records.JobRefused():
                 self._explained(record, at_ms)
-            case JobWaits():
+            case records.JobWaits():
                 self._waits(record, at_ms)
-            case JobStarted():
+            case records.JobStarted():
                 self._started(record, at_ms)
-            case JobCancelRequested():
+            case records.JobCancelRequested():
                 self._cancel(record, at_ms)
-            case JobCheckpointed():
+            case records.JobCheckpointed():
                 job = self._known(record.key)
                 job.checkpoint_at_ms = at_ms
                 job.remember_last(at_ms, "checkpoint", "what it did so far is saved")
-            case JobPressed():
+            case records.JobPressed():
                 self._pressed(record, at_ms)
-            case MemoryShort():
+            case records.MemoryShort():
                 self.memory_short = record if record.short else None
-            case AttemptEnded():
+            case records.AttemptEnded():
                 self._again(record, at_ms)
-            case JobEnded():
+            case records.JobEnded():
                 self._over(record, at_ms)
             case QueuesReconfigured():
                 self._reconfigured(record, at_ms)
@@ -159,14 +145,14 @@ class Jobs:
                 case Retried():
                     self._retried(decision, at_ms)
                 case ReservationSwitched() | PriorityChanged() | Reserved():
-                    if job := self._live.get(job_of(decision.key)):
+                    if job := self._live.get(records.job_of(decision.key)):
                         job.while_it_waits(decision, at_ms)
-                case AskRejected() if job_of(decision.key) in self._live:
-                    self._refused(job_of(decision.key), decision.reason.sentence(), at_ms)
+                case AskRejected() if records.job_of(decision.key) in self._live:
+                    self._refused(records.job_of(decision.key), decision.reason.sentence(), at_ms)
                 case ApplicationRejected() if decision.id in self._live:
                     self._refused(decision.id, decision.reason.sentence(), at_ms)
 
-    def _submitted(self, record: JobSubmitted, at_ms: int) -> None:
+    def _submitted(self, record: records.JobSubmitted, at_ms: int) -> None:
         spec = record.job
         if spec.key in self._jobs:
             raise JobsError(f"job {spec.key} was submitted before")
@@ -179,7 +165,7 @@ class Jobs:
             self._requests.setdefault((spec.uid, record.request), (record.digest, []))[1].append(spec.key)
 
     def _allocated(self, decision: Allocated, at_ms: int) -> None:
-        job = self._live.get(job_of(decision.key))
+        job = self._live.get(records.job_of(decision.key))
         if job is None:
             return
         if job.released:
@@ -192,13 +178,13 @@ class Jobs:
         job.waits_for = ""
         job.remember(at_ms, "allocated", f"on {decision.node}")
 
-    def _started(self, record: JobStarted, at_ms: int) -> None:
+    def _started(self, record: records.JobStarted, at_ms: int) -> None:
         job = self._move(record.key, "started")
         job.pid, job.gpus = record.pid, record.gpus
         job.started_at_ms = record.started_at_ms if record.started_at_ms is not None else at_ms
         job.remember(at_ms, "started", f"process {record.pid}" if record.pid else "")
 
-    def _cancel(self, record: JobCancelRequested, at_ms: int) -> None:
+    def _cancel(self, record: records.JobCancelRequested, at_ms: int) -> None:
         waited = self._known(record.key).state is State.WAITING
         job = self._move(record.key, "cancel")
         job.cancelled_by = record.who
@@ -208,10 +194,10 @@ class Jobs:
             job.remember(at_ms, "stopping", f"cancelled by {record.who}")
 
     def _evict(self, decision: Evict, at_ms: int) -> None:
-        if job_of(decision.key) not in self._live:
+        if records.job_of(decision.key) not in self._live:
             return
-        job = self._move(job_of(decision.key), "evict")
-        job.evict_cause, job.evicted_for = str(decision.cause), job_of(decision.on_behalf_of)
+        job = self._move(records.job_of(decision.key), "evict")
+        job.evict_cause, job.evicted_for = str(decision.cause), records.job_of(decision.on_behalf_of)
         job.evict_rule = decision.rule
         makes_room = f" to make room for {self._named(job.evicted_for)}" if job.evicted_for else ""
         rule = f" (rule: {decision.rule})" if decision.rule else ""
@@ -223,14 +209,14 @@ class Jobs:
 
     def _released(self, decision: Released, at_ms: int) -> None:
         """The scheduler gave a place back that nobody here had returned: the job must go."""
-        job = self._live.get(job_of(decision.key))
+        job = self._live.get(records.job_of(decision.key))
         if job is None or job.state not in ON_THE_MACHINE:
             return
         self._move(job.key, "evict")
         job.released, job.evict_cause = True, str(decision.cause)
         job.remember(at_ms, "evicting", decision.message or f"its place on {decision.node} is gone")
 
-    def _pressed(self, record: JobPressed, at_ms: int) -> None:
+    def _pressed(self, record: records.JobPressed, at_ms: int) -> None:
         job = self._move(record.key, "evict")
         # Idle work goes back to its queue whoever had it stopped; what has a retry says itself when it is tried again.
         goes_back = job.spec.idle and job.spec.retry is None
@@ -239,7 +225,7 @@ class Jobs:
         job.note = record.sentence
         job.remember(at_ms, "evicting", record.sentence)
 
-    def _again(self, record: AttemptEnded, at_ms: int) -> None:
+    def _again(self, record: records.AttemptEnded, at_ms: int) -> None:
         """An attempt is over and the next one waits, or has a place already."""
         job = self._move(record.key, "again")
         ended_at_ms = record.ended_at_ms if record.ended_at_ms is not None else at_ms
@@ -259,7 +245,7 @@ class Jobs:
 
     def _retried(self, decision: Retried, at_ms: int) -> None:
         """The scheduler tries it again, at once or after a back-off."""
-        job = self._live.get(job_of(decision.new_key))
+        job = self._live.get(records.job_of(decision.new_key))
         if job is None:
             return
         job.ask, job.retry_due_ms = decision.new_key, decision.due_ms
@@ -272,7 +258,7 @@ class Jobs:
         job = self._jobs.get(key)
         return f"{key} of {job.spec.user} in {job.queue}, priority {job.priority}" if job is not None else key
 
-    def _explained(self, record: JobRefused, at_ms: int) -> None:
+    def _explained(self, record: records.JobRefused, at_ms: int) -> None:
         """It is not taken in; or it was not, and this is why in words that say what to do."""
         job = self._known(record.key)
         job.refusal_code = record.code
@@ -283,7 +269,7 @@ class Jobs:
         last = job.history[-1]
         job.history[-1] = HistoryEntry(last.at_ms, last.what, record.sentence)
 
-    def _waits(self, record: JobWaits, at_ms: int) -> None:
+    def _waits(self, record: records.JobWaits, at_ms: int) -> None:
         job = self._known(record.key)
         if job.state is not State.WAITING:
             raise JobsError(f"job {record.key} is {job.state}: it does not wait")
@@ -310,7 +296,7 @@ class Jobs:
         job.error = text
         self._close(job, at_ms, "rejected", text)
 
-    def _over(self, record: JobEnded, at_ms: int) -> None:
+    def _over(self, record: records.JobEnded, at_ms: int) -> None:
         job = self._move(record.key, f"ended:{record.state}")
         record_note = record.note or job.note
         for name in ("exit_code", "signal", "cpu_ms", "peak_memory_bytes", "gpus", "error", "no_retry"):
@@ -347,7 +333,7 @@ class Jobs:
 
     def _drop(self, key: str) -> None:
         job = self._jobs.pop(key)
-        self.dropped += [run_key(key, number) for number in job.runs]
+        self.dropped += [records.run_key(key, number) for number in job.runs]
         if job.request:
             keys = self._requests[(job.spec.uid, job.request)][1]
             keys.remove(key)
@@ -372,7 +358,7 @@ class Jobs:
             raise JobsError("there is no list of jobs in it")
         book = cls(keep_ended)
         book.next_number = state["next_number"]
-        book.memory_short = msgspec.convert(state.get("memory_short"), MemoryShort | None)
+        book.memory_short = msgspec.convert(state.get("memory_short"), records.MemoryShort | None)
         for plain in state["jobs"]:
             job = msgspec.convert(plain, Job, dec_hook=_unplain)
             book._jobs[job.key] = job

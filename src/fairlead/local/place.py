@@ -20,22 +20,7 @@ from fairlead.core.model.events import AddNode, Cause, Release, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
 from fairlead.local import accounts, orders
-from fairlead.local.history_records import (
-    AttemptEnded,
-    JobCancelRequested,
-    JobEnded,
-    JobPressed,
-    JobStarted,
-    ask_key,
-    attempt_ended,
-    attempt_of,
-    ended,
-    exit_status,
-    job_of,
-    parse_run_key,
-    run_key,
-    started,
-)
+from fairlead.local import history_records as records
 from fairlead.local.job import ON_THE_MACHINE, Job, State, state_after
 from fairlead.local.jobs import Jobs
 from fairlead.local.runs import RunReport, RunSpec
@@ -121,7 +106,7 @@ class LocalPlace:
         self.machine.close()
 
     def _order(self, job: Job) -> None:
-        run = run_key(job.key, job.attempt)
+        run = records.run_key(job.key, job.attempt)
         if job.state is State.RUNNING and run not in self._known:
             self._known.add(run)
             self._orders.start(self._run_spec(job, run))
@@ -133,7 +118,7 @@ class LocalPlace:
         elif job.ended or job.state is State.WAITING:
             self._let_go(run)
         if job.state is State.RUNNING and job.attempt > 1:
-            self._let_go(run_key(job.key, job.attempt - 1))
+            self._let_go(records.run_key(job.key, job.attempt - 1))
 
     def _let_go(self, run: str) -> None:
         """The run is over, and that is in the journal: what was only needed to watch it may go."""
@@ -185,41 +170,41 @@ class LocalPlace:
 
     def enter_report(self, turn: Turn, report: RunReport) -> None:
         """Enter what the machine says about a run, unless it is known already or about something that is over."""
-        parsed = parse_run_key(report.key)
+        parsed = records.parse_run_key(report.key)
         job = self.jobs.get(parsed[0]) if parsed else None
         if parsed is None or job is None or job.state not in ON_THE_MACHINE or job.attempt != parsed[1]:
             return
         if _is_over(report):
             self._enter_end(turn, job, report)
         elif job.pid is None and report.pid is not None:
-            turn.note(started(report, job.key, job.attempt))
+            turn.note(records.started(report, job.key, job.attempt))
 
     def _enter_end(self, turn: Turn, job: Job, report: RunReport) -> None:
         """An attempt is over: its job ends with it, or is tried again if the scheduler will say so."""
         state = state_after(job, report).value
-        last = ended(report, job.key, job.attempt, state)
+        last = records.ended(report, job.key, job.attempt, state)
         release = Release(
             application=job.key,
-            key=ask_key(job.key, job.attempt),
+            key=records.ask_key(job.key, job.attempt),
             cause=_release_cause(job, last),
-            exit_code=exit_status(last),
+            exit_code=records.exit_status(last),
         )
         if job.released:
             self._enter_lost_place(turn, job, last, report)
             return
         final = _final(turn, release)
         if final is None:
-            turn.note(attempt_ended(report, job.key, job.attempt, state))
+            turn.note(records.attempt_ended(report, job.key, job.attempt, state))
         else:
             turn.note(replace(last, no_retry=final if _wanted_more(last) and job.spec.retry else ""))
         turn.event(release)
 
     @staticmethod
-    def _enter_lost_place(turn: Turn, job: Job, last: JobEnded, report: RunReport) -> None:
+    def _enter_lost_place(turn: Turn, job: Job, last: records.JobEnded, report: RunReport) -> None:
         """The scheduler gave its place away before it was gone, and has decided by itself whether it is tried again."""
-        again = attempt_of(job.ask_key) > job.attempt
+        again = records.attempt_of(job.ask_key) > job.attempt
         if again and not job.cancelled_by:
-            turn.note(attempt_ended(report, job.key, job.attempt, last.state))
+            turn.note(records.attempt_ended(report, job.key, job.attempt, last.state))
             return
         turn.note(last)
         if again:
@@ -250,7 +235,7 @@ class LocalPlace:
         strange = []
         review = [job.key for job in self.jobs.live()]
         for report in reports:
-            parsed = parse_run_key(report.key)
+            parsed = records.parse_run_key(report.key)
             job = self.jobs.get(parsed[0]) if parsed else None
             if job is None or parsed is None or parsed[1] > job.attempt:
                 strange.append(report)
@@ -300,14 +285,17 @@ class LocalPlace:
 
 def _touched(entry: Entry) -> list[str]:
     """The jobs that may need an order because of this entry."""
-    keys = [job_of(d.key) for d in entry.decisions if isinstance(d, Allocated | Evict | Released)]
-    if isinstance(entry.what, JobCancelRequested | AttemptEnded | JobEnded | JobStarted | JobPressed):
+    keys = [records.job_of(d.key) for d in entry.decisions if isinstance(d, Allocated | Evict | Released)]
+    if isinstance(
+        entry.what,
+        records.JobCancelRequested | records.AttemptEnded | records.JobEnded | records.JobStarted | records.JobPressed,
+    ):
         keys.append(entry.what.key)
     return keys
 
 
 def _number(run: str) -> int:
-    parsed = parse_run_key(run)
+    parsed = records.parse_run_key(run)
     return int(parsed[0]) if parsed else 0
 
 
@@ -329,12 +317,12 @@ def _final(turn: Turn, release: Release) -> str | None:
     return final(ask, release.cause, release.exit_code) or None
 
 
-def _wanted_more(record: JobEnded) -> bool:
+def _wanted_more(record: records.JobEnded) -> bool:
     """Whether somebody may ask why it is not tried again: it neither ended well nor was it ended on request."""
     return record.state not in (State.SUCCEEDED, State.CANCELLED)
 
 
-def _release_cause(job: Job, record: JobEnded) -> Cause:
+def _release_cause(job: Job, record: records.JobEnded) -> Cause:
     """How its end is told to the scheduler: who cancelled it wants no more of it, however it ended in the end.
 
     What ended by itself before the scheduler's order reached it ended by itself.

@@ -10,17 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fairlead.core.model import events
 from fairlead.core.model.decisions import ApplicationRejected, Decision, MoveRejected
-from fairlead.core.model.events import (
-    AddApplication,
-    AddAsks,
-    Cause,
-    Checkpoint,
-    MoveApplication,
-    Release,
-    ReserveAsk,
-    SetPriority,
-)
 from fairlead.core.model.specs import DEFAULT_PARTITION, AskSpec
 from fairlead.local import placing
 from fairlead.local.callers import Caller, Rights
@@ -133,12 +124,12 @@ def _enter_submission(turn: Turn, record: JobSubmitted, placed: Placing) -> None
     turn.note(record)
     decided: list[Decision] = []
     if denial is None or denial.by_scheduler:
-        decided = turn.event(AddApplication(placing.application_of(spec)))
+        decided = turn.event(events.AddApplication(placing.application_of(spec)))
     if denial is not None:
         turn.note(JobRefused(key=spec.key, code=denial.code, sentence=denial.sentence, queue=denial.queue))
     if denial is not None or any(isinstance(each, ApplicationRejected) for each in decided):
         return
-    turn.event(AddAsks((ask_of(spec),)))
+    turn.event(events.AddAsks((ask_of(spec),)))
 
 
 def ask_of(spec: JobSpec) -> AskSpec:
@@ -178,7 +169,7 @@ def cancel(jobs: Jobs, turn: Turn, caller: Caller, key: str, state: str | None =
     waited = job.state is State.WAITING
     turn.note(JobCancelRequested(key=key, who=caller.user))
     if waited:
-        turn.event(Release(application=key, key=job.ask_key, cause=Cause.STOPPED_BY_RM))
+        turn.event(events.Release(application=key, key=job.ask_key, cause=events.Cause.STOPPED_BY_RM))
 
 
 def checkpoint(jobs: Jobs, turn: Turn, caller: Caller, key: str, attempt: int | None = None) -> None:
@@ -191,7 +182,7 @@ def checkpoint(jobs: Jobs, turn: Turn, caller: Caller, key: str, attempt: int | 
     if attempt is not None and attempt != job.attempt:
         raise Refusal("conflict", f"attempt {attempt} of job {key} is over; attempt {job.attempt} runs")
     turn.note(JobCheckpointed(key=key, attempt=job.attempt))
-    turn.event(Checkpoint(application=key, key=job.ask_key))
+    turn.event(events.Checkpoint(application=key, key=job.ask_key))
 
 
 def reserve(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, on: bool, why: str = "") -> None:
@@ -216,7 +207,7 @@ def reserve(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, on: bool, why: 
         )
     if on == (partition.reserving.get(ask) is not None):
         raise Refusal("conflict", f"job {key} has {'a reservation already' if on else 'no reservation'}")
-    turn.event(ReserveAsk(application=key, key=job.ask_key, on=on, who=caller.user, why=why))
+    turn.event(events.ReserveAsk(application=key, key=job.ask_key, on=on, who=caller.user, why=why))
 
 
 def change(
@@ -240,7 +231,7 @@ def change(
     if queue is not None and (refused := _move(turn, rights, job, queue)):
         return refused
     if priority is not None and job.priority != priority:
-        turn.event(SetPriority(application=key, key=job.ask_key, priority=priority, who=caller.user, why=why))
+        turn.event(events.SetPriority(application=key, key=job.ask_key, priority=priority, who=caller.user, why=why))
     return ""
 
 
@@ -263,7 +254,7 @@ def _move(turn: Turn, rights: Rights, job: Job, queue: str) -> str:
             f"ask an administrator of that queue to move job {job.key}",
             field="queue",
         )
-    for decision in turn.event(MoveApplication(job.key, target.path, rights.caller.user)):
+    for decision in turn.event(events.MoveApplication(job.key, target.path, rights.caller.user)):
         if isinstance(decision, MoveRejected):
             return f"job {job.key} stays in {job.queue}: {decision.reason.sentence()}"
     return ""

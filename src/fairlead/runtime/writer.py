@@ -21,16 +21,7 @@ from fairlead.core.model.decisions import Allocated, Evict
 from fairlead.journal import codec
 from fairlead.journal.format import NOTE, JournalError
 from fairlead.journal.store import Journal
-from fairlead.runtime.books import (
-    Books,
-    Entry,
-    JournalResumed,
-    Place,
-    ServiceStarted,
-    ServiceStopped,
-    Turn,
-    unreadable,
-)
+from fairlead.runtime import books
 from fairlead.runtime.clock import Clock
 from fairlead.runtime.inbox import Command, Inbox, Read, fail, give
 from fairlead.runtime.measures import Measures
@@ -53,7 +44,7 @@ JOURNAL_FAILURES = (JournalError, sqlite3.Error, OSError)
 class Subscriber(Protocol):
     """Somebody who wants every entry once it is durable."""
 
-    def offer(self, entries: Sequence[Entry]) -> None:
+    def offer(self, entries: Sequence[books.Entry]) -> None:
         """Take them; called by the writer, so it must return at once and raise nothing."""
 
 
@@ -70,10 +61,10 @@ class Recovered:
 class Runtime:
     """One journal, one scheduler, one place, one thread that may change them."""
 
-    def __init__(self, journal_path: Path, place: Place, *, version: str = "", pid: int = 0) -> None:
+    def __init__(self, journal_path: Path, place: books.Place, *, version: str = "", pid: int = 0) -> None:
         """Open the journal and bring the books back. Raises `JournalError` or `RecoveryError` with a sentence."""
         self.journal = Journal(journal_path)
-        self.books = Books(place)
+        self.books = books.Books(place)
         self.measures = Measures()
         self.sick = ""
         """Why nothing can be recorded at the moment, as a sentence; empty when all is well."""
@@ -105,10 +96,10 @@ class Runtime:
     def start(self) -> None:
         """Begin to take turns."""
         version, pid = self._who
-        self.do(lambda turn: turn.note(ServiceStarted(version=version, pid=pid)), must=True)
+        self.do(lambda turn: turn.note(books.ServiceStarted(version=version, pid=pid)), must=True)
         self._thread.start()
 
-    def do(self, act: Callable[[Turn], Any], *, must: bool = False) -> Future[Any]:
+    def do(self, act: Callable[[books.Turn], Any], *, must: bool = False) -> Future[Any]:
         """Have `act` done with the books, in turn. The future holds its result once it is durable, or a `Refusal`."""
         command = Command(act, must=must)
         if self.sick and not must:
@@ -176,7 +167,7 @@ class Runtime:
                 return
             commands = [*self._again, *(c for c in commands if c.must)]
             self._again = []
-        turn = Turn(self.books, self.journal, self.clock.now())
+        turn = books.Turn(self.books, self.journal, self.clock.now())
         began = time.perf_counter()
         outcomes: list[tuple[Any, Refusal | None]] = []
         try:
@@ -203,7 +194,7 @@ class Runtime:
             self._publish(turn.entries)
 
     @staticmethod
-    def _attempt(command: Command, turn: Turn) -> tuple[Any, Refusal | None]:
+    def _attempt(command: Command, turn: books.Turn) -> tuple[Any, Refusal | None]:
         before = len(turn.entries)
         try:
             return command.act(turn), None
@@ -212,7 +203,7 @@ class Runtime:
                 raise RuntimeError(f"a request was refused half way: {refusal}") from refusal
             return None, refusal
 
-    def _schedule(self, turn: Turn) -> None:
+    def _schedule(self, turn: books.Turn) -> None:
         self._dirty = self._dirty or bool(turn.entries)
         due = self.books.scheduler.next_wakeup_ms()
         if turn.now_ms < self._no_schedule_before_ms or not (self._dirty or (due is not None and due <= turn.now_ms)):
@@ -224,7 +215,7 @@ class Runtime:
         self._dirty = placed >= PLACE_AT_ONCE
         self.halted = ""
 
-    def _commit(self, turn: Turn) -> None:
+    def _commit(self, turn: books.Turn) -> None:
         if not turn.entries:
             return
         began = time.perf_counter()
@@ -239,7 +230,7 @@ class Runtime:
                 self.measures.refused += 1
                 fail(command.future, refusal)
 
-    def _publish(self, entries: Sequence[Entry]) -> None:
+    def _publish(self, entries: Sequence[books.Entry]) -> None:
         for subscriber in self._subscribers:
             subscriber.offer(entries)
         try:
@@ -273,7 +264,7 @@ class Runtime:
         for command in commands:
             if not command.must:
                 fail(command.future, Unavailable(self.sick))
-        note = JournalResumed(pid=self._who[1])
+        note = books.JournalResumed(pid=self._who[1])
         try:
             self.journal.append(self.clock.now(), NOTE, codec.encode(note), b"")
             self.journal.commit()
@@ -328,12 +319,12 @@ class Runtime:
             self.books.load(snapshot.state if snapshot else None)
         except Exception as fault:
             seq = snapshot.seq if snapshot else 0
-            raise unreadable(f"the snapshot after record {seq} of {self.journal.path}", fault) from fault
+            raise books.unreadable(f"the snapshot after record {seq} of {self.journal.path}", fault) from fault
         for record in recovery.records:
             try:
                 self.books.replay(record.seq, record.at_ms, record.kind, record.payload, record.outcome)
             except codec.CodecError as fault:
-                raise unreadable(f"record {record.seq} of {self.journal.path}", fault) from fault
+                raise books.unreadable(f"record {record.seq} of {self.journal.path}", fault) from fault
         self._snapshot_seq = snapshot.seq if snapshot else 0
         passed = (time.perf_counter() - began) * 1000
         notes = (*self.journal.opening.sentences(), *recovery.passed_over)
@@ -374,6 +365,6 @@ class Runtime:
 
     def _leave(self) -> None:
         pid = self._who[1]
-        self._turn([Command(lambda turn: turn.note(ServiceStopped(pid=pid)), must=True)])
+        self._turn([Command(lambda turn: turn.note(books.ServiceStopped(pid=pid)), must=True)])
         if not self.sick:
             self._snapshot()

@@ -13,30 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import field
 
-from fairlead.core.model.constraints import (
-    ANYWHERE,
-    HOSTNAME,
-    IN,
-    AffinityTerm,
-    Constraints,
-    Requirement,
-    SpreadTerm,
-    Taint,
-    Toleration,
-)
-from fairlead.core.model.events import (
-    Cause,
-    Event,
-    Release,
-    RemoveBudget,
-    RemovePriorityClass,
-    RemoveQuota,
-    ReserveAsk,
-    SetBudget,
-    SetPriority,
-    SetPriorityClass,
-    SetQuota,
-)
+from fairlead.core.model import constraints, events
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import (
     DEFAULT_PARTITION,
@@ -91,19 +68,19 @@ class RequirementField(Words, frozen=True):
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] = "In"
     values: tuple[str, ...] = ()
 
-    def requirement(self) -> Requirement:
+    def requirement(self) -> constraints.Requirement:
         """The same in the core's words."""
-        return Requirement(self.key, self.operator, self.values)
+        return constraints.Requirement(self.key, self.operator, self.values)
 
 
 Selector = dict[str, str] | tuple[RequirementField, ...]
 """Labels with their values, or conditions."""
 
 
-def requirements(selector: Selector) -> tuple[Requirement, ...]:
+def requirements(selector: Selector) -> tuple[constraints.Requirement, ...]:
     """All of them have to hold."""
     if isinstance(selector, dict):
-        return tuple(Requirement(key, IN, (value,)) for key, value in sorted(selector.items()))
+        return tuple(constraints.Requirement(key, constraints.IN, (value,)) for key, value in sorted(selector.items()))
     return tuple(condition.requirement() for condition in selector)
 
 
@@ -114,9 +91,9 @@ class TaintField(Words, frozen=True):
     value: str = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
 
-    def taint(self) -> Taint:
+    def taint(self) -> constraints.Taint:
         """The same in the core's words."""
-        return Taint(self.key, self.value, self.effect)
+        return constraints.Taint(self.key, self.value, self.effect)
 
 
 class TolerationField(Words, frozen=True):
@@ -132,14 +109,14 @@ class AffinityField(Words, frozen=True):
     """Work with these labels, in the same place of this kind."""
 
     labels: Selector
-    topology_key: Name = HOSTNAME
+    topology_key: Name = constraints.HOSTNAME
 
 
 class SpreadField(Words, frozen=True):
     """Work with these labels, evenly over the places of this kind."""
 
     labels: Selector
-    topology_key: Name = HOSTNAME
+    topology_key: Name = constraints.HOSTNAME
     max_skew: Some = 1
     min_domains: Some = 1
 
@@ -152,9 +129,9 @@ class RetryField(Words, frozen=True):
     never_on: tuple[int, ...] = ()
 
 
-def _terms(said: AffinityField | tuple[AffinityField, ...]) -> tuple[AffinityTerm, ...]:
+def _terms(said: AffinityField | tuple[AffinityField, ...]) -> tuple[constraints.AffinityTerm, ...]:
     terms = said if isinstance(said, tuple) else (said,)
-    return tuple(AffinityTerm(requirements(term.labels), term.topology_key) for term in terms)
+    return tuple(constraints.AffinityTerm(requirements(term.labels), term.topology_key) for term in terms)
 
 
 class AskAdditions(Step, frozen=True, kw_only=True):
@@ -194,17 +171,20 @@ class AskAdditions(Step, frozen=True, kw_only=True):
         names = set(AskAdditions.__struct_fields__).difference(Step.__struct_fields__)
         return any(getattr(self, name) != getattr(unsaid, name) for name in names)
 
-    def _where(self) -> Constraints:
+    def _where(self) -> constraints.Constraints:
         spread = self.spread if isinstance(self.spread, tuple) else (self.spread,)
         said = (self.node_selector, self.affinity, self.anti_affinity, spread, self.tolerations, self.ports)
         if not any(said):
-            return ANYWHERE
-        return Constraints(
+            return constraints.ANYWHERE
+        return constraints.Constraints(
             selector=requirements(self.node_selector),
-            tolerations=tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in self.tolerations),
+            tolerations=tuple(constraints.Toleration(t.key, t.operator, t.value, t.effect) for t in self.tolerations),
             affinity=_terms(self.affinity),
             anti_affinity=_terms(self.anti_affinity),
-            spread=tuple(SpreadTerm(requirements(s.labels), s.topology_key, s.max_skew, s.min_domains) for s in spread),
+            spread=tuple(
+                constraints.SpreadTerm(requirements(s.labels), s.topology_key, s.max_skew, s.min_domains)
+                for s in spread
+            ),
             ports=self.ports,
         )
 
@@ -292,9 +272,9 @@ NamedStep = ReserveStep | SetPriorityStep | FinishStep | InterruptStep | GoneSte
 AddedStep = PriorityClassStep | BudgetStep | QuotaStep | ConfirmStep | NamedStep
 
 
-def _class_events(s: PriorityClassStep) -> tuple[Event, ...]:
+def _class_events(s: PriorityClassStep) -> tuple[events.Event, ...]:
     if s.action == "remove":
-        return (RemovePriorityClass(s.name),)
+        return (events.RemovePriorityClass(s.name),)
     policy = {"preemption_policy": s.preemption_policy} if s.preemption_policy else {}
     spec = PriorityClassSpec(
         name=s.name,
@@ -305,29 +285,29 @@ def _class_events(s: PriorityClassStep) -> tuple[Event, ...]:
         min_runtime_ms=s.min_runtime_millis,
         **policy,
     )
-    return (SetPriorityClass(spec),)
+    return (events.SetPriorityClass(spec),)
 
 
-def _budget_events(s: BudgetStep) -> tuple[Event, ...]:
+def _budget_events(s: BudgetStep) -> tuple[events.Event, ...]:
     if s.action == "remove":
-        return (RemoveBudget(s.name),)
+        return (events.RemoveBudget(s.name),)
     spec = BudgetSpec(
         name=s.name,
         selector=requirements(s.selector),
         min_available=s.min_available,
         max_unavailable=s.max_unavailable,
     )
-    return (SetBudget(spec),)
+    return (events.SetBudget(spec),)
 
 
-def _quota_events(s: QuotaStep) -> tuple[Event, ...]:
+def _quota_events(s: QuotaStep) -> tuple[events.Event, ...]:
     if s.action == "remove":
-        return (RemoveQuota(s.name),)
-    scopes = tuple(Requirement(PRIORITY_CLASS, scope.operator, scope.values) for scope in s.scopes)
-    return (SetQuota(QuotaSpec(name=s.name, queue=s.queue, resources=Limits(s.resources), scopes=scopes)),)
+        return (events.RemoveQuota(s.name),)
+    scopes = tuple(constraints.Requirement(PRIORITY_CLASS, scope.operator, scope.values) for scope in s.scopes)
+    return (events.SetQuota(QuotaSpec(name=s.name, queue=s.queue, resources=Limits(s.resources), scopes=scopes)),)
 
 
-EVENTS: dict[type, Callable[[Any], tuple[Event, ...]]] = {
+EVENTS: dict[type, Callable[[Any], tuple[events.Event, ...]]] = {
     PriorityClassStep: _class_events,
     BudgetStep: _budget_events,
     QuotaStep: _quota_events,
@@ -339,21 +319,21 @@ WHO = "scenario"
 """Who orders what a step says an administrator orders."""
 
 
-def event_of(scheduler: Scheduler, step: KeyStep) -> Event:
+def event_of(scheduler: Scheduler, step: KeyStep) -> events.Event:
     """The event that the step stands for. Raises `ScenarioError` when there is nothing that it could be about."""
     ask = named(scheduler, step)
     app = ask.app.id
     match step:
         case ReserveStep():
-            return ReserveAsk(app, ask.key, step.on, WHO)
+            return events.ReserveAsk(app, ask.key, step.on, WHO)
         case SetPriorityStep():
-            return SetPriority(app, ask.key, step.priority, WHO)
+            return events.SetPriority(app, ask.key, step.priority, WHO)
         case FinishStep():
-            return Release(app, _running(ask).key, Cause.FINISHED, exit_code=step.exit_code)
+            return events.Release(app, _running(ask).key, events.Cause.FINISHED, exit_code=step.exit_code)
         case InterruptStep():
-            return Release(app, _running(ask).key, Cause.INTERRUPTED)
+            return events.Release(app, _running(ask).key, events.Cause.INTERRUPTED)
         case GoneStep() if ask.evict_cause is not None:
-            return Release(app, ask.key, ask.evict_cause)
+            return events.Release(app, ask.key, ask.evict_cause)
     raise ScenarioError(f"{ask.key} was not told to stop; 'gone' is for what was")
 
 

@@ -37,6 +37,17 @@ class Settings:
     """Where to write every decision, a line each."""
 
 
+class Reasons(dict[str, int]):
+    """How often each was given; beyond `MOST` different ones all others are counted together."""
+
+    MOST = 100
+
+    def add(self, sentence: str) -> None:
+        """Once more."""
+        known = sentence if sentence in self or len(self) < self.MOST else "other reasons"
+        self[known] = self.get(known, 0) + 1
+
+
 class Attempt:
     """A task that waits or runs."""
 

@@ -36,7 +36,7 @@ from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, 
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.specs import AskSpec, ClusterSpec, NodeSpec
 from fairlead.scheduler import Scheduler
-from fairlead.sim.attempts import ENDED, FAILED, Attempt, Gang, Settings, Standstill, placeholders
+from fairlead.sim.attempts import ENDED, FAILED, Attempt, Gang, Reasons, Settings, Standstill, placeholders
 from fairlead.sim.columns import Columns, End, Fate
 from fairlead.sim.faults import LOST, Fault
 from fairlead.sim.jobs import Job, in_order
@@ -44,8 +44,6 @@ from fairlead.sim.lines import Account
 from fairlead.virtual_time import VirtualTime
 
 PROGRESS_EVERY = 512
-REASONS_MAX = 100
-"""Different reasons of refusals that are kept apart."""
 Id = tuple[str, str]
 """Application and key of an ask."""
 
@@ -75,8 +73,8 @@ class Engine(VirtualTime):
         super().__init__(Scheduler(now_ms=self.begin_ms), self.begin_ms)
         self.columns = Columns()
         self.columns.begin_ms = self.columns.end_ms = self.now_ms
-        self.jobs = self.tasks = self.ended = self.evictions = self.losses = self.decisions = 0
-        self.refused: dict[str, int] = {}
+        self.jobs = self.tasks = self.ended = self.decisions = 0
+        self.refused = Reasons()
         """Why tasks were refused (names left out of the sentence), and how many."""
         self.waiting: dict[Id, Attempt] = {}
         self.running: dict[Id, Attempt] = {}
@@ -124,17 +122,6 @@ class Engine(VirtualTime):
     def done(self) -> int:
         """How many tasks came plus how many are through: twice the tasks when all is over."""
         return self.tasks + self.ended
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 over the lines of all decisions so far, in hex; empty if it is not wanted."""
-        return self.account.digest
-
-    @property
-    def kept(self) -> int:
-        """How many things are kept for what waits, runs or is due later; the columns grow, this does not."""
-        work = len(self.waiting) + len(self.running) + len(self._retries)
-        return work + len(self._queue_of) + len(self._gangs) + self.still_due + self.scheduler.timers
 
     def why(self, waits: Id) -> Reason | None:
         """Why a task still waits; where its gang is not whole yet, why a placeholder of that does."""
@@ -219,10 +206,7 @@ class Engine(VirtualTime):
 
     def _refuse(self, attempt: Attempt, sentence: str) -> None:
         ask = attempt.task.ask
-        alike = sentence.replace(ask.key, "...").replace(ask.application, "...")
-        if alike not in self.refused and len(self.refused) >= REASONS_MAX:
-            alike = "other reasons"
-        self.refused[alike] = self.refused.get(alike, 0) + 1
+        self.refused.add(sentence.replace(ask.key, "...").replace(ask.application, "..."))
         self._over(attempt, Fate.REFUSED)
 
     def _over(self, attempt: Attempt, fate: Fate) -> None:
@@ -335,7 +319,6 @@ class Engine(VirtualTime):
             return
         if attempt.stopping is not None:
             return
-        self.evictions += 1
         attempt.stopping = order.cause
         grace_ms = attempt.ask.grace_ms or 0
         if grace_ms:
@@ -376,7 +359,6 @@ class Engine(VirtualTime):
         attempt = self.running.get((d.application, d.key))
         if attempt is not None:
             # Nobody was told that it ended: its node is gone.
-            self.losses += 1
             self.then(partial(self._lost, attempt))
         elif d.application in self._gangs and d.message.startswith("Node "):
             self.handle(AddAsks((self._gangs[d.application].another(d.key),)))

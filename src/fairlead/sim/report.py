@@ -16,19 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.core.model.quantities import people_call
-from fairlead.sim.plots import (
-    COLOURS,
-    FILLS,
-    WIDTH,
-    Drawing,
-    Line,
-    count_text,
-    distribution,
-    gantt,
-    lines_over_time,
-    part_text,
-    stacked,
-)
+from fairlead.sim import plots
 from fairlead.sim.verdicts import BREAKDOWNS, Outcome, Row, breakdown, in_words, rows
 from fairlead.times import span
 
@@ -52,7 +40,7 @@ Named = Sequence[tuple[str, str]]
 class Panel:
     """One plot of a sheet. Without a heading in the report where its section says what it is."""
 
-    drawing: Drawing
+    drawing: plots.Drawing
     heading: str = ""
     note: str = ""
 
@@ -90,14 +78,15 @@ class Sheet:
         x = 8
         for name, colour in self.legend:
             width = 24 + _LETTER * len(name)
-            if x > 8 and x + width > WIDTH:
+            if x > 8 and x + width > plots.WIDTH:
                 x, y = 8, y + _NAMES
             parts.append(f'<rect x="{x}" y="{y + 4}" width="10" height="10" rx="3" fill="{colour}"/>')
             parts.append(f'<text x="{x + 16}" y="{y + 13}">{escape(name)}</text>')
             x += width + 16
         height = y + _NAMES + 4
+        wide = plots.WIDTH
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {height}" width="{wide}" height="{height}">'
             f'<style>{_STYLE}</style><rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
         )
 
@@ -129,7 +118,7 @@ def write_images(outcomes: Sequence[Outcome], folder: str) -> list[str]:
 
 def colour(number: int) -> str:
     """Of an outcome, by its place."""
-    return COLOURS[number % len(COLOURS)]
+    return plots.COLOURS[number % len(plots.COLOURS)]
 
 
 def outcome_names(outcomes: Sequence[Outcome]) -> Named:
@@ -137,14 +126,14 @@ def outcome_names(outcomes: Sequence[Outcome]) -> Named:
     return [(o["name"], colour(i)) for i, o in enumerate(outcomes)]
 
 
-def course(outcomes: Sequence[Outcome], get: Callable[[Any], Any]) -> list[Line]:
+def course(outcomes: Sequence[Outcome], get: Callable[[Any], Any]) -> list[plots.Line]:
     """A line for each outcome: what `get` takes from its courses (None: it has none)."""
     lines = []
     for i, outcome in enumerate(outcomes):
         values = get(outcome["courses"])
         if values is not None:
             points = list(zip(outcome["courses"]["at_s"], values, strict=True))
-            lines.append(Line(outcome["name"], points, colour(i)))
+            lines.append(plots.Line(outcome["name"], points, colour(i)))
     return lines
 
 
@@ -155,14 +144,18 @@ def longest(outcomes: Sequence[Outcome]) -> float:
 
 def waits(outcomes: Sequence[Outcome]) -> Sheet:
     """Which part of the tasks had started within a time."""
-    lines = [Line(o["name"], o["wait_curve"], colour(i)) for i, o in enumerate(outcomes)]
-    return Sheet([Panel(distribution("waiting times", lines))], outcome_names(outcomes))
+    lines = [plots.Line(o["name"], o["wait_curve"], colour(i)) for i, o in enumerate(outcomes)]
+    return Sheet([Panel(plots.distribution("waiting times", lines))], outcome_names(outcomes))
 
 
 def tasks(outcomes: Sequence[Outcome]) -> Sheet:
     """How many tasks waited and ran at once."""
-    waiting = lines_over_time("tasks waiting", course(outcomes, lambda c: c["waiting"]), count_text, "count")
-    running = lines_over_time("tasks running", course(outcomes, lambda c: c["running"]), count_text, "count")
+    waiting = plots.lines_over_time(
+        "tasks waiting", course(outcomes, lambda c: c["waiting"]), plots.count_text, "count"
+    )
+    running = plots.lines_over_time(
+        "tasks running", course(outcomes, lambda c: c["running"]), plots.count_text, "count"
+    )
     return Sheet([Panel(waiting, "waiting"), Panel(running, "running")], outcome_names(outcomes))
 
 
@@ -172,7 +165,7 @@ def utilisation(outcomes: Sequence[Outcome]) -> Sheet:
     panels = []
     for name in names:
         lines, called = course(outcomes, lambda c, n=name: c["use"].get(n)), people_call(name)  # type: ignore[misc]
-        panels.append(Panel(lines_over_time(called, lines, part_text, "part", 1.0), called))
+        panels.append(Panel(plots.lines_over_time(called, lines, plots.part_text, "part", 1.0), called))
     return Sheet(panels, outcome_names(outcomes))
 
 
@@ -187,7 +180,7 @@ def shares(outcomes: Sequence[Outcome]) -> Sheet:
         rest = [values for path, values in had.items() if path not in shown]
         if rest:
             layers.append(("all others", [sum(column) for column in zip(*rest, strict=True)], OTHERS))
-        drawn = stacked("share by queue", outcome["courses"]["at_s"], layers, longest(outcomes))
+        drawn = plots.stacked("share by queue", outcome["courses"]["at_s"], layers, longest(outcomes))
         panels.append(Panel(drawn, outcome["name"]))
     named = [(path, fills[path]) for path in shown]
     if len(every) > len(shown):
@@ -201,10 +194,10 @@ def nodes(outcomes: Sequence[Outcome]) -> Sheet:
     for outcome in outcomes:
         plan = outcome["gantt"]
         there.update(plan["queues"])
-        drawn = gantt("nodes", plan["nodes"], plan["bars"], longest(outcomes), [fills[q] for q in plan["queues"]])
+        drawn = plots.gantt("nodes", plan["nodes"], plan["bars"], longest(outcomes), [fills[q] for q in plan["queues"]])
         left = f"{plan['left_out']:,} shorter runs are not shown." if plan["left_out"] else ""
         panels.append(Panel(drawn, outcome["name"], left))
-    return Sheet(panels, [(path, fill) for path, fill in fills.items() if path in there][: len(FILLS)])
+    return Sheet(panels, [(path, fill) for path, fill in fills.items() if path in there][: len(plots.FILLS)])
 
 
 LAYERS_MAX = 11
@@ -222,7 +215,9 @@ def queue_fills(outcomes: Sequence[Outcome]) -> dict[str, str]:
     """A colour for each queue: no two of the largest have the same."""
     first = largest_queues(outcomes)
     every = {path for o in outcomes for path in (*o["courses"]["shares"], *o["gantt"]["queues"])}
-    return {path: FILLS[i % len(FILLS)] for i, path in enumerate([*first, *sorted(every.difference(first))])}
+    return {
+        path: plots.FILLS[i % len(plots.FILLS)] for i, path in enumerate([*first, *sorted(every.difference(first))])
+    }
 
 
 PLOTS: tuple[tuple[str, str, Callable[[Sequence[Outcome]], Sheet]], ...] = (
@@ -324,9 +319,9 @@ def _guarantees(outcomes: Sequence[Outcome]) -> str:
             part = outcome["figures"]["fairness"]["queues"].get(path, {}).get("guaranteed")
             if part is not None:
                 level = [(0.0, part), (lasts, part)]
-                bounds.append(Line(f"guaranteed by {outcome['name']}", level, colour(i), dashed=True))
+                bounds.append(plots.Line(f"guaranteed by {outcome['name']}", level, colour(i), dashed=True))
         if bounds:
-            panels.append(Panel(lines_over_time(path, [*lines, *bounds], part_text, "part"), path))
+            panels.append(Panel(plots.lines_over_time(path, [*lines, *bounds], plots.part_text, "part"), path))
     if not panels:
         return ""
     about = "What guaranteed queues had (lines) beside their guarantee (dashed)."

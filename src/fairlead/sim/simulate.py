@@ -189,25 +189,7 @@ def run_text(outcome: dict[str, Any]) -> str:
     lines += [f"refused {count:,}: {why}" for why, count in outcome["refused"].items()]
     lines += ["", *outcome["notes"]] if outcome["notes"] else []
     lines += ["", f"decisions: {outcome['decisions']:,}, sha256 {outcome['digest']}"]
-    lines += [pace_text(outcome["pace"])] if outcome["pace"] is not None else []
     return "\n".join(lines)
-
-
-def pace_text(pace: dict[str, Any]) -> str:
-    """What an event cost in each quarter of a long run; that should not grow."""
-    costs = ", ".join(f"{cost:,.1f}" for cost in pace["us_per_event"])
-    return (
-        f"pace: {pace['events']:,} events; CPU microseconds for one, by quarter of the run: {costs}"
-        f"{_against_yardstick(pace)}; at most {pace['kept_most']:,} things kept at once"
-    )
-
-
-def _against_yardstick(pace: dict[str, Any]) -> str:
-    """The same without what else the machine did, where that is known."""
-    if pace["cost_by_quarter"] is None:
-        return ""
-    costs = ", ".join(f"{cost:.2f}" for cost in pace["cost_by_quarter"])
-    return f" (without what else the machine did, 1 being the mean: {costs})"
 
 
 def bars_of(course: Sequence[float], width: int = WIDTH) -> str:

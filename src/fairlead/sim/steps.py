@@ -14,19 +14,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
-from fairlead.core.model.events import (
-    AddApplication,
-    AddAsks,
-    AddNode,
-    DrainNode,
-    Event,
-    LabelNode,
-    Release,
-    RemoveApplication,
-    RemoveNode,
-    UndrainNode,
-    UpdateNode,
-)
+from fairlead.core.model import events
 from fairlead.core.model.resources import NOTHING, Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, QueueSpec
 from fairlead.sim.additions import EVENTS as ADDED_EVENTS
@@ -161,7 +149,7 @@ def read_scenarios(lines: Iterator[bytes], source: str) -> Iterator[Scenario]:
             raise ScenarioError(f"{source}:{number}: {what}") from None
 
 
-def events_of(step: AnyStep) -> tuple[Event, ...]:
+def events_of(step: AnyStep) -> tuple[events.Event, ...]:
     """The events that a step stands for; none for those that the runner does itself, because they take time or name
     nothing but a key.
     """
@@ -195,20 +183,20 @@ def _queue_goes_beyond(queue: QueueSpec) -> bool:
     return not ADDED_PROPERTIES.isdisjoint(properties) or any(map(_queue_goes_beyond, queue.queues))
 
 
-def _node_events(s: NodeStep) -> tuple[Event, ...]:
+def _node_events(s: NodeStep) -> tuple[events.Event, ...]:
     capacity = Resources(s.resources or {})
     match s.action:
         case "drain":
-            return (DrainNode(s.id),)
+            return (events.DrainNode(s.id),)
         case "undrain":
-            return (UndrainNode(s.id),)
+            return (events.UndrainNode(s.id),)
         case "remove":
-            return (RemoveNode(s.id),)
+            return (events.RemoveNode(s.id),)
         case "update":
-            return (UpdateNode(s.id, capacity),) if s.resources is not None else ()
+            return (events.UpdateNode(s.id, capacity),) if s.resources is not None else ()
     taints = tuple(t.taint() for t in s.taints)
     if s.action == "label":
-        return (LabelNode(s.id, s.attributes, taints),)
+        return (events.LabelNode(s.id, s.attributes, taints),)
     node = NodeSpec(
         id=s.id,
         capacity=capacity,
@@ -216,10 +204,10 @@ def _node_events(s: NodeStep) -> tuple[Event, ...]:
         schedulable=s.action != "create-drain",
         taints=taints,
     )
-    return (AddNode(node),)
+    return (events.AddNode(node),)
 
 
-def _app_events(s: AppStep) -> tuple[Event, ...]:
+def _app_events(s: AppStep) -> tuple[events.Event, ...]:
     spec = ApplicationSpec(
         id=s.id,
         queue=s.queue,
@@ -230,10 +218,10 @@ def _app_events(s: AppStep) -> tuple[Event, ...]:
         gang_style=s.gang_style or "Soft",
         placeholder_timeout_ms=s.millis,
     )
-    return (AddApplication(spec),)
+    return (events.AddApplication(spec),)
 
 
-def _ask_events(s: AskStep) -> tuple[Event, ...]:
+def _ask_events(s: AskStep) -> tuple[events.Event, ...]:
     keys = [s.key] if s.count is None else [f"{s.key}-{i}" for i in range(s.count)]
     amount = Resources(s.resources) if s.resources else NOTHING
     more = s.additions()
@@ -254,14 +242,14 @@ def _ask_events(s: AskStep) -> tuple[Event, ...]:
         )
         for key in keys
     )
-    return (AddAsks(asks),)
+    return (events.AddAsks(asks),)
 
 
-_EVENTS: dict[type, Callable[[Any], tuple[Event, ...]]] = {
+_EVENTS: dict[type, Callable[[Any], tuple[events.Event, ...]]] = {
     NodeStep: _node_events,
     AppStep: _app_events,
     AskStep: _ask_events,
-    RemoveAppStep: lambda s: (RemoveApplication(s.id),),
-    ReleaseStep: lambda s: (Release(s.app, s.key),),
+    RemoveAppStep: lambda s: (events.RemoveApplication(s.id),),
+    ReleaseStep: lambda s: (events.Release(s.app, s.key),),
     **ADDED_EVENTS,
 }

@@ -32,7 +32,6 @@ from fairlead.sim.faults import Fault, drawn, known_only, read_faults
 from fairlead.sim.figures import courses_of, figures_of, wait_curve
 from fairlead.sim.jobs import Workload
 from fairlead.sim.mistakes import sentence
-from fairlead.sim.pace import Pace
 from fairlead.sim.sources import Source, SourceError
 
 BARS_MAX = 2500
@@ -107,20 +106,13 @@ def run_trial(
     if watch is not None:
         watch(engine)
     until_ms = None if trial.until_ms is None else engine.begin_ms + trial.until_ms
-    pace = Pace()
-
-    def sampled(done: int) -> None:
-        pace.sample(engine.events, engine.kept)
-        if tick is not None:
-            tick(done)
-
     with rare_collections():
-        engine.run(until_ms, sampled)
+        engine.run(until_ms, tick)
     outcome = outcome_of(engine, spec)
     return (
         {"name": trial.name, "workload": workload.name, "notes": list(workload.notes)}
         | outcome
-        | {"cpu_s": round(time.process_time() - began, 2), "pace": pace.figures()}
+        | {"cpu_s": round(time.process_time() - began, 2)}
     )
 
 
@@ -137,7 +129,7 @@ def outcome_of(engine: Engine, spec: ClusterSpec) -> dict[str, Any]:
         "refused": dict(sorted(engine.refused.items(), key=lambda r: (-r[1], r[0]))[:10]),
         "still_waiting": still_waiting(engine),
         "decisions": engine.decisions,
-        "digest": engine.digest,
+        "digest": engine.account.digest,
     }
 
 

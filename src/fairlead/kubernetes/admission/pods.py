@@ -18,7 +18,7 @@ import msgspec
 
 from fairlead.kubernetes.admission.review import ALLOWED, INVALID, Changes, Question, Verdict
 from fairlead.kubernetes.admission.rules import AdmissionRules, Applications
-from fairlead.kubernetes.objects import OwnerReference, Pod
+from fairlead.kubernetes.objects import Pod, Reference
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.amounts import AmountError
 from fairlead.kubernetes.translate.identity import IdentityError, Submitter
@@ -184,7 +184,7 @@ def _names_application(pod: Pod) -> bool:
     return any(labels.get(name) for name in identity.APP_ID_LABELS) or bool(notes.get(identity.APP_ID))
 
 
-def _mark(owner: OwnerReference) -> str:
+def _mark(owner: Reference) -> str:
     return (owner.uid or owner.kind or "")[:8]
 
 

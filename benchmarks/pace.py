@@ -1,4 +1,5 @@
-"""The pace of a simulation: what an event costs early and late in it.
+"""What does an event cost early and late in a long simulation? `make bench-simulation`, or with another workload:
+`make bench-simulation BENCH_ARGS="--workload tasks.csv --nodes nodes.csv"` (`--tasks N` of a made-up one, `--json`).
 
 Decides how CPU time is set against events: in quarters of all events, once as it was and once against a yardstick, a
 fixed piece of work that is done again and again beside it. A busy machine slows both alike, so the second figure is the
@@ -8,6 +9,8 @@ many events each, so their costs are equal when the work for an event does not d
 
 from __future__ import annotations
 
+import argparse
+import sys
 import time
 from array import array
 from bisect import bisect_left
@@ -16,6 +19,12 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from statistics import median
 from typing import Any
+
+from fairlead.sim.bench import print_rows
+from fairlead.sim.collector import rare_collections
+from fairlead.sim.engine import Engine
+from fairlead.sim.sources import Source
+from fairlead.sim.trials import Trial, spec_of
 
 SAMPLES_MIN = 16
 EVENTS_MIN = 10_000
@@ -113,3 +122,52 @@ class Pace:
             costs.append(us / look_s)
         mean = sum(costs) / len(costs)
         return [round(cost / mean, 3) for cost in costs] if mean else None
+
+
+def kept(engine: Engine) -> int:
+    """How many things are kept for what waits, runs or is due later; the columns grow, this does not."""
+    work = len(engine.waiting) + len(engine.running) + len(engine._retries)
+    return work + len(engine._queue_of) + len(engine._gangs) + engine.still_due + engine.scheduler.timers
+
+
+def row_of(source: Source) -> tuple[dict[str, Any], str]:
+    """A workload simulated to its end: the figures, and a line of them."""
+    workload, pace = source.open(), Pace()
+    engine = Engine(spec_of(Trial(name=source.workload, source=source), workload), workload.nodes, workload.jobs)
+    with rare_collections():
+        engine.run(progress=lambda _: pace.sample(engine.events, kept(engine)))
+    figures = pace.figures()
+    row = {"name": f"pace: {workload.name}", "tasks": engine.tasks}
+    if figures is None:
+        return row, f"{workload.name}: {engine.events:,} events are too few to tell"
+    return row | figures, f"{workload.name}: {pace_text(figures)}"
+
+
+def pace_text(figures: dict[str, Any]) -> str:
+    """What an event cost in each quarter of a long run; that should not grow."""
+    costs = ", ".join(f"{cost:,.1f}" for cost in figures["us_per_event"])
+    against = ""
+    if figures["cost_by_quarter"] is not None:
+        shares = ", ".join(f"{cost:.2f}" for cost in figures["cost_by_quarter"])
+        against = f" (without what else the machine did, 1 being the mean: {shares})"
+    return (
+        f"{figures['events']:,} events; CPU microseconds for one, by quarter of the run: {costs}{against}; "
+        f"at most {figures['kept_most']:,} things kept at once"
+    )
+
+
+def main() -> None:
+    """Measure it as the options say."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pace")
+    parser.add_argument("--workload", default="poisson")
+    parser.add_argument("--nodes", default="")
+    parser.add_argument("--tasks", type=int)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    tasks = 100_000 if given.tasks is None and given.workload == "poisson" else given.tasks
+    source = Source(workload=given.workload, nodes=given.nodes, tasks=tasks)
+    print_rows([row_of(source)], sys.stdout, as_json=given.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
+from benchmarks import pace as module
+from benchmarks.pace import Pace, kept, pace_text, row_of
 
 from fairlead.config import load_text
-from fairlead.sim import pace as module
 from fairlead.sim.attempts import Settings
 from fairlead.sim.engine import Engine
-from fairlead.sim.pace import Pace
-from fairlead.sim.simulate import pace_text
 from fairlead.sim.sources import Source
 
 
@@ -98,12 +97,20 @@ def test_a_long_run_says_its_pace() -> None:
     """For people, in a line."""
     told = {"events": 1_573_469, "us_per_event": [70.99, 68.76, 71.6, 69.3], "kept_most": 27_097}
     assert pace_text(told | {"cost_by_quarter": None}) == (
-        "pace: 1,573,469 events; CPU microseconds for one, by quarter of the run: 71.0, 68.8, 71.6, 69.3; "
+        "1,573,469 events; CPU microseconds for one, by quarter of the run: 71.0, 68.8, 71.6, 69.3; "
         "at most 27,097 things kept at once"
     )
     assert "69.3 (without what else the machine did, 1 being the mean: 0.99, 1.00, 1.01, 1.00); at most" in pace_text(
         told | {"cost_by_quarter": [0.99, 1.0, 1.01, 1.0]}
     )
+
+
+def test_a_workload_is_measured_to_its_end() -> None:
+    """All its events count; a few are too few to tell."""
+    row, line = row_of(Source(workload="poisson", nodes="4", tasks=30))
+    assert (row["name"], row["tasks"]) == ("pace: poisson", 30)
+    assert line.startswith("poisson: ")
+    assert line.endswith("events are too few to tell")
 
 
 # -- the engine itself ------------------------------------------------------------------------------------------------
@@ -153,7 +160,7 @@ def test_the_time_for_an_event_does_not_grow() -> None:
         for _ in range(256):
             if engine.tasks < 30_000 and (at_ms := engine._next_ms()) is not None:
                 engine._turn(at_ms)
-        pace.sample(engine.events, engine.kept)
+        pace.sample(engine.events, kept(engine))
     figures = pace.figures()
     assert figures is not None
     assert figures["growth"] is not None
