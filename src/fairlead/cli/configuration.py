@@ -86,8 +86,7 @@ def problems_of(text: str, source: str, *, says_where: bool = False) -> list[Pro
     `says_where`: also a warning of one that no machine could use; a machine's service says that itself.
     """
     from fairlead.config import WARNING, Problem, check_text, load_text
-    from fairlead.config.home import homeless
-    from fairlead.config.unsupported import not_yet
+    from fairlead.config.home import homeless, not_yet
 
     if not text.strip():
         message = "the text is empty; a queue file needs at least one partition"

@@ -6,8 +6,8 @@ Decides which files are used and says what is wrong with the others. Never runs 
 from __future__ import annotations
 
 from fairlead.config.declare import schema
+from fairlead.config.decode import ERROR, WARNING, ConfigurationError, Problem
 from fairlead.config.load import check_text, checksum_of, default_text, file_text, load_file, load_text
-from fairlead.config.problems import ERROR, WARNING, ConfigurationError, Problem
 
 __all__ = [
     "ERROR",

@@ -115,31 +115,18 @@ ADMISSION_KEYS = {
 class AdmissionDeclaration:
     """All of it as written."""
 
-    classes: tuple[Placed[PriorityClassSpec], ...] = ()
+    priorityclasses: tuple[Placed[PriorityClassSpec], ...] = ()
     quotas: tuple[Placed[QuotaSpec], ...] = ()
     budgets: tuple[Placed[BudgetSpec], ...] = ()
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> AdmissionDeclaration:
-        """From the values of the top of the file, by key."""
-        return cls(
-            classes=given.get("priorityclasses", ()), quotas=given.get("quotas", ()), budgets=given.get("budgets", ())
-        )
-
-    def put_into(self, spec: dict[str, Any]) -> None:
-        """Add them to the fields of a `ClusterSpec`."""
-        spec["priority_classes"] = tuple(entry.spec for entry in self.classes)
-        spec["quotas"] = tuple(entry.spec for entry in self.quotas)
-        spec["budgets"] = tuple(entry.spec for entry in self.budgets)
 
 
 def check_admission(found: Findings, declaration: AdmissionDeclaration, partitions: Iterable[PartitionSpec]) -> None:
     """Every entry by itself, then names that stand twice, two defaults, and what an entry speaks of in vain."""
-    _each(found, declaration.classes, class_problem)
+    _each(found, declaration.priorityclasses, class_problem)
     _each(found, declaration.quotas, quota_problem)
     _each(found, declaration.budgets, _budget_problem)
-    _one_default(found, declaration.classes)
-    known = {entry.spec.name for entry in declaration.classes} | {spec.name for spec in BUILT_IN}
+    _one_default(found, declaration.priorityclasses)
+    known = {entry.spec.name for entry in declaration.priorityclasses} | {spec.name for spec in BUILT_IN}
     queues = set().union(*(_paths(p.root, "root") for p in partitions))
     for quota in declaration.quotas:
         _warn_of_quota(found, quota, known, queues)

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead.config.declare import RULES
-from fairlead.config.decode import Findings
-from fairlead.config.problems import WARNING
+from fairlead.config.decode import WARNING, Findings
 from fairlead.config.tree import ROOT, PlacedQueue
 from fairlead.core.model.names import EXPRESSION_SIGNS, GROUP_NAME, QUEUE_NAME, USER_NAME
 from fairlead.core.model.specs import FilterSpec, RuleSpec

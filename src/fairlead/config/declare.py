@@ -74,7 +74,7 @@ def declared(found: Findings, root: Node) -> Declaration:
     given = kinds.read_record(found, root, "", FILE_KEYS)
     return Declaration(
         partitions=given.get("partitions", ()),
-        admission=AdmissionDeclaration.of(given),
+        admission=AdmissionDeclaration(**{key: given[key] for key in ADMISSION_KEYS if key in given}),
         checksum=given.get("checksum", ""),
     )
 

@@ -20,7 +20,6 @@ import re
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from fairlead.config import check_limits, check_queues, check_rules
 from fairlead.config.admission import check_admission
@@ -32,8 +31,7 @@ from fairlead.config.declare import (
     PartitionDeclaration,
     declared,
 )
-from fairlead.config.decode import Findings
-from fairlead.config.problems import ERROR, WARNING, ConfigurationError, Problem, in_text_order
+from fairlead.config.decode import ERROR, WARNING, ConfigurationError, Findings, Problem, in_text_order
 from fairlead.config.tree import PlacedQueue, limits_differ, root_of
 from fairlead.config.yamltree import YamlError, compose
 from fairlead.core.model.resources import UNLIMITED
@@ -132,9 +130,16 @@ def _read(text: str, source: str, broken: str) -> tuple[ClusterSpec | None, list
     problems = in_text_order(found.problems)
     if found.failed:
         return None, problems
-    given: dict[str, Any] = {}
-    declaration.admission.put_into(given)
-    return ClusterSpec(partitions=partitions, checksum=checksum_of(text), text=text, **given), problems
+    admission = declaration.admission
+    spec = ClusterSpec(
+        partitions=partitions,
+        checksum=checksum_of(text),
+        text=text,
+        priority_classes=tuple(entry.spec for entry in admission.priorityclasses),
+        quotas=tuple(entry.spec for entry in admission.quotas),
+        budgets=tuple(entry.spec for entry in admission.budgets),
+    )
+    return spec, problems
 
 
 def _check_checksum(found: Findings, declaration: Declaration, actual: str) -> None:

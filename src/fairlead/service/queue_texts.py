@@ -9,8 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from fairlead.config import ConfigurationError, Problem, check_text, load_text
-from fairlead.config.home import homeless
-from fairlead.config.unsupported import not_yet
+from fairlead.config.home import homeless, not_yet
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.runtime import Refusal
 from fairlead.wire.configuration import ConfigProblem

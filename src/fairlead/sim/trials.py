@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any, TextIO
 
 from fairlead.config import ConfigurationError, load_file, load_text
-from fairlead.config.unsupported import not_yet
+from fairlead.config.home import not_yet
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.sim.attempts import Settings
 from fairlead.sim.collector import rare_collections
