@@ -138,6 +138,10 @@ $(READY): $(LOCK) pyproject.toml scripts/make-venv
 .PHONY: not-ready
 not-ready:
 
+.PHONY: manifests
+manifests: $(READY)  ## Make the plain manifests of deploy/kubernetes from the Helm chart; needs Go, once, to build Helm
+	PYTHONPATH=tests $(BIN)/python scripts/make_manifests.py
+
 .PHONY: lock
 lock:  ## Resolve the dependencies anew and pin them with their hashes
 	@PYTHON="$(PYTHON)" scripts/make-lock $(LOCK)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts.make_manifests import DEPLOY, FILES, made
 from testbed import deployment
 from testbed.cluster import Cluster, pod, priority_class
 from testbed.deployment import CHART, NAMESPACE, helm, kubeconfig_of, kustomized, of_kinds, templated
@@ -42,6 +43,12 @@ def test_kustomize_and_helm_make_equal_objects(overlay: str, settings: tuple[str
     by_kustomize = kustomized(overlay)
     del by_kustomize["Namespace", "", NAMESPACE]
     assert templated(*settings) == by_kustomize
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_plain_manifests_are_made_of_the_chart(name: str) -> None:
+    """Word for word, so that there is one source of what they say."""
+    assert (DEPLOY / "kubernetes" / name).read_text() == made(name)
 
 
 def test_the_chart_is_clean() -> None:

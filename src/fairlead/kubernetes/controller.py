@@ -15,6 +15,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import resources
 from pathlib import Path
 
 from fairlead.config import ConfigurationError, load_text
@@ -35,21 +36,7 @@ from fairlead.runtime.clock import Clock
 
 log = logging.getLogger("fairlead.kubernetes")
 
-DEFAULT_QUEUES = """\
-partitions:
-  - name: default
-    preemption:
-      rule: priority
-    placementrules:
-      - name: provided
-        create: true
-      - name: tag
-        value: namespace
-        create: true
-    queues:
-      - name: root
-        submitacl: "*"
-"""
+DEFAULT_QUEUES = resources.files("fairlead.kubernetes").joinpath("queues.yaml").read_text("utf-8")
 """A queue for each namespace, made when it is first used; preemption by Kubernetes' rules."""
 FILE_S = 5.0
 """How often a queue file is looked at."""
