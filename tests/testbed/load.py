@@ -14,9 +14,8 @@ import msgspec
 from testbed.cluster import pod
 from testbed.control_plane import ControlPlane, node_manifest
 
-from fairlead.kubernetes.access import find_access
 from fairlead.kubernetes.client import ApiError, Client, Gone, Request, Unreachable
-from fairlead.kubernetes.connection import Connection
+from fairlead.kubernetes.connection import Connection, find_access
 from fairlead.kubernetes.kinds import NODES, PODS
 
 AT_ONCE = 48

@@ -114,8 +114,7 @@ def _state() -> Iterator[Finding]:
 
 def _machine() -> Iterator[Finding]:
     try:
-        from fairlead.local.devices import detect_gpus
-        from fairlead.local.hierarchies import read_hierarchies
+        from fairlead.local.devices import detect_gpus, read_hierarchies
         from fairlead.local.means import probe
     except ModuleNotFoundError:
         return

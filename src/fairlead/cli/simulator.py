@@ -200,8 +200,7 @@ def journal_workload(source: Source) -> Workload:
     """What the journal in a state directory recorded, as a workload. Raises `SourceError`."""
     from fairlead.journal.codec import CodecError
     from fairlead.journal.format import JournalError
-    from fairlead.sim.machines import machines
-    from fairlead.sim.sources import SourceError
+    from fairlead.sim.sources import SourceError, machines
     from fairlead.sim.workloads.recorded import NothingRecorded, recorded
 
     file = journal_file(Path(source.workload))

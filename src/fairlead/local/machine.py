@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.local import devices, launch, rundir
-from fairlead.local.hierarchies import read_hierarchies
+from fairlead.local.devices import read_hierarchies
 from fairlead.local.means import Means, probe
 from fairlead.local.runs import Capability, RunReport, RunSpec, RunUsage
 from fairlead.local.supervisor import cgroups, kernel, run_files, tree

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairlead.local.hierarchies import UNIFIED, Hierarchies
+from fairlead.local.devices import UNIFIED, Hierarchies
 from fairlead.local.runs import Capability, RunSpec
 from fairlead.local.supervisor import cgroups
 

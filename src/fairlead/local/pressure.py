@@ -19,7 +19,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from fairlead.core.model.quantities import QuantityError, format_bytes, parse_quantity
-from fairlead.local.hierarchies import Hierarchies
+from fairlead.local.devices import Hierarchies
 
 LOOKS = 2
 """So many measurements in a row must say the same before anything is done about it."""

@@ -8,7 +8,7 @@ decides who runs. Invariant: what a caller was told, and what was started or sto
 from __future__ import annotations
 
 from fairlead.runtime.books import Books, Entry, Place, RecoveryError, ServiceStarted, ServiceStopped, Turn
-from fairlead.runtime.clock import Clock
+from fairlead.runtime.process import Clock
 from fairlead.runtime.refusals import InternalFault, Refusal, Unavailable
 from fairlead.runtime.writer import Recovered, Runtime
 

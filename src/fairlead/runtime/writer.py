@@ -22,9 +22,9 @@ from fairlead.journal import codec
 from fairlead.journal.format import NOTE, JournalError
 from fairlead.journal.store import Journal
 from fairlead.runtime import books
-from fairlead.runtime.clock import Clock
 from fairlead.runtime.inbox import Command, Inbox, Read, fail, give
 from fairlead.runtime.measures import Measures
+from fairlead.runtime.process import Clock
 from fairlead.runtime.refusals import InternalFault, Refusal, Unavailable
 from fairlead.scheduler import Scheduler
 

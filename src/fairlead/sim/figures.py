@@ -17,8 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.core.model.specs import ClusterSpec, QueueSpec
-from fairlead.sim.columns import NOT_YET, Columns, End, Fate
-from fairlead.sim.courses import (
+from fairlead.sim.columns import (
+    NOT_YET,
+    Columns,
+    End,
+    Fate,
     Floats,
     Grid,
     Ints,

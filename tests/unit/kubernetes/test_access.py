@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from fairlead.kubernetes import access
-from fairlead.kubernetes.access import AccessError, TokenFile, find_access, from_kubeconfig
+from fairlead.kubernetes import connection
+from fairlead.kubernetes.connection import AccessError, TokenFile, find_access, from_kubeconfig
 
 
 def write(folder: Path, user: dict[str, Any], **cluster: Any) -> Path:
@@ -42,7 +42,7 @@ def test_plain_http_has_no_tls(tmp_path: Path) -> None:
 def test_a_token_file_is_read_again_when_it_is_rotated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The new token counts a minute later; a file that is gone leaves the last one."""
     clock = [1000.0]
-    monkeypatch.setattr(access.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(connection.time, "monotonic", lambda: clock[0])
     path = tmp_path / "token"
     path.write_text("one\n")
     token = TokenFile(path)

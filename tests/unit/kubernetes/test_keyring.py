@@ -11,8 +11,17 @@ from typing import Any
 from cryptography import x509
 from testbed.fake_server import FakeServer
 
-from fairlead.kubernetes.admission.certificates import Chain, Lifetimes, Pair, is_due, names_of, renewed
-from fairlead.kubernetes.admission.keyring import Keyring, chain_in, written
+from fairlead.kubernetes.admission.keyring import (
+    Chain,
+    Keyring,
+    Lifetimes,
+    Pair,
+    chain_in,
+    is_due,
+    names_of,
+    renewed,
+    written,
+)
 from fairlead.kubernetes.client import Client
 
 NAMES = ("fairlead-webhook.fairlead.svc", "127.0.0.1")

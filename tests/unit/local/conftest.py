@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.local.hierarchies import read_hierarchies
+from fairlead.local.devices import read_hierarchies
 from fairlead.local.machine import Machine
 from fairlead.local.means import Means, probe
 from fairlead.local.runs import RunReport, RunSpec

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.local.devices import choose_cpus, choose_gpus, detect_capacity, detect_gpus
-from fairlead.local.hierarchies import UNIFIED, Hierarchies, Place
+from fairlead.local.devices import UNIFIED, Hierarchies, Place, choose_cpus, choose_gpus, detect_capacity, detect_gpus
 
 CORES = len(os.sched_getaffinity(0)) * 1000
 MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

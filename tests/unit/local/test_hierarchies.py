@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.local.hierarchies import UNIFIED, Hierarchies, read_hierarchies
+from fairlead.local.devices import UNIFIED, Hierarchies, read_hierarchies
 
 
 def described(tmp_path: Path, mounts: list[str], groups: list[str], directories: list[str]) -> Hierarchies:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.local.hierarchies import UNIFIED, Hierarchies, Place, read_hierarchies
+from fairlead.local.devices import UNIFIED, Hierarchies, Place, read_hierarchies
 from fairlead.local.means import Means, probe
 from fairlead.local.runs import RunSpec
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairlead.local.hierarchies import Hierarchies, Place, read_hierarchies
+from fairlead.local.devices import Hierarchies, Place, read_hierarchies
 from fairlead.local.pressure import Memory, of_budget, of_machine
 
 MEMINFO = "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    600 kB\nHugePages_Total:   0\n"

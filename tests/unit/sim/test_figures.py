@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead.config import load_text
 from fairlead.core.model.resources import Items
-from fairlead.sim.columns import Columns, End, Fate
-from fairlead.sim.courses import Grid
+from fairlead.sim.columns import Columns, End, Fate, Grid
 from fairlead.sim.figures import courses_of, fair_shares, figures_of, jain, wait_curve
 
 QUEUES = """

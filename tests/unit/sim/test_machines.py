@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.core.model.resources import Resources
-from fairlead.sim.machines import MachineError, machines
 from fairlead.sim.rows import TraceError
+from fairlead.sim.sources import MachineError, machines
 
 
 def test_words_say_how_many_of_what() -> None:
