@@ -49,12 +49,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plain_scenarios import as_scenario
+
 from fairlead.core.model.properties import parse_duration_ms
 from fairlead.core.model.quantities import parse_quantity
 from fairlead.core.model.specs import PRIORITY_MIN, TAG_REQUIRED_NODE
 from fairlead.sim.outcome import aftermath, final_state
 from fairlead.sim.scenario import ConfigurationRefused, Course
-from fairlead.sim.steps import as_scenario
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "queues"
 RUNS, SETTLING_RUNS = 200, 20

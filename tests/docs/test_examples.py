@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from plain_scenarios import as_scenario
 from worked_examples import Example, PageError, Performance, pages, read_page, read_text
 
-from fairlead.sim.steps import as_scenario, read_scenarios
+from fairlead.sim.steps import read_scenarios
 
 READ = [read_page(path) for path in pages()]
 EXAMPLES = [example for _, examples in READ for example in examples]

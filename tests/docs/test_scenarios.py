@@ -9,9 +9,10 @@ from typing import get_args
 
 import msgspec
 import pytest
+from plain_scenarios import as_scenario
 
 from fairlead.sim.compare import check
-from fairlead.sim.steps import AnyStep, AskStep, as_scenario
+from fairlead.sim.steps import AnyStep, AskStep
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "scenarios.md").read_text(encoding="utf-8")
 SCENARIOS = re.findall(r"<!-- scenario (\S+) -->\n```json\n(.*?)```", PAGE, re.DOTALL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import re
+import json
 from bisect import bisect_right
 
 from places.course import PLACEHOLDER, Course, Decided, happenings, task_of
@@ -13,8 +13,6 @@ from fairlead.config import load_text
 from fairlead.sim.attempts import Settings
 from fairlead.sim.engine import Engine
 from fairlead.sim.jobs import Job, Task
-
-_FIELD = re.compile(r"(\w+)=(\S+)")
 
 
 def _job(job: JobWords) -> Job:
@@ -38,11 +36,10 @@ def run(workload: Workload) -> Course:
 def _course(workload: Workload, told: list[str]) -> Course:
     decisions: list[tuple[int, str, str, str, str]] = []
     for line in told:
-        at, what, *_ = line.split(" ", 2)
+        at, what, said = line.split(" ", 2)
         if what in ("allocated", "evict"):
-            fields = dict(_FIELD.findall(line))
-            key = fields["key"].strip('"')
-            decisions.append((int(at), what, fields["application"], key, fields.get("node", "")))
+            fields = json.loads(said)
+            decisions.append((int(at), what, fields["application"], fields["key"], fields.get("node", "")))
     timed = happenings(workload, _ends(workload, decisions))
     course: Course = [(happening, Decided()) for _, happening in timed]
     times = [at for at, _ in timed]

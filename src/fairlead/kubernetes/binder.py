@@ -63,8 +63,6 @@ class Binder:
         at_once: int = AT_ONCE,
     ) -> None:
         """`report` is called in the loop's thread; `stamp` gives the time as the API writes it, with microseconds."""
-        self.sent = 0
-        self.tried_again = 0
         self.failed = 0
         self._client = client
         self._report = report
@@ -138,7 +136,6 @@ class Binder:
             after: float | None = None
             try:
                 async with self._free:
-                    self.sent += 1
                     await self._once(act)
                 return
             except (api.ServerFault, api.TooManyRequests) as e:
@@ -152,7 +149,6 @@ class Binder:
             failures += 1
             if isinstance(act, acts.Explain | acts.Record) and failures > 2:
                 return
-            self.tried_again += 1
             if failures in (3, 10) or failures % 50 == 0:
                 log.warning("%s of %s: %s (try %d)", type(act).__name__, _subject(act), said, failures)
             first, longest = WAIT_S

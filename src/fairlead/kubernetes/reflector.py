@@ -95,7 +95,6 @@ class Reflector:
         """How often everything was listed."""
         self.failures = 0
         """Failures since the last success."""
-        self.last_error = ""
         self._client = client
         self._sink = sink
         self._filter = {k: v for k, v in (("fieldSelector", fields), ("labelSelector", labels)) if v}
@@ -130,7 +129,6 @@ class Reflector:
 
     async def _wait(self, why: str) -> None:
         self.failures += 1
-        self.last_error = why
         first, longest = WAIT_S
         most = min(longest, first * 2 ** min(self.failures - 1, 10))
         if self.failures in (1, 5) or self.failures % 20 == 0:

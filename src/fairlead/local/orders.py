@@ -8,8 +8,8 @@ a start that was overtaken by a stop is not carried out.
 from __future__ import annotations
 
 import errno
-import heapq
 import logging
+import queue
 import threading
 import time
 from collections.abc import Callable
@@ -35,61 +35,40 @@ class Orders:
     def __init__(self, machine: Machine, on_report: Callable[[RunReport], None]) -> None:
         """`on_report` is called from the thread with what a start gave: a run that runs, or one that has ended."""
         self._machine, self._on_report = machine, on_report
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self._count = 0
+        self._due: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._retrying: set[str] = set()
         self._overtaken: set[str] = set()
         """Runs that were told to stop while their start waits to be tried again."""
-        self._wake = threading.Condition()
-        self._closing = False
         self._thread = threading.Thread(target=self._work, name="fairlead-orders", daemon=True)
         self._thread.start()
 
     def start(self, run: RunSpec) -> None:
         """Execute this run."""
-        self._put(0.0, lambda: self._start(run, 1))
+        self._due.put(lambda: self._start(run, 1))
 
     def stop(self, key: str, grace_ms: int) -> None:
         """Stop this run; if its start is still waiting to be tried again, it never starts."""
-        self._put(0.0, lambda: self._stop(key, grace_ms))
+        self._due.put(lambda: self._stop(key, grace_ms))
 
     def forget(self, key: str) -> None:
         """Its end is recorded: what was only needed to watch it may go."""
-        self._put(0.0, lambda: self._machine.forget(key))
+        self._due.put(lambda: self._machine.forget(key))
 
     def purge(self, key: str) -> None:
         """It has left the books: its output may go too."""
-        self._put(0.0, lambda: self._machine.purge(key))
+        self._due.put(lambda: self._machine.purge(key))
 
     def close(self) -> None:
         """Carry out what is due, drop what waits to be tried again (it is in the journal), end."""
-        with self._wake:
-            self._closing = True
-            self._wake.notify()
+        self._due.put(None)
         self._thread.join(10)
 
-    def _put(self, delay_s: float, order: Callable[[], None]) -> None:
-        with self._wake:
-            self._count += 1
-            heapq.heappush(self._due, (time.monotonic() + delay_s, self._count, order))
-            self._wake.notify()
-
     def _work(self) -> None:
-        while (order := self._next()) is not None:
+        while (order := self._due.get()) is not None:
             try:
                 order()
             except Exception as fault:
                 log.error("an order to the machine failed: %s", fault, exc_info=fault)
-
-    def _next(self) -> Callable[[], None] | None:
-        with self._wake:
-            while True:
-                wait = self._due[0][0] - time.monotonic() if self._due else None
-                if wait is not None and wait <= 0:
-                    return heapq.heappop(self._due)[2]
-                if self._closing:
-                    return None
-                self._wake.wait(wait)
 
     def _start(self, run: RunSpec, attempt: int) -> None:
         self._retrying.discard(run.key)
@@ -111,7 +90,9 @@ class Orders:
             pause = min(FIRST_PAUSE_S * 2 ** (attempt - 1), LONGEST_PAUSE_S)
             log.warning("run %s could not be started (%s); tried again in %.1f s", run.key, failure, pause)
             self._retrying.add(run.key)
-            self._put(pause, lambda: self._start(run, attempt + 1))
+            again = threading.Timer(pause, self._due.put, [lambda: self._start(run, attempt + 1)])
+            again.daemon = True
+            again.start()
             return
         self._on_report(self._known_or_failed(run.key, f"could not be started: {failure}"))
 

@@ -111,28 +111,33 @@ def mixed(rng: random.Random, count: int) -> list[tuple[Resources, int]]:
     return [(rng.choice(SIZES), rng.randint(0, 3)) for _ in range(count)]
 
 
+def built(
+    queues: Iterable[QueueSpec],
+    nodes: tuple[int, int, int],
+    work: Iterable[tuple[str, str, Iterable[tuple[Resources, int]]]],
+    node_policy: str = "fair",
+) -> Scheduler:
+    """A cluster with so many nodes of so much (`vcore`, `memory`), and applications: name, queue, sizes."""
+    scheduler = cluster(queues, node_policy)
+    add_nodes(scheduler, *nodes)
+    for each in work:
+        add_work(scheduler, *each)
+    return scheduler
+
+
 def flat() -> Scheduler:
     """Two queues, 5,000 equal nodes, 10,000 equal asks."""
-    scheduler = cluster(
-        [
-            QueueSpec(name=n, guaranteed=Limits({"vcore": 10_000_000, "memory": m}))
-            for n, m in (("a", 10**5), ("b", 10**6))
-        ]
-    )
-    add_nodes(scheduler, 5000, 3000, 30)
-    for name in "ab":
-        add_work(scheduler, f"app-{name}", f"root.{name}", [(ONE, 0)] * 5000)
-    return scheduler
+    amounts = {"a": 10**5, "b": 10**6}
+    queues = [QueueSpec(name=n, guaranteed=Limits({"vcore": 10_000_000, "memory": m})) for n, m in amounts.items()]
+    return built(queues, (5000, 3000, 30), [(f"app-{name}", f"root.{name}", [(ONE, 0)] * 5000) for name in amounts])
 
 
 def tree(per_app: int = 10, vcore: int = 64_000, memory: int = 256_000) -> Scheduler:
     """64 leaves, 1,000 nodes, 1,000 applications with mixed asks."""
     rng = random.Random(1)
-    scheduler = cluster(tree_of_64())
-    add_nodes(scheduler, 1000, vcore, memory)
-    for n in range(1000):
-        add_work(scheduler, f"app-{n:04d}", f"root.a{n % 4}.b{n // 4 % 4}.c{n // 16 % 4}", mixed(rng, per_app))
-    return scheduler
+    paths = [f"root.a{n % 4}.b{n // 4 % 4}.c{n // 16 % 4}" for n in range(1000)]
+    work = [(f"app-{n:04d}", path, mixed(rng, per_app)) for n, path in enumerate(paths)]
+    return built(tree_of_64(), (1000, vcore, memory), work)
 
 
 def full() -> Scheduler:
@@ -150,35 +155,24 @@ def filled() -> Scheduler:
 def many_leaves() -> Scheduler:
     """1,000 leaves below 10 parents, an application of 10 asks in each."""
     rng = random.Random(2)
-    parents = [
-        QueueSpec(name=f"p{i}", parent=True, queues=tuple(QueueSpec(name=f"l{j:02d}") for j in range(100)))
-        for i in range(10)
-    ]
-    scheduler = cluster(parents)
-    add_nodes(scheduler, 1000, 64_000, 256_000)
-    for n in range(1000):
-        add_work(scheduler, f"app-{n:04d}", f"root.p{n // 100}.l{n % 100:02d}", mixed(rng, 10))
-    return scheduler
+    leaves = tuple(QueueSpec(name=f"l{j:02d}") for j in range(100))
+    parents = [QueueSpec(name=f"p{i}", parent=True, queues=leaves) for i in range(10)]
+    work = [(f"app-{n:04d}", f"root.p{n // 100}.l{n % 100:02d}", mixed(rng, 10)) for n in range(1000)]
+    return built(parents, (1000, 64_000, 256_000), work)
 
 
 def one_queue() -> Scheduler:
     """One leaf in which 100 applications ask for 1,000 each."""
     rng = random.Random(3)
-    scheduler = cluster([QueueSpec(name="leaf")])
-    add_nodes(scheduler, 2000, 96_000, 512_000)
-    for n in range(100):
-        add_work(scheduler, f"app-{n:03d}", "root.leaf", mixed(rng, 1000))
-    return scheduler
+    work = [(f"app-{n:03d}", "root.leaf", mixed(rng, 1000)) for n in range(100)]
+    return built([QueueSpec(name="leaf")], (2000, 96_000, 512_000), work)
 
 
 def binpacking() -> Scheduler:
     """5,000 nodes filled one after the other with 20,000 mixed asks."""
     rng = random.Random(4)
-    scheduler = cluster([QueueSpec(name="leaf")], "binpacking")
-    add_nodes(scheduler, 5000, 32_000, 128_000)
-    for n in range(20):
-        add_work(scheduler, f"app-{n:02d}", "root.leaf", mixed(rng, 1000))
-    return scheduler
+    work = [(f"app-{n:02d}", "root.leaf", mixed(rng, 1000)) for n in range(20)]
+    return built([QueueSpec(name="leaf")], (5000, 32_000, 128_000), work, "binpacking")
 
 
 # -- what is timed ------------------------------------------------------------------------------------------------

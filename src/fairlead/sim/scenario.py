@@ -26,7 +26,7 @@ from fairlead.core.model.decisions import Decision, Evict, Released
 from fairlead.core.model.events import Cause, Configure, Event, Release
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.scheduler import Scheduler
-from fairlead.sim.additions import ConfirmStep, KeyStep, event_of, key_of
+from fairlead.sim.additions import ConfirmStep, KeyStep, ScenarioError, event_of, key_of
 from fairlead.sim.collector import collector_off
 from fairlead.sim.mistakes import sentence
 from fairlead.sim.outcome import Record, Unblock, aftermath, final_state
@@ -34,10 +34,8 @@ from fairlead.sim.steps import (
     AnyStep,
     ConfigStep,
     Scenario,
-    ScenarioError,
     ScheduleStep,
     SleepStep,
-    as_scenario,
     config_goes_beyond,
     events_of,
     goes_beyond,
@@ -53,18 +51,14 @@ class ConfigurationRefused(Exception):
     """The queue file of a scenario was refused; ends the scenario with a verdict."""
 
 
-def run_scenario(scenario: dict[str, Any], unblock: Unblock | None = None) -> dict[str, Any]:
-    """Run one scenario given as plain values: `{"name", "result", "timings": [{"runs", "seconds"}]}`.
+def run_steps(scenario: Scenario, one_by_one: bool = False, unblock: Unblock | None = None) -> dict[str, Any]:
+    """Run one scenario: `{"name", "result", "timings": [{"runs", "seconds"}]}`.
 
     `result` has the shape of an exact expectation, or is `{"rejected": reason}` when a queue file was refused. One that
     goes beyond YuniKorn's words also has what was evicted, what is nominated and what waits; `unblock` works out what
-    would start the latter. Raises `ScenarioError` when the scenario itself makes no sense.
+    would start the latter. `one_by_one` makes a scheduling call for every single run, which must not change the result.
+    Raises `ScenarioError` when the scenario itself makes no sense.
     """
-    return run_steps(as_scenario(scenario), unblock=unblock)
-
-
-def run_steps(scenario: Scenario, one_by_one: bool = False, unblock: Unblock | None = None) -> dict[str, Any]:
-    """Run one scenario; `one_by_one` makes a scheduling call for every single run, which must not change the result."""
     try:
         course = Course(scenario.config, one_by_one)
         for step in scenario.steps:

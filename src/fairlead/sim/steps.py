@@ -32,8 +32,6 @@ from fairlead.sim.additions import (
     TaintField,
 )
 
-__all__ = ["AnyStep", "Scenario", "ScenarioError", "as_scenario", "events_of", "goes_beyond", "read_scenarios"]
-
 
 class NodeStep(Step, frozen=True, tag="node"):
     """A node comes, changes or goes; without `action` it comes."""
@@ -124,14 +122,6 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 _decoder = msgspec.json.Decoder(Scenario)
-
-
-def as_scenario(plain: object) -> Scenario:
-    """A scenario from plain values; raises `ScenarioError` with the path of what is wrong."""
-    try:
-        return msgspec.convert(plain, Scenario)
-    except msgspec.ValidationError as e:
-        raise ScenarioError(str(e)) from None
 
 
 def read_scenarios(lines: Iterator[bytes], source: str) -> Iterator[Scenario]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from plain_scenarios import as_scenario, run_scenario
 
 from fairlead.core.model.constraints import IN, AffinityTerm, Constraints, Requirement, SpreadTerm, Taint, Toleration
 from fairlead.core.model.events import (
@@ -21,8 +22,7 @@ from fairlead.core.model.events import (
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import AskSpec, BudgetSpec, PriorityClassSpec, QuotaSpec, RetrySpec
 from fairlead.insight.unblock import unblock as what_helps
-from fairlead.sim.scenario import run_scenario
-from fairlead.sim.steps import ScenarioError, as_scenario, events_of
+from fairlead.sim.steps import ScenarioError, events_of
 
 CONFIG = """
 partitions:

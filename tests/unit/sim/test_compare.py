@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_scenarios import run_scenario
 
 from fairlead.sim.compare import check_file
-from fairlead.sim.scenario import run_scenario
 
 CONFIG = "partitions:\n- name: default\n  queues:\n  - name: root\n    submitacl: '*'\n    queues:\n    - name: a\n"
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_scenarios import run_scenario
 
 from fairlead.sim.collector import collector_off
-from fairlead.sim.scenario import run_file, run_scenario
+from fairlead.sim.scenario import run_file
 from fairlead.sim.steps import ScenarioError
 
 CONFIG = """

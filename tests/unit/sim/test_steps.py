@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from plain_scenarios import as_scenario
 
 from fairlead.core.model.events import (
     AddApplication,
@@ -15,7 +16,7 @@ from fairlead.core.model.events import (
     UpdateNode,
 )
 from fairlead.core.model.resources import Resources
-from fairlead.sim.steps import AnyStep, ScenarioError, as_scenario, events_of, read_scenarios
+from fairlead.sim.steps import AnyStep, ScenarioError, events_of, read_scenarios
 
 
 def step(**fields: object) -> AnyStep:

@@ -39,7 +39,6 @@ NOBODY = "nobody"
 APP_ID_OLD_LABELS = ("applicationId", "spark-app-selector")
 APP_ID_LABELS = (APP_ID, *APP_ID_OLD_LABELS)
 QUEUE_OLD_LABELS = ("queue",)
-QUEUE_LABELS = (QUEUE, *QUEUE_OLD_LABELS)
 EACH_ITS_OWN = "-uniqueautogen"
 """At the end of an application's name it stands for the pod's identity: YuniKorn's webhook cannot know it yet."""
 LONGEST = 64 * 1024
