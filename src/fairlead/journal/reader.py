@@ -7,7 +7,7 @@ one that does not hold, or is missing, ends the reading with `JournalDamaged` an
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,101 +48,144 @@ def damaged(seq: int, what: str) -> files.JournalDamaged:
     )
 
 
-def checked(
-    connection: sqlite3.Connection, from_seq: int = 1, to_seq: int = 2**62, kinds: Collection[str] | None = None
-) -> Iterator[files.Record]:
-    """The records of a range in order, each checked against the one before it; `kinds` picks some of them.
+class History:
+    """What a connection to a journal shows, checked as it is read."""
 
-    A range that begins before history does begins with it. Raises `JournalDamaged` at the first that does not hold or,
-    without `kinds`, is missing (with them, one whose kind itself was hit is passed over).
-    """
-    names = tuple(sorted(kinds)) if kinds is not None else ()
-    query = _SELECT.format(and_kind=f"AND r.kind IN ({','.join('?' * len(names))})" if kinds is not None else "")
-    first, chain = files.beginning(connection)
-    due = max(from_seq, first)
-    while rows := connection.execute(query, (due, to_seq, *names, _PAGE)).fetchall():
-        for *row, before in rows:
-            if kinds is None and row[0] != due:
-                raise _gap(connection, due)
-            record = files.whole(tuple(row))
-            if record is None or not files.holds(record, chain if row[0] == first else before or b""):
-                raise damaged(row[0], "is damaged: its checksum does not hold")
-            yield record
-            due = record.seq + 1
-        if len(rows) < _PAGE:
-            return
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.connection, self.path = connection, path
 
+    @property
+    def first_seq(self) -> int:
+        """Where history begins: 1, unless older records were pruned."""
+        return files.beginning(self.connection)[0]
 
-def _gap(connection: sqlite3.Connection, due: int) -> files.JournalError:
-    begins = files.beginning(connection)[0]
-    if begins > due:
-        return files.JournalError(f"record {due} was pruned while it was being read; history now begins with {begins}")
-    return damaged(due, "is missing")
+    @property
+    def last_seq(self) -> int:
+        """The seq of the last durable record; `first_seq - 1` when there is none."""
+        last = self.connection.execute("SELECT max(seq) FROM records").fetchone()[0]
+        return int(last) if last is not None else self.first_seq - 1
 
+    def records(
+        self, from_seq: int = 1, to_seq: int | None = None, *, kinds: Collection[str] | None = None
+    ) -> Iterator[files.Record]:
+        """The records of a range, both ends inclusive, in order, each checked against the one before it.
 
-def last_record_seq(connection: sqlite3.Connection) -> int:
-    """The seq of the last record; where there is none, the one before history begins."""
-    last = connection.execute("SELECT max(seq) FROM records").fetchone()[0]
-    return int(last) if last is not None else files.beginning(connection)[0] - 1
-
-
-def snapshot_seqs(connection: sqlite3.Connection) -> tuple[int, ...]:
-    """After which records there are snapshots, newest first (not checked)."""
-    return tuple(r[0] for r in connection.execute("SELECT seq FROM snapshots ORDER BY seq DESC"))
-
-
-def open_snapshot(connection: sqlite3.Connection, seq: int) -> files.Snapshot:
-    """The snapshot after record `seq`. Raises `JournalDamaged` if it is not what was written, or not there."""
-    try:
-        row = connection.execute("SELECT * FROM snapshots WHERE seq = ?", (seq,)).fetchone()
-    except sqlite3.DatabaseError as e:
-        raise files.JournalDamaged(f"the snapshot after record {seq} is damaged: {e}") from e
-    if row is None:
-        raise files.JournalDamaged(f"there is no snapshot after record {seq} any more")
-    return files.SnapshotRow(*row).opened()
-
-
-def newest_snapshot(
-    connection: sqlite3.Connection, at_or_before: int | None = None
-) -> tuple[files.Snapshot | None, tuple[str, ...]]:
-    """The newest snapshot that holds (not after the record `at_or_before`), and why newer ones were passed over."""
-    passed_over: list[str] = []
-    for seq in snapshot_seqs(connection):
-        if at_or_before is not None and seq > at_or_before:
-            continue
+        `kinds` picks some of them. A range that begins before history does begins with it. Ends at what was durable
+        when the last page was read, so a live journal can be followed by calling again from the next seq. Raises
+        `JournalDamaged` at the first that does not hold or, without `kinds`, is missing (with them, one whose kind
+        itself was hit is passed over).
+        """
+        names = tuple(sorted(kinds)) if kinds is not None else ()
+        query = _SELECT.format(and_kind=f"AND r.kind IN ({','.join('?' * len(names))})" if kinds is not None else "")
+        last = 2**62 if to_seq is None else to_seq
         try:
-            return open_snapshot(connection, seq), tuple(passed_over)
-        except files.JournalDamaged as e:
-            passed_over.append(str(e))
-    return None, tuple(passed_over)
+            first, chain = files.beginning(self.connection)
+            due = max(from_seq, first)
+            while rows := self.connection.execute(query, (due, last, *names, _PAGE)).fetchall():
+                for *row, before in rows:
+                    if kinds is None and row[0] != due:
+                        raise self._gap(due)
+                    record = files.whole(tuple(row))
+                    if record is None or not files.holds(record, chain if row[0] == first else before or b""):
+                        raise damaged(row[0], "is damaged: its checksum does not hold")
+                    yield record
+                    due = record.seq + 1
+                if len(rows) < _PAGE:
+                    return
+        except sqlite3.DatabaseError as e:
+            raise unreadable(self.path, e) from e
 
+    def _gap(self, due: int) -> files.JournalError:
+        begins = self.first_seq
+        if begins > due:
+            said = f"record {due} was pruned while it was being read; history now begins with {begins}"
+            return files.JournalError(said)
+        return damaged(due, "is missing")
 
-def oldest_snapshot(connection: sqlite3.Connection) -> files.Snapshot | None:
-    """The oldest snapshot that holds, if any does."""
-    for seq in reversed(snapshot_seqs(connection)):
+    def seq_at(self, at_ms: int) -> int:
+        """The seq of the last record not later than `at_ms`; `first_seq - 1` if all are later.
+
+        Times never go backwards in a journal, so this is a binary search.
+        """
+        low, high = self.first_seq - 1, self.last_seq
+        while low < high:
+            middle = (low + high + 1) // 2
+            row = self.connection.execute("SELECT at_ms FROM records WHERE seq = ?", (middle,)).fetchone()
+            if row is None:
+                raise self._gap(middle)
+            low, high = (middle, high) if row[0] <= at_ms else (low, middle - 1)
+        return low
+
+    def snapshot_seqs(self) -> tuple[int, ...]:
+        """After which records there are snapshots, newest first (not checked)."""
+        return tuple(r[0] for r in self.connection.execute("SELECT seq FROM snapshots ORDER BY seq DESC"))
+
+    def open_snapshot(self, seq: int) -> files.Snapshot:
+        """The snapshot after record `seq`. Raises `JournalDamaged` if it is not what was written, or not there."""
         try:
-            return open_snapshot(connection, seq)
-        except files.JournalDamaged:
-            continue
-    return None
+            row = self.connection.execute("SELECT * FROM snapshots WHERE seq = ?", (seq,)).fetchone()
+        except sqlite3.DatabaseError as e:
+            raise files.JournalDamaged(f"the snapshot after record {seq} is damaged: {e}") from e
+        if row is None:
+            raise files.JournalDamaged(f"there is no snapshot after record {seq} any more")
+        return files.SnapshotRow(*row).opened()
+
+    def first_good(self, seqs: Iterable[int]) -> tuple[files.Snapshot | None, tuple[str, ...]]:
+        """The first of these snapshots that holds, and why those before it were passed over."""
+        passed_over: list[str] = []
+        for seq in seqs:
+            try:
+                return self.open_snapshot(seq), tuple(passed_over)
+            except files.JournalDamaged as e:
+                passed_over.append(str(e))
+        return None, tuple(passed_over)
+
+    def snapshot(self, at_or_before: int | None = None) -> files.Snapshot | None:
+        """The newest snapshot that holds, not after the record `at_or_before`; None if there is none."""
+        return self.first_good(seq for seq in self.snapshot_seqs() if at_or_before is None or seq <= at_or_before)[0]
+
+    def first_snapshot(self) -> files.Snapshot | None:
+        """The oldest snapshot that holds; None if there is none."""
+        return self.first_good(reversed(self.snapshot_seqs()))[0]
+
+    def cut_seqs(self) -> tuple[int, ...]:
+        """The seqs of records that were cut off at some time and are kept aside, in the order of cutting."""
+        return tuple(r[0] for r in self.connection.execute("SELECT seq FROM cut_records ORDER BY id"))
+
+    def sizes(self) -> Sizes:
+        """How much there is, counted without reading the records."""
+        first, last = self.first_seq, self.last_seq
+        with closing(self.connection.cursor()) as c:
+            snapshots = c.execute("SELECT count(*) FROM snapshots").fetchone()[0]
+            free = c.execute("PRAGMA freelist_count").fetchone()[0] * c.execute("PRAGMA page_size").fetchone()[0]
+        wal = self.path.with_name(self.path.name + "-wal")
+        return Sizes(
+            records=last - first + 1,
+            first_seq=first,
+            last_seq=last,
+            snapshots=snapshots,
+            database_bytes=self.path.stat().st_size,
+            wal_bytes=wal.stat().st_size if wal.exists() else 0,
+            free_bytes=free,
+        )
 
 
-class Reader:
+class Reader(History):
     """A journal opened for reading only; a context manager. Use it from one thread."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        if not self.path.is_file():
-            raise files.JournalError(f"there is no journal at {self.path}; name the file, such as STATE/journal.db")
+        path = Path(path)
+        if not path.is_file():
+            raise files.JournalError(f"there is no journal at {path}; name the file, such as STATE/journal.db")
         try:
-            self.connection = files.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)
+            super().__init__(files.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True), path)
         except sqlite3.Error as e:
-            raise files.JournalError(f"cannot open {self.path}: {e}") from e
+            raise files.JournalError(f"cannot open {path}: {e}") from e
         try:
-            files.require_known(self.connection, self.path)
+            files.require_known(self.connection, path)
         except sqlite3.DatabaseError as e:
             self.close()
-            raise unreadable(self.path, e) from e
+            raise unreadable(path, e) from e
         except BaseException:
             self.close()
             raise
@@ -156,85 +199,6 @@ class Reader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def first_seq(self) -> int:
-        """Where history begins: 1, unless older records were pruned."""
-        return files.beginning(self.connection)[0]
-
-    @property
-    def last_seq(self) -> int:
-        """The seq of the last durable record; `first_seq - 1` when there is none."""
-        return last_record_seq(self.connection)
-
-    def records(
-        self,
-        from_seq: int = 1,
-        to_seq: int | None = None,
-        *,
-        kinds: Collection[str] | None = None,
-    ) -> Iterator[files.Record]:
-        """The records from `from_seq` to `to_seq`, both inclusive, in order.
-
-        `kinds` picks some of them. Ends at what was durable when the last page was read, so a live journal can be
-        followed by calling again from the next seq. Raises `JournalDamaged` at a record that does not hold.
-        """
-        try:
-            yield from checked(self.connection, from_seq, 2**62 if to_seq is None else to_seq, kinds)
-        except sqlite3.DatabaseError as e:
-            raise unreadable(self.path, e) from e
-
-    def seq_at(self, at_ms: int) -> int:
-        """The seq of the last record not later than `at_ms`; `first_seq - 1` if all are later.
-
-        Times never go backwards in a journal, so this is a binary search.
-        """
-        low, high = self.first_seq - 1, self.last_seq
-        while low < high:
-            middle = (low + high + 1) // 2
-            row = self.connection.execute("SELECT at_ms FROM records WHERE seq = ?", (middle,)).fetchone()
-            if row is None:
-                raise _gap(self.connection, middle)
-            low, high = (middle, high) if row[0] <= at_ms else (low, middle - 1)
-        return low
-
-    def snapshot(self, at_or_before: int | None = None) -> files.Snapshot | None:
-        """The newest snapshot that holds, not after the record `at_or_before`; None if there is none."""
-        return newest_snapshot(self.connection, at_or_before)[0]
-
-    def first_snapshot(self) -> files.Snapshot | None:
-        """The oldest snapshot that holds; None if there is none."""
-        return oldest_snapshot(self.connection)
-
-    def snapshot_seqs(self) -> tuple[int, ...]:
-        """After which records there are snapshots, newest first (not checked)."""
-        return snapshot_seqs(self.connection)
-
-    def cut_seqs(self) -> tuple[int, ...]:
-        """The seqs of records that were cut off at some time and are kept aside, in the order of cutting."""
-        return tuple(r[0] for r in self.connection.execute("SELECT seq FROM cut_records ORDER BY id"))
-
-    def sizes(self) -> Sizes:
-        """How much there is."""
-        return sizes(self.connection, self.path)
-
-
-def sizes(connection: sqlite3.Connection, path: Path) -> Sizes:
-    """How much there is in a journal, counted without reading its records."""
-    first, last = files.beginning(connection)[0], last_record_seq(connection)
-    with closing(connection.cursor()) as c:
-        snapshots = c.execute("SELECT count(*) FROM snapshots").fetchone()[0]
-        free = c.execute("PRAGMA freelist_count").fetchone()[0] * c.execute("PRAGMA page_size").fetchone()[0]
-    wal = path.with_name(path.name + "-wal")
-    return Sizes(
-        records=last - first + 1,
-        first_seq=first,
-        last_seq=last,
-        snapshots=snapshots,
-        database_bytes=path.stat().st_size,
-        wal_bytes=wal.stat().st_size if wal.exists() else 0,
-        free_bytes=free,
-    )
 
 
 def unreadable(path: Path, e: sqlite3.Error) -> files.JournalError:

@@ -120,8 +120,9 @@ class Journal:
             tail.require_fresh(self._connection, self.path)
             files.create(self._connection)
         behind = files.FORMAT - files.require_known(self._connection, self.path)
-        cut_seq = tail.cut_torn_record(self._connection)
-        self.last_seq, self.last_at_ms, self._chain = tail.end(self._connection)
+        self._history = reader.History(self._connection, self.path)
+        cut_seq = tail.cut_torn_record(self._history)
+        self.last_seq, self.last_at_ms, self._chain = tail.end(self._history)
         self.committed_seq = self.last_seq
         before = self._lock.held_before or 0
         gone = range((cut_seq or self.last_seq) + 1, before + 1)
@@ -243,7 +244,7 @@ class Journal:
 
     def sizes(self) -> Sizes:
         """How much there is (without what waits for `commit`)."""
-        return reader.sizes(self._connection, self.path)
+        return self._history.sizes()
 
     # --- Snapshots ---------------------------------------------------------------------------------------------------
 
@@ -287,7 +288,7 @@ class Journal:
             self.close()
             self.__init__(self.path, keep_snapshots=self._keep)  # type: ignore[misc]
             return
-        self.last_seq, self.last_at_ms, self._chain = tail.end(self._connection)
+        self.last_seq, self.last_at_ms, self._chain = tail.end(self._history)
         self.committed_seq = self.last_seq
 
     def load_for_recovery(self) -> Recovery:
@@ -296,7 +297,7 @@ class Journal:
         Raises `JournalDamaged` if no snapshot holds and the start of history was pruned. Reading the records raises it
         at one that does not hold.
         """
-        snapshot, passed_over = reader.newest_snapshot(self._connection)
+        snapshot, passed_over = self._history.first_good(self._history.snapshot_seqs())
         first = files.beginning(self._connection)[0]
         after = snapshot.seq if snapshot else 0
         if after + 1 < first:
@@ -304,14 +305,8 @@ class Journal:
                 f"history begins with record {first}, and no snapshot before it holds "
                 f"({'; '.join(passed_over) or 'there is none'}); restore the journal from a backup"
             )
-        records = self._checked(after + 1, self.committed_seq)
+        records = self._history.records(after + 1, self.committed_seq)
         return Recovery(snapshot, records, self.committed_seq - after, passed_over)
-
-    def _checked(self, from_seq: int, to_seq: int) -> Iterator[files.Record]:
-        try:
-            yield from reader.checked(self._connection, from_seq, to_seq)
-        except sqlite3.DatabaseError as e:
-            raise reader.unreadable(self.path, e) from e
 
     def prune(self, before_seq: int) -> int:
         """Forget the records before `before_seq` for ever; how many they were.
@@ -319,7 +314,7 @@ class Journal:
         Raises `JournalError` if no snapshot would be left to start from, that is for more than the oldest kept one
         covers.
         """
-        oldest = reader.oldest_snapshot(self._connection)
+        oldest = self._history.first_snapshot()
         first = files.beginning(self._connection)[0]
         if oldest is None or before_seq > oldest.seq + 1:
             covers = f"the oldest snapshot covers up to {oldest.seq}" if oldest else "no snapshot holds"
@@ -358,7 +353,7 @@ def cut_off(path: str | Path, from_seq: int) -> int:
                     f"history begins with record {first}; cutting from {from_seq} on is not possible"
                 )
             count = tail.put_aside(connection, from_seq)
-            lock.note(reader.last_record_seq(connection))
+            lock.note(reader.History(connection, path).last_seq)
             return count
         finally:
             connection.close()

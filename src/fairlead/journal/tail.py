@@ -11,7 +11,7 @@ import struct
 from pathlib import Path
 
 from fairlead.journal import format as files
-from fairlead.journal.reader import damaged, last_record_seq
+from fairlead.journal.reader import History, damaged
 
 _MAGIC = b"SQLite format 3\0"
 _SMALLEST_PAGE = 512
@@ -73,39 +73,27 @@ class LogEnd:
         return max(0, self._written - accepted * self._frame_bytes)
 
 
-def _row(connection: sqlite3.Connection, seq: int) -> files.Record | None:
-    row = connection.execute("SELECT * FROM records WHERE seq = ?", (seq,)).fetchone()
-    return None if row is None else files.whole(row)
-
-
-def _before(connection: sqlite3.Connection, seq: int) -> bytes:
-    """The checksum that stands before record `seq`."""
-    first, chain = files.beginning(connection)
-    if seq <= first:
-        return chain
-    record = _row(connection, seq - 1)
-    return record.checksum if record else b""
-
-
-def _holds(connection: sqlite3.Connection, seq: int) -> bool:
-    record = _row(connection, seq)
-    return record is not None and files.holds(record, _before(connection, seq))
-
-
-def cut_torn_record(connection: sqlite3.Connection) -> int | None:
+def cut_torn_record(history: History) -> int | None:
     """Cut off the last record if it does not hold, keeping it aside; its seq, or None if all is well.
 
     Raises `JournalDamaged` if the one before it does not hold either, or if a snapshot shows that it was whole once.
     """
-    first, last = files.beginning(connection)[0], last_record_seq(connection)
-    if last < first or _holds(connection, last):
+    first, last = history.first_seq, history.last_seq
+    if last < first or _holds(history, last):
         return None
-    if last > first and not _holds(connection, last - 1):
+    if last > first and not _holds(history, last - 1):
         raise damaged(last - 1, "is damaged: its checksum does not hold")
-    if connection.execute("SELECT 1 FROM snapshots WHERE seq >= ?", (last,)).fetchone():
+    if any(seq >= last for seq in history.snapshot_seqs()):
         raise damaged(last, "is damaged: its checksum does not hold, although a snapshot was made after it")
-    put_aside(connection, last)
+    put_aside(history.connection, last)
     return last
+
+
+def _holds(history: History, seq: int) -> bool:
+    try:
+        return next(history.records(seq, seq), None) is not None
+    except files.JournalDamaged:
+        return False
 
 
 def put_aside(connection: sqlite3.Connection, from_seq: int) -> int:
@@ -121,12 +109,14 @@ def put_aside(connection: sqlite3.Connection, from_seq: int) -> int:
     return count
 
 
-def end(connection: sqlite3.Connection) -> tuple[int, int, bytes]:
+def end(history: History) -> tuple[int, int, bytes]:
     """The seq, time and checksum of the last record; before the first one: the lowest time there is."""
-    first, chain = files.beginning(connection)
-    last = last_record_seq(connection)
+    first, chain = files.beginning(history.connection)
+    last = history.last_seq
     if last < first:
-        newest = connection.execute("SELECT at_ms FROM snapshots ORDER BY seq DESC LIMIT 1").fetchone()
+        newest = history.connection.execute("SELECT at_ms FROM snapshots ORDER BY seq DESC LIMIT 1").fetchone()
         return last, newest[0] if newest else -(2**62), chain
-    record = _row(connection, last)
-    return (last, record.at_ms, record.checksum) if record else (last, 0, files.GENESIS)
+    at_ms, checksum = history.connection.execute(
+        "SELECT at_ms, checksum FROM records WHERE seq = ?", (last,)
+    ).fetchone()
+    return last, at_ms, checksum

@@ -20,7 +20,7 @@ from fairlead.journal.format import (
     require_known,
     whole,
 )
-from fairlead.journal.reader import Reader, Sizes, open_snapshot, snapshot_seqs
+from fairlead.journal.reader import Reader, Sizes
 
 MAX_PROBLEMS = 100
 """Reported one by one; a file with more is beyond looking at each."""
@@ -96,7 +96,7 @@ def verify(path: str | Path) -> VerifyResult:
             sizes, cut = reader.sizes(), reader.cut_seqs()
             problems += islice(_records(connection), MAX_PROBLEMS)
             bad = [p.seq for p in problems]
-            problems += _snapshots(connection, good)
+            problems += _snapshots(reader, good)
             start = _recovery_start(reader.first_seq, good, bad)
             if not good and reader.first_seq > 1:
                 problems.append(Problem(0, f"history begins with record {reader.first_seq}, and no snapshot holds"))
@@ -108,11 +108,11 @@ def verify(path: str | Path) -> VerifyResult:
     )
 
 
-def _snapshots(connection: sqlite3.Connection, good: list[int]) -> Iterator[Problem]:
+def _snapshots(reader: Reader, good: list[int]) -> Iterator[Problem]:
     """What is wrong with the snapshots; those that hold are put into `good`, newest first."""
-    for seq in snapshot_seqs(connection):
+    for seq in reader.snapshot_seqs():
         try:
-            good.append(open_snapshot(connection, seq).seq)
+            good.append(reader.open_snapshot(seq).seq)
         except JournalDamaged as e:
             yield Problem(0, str(e))
 
