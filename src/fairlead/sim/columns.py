@@ -9,8 +9,7 @@ yet"; the mean of a line, weighted by time, is the exact mean, however few stret
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
 from enum import IntEnum
 from typing import Generic, TypeVar
 
@@ -159,64 +158,30 @@ Ints = NDArray[np.int64]
 STRETCHES = 480
 
 
-@dataclass(frozen=True, slots=True)
 class Rows:
-    """The columns as arrays, with what waits or runs ended at the end of the simulation."""
+    """The columns as arrays, a copy; what waits or runs ended at the end of the simulation."""
 
-    begin_ms: int
-    end_ms: int
-    queue: Ints
-    user: Ints
-    shape: Ints
-    priority: Ints
-    submit: Ints
-    run_ms: Ints
-    start: Ints
-    done: Ints
-    fate: Ints
-    task: Ints
-    node: Ints
-    begin: Ints
-    until: Ints
-    how: Ints
-    amounts: dict[str, Floats]
-    """By resource, how much each shape asks for."""
+    def __init__(self, columns: Columns) -> None:
+        def ints(*arrays: array[int]) -> Iterator[Ints]:
+            return (np.array(values, dtype=np.int64) for values in arrays)
+
+        c = columns
+        self.end_ms = c.end_ms
+        self.queue, self.user, self.shape, self.priority, self.fate = ints(c.queue, c.user, c.shape, c.priority, c.fate)
+        self.submit, self.run_ms, self.start, self.done = ints(c.submit_ms, c.run_ms, c.start_ms, c.done_ms)
+        # Of each run: its task, from when to when, and how it ended.
+        self.task, self.begin, self.until, self.how = ints(c.run_task, c.run_start_ms, c.run_end_ms, c.run_how)
+        self.until[self.until == NOT_YET] = c.end_ms
+        names = sorted({name for items in c.shapes.values for name, _ in items})
+        offered = {name for _, _, items, _ in c.capacity for name, _ in items}
+        sizes = [dict(items) for items in c.shapes.values]
+        self.amounts = {n: np.array([size.get(n, 0) for size in sizes], dtype=float) for n in names if n in offered}
+        """By resource, how much each shape asks for."""
 
     @property
     def runs_on(self) -> Floats:
         """How long each run lasted."""
         return (self.until - self.begin).astype(np.float64)
-
-
-def rows_of(columns: Columns) -> Rows:
-    """The rows as arrays; cheap, and the columns stay as they are."""
-
-    def ints(values: object) -> Ints:
-        return np.array(values, dtype=np.int64)
-
-    until = ints(columns.run_end_ms)
-    until[until == NOT_YET] = columns.end_ms
-    names = sorted({name for items in columns.shapes.values for name, _ in items})
-    offered = {name for _, _, items, _ in columns.capacity for name, _ in items}
-    return Rows(
-        columns.begin_ms,
-        columns.end_ms,
-        ints(columns.queue),
-        ints(columns.user),
-        ints(columns.shape),
-        ints(columns.priority),
-        ints(columns.submit_ms),
-        ints(columns.run_ms),
-        ints(columns.start_ms),
-        ints(columns.done_ms),
-        ints(columns.fate),
-        ints(columns.run_task),
-        ints(columns.run_node),
-        ints(columns.run_start_ms),
-        until,
-        ints(columns.run_how),
-        {n: np.array([dict(i).get(n, 0) for i in columns.shapes.values], dtype=float) for n in names if n in offered},
-    )
 
 
 class Grid:

@@ -29,7 +29,6 @@ from fairlead.sim.columns import (
     capacity_course,
     count_courses,
     largest_node,
-    rows_of,
     share_of,
     used_course,
     wanted_course,
@@ -46,7 +45,7 @@ Mask = NDArray[np.bool_]
 
 def figures_of(columns: Columns, spec: ClusterSpec) -> dict[str, Any]:
     """Everything that is measured, as plain values; times in seconds, shares from 0 to 1."""
-    rows = rows_of(columns)
+    rows = Rows(columns)
     grid = Grid(columns.begin_ms, columns.end_ms)
     most = largest_node(columns)
     sizes = np.array([_size(share_of(items, most)) for items in columns.shapes.values], dtype=np.int64)
@@ -311,7 +310,7 @@ def courses_of(columns: Columns, stretches: int = 240) -> dict[str, Any]:
     """Lines over time for plots: `at_s` (the middle of each stretch), use by resource, waiting, running, share by
     queue.
     """
-    rows = rows_of(columns)
+    rows = Rows(columns)
     grid = Grid(columns.begin_ms, columns.end_ms, stretches)
     middle = (grid.edges[:-1] + grid.edges[1:]) / 2
     waiting, running = count_courses(rows, grid)
@@ -339,7 +338,7 @@ def _rounded(values: Floats, digits: int = 5) -> list[float]:
 
 def wait_curve(columns: Columns, points: int = 200) -> list[tuple[float, float]]:
     """The distribution of waits as (seconds, part of all submitted tasks that had started within that)."""
-    rows = rows_of(columns)
+    rows = Rows(columns)
     ordered = np.sort(wait_seconds(rows))
     if not len(ordered):
         return []
