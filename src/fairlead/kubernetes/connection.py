@@ -249,16 +249,21 @@ def _trust(cluster: dict[str, Any], user: dict[str, Any], path: Path) -> ssl.SSL
             tls.verify_mode = ssl.CERT_NONE
         certificate, key = _bytes(user, "client-certificate", path), _bytes(user, "client-key", path)
         if certificate and key:
-            # The standard library takes a client's certificate from files only.
-            with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
-                files = Path(folder) / "certificate", Path(folder) / "key"
-                for file, content in zip(files, (certificate, key), strict=True):
-                    file.touch(mode=0o600)
-                    file.write_bytes(content)
-                tls.load_cert_chain(*files)
+            use_certificate(tls, certificate, key)
     except (OSError, ssl.SSLError, ValueError) as e:
         raise AccessError(f"kubeconfig {path}: certificates cannot be used: {_why(e)}") from e
     return tls
+
+
+def use_certificate(tls: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Have new connections, also of a server that runs, show this certificate (PEM). Raises `OSError`, `SSLError`."""
+    # The standard library takes a certificate from files only.
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        files = Path(folder) / "certificate", Path(folder) / "key"
+        for file, content in zip(files, (certificate, key), strict=True):
+            file.touch(mode=0o600)
+            file.write_bytes(content)
+        tls.load_cert_chain(*files)
 
 
 def _bytes(entry: dict[str, Any], key: str, path: Path) -> bytes:

@@ -98,15 +98,8 @@ def write_images(outcomes: Sequence[Outcome], folder: str) -> list[str]:
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    sheets: dict[str, Callable[[Sequence[Outcome]], Sheet]] = {
-        "waits": waits,
-        "tasks": tasks,
-        "utilisation": utilisation,
-        "shares": shares,
-        "nodes": nodes,
-    }
     written = []
-    for name, sheet in sheets.items():
+    for name, (_, _, sheet) in SHEETS.items():
         path = place / f"{name}.svg"
         path.write_text(sheet(outcomes).svg(), encoding="utf-8")
         written.append(str(path))
@@ -220,31 +213,35 @@ def queue_fills(outcomes: Sequence[Outcome]) -> dict[str, str]:
     }
 
 
-PLOTS: tuple[tuple[str, str, Callable[[Sequence[Outcome]], Sheet]], ...] = (
-    (
+SHEETS: dict[str, tuple[str, str, Callable[[Sequence[Outcome]], Sheet]]] = {
+    "waits": (
         "Waiting times",
         "Which part of the tasks had started within a time after they were submitted. Higher is better.",
         waits,
     ),
-    ("Tasks over time", "How many tasks waited and ran at once.", tasks),
-    ("Utilisation", "The part of what the nodes offered that was in use.", utilisation),
-    (
+    "tasks": ("Tasks over time", "How many tasks waited and ran at once.", tasks),
+    "utilisation": ("Utilisation", "The part of what the nodes offered that was in use.", utilisation),
+    "shares": (
         "Shares by queue",
         "The part of the cluster that each queue had, by the resource of which it had most. Where queues have most of "
         "different resources the sum may be above 100 %.",
         shares,
     ),
-)
-NODES = ("Nodes", "What ran where on the first nodes, coloured by queue; a red end was evicted, lost or failed.")
+    "nodes": (
+        "Nodes",
+        "What ran where on the first nodes, coloured by queue; a red end was evicted, lost or failed.",
+        nodes,
+    ),
+}
+"""By the name of the file: heading, explanation, plots."""
 
 
 def html_report(outcomes: Sequence[Outcome]) -> str:
     """The whole page."""
     names = ", ".join(o["name"] for o in outcomes)
     parts = [_head(outcomes, names), _words(outcomes), _figures(outcomes)]
-    parts += [_section(title, about, sheet(outcomes).html()) for title, about, sheet in PLOTS]
-    parts += [_guarantees(outcomes), *_breakdowns(outcomes)]
-    parts += [_section(*NODES, nodes(outcomes).html()), _notes(outcomes)]
+    *plots, on_nodes = (_section(title, about, sheet(outcomes).html()) for title, about, sheet in SHEETS.values())
+    parts += [*plots, _guarantees(outcomes), *_breakdowns(outcomes), on_nodes, _notes(outcomes)]
     css, script = (
         resources.files("fairlead.sim").joinpath(f"report.{kind}").read_text("utf-8") for kind in ("css", "js")
     )

@@ -8,7 +8,7 @@ outcome does not have is None and never counts as best.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -68,33 +68,35 @@ def rows(outcomes: Sequence[Outcome]) -> list[Row]:
     return [*_general(outcomes), *_use(outcomes), *_fairness(outcomes)]
 
 
-def _row(outcomes: Sequence[Outcome], words: tuple[str, str, str, str], get: Callable[[Outcome], float | None]) -> Row:
-    group, name, kind, better = words
-    return Row(group, name, tuple(get(o["figures"]) for o in outcomes), kind, better)
+GENERAL: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
+    *(
+        ("waiting time", name, "time", LESS, ("waits", "started", name))
+        for name in ("mean", "p50", "p95", "p99", "max")
+    ),
+    ("waiting time", "never started", "count", LESS, ("waits", "not_started")),
+    *(("bounded slowdown", name, "ratio", LESS, ("slowdown", name)) for name in ("mean", "p95", "p99")),
+    ("tasks", "completed", "count", MORE, ("tasks", "completed")),
+    ("tasks", "refused", "count", LESS, ("tasks", "refused")),
+    ("tasks", "given up", "count", LESS, ("tasks", "given_up")),
+    ("tasks", "last one ended after", "time", LESS, ("lasted_s",)),
+    ("stopped work", "evictions", "count", LESS, ("stops", "evicted")),
+    ("stopped work", "lost with a node", "count", NEITHER, ("stops", "lost_with_node")),
+    ("stopped work", "run time lost", "time", LESS, ("stops", "lost_run_s")),
+)
+"""Rows that every outcome has: group, name, kind, what is better, and where the value stands among the figures."""
+
+
+def _value(outcome: Outcome, path: Sequence[str]) -> float | None:
+    figures = outcome["figures"]
+    found: Any = figures | {"lasted_s": figures["end_s"] - figures["begin_s"]}
+    for name in path:
+        found = None if found is None else found.get(name)
+    return None if found is None else float(found)
 
 
 def _general(outcomes: Sequence[Outcome]) -> Iterator[Row]:
-    def at(*path: str) -> Callable[[Outcome], float | None]:
-        def get(figures: Outcome) -> float | None:
-            found: Any = figures
-            for name in path:
-                found = None if found is None else found.get(name)
-            return None if found is None else float(found)
-
-        return get
-
-    for name in ("mean", "p50", "p95", "p99", "max"):
-        yield _row(outcomes, ("waiting time", name, "time", LESS), at("waits", "started", name))
-    yield _row(outcomes, ("waiting time", "never started", "count", LESS), at("waits", "not_started"))
-    for name in ("mean", "p95", "p99"):
-        yield _row(outcomes, ("bounded slowdown", name, "ratio", LESS), at("slowdown", name))
-    yield _row(outcomes, ("tasks", "completed", "count", MORE), at("tasks", "completed"))
-    yield _row(outcomes, ("tasks", "refused", "count", LESS), at("tasks", "refused"))
-    yield _row(outcomes, ("tasks", "given up", "count", LESS), at("tasks", "given_up"))
-    yield _row(outcomes, ("tasks", "last one ended after", "time", LESS), lambda f: f["end_s"] - f["begin_s"])
-    yield _row(outcomes, ("stopped work", "evictions", "count", LESS), at("stops", "evicted"))
-    yield _row(outcomes, ("stopped work", "lost with a node", "count", NEITHER), at("stops", "lost_with_node"))
-    yield _row(outcomes, ("stopped work", "run time lost", "time", LESS), at("stops", "lost_run_s"))
+    for group, name, kind, better, path in GENERAL:
+        yield Row(group, name, tuple(_value(o, path) for o in outcomes), kind, better)
 
 
 def _use(outcomes: Sequence[Outcome]) -> Iterator[Row]:
@@ -105,7 +107,8 @@ def _use(outcomes: Sequence[Outcome]) -> Iterator[Row]:
 
 
 def _fairness(outcomes: Sequence[Outcome]) -> Iterator[Row]:
-    yield _row(outcomes, ("fairness", "Jain's index over users", "ratio", MORE), lambda f: f["fairness"]["jain"])
+    jain = tuple(_value(o, ("fairness", "jain")) for o in outcomes)
+    yield Row("fairness", "Jain's index over users", jain, "ratio", MORE)
     queues = [o["figures"]["fairness"]["queues"] for o in outcomes]
     for path in sorted({path for found in queues for path in found}):
         if any("met" in found.get(path, {}) for found in queues):

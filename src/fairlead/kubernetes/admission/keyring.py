@@ -15,11 +15,9 @@ import binascii
 import ipaddress
 import logging
 import ssl
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from cryptography import x509
@@ -29,6 +27,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fairlead.kubernetes.client import ApiError, Client, Conflict, NotFound, Unreachable
+from fairlead.kubernetes.connection import use_certificate
 from fairlead.kubernetes.kinds import Kind
 from fairlead.kubernetes.objects import Labels, Metadata, Part, Text
 
@@ -273,7 +272,7 @@ class Keyring:
         chain = await self._shared()
         self.trusted = await self._have_trusted(chain)
         if self.chain is None or chain.server != self.chain.server:
-            await asyncio.to_thread(serve_with, self.context, chain.server)
+            await asyncio.to_thread(use_certificate, self.context, chain.server.certificate, chain.server.key)
             log.info("serving a certificate that is good until %s", chain.server.parsed.not_valid_after_utc)
         self.chain = chain
 
@@ -355,14 +354,3 @@ def written(chain: Chain) -> dict[str, str]:
         EARLIER: chain.earlier,
     }
     return {name: base64.b64encode(part).decode() for name, part in parts.items() if part}
-
-
-def serve_with(context: ssl.SSLContext, pair: Pair) -> None:
-    """Let new connections of a server, also of one that runs, get this certificate."""
-    # The standard library takes a certificate from files only.
-    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
-        files = Path(folder) / "certificate", Path(folder) / "key"
-        for file, content in zip(files, (pair.certificate, pair.key), strict=True):
-            file.touch(mode=0o600)
-            file.write_bytes(content)
-        context.load_cert_chain(*files)
