@@ -31,7 +31,7 @@ from fairlead.sim.collector import rare_collections
 from fairlead.sim.columns import End
 from fairlead.sim.engine import Engine, Id
 from fairlead.sim.jobs import Workload
-from fairlead.sim.mistakes import sentence
+from fairlead.sim.rows import sentence
 from fairlead.sim.simulate import INTERRUPTED, progress_bars
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial, on_ctrl_c, spec_of

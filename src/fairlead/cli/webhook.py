@@ -108,7 +108,7 @@ def webhook(
     for module in ("aiohttp", "cryptography"):
         if importlib.util.find_spec(module) is None:
             raise Failure(f"the webhook needs {module}, which is not installed; run: pip install 'fairlead[k8s]'")
-    from fairlead.kubernetes.admission.rules import CONTROLLERS, AdmissionRules, Applications
+    from fairlead.kubernetes.admission.pods import CONTROLLERS, AdmissionRules, Applications
     from fairlead.kubernetes.admission.server import WebhookOptions, serve_webhook
 
     namespace, _, service_name = service.rpartition("/")

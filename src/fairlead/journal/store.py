@@ -19,7 +19,7 @@ from pathlib import Path
 
 from fairlead.journal import format as files
 from fairlead.journal import reader, tail
-from fairlead.journal.lock import WriterLock
+from fairlead.journal.format import WriterLock
 from fairlead.journal.reader import Reader, Sizes
 
 _WAL_PAGES = 8192

@@ -2,7 +2,8 @@
 
 Decides when to try again and when to give up. Never decides what is done. Invariants: acts on one pod happen in the
 order in which they were ordered; a placement of which it is not known whether the server took it is asked about until
-it is known, and only then reported as failed; after `stop` nothing is sent any more.
+it is known, and only then reported as failed; what somebody else has written on a claim or volume meanwhile is not
+overwritten; after `stop` nothing is sent any more.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import random
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Any
 
-from fairlead.kubernetes import acts, bodies, volume_writes
+from fairlead.kubernetes import acts, bodies
 from fairlead.kubernetes import client as api
-from fairlead.kubernetes.kinds import EVENTS, PODS
-from fairlead.kubernetes.objects import Pod
+from fairlead.kubernetes.kinds import CLAIMS, EVENTS, PODS, VOLUMES
+from fairlead.kubernetes.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from fairlead.kubernetes.storage import SELECTED_NODE
 
 log = logging.getLogger("fairlead.kubernetes")
 
@@ -193,11 +196,11 @@ class Binder:
         elif isinstance(act, acts.DeletePod):
             await self._client.delete(PODS, act.pod.name, act.pod.namespace, uid=act.pod.uid, grace_s=0)
         elif isinstance(act, acts.SelectNode):
-            await volume_writes.select_node(self._client, act)
+            await select_node(self._client, act)
         elif isinstance(act, acts.DeselectNode):
-            await volume_writes.deselect_node(self._client, act)
+            await deselect_node(self._client, act)
         elif isinstance(act, acts.KeepVolume):
-            await volume_writes.keep_volume(self._client, act)
+            await keep_volume(self._client, act)
         elif isinstance(act, acts.Nominate):
             await self._patch_status(act.pod, bodies.nomination(act))
         elif isinstance(act, acts.Explain):
@@ -304,3 +307,69 @@ class EventCorrelator:
         if len(self._left) > KEPT:
             del self._left[next(iter(self._left))]
         return allowed
+
+
+BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+"""On a volume: its claim was chosen by the machinery, which may take that back. Kubernetes' name."""
+
+
+async def select_node(client: api.Client, act: acts.SelectNode) -> None:
+    """Whoever makes volumes begins when the claim names a node."""
+    claim = await _claim(client, act.claim)
+    chosen = (claim.metadata.annotations or {}).get(SELECTED_NODE, "")
+    if chosen == act.node or claim.spec.volume_name:
+        return
+    if chosen:
+        raise api.Conflict(409, "Selected", f"claim {act.claim} names node {chosen} by now")
+    await _annotate(client, claim, act.claim, act.node)
+
+
+async def deselect_node(client: api.Client, act: acts.DeselectNode) -> None:
+    """Nothing more is begun there."""
+    try:
+        claim = await _claim(client, act.claim)
+    except api.NotFound:
+        return
+    if (claim.metadata.annotations or {}).get(SELECTED_NODE) == act.node:
+        await _annotate(client, claim, act.claim, None)
+
+
+async def keep_volume(client: api.Client, act: acts.KeepVolume) -> None:
+    """The controller of volumes binds the claim to the volume that is kept for it."""
+    volume: PersistentVolume = await client.get(VOLUMES, act.volume)
+    kept = volume.spec.claim_ref
+    if kept is not None and kept.uid == act.claim.uid:
+        return
+    if volume.metadata.uid != act.volume_uid or kept is not None:
+        raise api.Conflict(409, "Taken", f"volume {act.volume} belongs to somebody else by now")
+    await _claim(client, act.claim)
+    name = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": act.claim.namespace}
+    change: dict[str, Any] = {
+        "metadata": {**_this_one(volume), "annotations": {BY_CONTROLLER: "yes"}},
+        "spec": {"claimRef": {**name, "name": act.claim.name, "uid": act.claim.uid}},
+    }
+    try:
+        await client.patch(VOLUMES, act.volume, change)
+    except api.Conflict as e:
+        raise api.ServerFault(500, "Conflict", e.message) from None
+
+
+async def _claim(client: api.Client, name: acts.ObjectName) -> PersistentVolumeClaim:
+    """The claim; `NotFound` when there is another one of that name by now."""
+    claim: PersistentVolumeClaim = await client.get(CLAIMS, name.name, name.namespace)
+    if claim.metadata.uid != name.uid:
+        raise api.NotFound(404, "NotFound", f"claim {name} is another one by now")
+    return claim
+
+
+async def _annotate(client: api.Client, claim: PersistentVolumeClaim, name: acts.ObjectName, node: str | None) -> None:
+    change = {"metadata": {**_this_one(claim), "annotations": {SELECTED_NODE: node}}}
+    try:
+        await client.patch(CLAIMS, name.name, change, name.namespace)
+    except api.Conflict as e:
+        # It changed since it was read: read it again in a moment.
+        raise api.ServerFault(500, "Conflict", e.message) from None
+
+
+def _this_one(thing: PersistentVolume | PersistentVolumeClaim) -> dict[str, str]:
+    return {"uid": thing.metadata.uid or "", "resourceVersion": thing.metadata.resource_version or ""}

@@ -7,11 +7,11 @@ decisions, in journal order, and nothing else; so it can be rebuilt from them at
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
-from fairlead.core.model.constraints import ANYWHERE, Constraints
+from fairlead.core.model.constraints import ANYWHERE, IN, AffinityTerm, Constraints, Requirement
 from fairlead.core.model.resources import NOTHING, Resources
 from fairlead.core.model.specs import RetrySpec
 from fairlead.journal import codec
@@ -50,7 +50,7 @@ class JobSpec:
     """It runs on what others leave over, and gives it back."""
     priority_class: str = ""
     where: Constraints = ANYWHERE
-    """Where it may run (`local.whereabouts`)."""
+    """Where it may run (`where_of`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,3 +228,34 @@ def attempt_of(ask: str) -> int:
     """Which attempt an ask is; 1 for the first."""
     number = ask.partition("#")[2]
     return int(number) if number.isascii() and number.isdecimal() else 1
+
+
+def where_of(
+    node_selector: Mapping[str, str],
+    ports: Sequence[str],
+    beside: Mapping[str, str],
+    apart_from: Mapping[str, str],
+) -> Constraints:
+    """The constraints of a job. Each label of `beside` and of `apart_from` counts by itself, on the same node."""
+    if not (node_selector or ports or beside or apart_from):
+        return ANYWHERE
+    return Constraints(
+        selector=_conditions(node_selector),
+        ports=tuple(ports),
+        affinity=tuple(AffinityTerm((each,)) for each in _conditions(beside)),
+        anti_affinity=tuple(AffinityTerm((each,)) for each in _conditions(apart_from)),
+    )
+
+
+def fields_of(where: Constraints) -> dict[str, Any]:
+    """The fields that say this."""
+    return {
+        "node_selector": {each.key: each.values[0] for each in where.selector},
+        "ports": list(where.ports),
+        "beside": {term.selector[0].key: term.selector[0].values[0] for term in where.affinity},
+        "apart_from": {term.selector[0].key: term.selector[0].values[0] for term in where.anti_affinity},
+    }
+
+
+def _conditions(wanted: Mapping[str, str]) -> tuple[Requirement, ...]:
+    return tuple(Requirement(key, IN, (value,)) for key, value in sorted(wanted.items()))

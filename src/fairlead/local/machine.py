@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairlead.local import devices, launch, rundir
+from fairlead.local import devices, launch, runs
 from fairlead.local.devices import read_hierarchies
 from fairlead.local.means import Means, probe
 from fairlead.local.runs import Capability, RunReport, RunSpec, RunUsage
@@ -105,7 +105,7 @@ class Machine:
         cannot do it now (no room on the disk, no more processes): the run was not executed and may be started again.
         Raises ValueError for an impossible key, RuntimeError after `close`.
         """
-        directory = rundir.directory_of(self._runs, run.key)
+        directory = runs.directory_of(self._runs, run.key)
         with self._lock:
             if self._closed:
                 raise RuntimeError("the machine has been closed; it starts nothing more")
@@ -148,11 +148,11 @@ class Machine:
         It goes on even if this process dies. A second call can shorten the grace period. A run that was never executed
         never will be. Nothing happens to a run that has ended. Raises KeyError for an unknown run, OSError (disk full).
         """
-        directory = rundir.directory_of(self._runs, key)
+        directory = runs.directory_of(self._runs, key)
         with self._lock:
             if not directory.is_dir():
                 raise KeyError(f"there is no run {key!r}")
-            if rundir.ended_of(key, directory) is not None:
+            if runs.ended_of(key, directory) is not None:
                 return
             spec = run_files.read(str(directory), run_files.SPEC)
             if grace_ms is None:
@@ -184,15 +184,15 @@ class Machine:
 
     def report(self, key: str) -> RunReport | None:
         """What is known of a run now; None if there is no such run."""
-        directory = rundir.directory_of(self._runs, key)
+        directory = runs.directory_of(self._runs, key)
         with self._lock:
             return self._now(key, directory) if directory.is_dir() else None
 
     def usage(self, key: str) -> RunUsage | None:
         """CPU time so far and memory now of a run that runs; None if it does not."""
-        directory = rundir.directory_of(self._runs, key)
+        directory = runs.directory_of(self._runs, key)
         with self._lock:
-            claim = rundir.claim_of(directory) if key in self._live else None
+            claim = runs.claim_of(directory) if key in self._live else None
         if claim is None:
             return None
         supervisor, plan = claim["supervisor"], claim["groups"]
@@ -200,11 +200,11 @@ class Machine:
 
     def stdout_path(self, key: str) -> Path:
         """Where its standard output goes; the file is there soon after the run has begun."""
-        return rundir.directory_of(self._runs, key) / run_files.STDOUT
+        return runs.directory_of(self._runs, key) / run_files.STDOUT
 
     def stderr_path(self, key: str) -> Path:
         """Where its standard error goes."""
-        return rundir.directory_of(self._runs, key) / run_files.STDERR
+        return runs.directory_of(self._runs, key) / run_files.STDERR
 
     # --- housekeeping ------------------------------------------------------------------------------------------------
 
@@ -213,14 +213,14 @@ class Machine:
 
         Raises ValueError if it has not ended. Nothing happens to an unknown run.
         """
-        directory = rundir.directory_of(self._runs, key)
+        directory = runs.directory_of(self._runs, key)
         with self._lock:
             self._must_have_ended(key, directory)
             if not directory.is_dir():
                 return
             result = run_files.read(str(directory), run_files.RESULT)
             if result is not None:
-                run_files.write(str(directory), run_files.FORGOTTEN, rundir.whole_result(directory, result))
+                run_files.write(str(directory), run_files.FORGOTTEN, runs.whole_result(directory, result))
             kept = {run_files.FORGOTTEN, run_files.STDOUT, run_files.STDERR}
             for each in directory.iterdir():
                 if each.name not in kept:
@@ -231,7 +231,7 @@ class Machine:
 
         Raises ValueError if it has not ended. Nothing happens to an unknown run.
         """
-        directory = rundir.directory_of(self._runs, key)
+        directory = runs.directory_of(self._runs, key)
         with self._lock:
             self._must_have_ended(key, directory)
             if directory.is_dir():
@@ -244,13 +244,13 @@ class Machine:
         self._watch.close()
 
     def _must_have_ended(self, key: str, directory: Path) -> None:
-        if key in self._live or (directory.is_dir() and rundir.ended_of(key, directory) is None):
+        if key in self._live or (directory.is_dir() and runs.ended_of(key, directory) is None):
             raise ValueError(f"run {key!r} has not ended; stop it first")
 
     # --- the books ---------------------------------------------------------------------------------------------------
 
     def _keys(self) -> list[str]:
-        return sorted(each.name for each in self._runs.iterdir() if rundir.KEY.fullmatch(each.name) and each.is_dir())
+        return sorted(each.name for each in self._runs.iterdir() if runs.KEY.fullmatch(each.name) and each.is_dir())
 
     def _look_once(self) -> None:
         """Find out which devices are in use, if nobody has asked yet what there is."""
@@ -259,19 +259,19 @@ class Machine:
 
     def _found(self, key: str) -> RunReport | None:
         directory = self._runs / key
-        if rundir.is_forgotten(directory):
+        if runs.is_forgotten(directory):
             return None
         if key in self._live:
             return self._now(key, directory)
         return self._known(key, directory) or RunReport(key=key)
 
     def _now(self, key: str, directory: Path) -> RunReport:
-        ended = rundir.ended_of(key, directory)
+        ended = runs.ended_of(key, directory)
         if ended is not None:
             return ended
-        claim = rundir.claim_of(directory)
+        claim = runs.claim_of(directory)
         if claim is not None:
-            return rundir.running_of(key, claim)
+            return runs.running_of(key, claim)
         live = self._live.get(key)
         return RunReport(key=key, started_at_ms=live.launched_at_ms if live else None, gpus=live.gpus if live else ())
 
@@ -280,20 +280,20 @@ class Machine:
 
         None: it was never executed.
         """
-        ended = rundir.ended_of(key, directory)
+        ended = runs.ended_of(key, directory)
         if ended is not None:
             return ended
-        claim = rundir.claim_of(directory)
+        claim = runs.claim_of(directory)
         if claim is None:
             return None
-        if rundir.owner_alive(claim) and self._watch.add(key, claim["supervisor"], claim["supervisor_ticks"]):
+        if runs.owner_alive(claim) and self._watch.add(key, claim["supervisor"], claim["supervisor_ticks"]):
             owner = (claim["supervisor"], claim["supervisor_ticks"])
             self._live[key] = _Live(*owner, claim["started_at_ms"], tuple(claim["gpus"]), tuple(claim["cpus"]))
             if run_files.exists(str(directory), run_files.STOP):
                 # Whoever wrote it may have been killed before he could say so.
                 kernel.send(*owner, WAKE)
-            return rundir.running_of(key, claim)
-        return rundir.ended_of(key, directory) or self._bury(key, directory, claim, "")
+            return runs.running_of(key, claim)
+        return runs.ended_of(key, directory) or self._bury(key, directory, claim, "")
 
     def _share(self, run: RunSpec) -> launch.Share:
         used = [number for live in self._live.values() for number in live.gpus]
@@ -311,9 +311,9 @@ class Machine:
     def _begun(self, key: str) -> None:
         if self._on_begin is not None:
             with self._lock:
-                claim = rundir.claim_of(self._runs / key)
+                claim = runs.claim_of(self._runs / key)
             if claim is not None:
-                self._on_begin(rundir.running_of(key, claim))
+                self._on_begin(runs.running_of(key, claim))
 
     def _exited(self, key: str, words: str) -> None:
         """A supervisor is gone: find out what became of its run."""
@@ -333,10 +333,10 @@ class Machine:
                 log.error("the end of run %s could not be handed on: %s", key, fault, exc_info=fault)
 
     def _end_of(self, key: str, directory: Path, live: _Live | None, words: str) -> RunReport | None:
-        known = rundir.ended_of(key, directory)
+        known = runs.ended_of(key, directory)
         if known is not None:
             return known
-        claim = rundir.claim_of(directory)
+        claim = runs.claim_of(directory)
         if claim is None:
             why = words or "its supervisor ended before it could begin"
             return self._settle(
@@ -372,7 +372,7 @@ class Machine:
                 assert known is not None
                 return known
         run_files.write_result(place, result)
-        ended = rundir.ended_of(key, directory)
+        ended = runs.ended_of(key, directory)
         assert ended is not None
         return ended
 

@@ -19,11 +19,10 @@ from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import RetrySpec
 from fairlead.local import accounts, requests
 from fairlead.local.callers import Caller
-from fairlead.local.history_records import JobSpec
+from fairlead.local.history_records import JobSpec, where_of
 from fairlead.local.jobs import Jobs
 from fairlead.local.placing import SUBMIT_DENIED
 from fairlead.local.requests import RefusedJob, Submitted
-from fairlead.local.whereabouts import where_of
 from fairlead.runtime import Refusal, Turn
 from fairlead.service import views
 from fairlead.service.http.errors import documented

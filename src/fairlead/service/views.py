@@ -18,8 +18,8 @@ from fairlead.core.model.reasons import AttemptHeldBack, BackedOff, Reason
 from fairlead.core.model.resources import pruned
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.verdict import why_stopped
+from fairlead.local.history_records import fields_of
 from fairlead.local.job import Attempt, Job, State
-from fairlead.local.whereabouts import fields_of
 from fairlead.wire import cluster
 from fairlead.wire import jobs as wire
 from fairlead.wire.questions import Why

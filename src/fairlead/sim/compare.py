@@ -21,7 +21,7 @@ from typing import Any, TextIO
 import msgspec
 
 from fairlead.sim.additions import ScenarioError
-from fairlead.sim.mistakes import sentence
+from fairlead.sim.rows import sentence
 from fairlead.sim.scenario import open_lines, run_steps
 from fairlead.sim.steps import Scenario, read_scenarios
 

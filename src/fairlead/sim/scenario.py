@@ -28,8 +28,8 @@ from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.additions import ConfirmStep, KeyStep, ScenarioError, event_of, key_of
 from fairlead.sim.collector import collector_off
-from fairlead.sim.mistakes import sentence
 from fairlead.sim.outcome import Record, Unblock, aftermath, final_state
+from fairlead.sim.rows import sentence
 from fairlead.sim.steps import (
     AnyStep,
     ConfigStep,

@@ -20,8 +20,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from fairlead.core.model.quantities import format_amount, people_call
-from fairlead.sim.mistakes import sentence
 from fairlead.sim.report import html_report, write_images
+from fairlead.sim.rows import sentence
 from fairlead.sim.trials import Trial, TrialFailed, run_alone, run_trials
 from fairlead.sim.verdicts import BREAKDOWNS, Row, breakdown, in_words, rows, write_csv
 from fairlead.times import span

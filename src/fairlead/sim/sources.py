@@ -18,9 +18,8 @@ from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import NodeSpec
 from fairlead.sim.jobs import Workload
 from fairlead.sim.rows import Row, TraceError, csv_rows, heading, made_of, only_once
-from fairlead.sim.workloads.generate import generate
+from fairlead.sim.workloads.generate import PRESETS, RecipeError, generate, read_recipe
 from fairlead.sim.workloads.openb import NODE_COLUMNS, TASK_COLUMNS, is_openb, openb
-from fairlead.sim.workloads.recipes import PRESETS, RecipeError, read_recipe
 from fairlead.sim.workloads.swf import read_log, swf
 from fairlead.sim.workloads.table import read_table
 from fairlead.times import duration_ms

@@ -31,7 +31,7 @@ from fairlead.sim.engine import Engine
 from fairlead.sim.faults import Fault, drawn, known_only, read_faults
 from fairlead.sim.figures import courses_of, figures_of, wait_curve
 from fairlead.sim.jobs import Workload
-from fairlead.sim.mistakes import sentence
+from fairlead.sim.rows import sentence
 from fairlead.sim.sources import Source, SourceError
 
 BARS_MAX = 2500

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fairlead.kubernetes.admission import pods
+from fairlead.kubernetes.admission.pods import AdmissionRules, Applications
 from fairlead.kubernetes.admission.review import Question, UnreadableReview, Verdict, answer_to, pointer, question_of
-from fairlead.kubernetes.admission.rules import AdmissionRules, Applications
 from fairlead.kubernetes.admission.server import review_queue_file
 
 USER_INFO = "yunikorn.apache.org/user.info"

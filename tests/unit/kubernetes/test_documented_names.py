@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fairlead.kubernetes.admission import rules
+from fairlead.kubernetes.admission import pods as rules
 from fairlead.kubernetes.translate import identity
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "kubernetes.md").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from testbed.control_plane import free_ports
 from testbed.fake_server import FakeServer
 
 from fairlead.cli.main import app
-from fairlead.kubernetes.admission.rules import AdmissionRules
+from fairlead.kubernetes.admission.pods import AdmissionRules
 from fairlead.kubernetes.admission.server import BODY_MAX, WebhookOptions, WebhookServer
 from fairlead.kubernetes.client import Client
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.local import rundir
+from fairlead.local import runs
 from fairlead.local.supervisor import kernel, run_files
 
 
@@ -61,14 +61,14 @@ def test_a_result_without_reserved_room(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["1", "1.2", "a_b-c:d@e=f+g", "x" * 128])
 def test_keys_are_names(tmp_path: Path, key: str) -> None:
     """Ordinary keys name a directory right below the runs."""
-    assert rundir.directory_of(tmp_path, key) == tmp_path / key
+    assert runs.directory_of(tmp_path, key) == tmp_path / key
 
 
 def test_the_end_does_not_lie_before_the_begin(tmp_path: Path) -> None:
     """A clock that was set back meanwhile does not make a run end before it began."""
     run_files.write(str(tmp_path), run_files.CLAIM, {"pid": 1, "started_at_ms": 1000, "gpus": [2]})
     run_files.write_result(str(tmp_path), {"exit_code": 0, "ended_at_ms": 400})
-    report = rundir.ended_of("a", tmp_path)
+    report = runs.ended_of("a", tmp_path)
     assert report is not None
     assert (report.started_at_ms, report.ended_at_ms, report.pid, report.gpus) == (1000, 1000, 1, (2,))
 

@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.matching import flaw
-from fairlead.local.whereabouts import fields_of, where_of
+from fairlead.local.history_records import fields_of, where_of
 from fairlead.wire.fields import full_port
 
 

@@ -26,6 +26,7 @@ from fairlead.config import ERROR, check_text
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.admission import pods
 from fairlead.kubernetes.admission.keyring import Keyring, Lifetimes
+from fairlead.kubernetes.admission.pods import AdmissionRules
 from fairlead.kubernetes.admission.review import (
     ALLOWED,
     INVALID,
@@ -35,7 +36,6 @@ from fairlead.kubernetes.admission.review import (
     answer_to,
     question_of,
 )
-from fairlead.kubernetes.admission.rules import AdmissionRules
 from fairlead.kubernetes.client import ApiError, Client, Unreachable
 from fairlead.kubernetes.connection import Access, AccessError, Connection, find_access
 from fairlead.kubernetes.objects import Namespace

@@ -34,7 +34,7 @@ from fairlead.kubernetes.informer import Informer
 from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.translate.amounts import PODS
 from fairlead.local.callers import Caller
-from fairlead.local.whereabouts import where_of
+from fairlead.local.history_records import where_of
 from fairlead.runtime import Refusal
 from fairlead.runtime.books import Entry
 from fairlead.runtime.measures import Measures

@@ -11,8 +11,7 @@ import pytest
 from fairlead.config import load_text
 from fairlead.core.model.specs import NodeSpec
 from fairlead.sim.jobs import Workload
-from fairlead.sim.workloads.generate import generate
-from fairlead.sim.workloads.recipes import PRESETS, RecipeError, read_recipe
+from fairlead.sim.workloads.generate import PRESETS, RecipeError, generate, read_recipe
 from fairlead.times import duration_ms
 
 SMALL = """
