@@ -21,16 +21,8 @@ from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
-from fairlead.config import check_limits, check_queues, check_rules
+from fairlead.config import check_limits, check_queues, check_rules, declare
 from fairlead.config.admission import check_admission
-from fairlead.config.declare import (
-    NODE_SORTS,
-    PREEMPTION_RULES,
-    RESOLVERS,
-    Declaration,
-    PartitionDeclaration,
-    declared,
-)
 from fairlead.config.decode import ERROR, WARNING, ConfigurationError, Findings, Problem, in_text_order
 from fairlead.config.tree import PlacedQueue, limits_differ, root_of
 from fairlead.config.yamltree import YamlError, compose
@@ -123,7 +115,7 @@ def _read(text: str, source: str, broken: str) -> tuple[ClusterSpec | None, list
             *found.problems,
             _whole(source, "the text says nothing; a queue file needs at least one partition"),
         ]
-    declaration = declared(found, document.root)
+    declaration = declare.declared(found, document.root)
     partitions = _partitions(found, declaration, broken)
     check_admission(found, declaration.admission, partitions)
     _check_checksum(found, declaration, checksum_of(text))
@@ -142,12 +134,12 @@ def _read(text: str, source: str, broken: str) -> tuple[ClusterSpec | None, list
     return spec, problems
 
 
-def _check_checksum(found: Findings, declaration: Declaration, actual: str) -> None:
+def _check_checksum(found: Findings, declaration: declare.Declaration, actual: str) -> None:
     if declaration.checksum and declaration.checksum.upper() != actual:
         found.warn("checksum", f"does not match the text (it would be {actual}); remove it, it is computed")
 
 
-def _partitions(found: Findings, declaration: Declaration, broken: str) -> tuple[PartitionSpec, ...]:
+def _partitions(found: Findings, declaration: declare.Declaration, broken: str) -> tuple[PartitionSpec, ...]:
     if not declaration.partitions and not found.failed:
         found.add("partitions", "a queue file needs at least one partition: partitions: [{name: default, queues: ...}]")
     built: list[PartitionSpec] = []
@@ -166,7 +158,7 @@ def _partitions(found: Findings, declaration: Declaration, broken: str) -> tuple
     return tuple(built)
 
 
-def _partition(found: Findings, declaration: PartitionDeclaration, name: str, broken: str) -> PartitionSpec:
+def _partition(found: Findings, declaration: declare.PartitionDeclaration, name: str, broken: str) -> PartitionSpec:
     root = root_of(declaration)
     if root is None:
         found.add(
@@ -187,7 +179,7 @@ def _partition(found: Findings, declaration: PartitionDeclaration, name: str, br
     )
 
 
-def _check_queues(found: Findings, declaration: PartitionDeclaration, root: PlacedQueue) -> None:
+def _check_queues(found: Findings, declaration: declare.PartitionDeclaration, root: PlacedQueue) -> None:
     check_queues.check_root(found, root)
     if limits_differ(declaration, root):
         found.add(
@@ -205,10 +197,10 @@ def _check_queues(found: Findings, declaration: PartitionDeclaration, root: Plac
     check_limits.check_hierarchy(found, root)
 
 
-def _check_switches(found: Findings, declaration: PartitionDeclaration) -> None:
+def _check_switches(found: Findings, declaration: declare.PartitionDeclaration) -> None:
     """Node sorting, the rule of preemption, the resolver of groups."""
     sort = declaration.node_sort
-    if sort.policy not in NODE_SORTS:
+    if sort.policy not in declare.NODE_SORTS:
         found.add(
             f"{declaration.path}.nodesortpolicy.type",
             f"'{sort.policy[:60]}' is no way to sort nodes; use fair (emptiest first) or binpacking (fullest first)",
@@ -220,13 +212,13 @@ def _check_switches(found: Findings, declaration: PartitionDeclaration) -> None:
                 f"the weight of {resource} is negative; use 0 or more",
             )
     rule = declaration.preemption.rule
-    if rule not in PREEMPTION_RULES:
+    if rule not in declare.PREEMPTION_RULES:
         found.add(
             f"{declaration.path}.preemption.rule",
             f"'{rule[:60]}' is no rule of preemption; use guarantee or priority"
-            f"{found.did_you_mean(rule, PREEMPTION_RULES)}",
+            f"{found.did_you_mean(rule, declare.PREEMPTION_RULES)}",
         )
-    if declaration.resolver not in RESOLVERS:
+    if declaration.resolver not in declare.RESOLVERS:
         found.warn(
             f"{declaration.path}.usergroupresolver.type",
             f"'{declaration.resolver[:60]}' is no resolver; there will be none. Known: os, ldap, test",

@@ -12,14 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from fairlead.journal.format import (
-    JournalDamaged,
-    beginning,
-    holds,
-    record_checksum,
-    require_known,
-    whole,
-)
+from fairlead.journal import format as files
 from fairlead.journal.reader import Reader, Sizes
 
 MAX_PROBLEMS = 100
@@ -91,7 +84,7 @@ def verify(path: str | Path) -> VerifyResult:
             connection = reader.connection
             # One view of the file for all checks, whatever a living writer does meanwhile.
             connection.execute("BEGIN")
-            version = require_known(connection, path)
+            version = files.require_known(connection, path)
             mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
             sizes, cut = reader.sizes(), reader.cut_seqs()
             problems += islice(_records(connection), MAX_PROBLEMS)
@@ -101,7 +94,7 @@ def verify(path: str | Path) -> VerifyResult:
             if not good and reader.first_seq > 1:
                 problems.append(Problem(0, f"history begins with record {reader.first_seq}, and no snapshot holds"))
             problems += _file(connection)
-    except (sqlite3.DatabaseError, JournalDamaged) as e:
+    except (sqlite3.DatabaseError, files.JournalDamaged) as e:
         problems.append(Problem(0, f"the file cannot be read to its end: {e}"))
     return VerifyResult(
         str(path), tuple(problems), sizes, tuple(good), cut, version, sqlite3.sqlite_version, mode, start
@@ -113,16 +106,16 @@ def _snapshots(reader: Reader, good: list[int]) -> Iterator[Problem]:
     for seq in reader.snapshot_seqs():
         try:
             good.append(reader.open_snapshot(seq).seq)
-        except JournalDamaged as e:
+        except files.JournalDamaged as e:
             yield Problem(0, str(e))
 
 
 def _records(connection: sqlite3.Connection) -> Iterator[Problem]:
     """What is wrong with the records, each judged by itself: one bad one does not spoil those after it."""
-    due, chain = beginning(connection)
+    due, chain = files.beginning(connection)
     last_at_ms = -(2**63)
     for row in connection.execute("SELECT * FROM records ORDER BY seq"):
-        record = whole(row)
+        record = files.whole(row)
         if record is None:
             yield Problem(row[0], "is damaged: a value has the wrong type")
             due, chain = row[0] + 1, b""
@@ -130,10 +123,10 @@ def _records(connection: sqlite3.Connection) -> Iterator[Problem]:
         if record.seq != due:
             yield Problem(due, f"is missing, with all up to {record.seq - 1}" if record.seq > due + 1 else "is missing")
             chain = b""
-        if chain and not holds(record, chain):
+        if chain and not files.holds(record, chain):
             # If the next one follows from what this one should be, only its stored checksum was hit.
             yield Problem(record.seq, "is damaged: its checksum does not hold")
-            chain = record_checksum(chain, record.seq, record.at_ms, record.kind, record.payload, record.outcome)
+            chain = files.record_checksum(chain, record.seq, record.at_ms, record.kind, record.payload, record.outcome)
             chain = chain if _follows(connection, record.seq, chain) else record.checksum
         else:
             chain = record.checksum
@@ -145,8 +138,8 @@ def _records(connection: sqlite3.Connection) -> Iterator[Problem]:
 def _follows(connection: sqlite3.Connection, seq: int, chain: bytes) -> bool:
     """Whether the record after `seq` holds with `chain` before it."""
     row = connection.execute("SELECT * FROM records WHERE seq = ?", (seq + 1,)).fetchone()
-    record = whole(row) if row else None
-    return record is not None and holds(record, chain)
+    record = files.whole(row) if row else None
+    return record is not None and files.holds(record, chain)
 
 
 def _recovery_start(first: int, good: list[int], bad: list[int]) -> int | None:

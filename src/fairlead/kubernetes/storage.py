@@ -15,14 +15,8 @@ from fairlead.core.model.matching import matches
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.objects import Amounts, Metadata, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
+from fairlead.kubernetes.translate import constraints
 from fairlead.kubernetes.translate.amounts import AmountError, quantity
-from fairlead.kubernetes.translate.constraints import (
-    NODE_NAME,
-    NOTHING,
-    ConstraintError,
-    label_conditions,
-    node_terms,
-)
 
 Key = tuple[str, str]
 """Namespace and name of a claim."""
@@ -208,7 +202,7 @@ class Storage:
             volume = self.volumes.get(claim.volume)
             return (volume.terms if volume is not None else None) or ()
         if claim.selected:
-            return ((Requirement(NODE_NAME, IN, (claim.selected,)),),)
+            return ((Requirement(constraints.NODE_NAME, IN, (claim.selected,)),),)
         made = self.classes.get(claim.of_class)
         found = [self.volumes[name].terms or () for name in self._candidates(key, claim)]
         if made is not None and self._has_provisioner(made):
@@ -282,9 +276,9 @@ def _claim(given: PersistentVolumeClaim) -> Claim:
     meta, spec = given.metadata, given.spec
     volume = spec.volume_name or ""
     try:
-        labels = label_conditions(spec.selector) if spec.selector is not None else ()
-    except ConstraintError:
-        labels = NOTHING
+        labels = constraints.label_conditions(spec.selector) if spec.selector is not None else ()
+    except constraints.ConstraintError:
+        labels = constraints.NOTHING
     notes = meta.annotations or {}
     return Claim(
         uid=meta.uid or "",
@@ -305,8 +299,8 @@ def _volume(given: PersistentVolume) -> Volume:
     affinity = spec.node_affinity
     terms: Terms | None
     try:
-        terms = tuple(node_terms(affinity.required if affinity is not None else None))
-    except ConstraintError:
+        terms = tuple(constraints.node_terms(affinity.required if affinity is not None else None))
+    except constraints.ConstraintError:
         terms = None
     kept = spec.claim_ref
     available = status.phase == "Available"
@@ -325,7 +319,8 @@ def _volume(given: PersistentVolume) -> Volume:
 
 def _class(given: StorageClass) -> Class:
     terms = tuple(
-        tuple(Requirement(e.key, IN, tuple(e.values or ())) for e in term.match_label_expressions or ()) or NOTHING
+        tuple(Requirement(e.key, IN, tuple(e.values or ())) for e in term.match_label_expressions or ())
+        or constraints.NOTHING
         for term in given.allowed_topologies or ()
     )
     return Class(given.provisioner, given.volume_binding_mode == WAITS, terms)

@@ -24,18 +24,9 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from fairlead.config import ERROR, check_text
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.admission import pods
+from fairlead.kubernetes.admission import pods, review
 from fairlead.kubernetes.admission.keyring import Keyring, Lifetimes
 from fairlead.kubernetes.admission.pods import AdmissionRules
-from fairlead.kubernetes.admission.review import (
-    ALLOWED,
-    INVALID,
-    Question,
-    UnreadableReview,
-    Verdict,
-    answer_to,
-    question_of,
-)
 from fairlead.kubernetes.client import ApiError, Client, Unreachable
 from fairlead.kubernetes.connection import Access, AccessError, Connection, find_access
 from fairlead.kubernetes.objects import Namespace
@@ -47,24 +38,24 @@ SHOWN = 20
 """Problems that are told at most."""
 
 
-def review_queue_file(question: Question, config_map: str) -> Verdict:
+def review_queue_file(question: review.Question, config_map: str) -> review.Verdict:
     """Whether a change of a ConfigMap is taken; `config_map` is the `namespace/name` of the queue file."""
     if question.kind.kind != "ConfigMap" or question.operation not in ("CREATE", "UPDATE"):
-        return ALLOWED
+        return review.ALLOWED
     thing: Any = question.object if isinstance(question.object, dict) else {}
     name = question.name or (thing.get("metadata") or {}).get("name") or ""
     if f"{question.namespace}/{name}" != config_map:
-        return ALLOWED
+        return review.ALLOWED
     text = (thing.get("data") or {}).get(KEY)
     if not isinstance(text, str):
-        return Verdict(False, f"configmap {config_map} needs the key {KEY} with the queue file", INVALID)
+        return review.Verdict(False, f"configmap {config_map} needs the key {KEY} with the queue file", review.INVALID)
     problems = check_text(text, KEY)
     errors = [str(problem) for problem in problems if problem.severity == ERROR]
     others = tuple(str(problem) for problem in problems if problem.severity != ERROR)[:SHOWN]
     if not errors:
-        return Verdict(warnings=others)
+        return review.Verdict(warnings=others)
     more = [f"... and {len(errors) - SHOWN} more"] if len(errors) > SHOWN else []
-    return Verdict(False, "\n".join(["the queue file cannot be used:", *errors[:SHOWN], *more]), INVALID)
+    return review.Verdict(False, "\n".join(["the queue file cannot be used:", *errors[:SHOWN], *more]), review.INVALID)
 
 
 log = logging.getLogger("fairlead.kubernetes")
@@ -193,8 +184,8 @@ class WebhookServer:
 
     async def _review(self, request: web.Request) -> web.Response:
         try:
-            question = question_of(await request.read())
-        except UnreadableReview as e:
+            question = review.question_of(await request.read())
+        except review.UnreadableReview as e:
             self.answered[request.path, "unreadable"] += 1
             return web.Response(status=400, text=str(e))
         verdict = await self.judge(question, request.path)
@@ -210,9 +201,9 @@ class WebhookServer:
                 question.user,
                 verdict.message.partition("\n")[0],
             )
-        return web.Response(body=answer_to(question, verdict), content_type="application/json")
+        return web.Response(body=review.answer_to(question, verdict), content_type="application/json")
 
-    async def judge(self, question: Question, path: str) -> Verdict:
+    async def judge(self, question: review.Question, path: str) -> review.Verdict:
         """What is answered to a question that came to this path."""
         if path == VALIDATE:
             # Reading a large file takes a while; pods must not wait for it.
