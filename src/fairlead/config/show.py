@@ -6,8 +6,6 @@ there even if the file has none, and limits of the partition stand at the root t
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -121,34 +119,23 @@ def _filled(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
-def as_tree(
-    spec: ClusterSpec,
-    *,
-    extra: Mapping[str, str] | None = None,
-    deadlock_detection: bool = False,
-    deadlock_timeout_seconds: int = 0,
-) -> dict[str, Any]:
-    """The JSON form as plain dicts and lists; `extra` are the settings that are not in the file."""
+def as_tree(spec: ClusterSpec) -> dict[str, Any]:
+    """The JSON form as plain dicts and lists."""
     found, partitions = places_of(spec)
     shown = _Shown(found)
     return {
         "Partitions": [shown.partition(partition) for partition in partitions],
         **admission.shown(spec, shown.quantities),
         "Checksum": spec.checksum,
-        "Extra": dict(extra or {}),
-        "DeadlockDetectionEnabled": deadlock_detection,
-        "DeadlockTimeoutSeconds": deadlock_timeout_seconds,
+        "Extra": {},
+        "DeadlockDetectionEnabled": False,
+        "DeadlockTimeoutSeconds": 0,
     }
 
 
-def as_json(spec: ClusterSpec, **settings: Any) -> str:
-    """`as_tree` as JSON text."""
-    return json.dumps(as_tree(spec, **settings), ensure_ascii=False)
-
-
-def as_yaml(spec: ClusterSpec, **settings: Any) -> str:
+def as_yaml(spec: ClusterSpec) -> str:
     """`as_tree` as YAML: keys in lower case, what is empty left out."""
-    lowered = _lowered(as_tree(spec, **settings), top=True)
+    lowered = _lowered(as_tree(spec), top=True)
     return str(yaml.safe_dump(lowered, sort_keys=False, allow_unicode=True, default_flow_style=False))
 
 

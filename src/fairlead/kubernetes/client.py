@@ -219,17 +219,10 @@ class Client:
         return msgspec.json.decode(await self.send("PUT", kind.path(namespace, name), body=named), type=kind.type)
 
     async def patch(
-        self,
-        kind: Kind,
-        name: str,
-        change: Mapping[str, Any],
-        namespace: str = "",
-        *,
-        sub: str = "",
-        how: str = STRATEGIC_PATCH,
+        self, kind: Kind, name: str, change: Mapping[str, Any], namespace: str = "", *, sub: str = ""
     ) -> None:
         """Change some fields of an object or of its part `sub`."""
-        await self.send("PATCH", kind.path(namespace, name, sub), body=change, content_type=how)
+        await self.send("PATCH", kind.path(namespace, name, sub), body=change, content_type=STRATEGIC_PATCH)
 
     async def delete(
         self, kind: Kind, name: str, namespace: str = "", *, uid: str = "", grace_s: int | None = None

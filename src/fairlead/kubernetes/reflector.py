@@ -85,10 +85,9 @@ class Reflector:
         *,
         namespace: str = "",
         fields: str = "",
-        labels: str = "",
         chance: random.Random | None = None,
     ) -> None:
-        """`sink` takes every change, in the loop's thread; `fields` and `labels` are selectors of the API."""
+        """`sink` takes every change, in the loop's thread; `fields` is a selector of the API."""
         self.kind = kind
         self.namespace = namespace
         self.lists = 0
@@ -97,7 +96,7 @@ class Reflector:
         """Failures since the last success."""
         self._client = client
         self._sink = sink
-        self._filter = {k: v for k, v in (("fieldSelector", fields), ("labelSelector", labels)) if v}
+        self._filter = {"fieldSelector": fields} if fields else {}
         self._chance = chance or random.Random()
         self._known: dict[tuple[str, str], Seen] = {}
         self._graves: dict[str, None] = {}
