@@ -208,8 +208,8 @@ def report_of(course: ForecastTrial, workload: Workload, cpu_s: float) -> dict[s
         "tasks": course.tasks,
         "moments": course.made,
         "draws": course.plan.draws,
-        "calibrated": course.card.as_dict(),
-        "raw": course.raw.as_dict(),
+        "calibrated": msgspec.to_builtins(course.card.score()),
+        "raw": msgspec.to_builtins(course.raw.score()),
         "holds": _holds(course.card),
         "width_p50": round(median(course.widths), 3) if course.widths else None,
         "cpu_s": round(cpu_s, 1),
@@ -219,10 +219,11 @@ def report_of(course: ForecastTrial, workload: Workload, cpu_s: float) -> dict[s
 
 def _holds(card: Scorecard) -> bool | None:
     """Whether as many starts came inside as was promised; None: too few started to tell."""
-    if card.observed is None or card.scored < ENOUGH:
+    observed = card.score().observed
+    if observed is None or card.scored < ENOUGH:
         return None
     least, most = MAY_COVER
-    return least <= card.observed <= most
+    return least <= observed <= most
 
 
 def _verdict(holds: bool | None) -> str:

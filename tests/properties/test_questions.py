@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from properties.course import Course
@@ -24,20 +25,12 @@ from fairlead.insight.changes import events_of, renamed, until_ms
 from fairlead.insight.copying import copied
 from fairlead.insight.explain import explain
 from fairlead.insight.parts import Part
-from fairlead.insight.suppositions import (
-    Cancelled,
-    Configured,
-    Drained,
-    Moved,
-    NodesAdded,
-    Prioritised,
-    Supposition,
-    submitted,
-)
+from fairlead.insight.suppositions import Supposition, kind_of, submitted
 from fairlead.insight.trial import Name
 from fairlead.insight.unblock import ways
 from fairlead.insight.whatif import suppose
 from fairlead.scheduler import Scheduler
+from fairlead.wire.questions import Fates, MoreNodes, NewPriority, NewQueue, Supposed
 
 SOUND_STATES, EQUAL_STATES = 5_000, 1_000
 KINDS = ("plain", "mixed")
@@ -161,7 +154,7 @@ def check_one(scheduler: Scheduler, state: dict[str, object], name: Name, tally:
     """One verdict and every change that it states."""
     verdict = explain(scheduler, name[1], name[2])
     assert verdict.reason is not None
-    assert verdict.reason.sentence() in verdict.paragraph()
+    assert verdict.reason.sentence in verdict.paragraph
     tally.reasons[verdict.reason.code] += 1
     tally.asks += 1
     found = ways(scheduler, name, fork=False)
@@ -170,8 +163,8 @@ def check_one(scheduler: Scheduler, state: dict[str, object], name: Name, tally:
     assert (name[1:] in happens(state, ()).placed) == (found.by_itself is not None), name
     for change in found.changes:
         tally.changes[change.dimension] += 1
-        tally.smallest += change.is_smallest
-        said = (name, change.sentence())
+        tally.smallest += change.smallest
+        said = (name, change.sentence)
         assert starts_with(scheduler, state, name, change.parts), said
         for at, part in enumerate(change.parts):
             tally.less += part.is_counted or len(change.parts) > 1
@@ -225,16 +218,28 @@ def suppositions(course: Course | Mixed, chance: random.Random) -> list[Supposit
     file = policy_world(chance) if is_mixed else world(chance.randrange(WORLDS))
     asks = {ask.key: (PART, app.id, ask.key) for app in partition.applications.values() for ask in app.asks.values()}
     here = Here(scheduler, asks, file)
-    found = [submitted(spec, [ask]), Configured("").supposed(here)]
+
+    def supposed(**said: Any) -> Supposition:
+        kind, what = kind_of(Supposed(**said))
+        return kind.supposed(what, here)
+
+    found = [submitted(spec, [ask]), supposed(config="")]
     if partition.nodes.nodes:
         node = chance.choice(list(partition.nodes.nodes))
-        found += [Drained([node]).supposed(here), NodesAdded(node, chance.randint(1, 3)).supposed(here)]
+        found += [supposed(drain=[node]), supposed(add_nodes=MoreNodes(like=node, count=chance.randint(1, 3)))]
     if asks:
         key = chance.choice(list(asks))
-        found.append(Cancelled([key]).supposed(here))
-        found.append(Prioritised(key, chance.randint(-5, 10)).supposed(here))
-        found.append(Moved(key, chance.choice(leaves)).supposed(here))
+        found.append(supposed(cancel=[key]))
+        found.append(supposed(priority=NewPriority(key=key, priority=chance.randint(-5, 10))))
+        found.append(supposed(move=NewQueue(key=key, queue=chance.choice(leaves))))
     return chance.sample(found, min(3, len(found)))
+
+
+def nodes_of(fates: Fates) -> dict[Key, str]:
+    """Everybody is named: the states are small."""
+    found = {(fate.application, fate.key): fate.node for fate in fates.jobs}
+    assert (len(found), fates.hidden) == (fates.count, 0)
+    return found
 
 
 def what_if_equals_what_happens(courses: Iterable[Course | Mixed]) -> int:
@@ -247,15 +252,15 @@ def what_if_equals_what_happens(courses: Iterable[Course | Mixed]) -> int:
         for supposed in suppositions(course, chance):
             said = suppose(course.scheduler, supposed, fork=False)
             got, told = happens(state, supposed.events), f"{course.number}: {supposed.sentence}"
-            otherwise += not said.is_empty
+            otherwise += not said.empty
             new = {name: node for name, node in got.started.items() if name not in without.started}
             other = {n: node for n, node in got.started.items() if without.started.get(n, node) != node}
-            assert {fate.name[1:]: fate.node for fate in said.starts} == new, told
-            assert {fate.name[1:] for fate in said.starts_not} == without.started.keys() - got.started.keys(), told
-            assert {fate.name[1:]: fate.node for fate in said.elsewhere} == other, told
-            assert {fate.name[1:] for fate in said.evicted} == got.evicted - without.evicted, told
-            assert {fate.name[1:] for fate in said.spared} == without.evicted - got.evicted, told
-            assert {fate.name[1:] for fate in said.ends} == got.gone - without.gone - got.evicted, told
+            assert nodes_of(said.starts) == new, told
+            assert nodes_of(said.starts_not).keys() == without.started.keys() - got.started.keys(), told
+            assert nodes_of(said.elsewhere) == other, told
+            assert nodes_of(said.evicted).keys() == got.evicted - without.evicted, told
+            assert nodes_of(said.spared).keys() == without.evicted - got.evicted, told
+            assert nodes_of(said.ends).keys() == got.gone - without.gone - got.evicted, told
         assert course.scheduler.dump() == state, f"{course.number}: asking changed the state"
     return otherwise
 

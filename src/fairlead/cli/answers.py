@@ -7,13 +7,13 @@ kind of thing that would change, none for what would not.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead.cli import render
 from fairlead.times import clock_time
 
 if TYPE_CHECKING:
-    from fairlead.wire.questions import Score, When
+    from fairlead.wire.questions import Fate, Fates, Otherwise, Score, Shift, When
 
 NAMED = 8
 _PARTS = (
@@ -26,56 +26,54 @@ _PARTS = (
 )
 
 
-def difference_lines(answer: dict[str, Any], forecast: bool = False) -> Iterator[str]:
+def difference_lines(answer: Otherwise, forecast: bool = False) -> Iterator[str]:
     """What would be otherwise."""
-    supposed = answer.get("supposed")
-    head = f"If {supposed}:" if supposed else "Then:"
-    for refused in answer["refused"]:
-        yield f"{head} it would be refused: {refused['sentence']}"
-    if answer.get("admitted"):
-        yield f"  It would be {answer['admitted']['sentence']}."
-    if answer["refused"]:
+    head = f"If {answer.supposed}:"
+    for refused in answer.refused:
+        yield f"{head} it would be refused: {refused.sentence}"
+    if answer.admitted:
+        yield f"  It would be {answer.admitted.sentence}."
+    if answer.refused:
         return
-    if answer["empty"] and not (answer["waits"] or answer["expected"] or answer["unseen"]):
+    if answer.empty and not (answer.waits or answer.expected or answer.unseen):
         yield f"{head} nothing would be otherwise now."
         return
     yield head
     for part, words in _PARTS:
-        if answer[part]["count"]:
-            yield f"  {words}: {_jobs(answer[part])}"
-    for each in answer["waits"]:
-        yield f"  {each['key']} would wait: {each['reason']['sentence']}"
-    for share in answer["shares"]:
-        if share["queue"].count(".") or len(answer["shares"]) == 1:
-            before, after = (render.amounts(share[when]) or "nothing" for when in ("before", "after"))
-            yield f"  {share['queue']} would use {after} (now {before})"
+        if (fates := getattr(answer, part)).count:
+            yield f"  {words}: {_jobs(fates)}"
+    for each in answer.waits:
+        yield f"  {each.key} would wait: {each.reason.sentence}"
+    for share in answer.shares:
+        if share.queue.count(".") or len(answer.shares) == 1:
+            before, after = (render.amounts(used) or "nothing" for used in (share.before, share.after))
+            yield f"  {share.queue} would use {after} (now {before})"
     if forecast:
-        yield from _shifts(answer["expected"], answer["unseen"])
+        yield from _shifts(answer.expected, answer.unseen)
 
 
-def _jobs(part: dict[str, Any]) -> str:
-    named = [_job(job) for job in part["jobs"][:NAMED]]
-    rest = part["count"] - len(named)
+def _jobs(part: Fates) -> str:
+    named = [_job(job) for job in part.jobs[:NAMED]]
+    rest = part.count - len(named)
     if rest:
-        others = f", {part['hidden']} of them not yours to see" if part["hidden"] else ""
+        others = f", {part.hidden} of them not yours to see" if part.hidden else ""
         named.append(f"{rest} more{others}" if named else f"{rest} of others")
     return ", ".join(named)
 
 
-def _job(job: dict[str, Any]) -> str:
-    about = [job["user"]] if job["user"] else []
-    about += [f"on {job['node']}"] if job["node"] else []
-    about += [f"for {job['on_behalf_of'].rpartition('/')[2]}"] if job["on_behalf_of"] else []
-    about += [f"by {job['rule']}"] if job["rule"] else []
-    return f"{job['key']} ({', '.join(about)})" if about else str(job["key"])
+def _job(job: Fate) -> str:
+    about = [job.user] if job.user else []
+    about += [f"on {job.node}"] if job.node else []
+    about += [f"for {job.on_behalf_of.rpartition('/')[2]}"] if job.on_behalf_of else []
+    about += [f"by {job.rule}"] if job.rule else []
+    return f"{job.key} ({', '.join(about)})" if about else job.key
 
 
-def _shifts(shifts: list[dict[str, Any]], unseen: int) -> Iterator[str]:
+def _shifts(shifts: list[Shift], unseen: int) -> Iterator[str]:
     if not shifts and not unseen:
         yield "  no expected start would move"
     for each in shifts[:NAMED]:
-        before, after = (_at(each[f"{when}_ms"]) for when in ("before", "after"))
-        yield f"  {each['key']} would be expected at {after} instead of {before}"
+        yield f"  {each.key} would be expected at {_at(each.after_ms)} instead of {_at(each.before_ms)}"
     if len(shifts) > NAMED:
         yield f"  and {len(shifts) - NAMED} more expected starts would move"
     if unseen:

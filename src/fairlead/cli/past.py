@@ -170,27 +170,25 @@ def _why_all(scheduler: Scheduler) -> tuple[Any, list[str]]:
 
 
 def _why(scheduler: Scheduler, key: str, changes: bool) -> tuple[Any, list[str]]:
-    from fairlead.insight.explain import Effort, explain
+    from fairlead.insight.explain import explain
+    from fairlead.insight.unblock import Effort
 
     partition, application, ask = _one(scheduler, key)
     verdict = explain(scheduler, application, ask, partition, changes=Effort() if changes else None)
-    plain = verdict.as_dict()
-    return plain, [f"{ask}: {verdict.state}: {verdict.sentence}", *(f"  {line}" for line in plain["details"])]
+    return verdict, [f"{ask}: {verdict.state}: {verdict.sentence}", *(f"  {line}" for line in verdict.details)]
 
 
 def _what_if(scheduler: Scheduler, what: str, rest: list[str]) -> tuple[Any, list[str]]:
     from fairlead.cli.answers import difference_lines
-    from fairlead.insight.answers import difference
-    from fairlead.insight.suppositions import read_words
+    from fairlead.insight.suppositions import kind_of, read_words
     from fairlead.insight.whatif import suppose
 
     try:
-        change = read_words(what, rest)
+        kind, said = kind_of(read_words(what, rest))
     except (KeyError, ValueError) as error:
         found = f" ({error})" if isinstance(error, ValueError) else ""
         raise _no_question(["whatif", what, *rest], found) from None
-    supposed = change.supposed(_Then(scheduler))
-    answer = {"supposed": supposed.sentence} | difference(suppose(scheduler, supposed))
+    answer = suppose(scheduler, kind.supposed(said, _Then(scheduler)))
     return answer, list(difference_lines(answer))
 
 

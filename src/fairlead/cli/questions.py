@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from fairlead.cli import completion, jobfields, render, submit
 from fairlead.cli.answers import difference_lines, expected_lines, score_lines
@@ -167,7 +166,7 @@ def _asked(suppose: Callable[..., dict[str, Any]]) -> Callable[..., Status]:
             raise wrong_usage("whatif: --spend goes with --forecast: only a forecast takes time to look ahead")
         more = {"seconds": _seconds(spend)} if spend else {}
         answer = client.what_if(**suppose(client, **given), forecast=forecast, **more)
-        return _tell(answer, output, lambda: difference_lines(msgspec.to_builtins(answer), forecast))
+        return _tell(answer, output, lambda: difference_lines(answer, forecast))
 
     return ask
 

@@ -8,8 +8,9 @@ another reason has no such change. Never changes the scheduler that it is asked 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from fairlead.core.model.decisions import ApplicationRejected, AskRejected, MoveRejected
 from fairlead.core.model.events import Event
@@ -18,27 +19,13 @@ from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.changes import events_of
 from fairlead.insight.parts import Part, What, clauses
 from fairlead.insight.trial import on_a_copy
+from fairlead.wire.questions import Admitted
 
 if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler
 
 TRIALS = 50
 REFUSALS = (ApplicationRejected, AskRejected, MoveRejected)
-
-
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """Quotas with which nothing of a change would be refused: tried, and no part of it can be one unit less."""
-
-    parts: tuple[Part, ...]
-
-    def sentence(self) -> str:
-        """One plain clause: `taken in if …`."""
-        return "taken in if " + " and ".join(clauses(self.parts))
-
-    def as_dict(self) -> dict[str, Any]:
-        """As plain values, JSON-ready."""
-        return {"sentence": self.sentence(), "parts": [part.as_dict() for part in self.parts]}
 
 
 def admitting(scheduler: Scheduler, events: Sequence[Event], *, fork: bool | None = None) -> Admitted | None:
@@ -55,7 +42,7 @@ def admitting(scheduler: Scheduler, events: Sequence[Event], *, fork: bool | Non
         return None
     if not parts or any(not _refusals(scheduler, events, less, fork) for less in _each_less(parts)):
         return None
-    return Admitted(parts)
+    return Admitted(sentence="taken in if " + " and ".join(clauses(parts)), parts=list(parts))
 
 
 def _each_less(parts: tuple[Part, ...]) -> list[tuple[Part, ...]]:

@@ -1,4 +1,4 @@
-"""Changes: what starts an ask, as values, and as the events that bring it about.
+"""Changes: what starts an ask, as it is answered, and as the events that bring it about.
 
 Decides which events make a part as it says, how the queue file is edited for it, and how an ask takes its own place
 with other words: the new one comes first, under a key of its own, then the old one is withdrawn, so that its
@@ -10,8 +10,8 @@ it can be tried by anybody.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fairlead.core.model.constraints import Constraints, Toleration
 from fairlead.core.model.events import (
@@ -39,8 +39,9 @@ from fairlead.core.model.specs import (
 )
 from fairlead.insight.parts import IN_THE_FILE, OF_THE_ASK, TOLERATES, Part, What, clauses
 from fairlead.insight.suppositions import more_nodes
-from fairlead.insight.trial import Name
+from fairlead.insight.trial import Name, Start
 from fairlead.scheduler import Scheduler
+from fairlead.wire.questions import Named, Way
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -48,47 +49,24 @@ if TYPE_CHECKING:
     from fairlead.core.model.constraints import Taint
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A change that starts an ask: tried, and no part of it can be one unit less."""
-
-    parts: tuple[Part, ...]
-    node: str
-    """Where it would run."""
-    evicts: tuple[Name, ...] = ()
-    """Who would be evicted on the way."""
-    violates: tuple[str, ...] = ()
-    """Disruption budgets that those evictions would go beyond."""
-    is_smallest: bool = False
-    """Every smaller value was tried too (or could be told from one that was); else only the next smaller one was."""
-
-    @property
-    def dimension(self) -> str:
-        """What would be otherwise; `+` where several things would have to be."""
-        return "+".join(dict.fromkeys(str(part.what) for part in self.parts))
-
-    def sentence(self) -> str:
-        """One plain clause: `runs if …`."""
-        text = "runs if " + " and ".join(clauses(self.parts))
-        if self.evicts:
-            named = ", ".join(key for _, _, key in self.evicts[:3])
-            more = f" and {len(self.evicts) - 3} more" if len(self.evicts) > 3 else ""
-            text += f"; that would stop {named}{more}"
-        if self.violates:
-            text += f", against the disruption budget {' and '.join(self.violates)}"
-        return text
-
-    def as_dict(self) -> dict[str, Any]:
-        """As plain values, JSON-ready."""
-        return {
-            "dimension": self.dimension,
-            "sentence": self.sentence(),
-            "parts": [part.as_dict() for part in self.parts],
-            "node": self.node,
-            "evicts": [{"partition": p, "application": a, "key": k} for p, a, k in self.evicts],
-            "violates": list(self.violates),
-            "smallest": self.is_smallest,
-        }
+def way(parts: Sequence[Part], start: Start) -> Way:
+    """A change that starts an ask, as it was tried: no part of it can be one unit less."""
+    text = "runs if " + " and ".join(clauses(parts))
+    if start.evicted:
+        named = ", ".join(key for _, _, key in start.evicted[:3])
+        more = f" and {len(start.evicted) - 3} more" if len(start.evicted) > 3 else ""
+        text += f"; that would stop {named}{more}"
+    if start.violates:
+        text += f", against the disruption budget {' and '.join(start.violates)}"
+    return Way(
+        dimension="+".join(dict.fromkeys(part.what for part in parts)),
+        sentence=text,
+        parts=list(parts),
+        node=start.node,
+        evicts=[Named(*name) for name in start.evicted],
+        violates=list(start.violates),
+        smallest=False,
+    )
 
 
 # -- the events that make it so -----------------------------------------------------------------------------------
@@ -154,7 +132,7 @@ def _wider_quotas(scheduler: Scheduler, parts: Sequence[Part]) -> list[Event]:
     return events
 
 
-_EVENTS: dict[What, Callable[[Scheduler, Name, Part], list[Event]]] = {
+_EVENTS: dict[str, Callable[[Scheduler, Name, Part], list[Event]]] = {
     What.NODES: lambda scheduler, name, part: list(more_nodes(scheduler, name[0], part.subject, part.value)),
     What.CANCEL: _cancelled,
     What.TURN: _turn_lifted,

@@ -7,18 +7,22 @@ the levels, limits and nodes around it are read from the books. Never changes an
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from fairlead.core.books.application_limits import begun
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.specs import DEFAULT_PARTITION
+from fairlead.insight.parts import What
 from fairlead.insight.places import Place, Survey, survey
-from fairlead.insight.unblock import Effort, unblock, ways
-from fairlead.insight.verdict import WAYS_BEGIN, Holder, Level, NodeCount, NodeRoom, PassedOver, Stopped, Verdict
+from fairlead.insight.unblock import Effort, Ways, ways
+from fairlead.insight.verdict import how_stopped, shown, told
 from fairlead.policy.order.keys import application_key, ask_key
+from fairlead.wire.questions import Holder, Level, NodeRoom, PassedOver, Stopped, Verdict, Way
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
@@ -28,13 +32,20 @@ if TYPE_CHECKING:
     from fairlead.core.books.retries import Coming
     from fairlead.scheduler import Scheduler
 
-__all__ = ["WAYS_BEGIN", "Effort", "Verdict", "explain", "unblock"]
-
 HOLDERS = 5
 CLOSEST = 3
 PASSED_OVER = 3
+ABOUT_JOB = (What.CANCEL, What.TURN)
+"""Changes that are made to other work: they name it."""
 
-Visible = Callable[["Application"], bool]
+Sees = Callable[[str], bool]
+"""Whether the asker may know of an application."""
+
+
+def everything(application: str) -> bool:
+    """For whom everything may be named."""
+    del application
+    return True
 
 
 def explain(
@@ -44,57 +55,81 @@ def explain(
     partition: str = DEFAULT_PARTITION,
     *,
     changes: Effort | None = None,
-    visible: Visible | None = None,
+    sees: Sees = everything,
     fork: bool | None = None,
 ) -> Verdict:
     """Why this ask waits, or why it runs before its neighbours.
 
-    `changes`: also find the smallest changes that start it, with so much effort. `visible` says which applications
-    the asker may see; others are counted, not named. Raises KeyError when there is no such ask.
+    `changes`: also find the smallest changes that start it, with so much effort. What the asker may not see is counted,
+    not named. Raises KeyError when there is no such ask.
     """
     part = scheduler.cluster.partitions[partition]
     if application not in part.applications and application in part.rejected:
         return _refused(part, part.rejected[application], key)
-    ask = part.applications[application].asks.get(key)
-    sees = visible or _everybody
-    if ask is None:
+    app = part.applications[application]
+    ask = app.asks.get(key)
+    if ask is not None and not ask.pending:
+        return told(_running(scheduler, part, ask, sees))
+    if ask is not None:
+        verdict = _waiting(scheduler, part, ask, sees)
+    else:
         coming = part.retries.get(application, key)
         if coming is None:
             raise KeyError(key)
-        return _coming(scheduler, part, part.applications[application], coming, changes, fork)
-    if not ask.pending:
-        return _running(scheduler, part, ask, sees)
-    reason = scheduler.why(application, key, partition)
+        verdict = _coming(part, app, coming)
+    if changes is None:
+        return told(verdict)
+    found = _without_others(ways(scheduler, (partition, application, key), changes, fork=fork), sees)
+    verdict = replace(
+        verdict,
+        changes=list(found.changes),
+        starts_by_itself=found.by_itself is not None,
+        changes_complete=found.is_complete,
+    )
+    return told(verdict, found)
+
+
+def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Verdict:
+    reason = scheduler.why(ask.app.id, ask.key, part.name)
     assert reason is not None
-    levels = tuple(_levels(ask))
+    levels = list(_levels(ask))
     around = survey(part, ask, CLOSEST)
     held = list(_holders(part, ask, levels, around))
-    shown = [each for each in held if sees(each.app)]
-    found = ways(scheduler, (partition, application, key), changes, fork=fork) if changes is not None else None
+    seen = [each for each in held if sees(each.app.id)]
     return Verdict(
-        partition=partition,
-        application=application,
-        key=key,
+        partition=part.name,
+        application=ask.app.id,
+        key=ask.key,
         queue=ask.app.queue.path,
         state="waiting",
         sentence=reason.sentence(),
-        reason=reason,
+        reason=shown(reason),
         needed=dict(ask.items),
         priority=ask.priority,
         position=_position(ask),
         waiting_in_queue=sum(app.pending_count for app in ask.app.queue.applications.values()),
         levels=levels,
-        nodes=NodeCount(around.total, around.open, around.with_room, around.large_enough, around.closed),
-        closest=tuple(map(_room, around.closest)),
-        holders=tuple(map(_holder, shown[:HOLDERS])),
-        hidden_holders=len(held) - len(shown),
-        ways=found,
+        nodes=around.nodes,
+        closest=[_room(place) for place in around.closest],
+        holders=[_holder(each) for each in seen[:HOLDERS]],
+        hidden_holders=len(held) - len(seen),
     )
 
 
-def _everybody(app: Application) -> bool:
-    del app
-    return True
+def _without_others(found: Ways, sees: Sees) -> Ways:
+    """The changes without those that name work which the asker may not see."""
+    kept = tuple(each for change in found.changes if (each := _as_seen(change, sees)) is not None)
+    return dataclasses.replace(found, changes=kept, hidden=len(found.changes) - len(kept))
+
+
+def _as_seen(change: Way, sees: Sees) -> Way | None:
+    about = [part.subject.rpartition("/")[0] for part in change.parts if part.what in ABOUT_JOB]
+    if all(sees(app) for app in [*about, *(each.application for each in change.evicts)]):
+        return change
+    if about:
+        return None
+    text = change.sentence.partition("; that would stop")[0]
+    return replace(change, evicts=[], sentence=f"{text}; that would stop {len(change.evicts)} others")
 
 
 # -- what is not in line ------------------------------------------------------------------------------------------
@@ -103,28 +138,21 @@ def _everybody(app: Application) -> bool:
 def _refused(partition: Partition, app: Application, key: str) -> Verdict:
     """Its application was not taken in: the reason that it was given then."""
     sentence = f"was refused: {app.rejected.sentence()}" if app.rejected is not None else "was refused"
-    return Verdict(
+    verdict = Verdict(
         partition=partition.name,
         application=app.id,
         key=key,
         queue=app.spec.queue,
         state="refused",
         sentence=sentence,
-        reason=app.rejected,
+        reason=shown(app.rejected),
     )
+    return told(verdict)
 
 
-def _coming(
-    scheduler: Scheduler,
-    partition: Partition,
-    app: Application,
-    coming: Coming,
-    changes: Effort | None,
-    fork: bool | None,
-) -> Verdict:
+def _coming(partition: Partition, app: Application, coming: Coming) -> Verdict:
     """A further attempt that enters when its back-off is over."""
     reason, spec = coming.held_back(), coming.spec
-    name = (partition.name, app.id, spec.key)
     return Verdict(
         partition=partition.name,
         application=app.id,
@@ -132,26 +160,24 @@ def _coming(
         queue=app.queue.path,
         state="waiting",
         sentence=reason.sentence(),
-        reason=reason,
+        reason=shown(reason),
         needed=spec.resources.as_dict(),
         priority=spec.priority,
         waiting_in_queue=sum(other.pending_count for other in app.queue.applications.values()),
-        ways=ways(scheduler, name, changes, fork=fork) if changes is not None else None,
     )
 
 
 # -- what runs ----------------------------------------------------------------------------------------------------
 
 
-def _running(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Visible) -> Verdict:
+def _running(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Sees) -> Verdict:
     node = ask.node.id if ask.node is not None else ""
-    passed = tuple(_passed_over(scheduler, partition, ask, sees))
     stopped = None
     if ask.evict_cause is not None:
         stopped = Stopped(str(ask.evict_cause), *(ask.evicted_by or ("", "")))
         if stopped.for_whom and not _may_name(partition, stopped.for_whom, ask, sees):
             stopped = replace(stopped, for_whom="somebody else's work")
-    sentence = f"was told to stop on {node}{stopped.words()}" if stopped is not None else f"runs on {node}"
+    sentence = f"was told to stop on {node}{how_stopped(stopped)}" if stopped is not None else f"runs on {node}"
     return Verdict(
         partition=partition.name,
         application=ask.app.id,
@@ -164,23 +190,23 @@ def _running(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Visible
         node=node,
         waiting_in_queue=sum(app.pending_count for app in ask.app.queue.applications.values()),
         stopped=stopped,
-        passed_over=passed,
+        passed_over=list(_passed_over(scheduler, partition, ask, sees)),
     )
 
 
-def _may_name(partition: Partition, name: str, victim: Ask, sees: Visible) -> bool:
+def _may_name(partition: Partition, name: str, victim: Ask, sees: Sees) -> bool:
     """Whether the asker may see whom the victim makes room for; `name` is `application/key`, or a key."""
     application, _, key = name.rpartition("/")
     app = partition.applications.get(application or key) or victim.app
-    return sees(app)
+    return sees(app.id)
 
 
-def _passed_over(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Visible) -> Iterator[PassedOver]:
+def _passed_over(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Sees) -> Iterator[PassedOver]:
     """Asks of its queue that came before it and wait: the oldest ones, and why each still does."""
     earlier = [
         other
         for app in ask.app.queue.applications.values()
-        if app.pending_count and sees(app)
+        if app.pending_count and sees(app.id)
         for other in app.asks.values()
         if other.pending and (other.created_ms, other.seq) < (ask.created_ms, ask.seq)
     ]
@@ -201,18 +227,22 @@ def _levels(ask: Ask) -> Iterator[Level]:
         if queue in paid:
             yield from _amounts(queue.path, "", queue.max or {}, queue.allocated, ask)
         if queue.max_applications and app.state is State.ACCEPTED and app.id not in queue.allocating_accepted:
-            yield Level(queue.path, "", "applications", 1, begun(queue, app), queue.max_applications)
+            yield _level(queue.path, "", "applications", 1, begun(queue, app), queue.max_applications)
     for ceiling in app.allowance.ceilings if app.allowance is not None else ():
         who = f"{ceiling.kind} {ceiling.name}"
         yield from _amounts(ceiling.queue, who, ceiling.max or {}, ceiling.used, ask)
         if ceiling.max_applications and app.state is State.ACCEPTED and app.id not in ceiling.applications:
-            yield Level(ceiling.queue, who, "applications", 1, ceiling.begun(app), ceiling.max_applications)
+            yield _level(ceiling.queue, who, "applications", 1, ceiling.begun(app), ceiling.max_applications)
 
 
 def _amounts(queue: str, who: str, most: Mapping[str, int], used: Mapping[str, int], ask: Ask) -> Iterator[Level]:
     for name, amount in ask.items:
         if name in most and amount > 0:
-            yield Level(queue, who, name, amount, used.get(name, 0), most[name])
+            yield _level(queue, who, name, amount, used.get(name, 0), most[name])
+
+
+def _level(queue: str, who: str, resource: str, needed: int, used: int, most: int) -> Level:
+    return Level(queue, who, resource, needed, used, most, used + needed > most)
 
 
 def _position(ask: Ask) -> int:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from random import Random  # noqa: TID251 - drawn from a seed that the caller gives
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec.structs import astuple
 
 from fairlead.core.model.decisions import Allocated, Decision
 from fairlead.core.model.events import Cause, Event, Release
@@ -21,6 +23,7 @@ from fairlead.insight.gangs import Gangs
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.trial import Name, leaving, on_a_copy
 from fairlead.virtual_time import VirtualTime
+from fairlead.wire.questions import Shift
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -67,13 +70,6 @@ class Expected:
     broken_off: int = 0
     """Futures that were broken off before it started in them, where the interval is another one for that: it starts
     later than `earliest_ms`, and what cannot be said for sure is None."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        partition, application, key = self.name
-        plain = asdict(self)
-        del plain["name"]
-        return {"partition": partition, "application": application, "key": key} | plain
 
 
 @dataclass(frozen=True)
@@ -322,26 +318,6 @@ def assumptions(scheduler: Scheduler, runtimes: Runtimes, kind: KindOf = kind_of
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
-    """An expected start (the middle of the futures) that would be another; None: not within the horizon."""
-
-    name: Name
-    before_ms: int | None
-    after_ms: int | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        partition, application, key = self.name
-        return {
-            "partition": partition,
-            "application": application,
-            "key": key,
-            "before_ms": self.before_ms,
-            "after_ms": self.after_ms,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Shifts:
     """Whose expected start would be another."""
 
@@ -383,9 +359,9 @@ def shifts(
         if _is_unseen(before) or _is_unseen(after):
             unseen += 1
         elif before.median_ms != after.median_ms:
-            found.append(Shift(name, before.median_ms, after.median_ms))
+            found.append(Shift(*name, before.median_ms, after.median_ms))
     far = scheduler.cluster.now_ms + 2 * HORIZON_MS
-    found.sort(key=lambda shift: (-abs((shift.after_ms or far) - (shift.before_ms or far)), shift.name))
+    found.sort(key=lambda shift: (-abs((shift.after_ms or far) - (shift.before_ms or far)), astuple(shift)[:3]))
     return Shifts(tuple(found), unseen)
 
 

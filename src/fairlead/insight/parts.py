@@ -8,12 +8,13 @@ bring it about; its clause completes the words "it runs if".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+
+from msgspec.structs import replace
 
 from fairlead.core.model.quantities import format_exactly
 from fairlead.times import duration_exactly
+from fairlead.wire import questions
 
 
 class What(StrEnum):
@@ -90,20 +91,8 @@ COUNTED = frozenset(
 """One unit less of these makes sense; the others are or are not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(questions.Part, frozen=True):
     """One thing that would be otherwise: `value` instead of `now`."""
-
-    what: What
-    subject: str
-    """The queue, the node, the ask, or the node that new ones would be like."""
-    now: int
-    value: int
-    resource: str = ""
-    who: str = ""
-    """For limits: `user NAME` or `group NAME`, as the entry of the file names it."""
-    text: str = ""
-    """What it is about where that is no number."""
 
     @property
     def step(self) -> int:
@@ -119,12 +108,6 @@ class Part:
         """The same by one unit less."""
         return replace(self, value=self.value - self.step)
 
-    def as_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        plain: dict[str, Any] = {"what": str(self.what), "subject": self.subject, "now": self.now, "value": self.value}
-        more = (("resource", self.resource), ("who", self.who), ("text", self.text))
-        return plain | {name: value for name, value in more if value}
-
 
 Clause = Callable[[Part, str, str], str]
 """From the first part of the same subject, its amounts as they would be, and as they are."""
@@ -132,13 +115,13 @@ Clause = Callable[[Part, str, str], str]
 
 def clauses(parts: Sequence[Part]) -> Iterable[str]:
     """One for each thing that would be otherwise."""
-    together: dict[tuple[What, str, str, str], list[Part]] = {}
+    together: dict[tuple[str, str, str, str], list[Part]] = {}
     for part in parts:
         together.setdefault((part.what, part.subject, part.who, part.text), []).append(part)
     for same in together.values():
         amounts = format_exactly({p.resource: p.value for p in same if p.resource})
         before = format_exactly({p.resource: p.now for p in same if p.resource})
-        yield _CLAUSES[same[0].what](same[0], amounts, before)
+        yield _CLAUSES[What(same[0].what)](same[0], amounts, before)
 
 
 def _key(part: Part) -> str:

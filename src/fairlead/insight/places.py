@@ -6,12 +6,12 @@ scheduler's own filters say. Invariant: a place that is open and lacks nothing i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.kept_constraints import filter_on
+from fairlead.wire.questions import NodeCount
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -56,13 +56,7 @@ class Place:
 class Survey:
     """All nodes as the ask sees them, and those that come closest."""
 
-    total: int
-    open: int
-    with_room: int
-    large_enough: int
-    """Open ones that would take it if they were empty."""
-    closed: Mapping[str, int]
-    """How many are out of the question, by why."""
+    nodes: NodeCount
     closest: tuple[Place, ...]
     """Those that lack least, open ones first."""
     full: tuple[Place, ...]
@@ -91,11 +85,7 @@ def survey(partition: Partition, ask: Ask, most: int) -> Survey:
         rows.append((bool(why), lack, node.id, node))
     short = [row for row in rows if row[1] and not row[0]]
     return Survey(
-        len(rows),
-        opened,
-        with_room,
-        large_enough,
-        dict(sorted(closed.items())),
+        NodeCount(len(rows), opened, with_room, large_enough, dict(sorted(closed.items()))),
         tuple(place_of(partition, row[3], ask) for row in nsmallest(most, rows)),
         tuple(place_of(partition, row[3], ask) for row in nsmallest(most, short)),
     )

@@ -21,10 +21,10 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from math import exp, log
-from typing import Any
 
 from fairlead.insight.forecast import HORIZON_MS, Expected
 from fairlead.insight.trial import Name
+from fairlead.wire.questions import Score
 
 COVERAGE = 0.8
 WINDOW = 1_000
@@ -183,23 +183,18 @@ class Scorecard:
 
     # -- as values ------------------------------------------------------------------------------------------------
 
-    @property
-    def observed(self) -> float | None:
-        """The part of scored forecasts that came true inside their interval; None: none was scored yet."""
-        return self.inside / self.scored if self.scored else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """What is shown of it, as plain values."""
-        return {
-            "promised": self.coverage,
-            "observed": self.observed,
-            "scored": self.scored,
-            "inside": self.inside,
-            "early": self.early,
-            "late": self.late,
-            "open": len(self._open),
-            "dropped": self.dropped,
-        }
+    def score(self) -> Score:
+        """What is shown of it."""
+        return Score(
+            promised=self.coverage,
+            observed=self.inside / self.scored if self.scored else None,
+            scored=self.scored,
+            inside=self.inside,
+            early=self.early,
+            late=self.late,
+            open=len(self._open),
+            dropped=self.dropped,
+        )
 
     def state(self) -> State:
         """All of it, to go on from after a restart."""

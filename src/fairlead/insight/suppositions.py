@@ -1,20 +1,19 @@
 """Suppositions: every kind of change that can be asked "what if" about, in one table.
 
-Decides of each kind what has to be said (its fields), what may be said there, and the events that it stands for. Never
-finds anything by itself: what a key, a node or a text means, and who may ask, is for the place to say. Invariant: every
-place takes the same kinds, in the same words.
+Decides the events that each kind stands for, and how a command line says it. Never finds anything by itself: what a
+key, a node or a text means, and who may ask, is for the place to say. Invariant: every place takes the same kinds, in
+the same words (`wire.questions.Supposed`).
 
-A new kind is a class here with a line in `KINDS`, and a command that asks for it (`fairlead.cli.questions`).
+A new kind is a field of `Supposed`, a function here with a line in `KINDS`, and a command (`fairlead.cli.questions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-from msgspec import Meta
+from msgspec import convert
 
 from fairlead.core.model.events import (
     AddApplication,
@@ -28,14 +27,12 @@ from fairlead.core.model.events import (
     SetPriority,
 )
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, ApplicationSpec, AskSpec, ClusterSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec
+from fairlead.wire.questions import MoreNodes, NewPriority, NewQueue, Supposed
 
 if TYPE_CHECKING:
     from fairlead.insight.trial import Name
     from fairlead.scheduler import Scheduler
-
-Key = Annotated[str, Meta(max_length=400)]
-Line = Annotated[str, Meta(max_length=256)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,151 +70,80 @@ class Place(Protocol):
         """The queue file that is meant."""
 
 
-class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One kind of change. Of a kind with one field, the value of that field is all that is said."""
+def _cancelled(keys: list[str], at: Place) -> Supposition:
+    """Of work that could be tried again, too, nothing is left."""
+    names = [at.ask(key) for key in keys]
+    events = tuple(Release(application, key, partition=partition) for partition, application, key in names)
+    return Supposition(events, (), f"{', '.join(key for _, _, key in names)} is cancelled")
 
-    words: ClassVar[str]
+
+def _prioritised(new: NewPriority, at: Place) -> Supposition:
+    name = partition, application, key = at.ask(new.key)
+    event = SetPriority(application, key, new.priority, at.asker, partition=partition)
+    return Supposition((event,), (name,), f"{key} gets priority {new.priority}")
+
+
+def _moved(new: NewQueue, at: Place) -> Supposition:
+    name = partition, application, key = at.ask(new.key)
+    queue = at.queue(name, new.queue)
+    event = MoveApplication(application, queue, at.asker, partition)
+    return Supposition((event,), (name,), f"{key} is moved to {queue}")
+
+
+def _configured(text: str, at: Place) -> Supposition:
+    return Supposition((Configure(at.file(text)),), (), "the queue file takes effect")
+
+
+def _drained(nodes: list[str], at: Place) -> Supposition:
+    return Supposition(tuple(DrainNode(node, at.node(node)) for node in nodes), (), f"{', '.join(nodes)} is drained")
+
+
+def _nodes_added(more: MoreNodes, at: Place) -> Supposition:
+    events = more_nodes(at.scheduler, at.node(more.like), more.like, more.count)
+    text = f"{more.count} more {'node' if more.count == 1 else 'nodes'} like {more.like}"
+    return Supposition(tuple(events), (), text)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of change."""
+
+    words: str
     """What follows its name on a command line."""
-    for_administrators: ClassVar[bool] = False
+    supposed: Callable[[Any, Place], Supposition]
+    """What it stands for, from the field of `Supposed`."""
+    for_administrators: bool = False
     """It is about the work of everybody."""
 
-    def __post_init__(self) -> None:
-        """Raises ValueError for texts of several lines, and for what cannot be written down."""
-        for said in msgspec.structs.astuple(self):
-            for text in said if isinstance(said, list) else [said]:
-                if isinstance(text, str) and not text.isprintable():
-                    raise ValueError(f"{text!r} must not contain control characters")
 
-    def supposed(self, at: Place) -> Supposition:
-        """What it stands for."""
-        raise NotImplementedError
-
-
-class Cancelled(Change, frozen=True):
-    """This work is gone, at once and without grace."""
-
-    words = "KEY..."
-    keys: Annotated[list[Key], Meta(min_length=1, max_length=1000)]
-
-    def supposed(self, at: Place) -> Supposition:
-        """Of a job that could be tried again, too, nothing is left."""
-        names = [at.ask(key) for key in self.keys]
-        events = tuple(Release(application, key, partition=partition) for partition, application, key in names)
-        return Supposition(events, (), f"{', '.join(key for _, _, key in names)} is cancelled")
-
-
-class Prioritised(Change, frozen=True):
-    """Work that waits gets another priority."""
-
-    words = "KEY N"
-    key: Key
-    priority: Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX)]
-
-    def supposed(self, at: Place) -> Supposition:
-        """It is asked about."""
-        name = partition, application, key = at.ask(self.key)
-        event = SetPriority(application, key, self.priority, at.asker, partition=partition)
-        return Supposition((event,), (name,), f"{key} gets priority {self.priority}")
-
-
-class Moved(Change, frozen=True):
-    """An application goes to another queue."""
-
-    words = "KEY QUEUE"
-    key: Key
-    queue: Line
-
-    def supposed(self, at: Place) -> Supposition:
-        """It is asked about."""
-        name = partition, application, key = at.ask(self.key)
-        queue = at.queue(name, self.queue)
-        event = MoveApplication(application, queue, at.asker, partition)
-        return Supposition((event,), (name,), f"{key} is moved to {queue}")
-
-
-class Configured(Change, frozen=True):
-    """A queue file takes effect (administrators)."""
-
-    words = "FILE"
-    for_administrators = True
-    text: Annotated[str, Meta(max_length=4 * 2**20)]
-
-    def __post_init__(self) -> None:
-        """A file has many lines; who reads it says what is wrong with them."""
-
-    def supposed(self, at: Place) -> Supposition:
-        """About nothing in particular."""
-        return Supposition((Configure(at.file(self.text)),), (), "the queue file takes effect")
-
-
-class Drained(Change, frozen=True):
-    """These nodes take no new work (administrators)."""
-
-    words = "NODE..."
-    for_administrators = True
-    nodes: Annotated[list[Line], Meta(min_length=1, max_length=10_000)]
-
-    def supposed(self, at: Place) -> Supposition:
-        """About nothing in particular."""
-        events = tuple(DrainNode(node, at.node(node)) for node in self.nodes)
-        return Supposition(events, (), f"{', '.join(self.nodes)} is drained")
-
-
-class NodesAdded(Change, frozen=True):
-    """So many nodes like one that is there join (administrators)."""
-
-    words = "NODE N"
-    for_administrators = True
-    like: Line
-    count: Annotated[int, Meta(ge=1, le=10_000)]
-
-    def supposed(self, at: Place) -> Supposition:
-        """About nothing in particular."""
-        events = more_nodes(at.scheduler, at.node(self.like), self.like, self.count)
-        text = f"{self.count} more {'node' if self.count == 1 else 'nodes'} like {self.like}"
-        return Supposition(tuple(events), (), text)
-
-
-KINDS: dict[str, type[Change]] = {
-    "cancel": Cancelled,
-    "priority": Prioritised,
-    "move": Moved,
-    "config": Configured,
-    "drain": Drained,
-    "add_nodes": NodesAdded,
+KINDS = {
+    "cancel": Kind("KEY...", _cancelled),
+    "priority": Kind("KEY PRIORITY", _prioritised),
+    "move": Kind("KEY QUEUE", _moved),
+    "config": Kind("FILE", _configured, for_administrators=True),
+    "drain": Kind("NODE...", _drained, for_administrators=True),
+    "add_nodes": Kind("LIKE COUNT", _nodes_added, for_administrators=True),
 }
-"""Every kind by its name in a request; a command writes `-` for `_`."""
+"""Every kind by its name in a request; a command writes `-` for `_`. What is submitted is for each place to read."""
 
 
-def read(kind: str, said: Any) -> Change:
-    """The change that plain values say. Raises ValueError with what is wrong, and where."""
-    made = KINDS[kind]
-    fields = msgspec.structs.fields(made)
-    if len(fields) > 1:
-        return msgspec.convert(said, made)
-    return made(msgspec.convert(said, fields[0].type))
+def kind_of(asked: Supposed) -> tuple[Kind, Any]:
+    """The kind of change that is asked about, and what is said of it."""
+    return next((kind, said) for name, kind in KINDS.items() if (said := getattr(asked, name)) is not None)
 
 
-def schema(kind: str) -> dict[str, Any]:
-    """What `read` takes, as JSON schema."""
-    made = KINDS[kind]
-    _, parts = msgspec.json.schema_components((made,))
-    found: dict[str, Any] = parts[made.__name__]
-    if len(msgspec.structs.fields(made)) == 1:
-        (found,) = found["properties"].values()
-    return found
-
-
-def read_words(kind: str, words: Sequence[str]) -> Change:
-    """The change that a command line says; the last field may be a list. Raises ValueError, as `read`."""
-    made = KINDS[kind.replace("-", "_")]
-    names = [field.name for field in msgspec.structs.fields(made)]
-    said: dict[str, Any] = dict(zip(names, words, strict=False))
-    if made.words.endswith("..."):
-        said[names[-1]] = list(words[len(names) - 1 :])
-    elif len(words) != len(names):
-        raise ValueError(f"write {made.words}")
-    return msgspec.convert(said, made, strict=False)
+def read_words(name: str, words: Sequence[str]) -> Supposed:
+    """The change that a command line says. Raises ValueError and KeyError."""
+    kind = KINDS[name.replace("-", "_")]
+    fields = kind.words.lower().split()
+    said: Any = dict(zip(fields, words, strict=False))
+    if kind.words.endswith("..."):
+        said = words
+    elif len(words) != len(fields):
+        raise ValueError(f"write {kind.words}")
+    elif len(fields) == 1:
+        said = words[0]
+    return convert({name.replace("-", "_"): said}, Supposed, strict=False)
 
 
 def usage() -> str:

@@ -8,16 +8,20 @@ Never changes the scheduler that it is asked of.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from fairlead.insight import levers
-from fairlead.insight.changes import Change, events_of, renamed, until_ms
+from fairlead.insight.changes import events_of, renamed, until_ms, way
 from fairlead.insight.grounds import grounds, horizon_ms, turns, wait_until
 from fairlead.insight.parts import Part, What
 from fairlead.insight.places import places
 from fairlead.insight.terms import terms
 from fairlead.insight.trial import Name, Start, starts
+from fairlead.wire.questions import Way
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -56,10 +60,12 @@ class Ways:
 
     by_itself: Start | None
     """It starts without any change, as soon as the scheduler runs and whoever is told to stop has stopped."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Way, ...] = ()
     is_complete: bool = True
     """False: the effort was spent before everything had been tried."""
     trials: int = 0
+    hidden: int = 0
+    """So many more changes are about work that is not the asker's to see."""
 
 
 def ways(scheduler: Scheduler, name: Name, effort: Effort | None = None, *, fork: bool | None = None) -> Ways:
@@ -82,7 +88,7 @@ class _Trials:
     def __init__(self, scheduler: Scheduler, name: Name, effort: Effort, fork: bool | None) -> None:
         self.scheduler, self.name = scheduler, name
         self.effort, self.fork = effort, fork
-        self.found: list[Change] = []
+        self.found: list[Way] = []
         self._known: dict[tuple[Part, ...], Start | None] = {}
 
     def run(self) -> Ways:
@@ -98,7 +104,7 @@ class _Trials:
             is_complete = False
         return Ways(None, tuple(self.found), is_complete, self.effort.spent)
 
-    def _changes(self) -> Iterator[Change]:
+    def _changes(self) -> Iterator[Way]:
         raise NotImplementedError
 
     def works(self, parts: tuple[Part, ...]) -> Start | None:
@@ -109,7 +115,7 @@ class _Trials:
             self._known[parts] = starts(self.scheduler, events, name, until_ms=until_ms(parts), fork=self.fork)
         return self._known[parts]
 
-    def stated(self, parts: tuple[Part, ...]) -> Change | None:
+    def stated(self, parts: tuple[Part, ...]) -> Way | None:
         """The change, if it holds: all of it starts the ask, and one unit less of any part does not."""
         start = self.works(parts)
         if start is None:
@@ -117,13 +123,13 @@ class _Trials:
         for number, part in enumerate(parts):
             if part.is_counted and self.still_works(parts, number, part.less()):
                 return None
-        return Change(parts, start.node, start.evicted, start.violates)
+        return way(parts, start)
 
     def still_works(self, parts: tuple[Part, ...], number: int, instead: Part) -> bool:
         """Whether it starts with another part in the place of one."""
         return self.works((*parts[:number], instead, *parts[number + 1 :])) is not None
 
-    def in_time(self) -> Iterator[Change]:
+    def in_time(self) -> Iterator[Way]:
         """The first moment at which it starts although nothing happens but what falls due by itself."""
         timers = [(timer.due_ms, timer.kind) for timer in self.scheduler.cluster.timers.pending()]
         now_ms = self.scheduler.cluster.now_ms
@@ -133,13 +139,13 @@ class _Trials:
             change = self.stated((wait_until(now_ms, start.at_ms, timers),))
             if change is not None:
                 # The one future of this kind was played from the beginning: this is where it starts in it.
-                yield replace(change, is_smallest=True)
+                yield replace(change, smallest=True)
 
 
 class _Coming(_Trials):
     """A further attempt that is not in line yet: all that it waits for first is its time."""
 
-    def _changes(self) -> Iterator[Change]:
+    def _changes(self) -> Iterator[Way]:
         yield from self.in_time()
 
 
@@ -158,12 +164,12 @@ class _Search(_Trials):
         super().__init__(scheduler, name, effort, fork)
         self.partition, self.ask = partition, ask
 
-    def _changes(self) -> Iterator[Change]:
+    def _changes(self) -> Iterator[Way]:
         yield from self._alone()
         if not self.found:
             yield from self._together()
 
-    def _alone(self) -> Iterator[Change]:
+    def _alone(self) -> Iterator[Way]:
         """One dimension each, cheapest first."""
         partition, ask = self.partition, self.ask
         change = self._priority()
@@ -184,7 +190,7 @@ class _Search(_Trials):
         yield from self._first(levers.other_queues(partition, ask))
         yield from self.in_time()
 
-    def _together(self) -> Iterator[Change]:
+    def _together(self) -> Iterator[Way]:
         """Two dimensions that do not help alone: of limits above the nodes, room on them, and priority."""
         partition, ask = self.partition, self.ask
         limits = levers.limits_in_the_way(partition, ask)
@@ -202,7 +208,7 @@ class _Search(_Trials):
             also = [limits] if limits is not None else room
             yield from self._first([each + more for each in freed for more in also])
 
-    def _first(self, tried: list[Lever]) -> Iterator[Change]:
+    def _first(self, tried: list[Lever]) -> Iterator[Way]:
         for lever in tried:
             change = self._solve(lever)
             if change is not None:
@@ -211,7 +217,7 @@ class _Search(_Trials):
 
     # -- trials ---------------------------------------------------------------------------------------------------
 
-    def _solve(self, lever: Lever) -> Change | None:
+    def _solve(self, lever: Lever) -> Way | None:
         parts = lever.parts
         if self.works(parts) is None:
             parts = tuple(replace(p, value=_up(p, high, g)) for p, high, g in _rows(lever))
@@ -251,7 +257,7 @@ class _Search(_Trials):
 
     # -- priority -------------------------------------------------------------------------------------------------
 
-    def _priority(self) -> Change | None:
+    def _priority(self) -> Way | None:
         values = levers.priorities_above(self.partition, self.ask)
         parts = [(Part(What.PRIORITY, self.ask.key, self.ask.priority, value),) for value in values]
         if len(parts) <= FEW:
@@ -259,7 +265,7 @@ class _Search(_Trials):
             for each in parts:
                 if self.works(each) is not None:
                     change = self.stated(each)
-                    return replace(change, is_smallest=True) if change is not None else None
+                    return replace(change, smallest=True) if change is not None else None
             return None
         if self.works(parts[-1]) is None:
             return None
@@ -287,7 +293,7 @@ def _up(part: Part, high: int, grain: int) -> int:
     return part.value + -(-max(high - part.value, 0) // grain) * grain
 
 
-def unblock(scheduler: Scheduler, application: str, key: str, partition: str = "default") -> list[dict[str, object]]:
+def unblock(scheduler: Scheduler, application: str, key: str, partition: str = "default") -> list[dict[str, Any]]:
     """The smallest changes that start a waiting ask, as plain values; empty when nothing is known to help."""
     name = (partition, application, key)
     book = scheduler.cluster.partitions.get(partition)
@@ -295,4 +301,4 @@ def unblock(scheduler: Scheduler, application: str, key: str, partition: str = "
     ask = app.asks.get(key) if app is not None else None
     if ask is None or not ask.pending:
         return []
-    return [change.as_dict() for change in ways(scheduler, name).changes]
+    return [to_builtins(change) for change in ways(scheduler, name).changes]

@@ -8,23 +8,27 @@ would start or stop is what the same events bring about, if nothing else happens
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from fairlead.core.model.decisions import (
     ApplicationRejected,
     AskRejected,
     ConfigurationRejected,
-    Decision,
     Evict,
     MoveRejected,
     NodeRejected,
 )
 from fairlead.core.model.events import Event
 from fairlead.core.model.reasons import QuotaExceeded, Reason
-from fairlead.insight.admitting import Admitted, admitting
-from fairlead.insight.forecast import KindOf, Shift, kind_of, shifts
+from fairlead.insight.admitting import admitting
+from fairlead.insight.explain import Sees, everything
+from fairlead.insight.forecast import KindOf, Shifts, kind_of, shifts
 from fairlead.insight.trial import Name, Outcome, on_copies, play
+from fairlead.insight.verdict import shown
+from fairlead.wire.questions import Fate, Fates, Otherwise, Share, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,75 +39,8 @@ if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler
 
 REFUSALS = (ApplicationRejected, AskRejected, ConfigurationRejected, MoveRejected, NodeRejected)
-
-
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """One ask whose fate changes."""
-
-    name: Name
-    user: str
-    queue: str
-    node: str = ""
-    """Where it starts, ran, or would have started."""
-    for_whom: str = ""
-    """Whom it has to make room for, as `application/key` or a key."""
-    rule: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """What a queue uses, without and with the change."""
-
-    partition: str
-    queue: str
-    before: Mapping[str, int]
-    after: Mapping[str, int]
-    guaranteed: Mapping[str, int] | None
-    max: Mapping[str, int] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """An ask of the change itself that would not start, and why."""
-
-    name: Name
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """Everything that would be otherwise."""
-
-    refused: tuple[Reason, ...] = ()
-    """Why the change, or a part of it, would not be taken in."""
-    admitted: Admitted | None = None
-    """What quotas would have to be so that it were taken in; None: it is, or no quota would help."""
-    starts: tuple[Fate, ...] = ()
-    """Who would start with the change and not without it."""
-    starts_not: tuple[Fate, ...] = ()
-    """Who would start without the change and not with it."""
-    elsewhere: tuple[Fate, ...] = ()
-    """Who would start either way, with the change on this other node."""
-    evicted: tuple[Fate, ...] = ()
-    """Who would be told to stop with the change and not without it."""
-    spared: tuple[Fate, ...] = ()
-    """Who would be told to stop without the change and not with it."""
-    ends: tuple[Fate, ...] = ()
-    """Who runs and would be gone, without having been told to stop by the scheduler."""
-    waits: tuple[Waits, ...] = ()
-    """What the change is about, where it would wait."""
-    shares: tuple[Share, ...] = ()
-    """Queues that would use something else than without the change."""
-    expected: tuple[Shift, ...] = ()
-    """Starts that would come earlier or later, where a forecast was asked for."""
-    unseen: int = 0
-    """Of so many that wait the time for the forecast was over before it was known whether theirs would."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing would be otherwise now."""
-        return replace(self, expected=(), unseen=0) == Difference()
+NAMED = 200
+"""Asks named in each part, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,23 +48,56 @@ class Picture:
     """What one of the two copies came to."""
 
     outcome: Outcome
-    who: Mapping[Name, tuple[str, str]]
-    """User and queue of everybody who is named."""
+    who: Mapping[tuple[str, str], tuple[str, str]]
+    """User and queue of everybody who is named, by partition and application."""
     usage: Mapping[tuple[str, str], Share]
-    waits: tuple[Waits, ...] = ()
+    waits: Mapping[Name, Reason]
 
 
-def what_if(
-    scheduler: Scheduler, events: Sequence[Event], *, subjects: Sequence[Name] = (), fork: bool | None = None
-) -> Difference:
-    """What would be otherwise if these events happened now.
+def suppose(
+    scheduler: Scheduler,
+    supposed: Supposition,
+    *,
+    sees: Sees = everything,
+    runtimes: Runtimes | None = None,
+    kind: KindOf = kind_of,
+    fork: bool | None = None,
+    spending: Callable[[], ForecastShare] | None = None,
+) -> Otherwise:
+    """What would be otherwise if this happened now; with `runtimes` also whose expected start it would move.
 
-    `subjects` are the asks that the change is about: of those that would wait the reason is given.
+    What the asker may not see is counted, not named. `spending`: the time that each of the two forecasts may take
+    (`forecast.shifts`).
     """
+    events = supposed.events
     without, changed = on_copies(
-        scheduler, (lambda copy: picture(copy, (), ()), lambda copy: picture(copy, events, subjects)), fork=fork
+        scheduler,
+        (lambda copy: picture(copy, (), ()), lambda copy: picture(copy, events, supposed.subjects)),
+        fork=fork,
     )
-    return compared(without, changed)
+    refused = [each.reason for each in changed.outcome.decisions if isinstance(each, REFUSALS)]
+    over_quota = any(isinstance(reason, QuotaExceeded) for reason in refused)
+    admitted = admitting(scheduler, events, fork=fork) if over_quota else None
+    moved = Shifts()
+    if runtimes is not None:
+        moved = shifts(scheduler, events, runtimes, kind=kind, fork=fork, spending=spending)
+    fates = {part: _fates(found, sees) for part, found in compared(without, changed).items()}
+    shares = _shares(without.usage, changed.usage)
+    return Otherwise(
+        supposed=supposed.sentence,
+        empty=not (refused or changed.waits or shares or any(part.count for part in fates.values())),
+        refused=[said for reason in refused if (said := shown(reason)) is not None],
+        admitted=admitted,
+        **fates,
+        waits=[
+            Wait(application=app, key=key, reason=said)
+            for (_, app, key), reason in changed.waits.items()
+            if sees(app) and (said := shown(reason)) is not None
+        ],
+        shares=shares,
+        expected=[shift for shift in moved.found if sees(shift.application)][:NAMED],
+        unseen=moved.unseen,
+    )
 
 
 def picture(copy: Scheduler, events: Sequence[Event], subjects: Sequence[Name]) -> Picture:
@@ -137,11 +107,9 @@ def picture(copy: Scheduler, events: Sequence[Event], subjects: Sequence[Name]) 
     owners |= _owners(copy)
     named = dict.fromkeys([*outcome.started, *outcome.gone, *(name for name, _ in outcome.evicted)])
     # Only what changed is told: two whole states would be long answers.
-    who = {name: owners[name[:2]] for name in named if name[:2] in owners}
-    waits = tuple(
-        Waits(name, reason) for name in subjects if (reason := copy.why(name[1], name[2], name[0])) is not None
-    )
-    return Picture(outcome, who, _usage(copy), waits)
+    who = {name[:2]: owners[name[:2]] for name in named if name[:2] in owners}
+    reasons = ((name, copy.why(name[1], name[2], name[0])) for name in subjects)
+    return Picture(outcome, who, _usage(copy), {name: reason for name, reason in reasons if reason is not None})
 
 
 def _owners(scheduler: Scheduler) -> dict[tuple[str, str], tuple[str, str]]:
@@ -164,38 +132,35 @@ def _usage(scheduler: Scheduler) -> dict[tuple[str, str], Share]:
     }
 
 
-def compared(without: Picture, changed: Picture) -> Difference:
-    """The difference between two pictures of the same state."""
+def compared(without: Picture, changed: Picture) -> dict[str, list[Fate]]:
+    """Whose lot is another in two pictures of the same state, by the names of `Otherwise`."""
     old, new, gone = without.outcome.started, changed.outcome.started, changed.outcome.gone
     stopped, told = dict(without.outcome.evicted), dict(changed.outcome.evicted)
 
-    def fates(names: Sequence[Name], of: Picture, nodes: Mapping[Name, str]) -> tuple[Fate, ...]:
-        return tuple(_fate(name, of, nodes.get(name, "")) for name in names)
+    def fates(names: Sequence[Name], of: Picture, nodes: Mapping[Name, str]) -> list[Fate]:
+        return [_fate(name, of, nodes.get(name, "")) for name in names]
 
-    return Difference(
-        refused=tuple(_refusals(changed.outcome.decisions)),
-        starts=fates([n for n in new if n not in old], changed, new),
-        starts_not=fates([n for n in old if n not in new], without, old),
-        elsewhere=fates([n for n in new if n in old and old[n] != new[n]], changed, new),
-        evicted=tuple(_stopped(name, evict, changed) for name, evict in told.items() if name not in stopped),
-        spared=tuple(_stopped(name, evict, without) for name, evict in stopped.items() if name not in told),
-        ends=fates([n for n in gone if n not in without.outcome.gone and n not in told], changed, gone),
-        waits=changed.waits,
-        shares=tuple(_shares(without.usage, changed.usage)),
-    )
+    return {
+        "starts": fates([n for n in new if n not in old], changed, new),
+        "starts_not": fates([n for n in old if n not in new], without, old),
+        "elsewhere": fates([n for n in new if n in old and old[n] != new[n]], changed, new),
+        "evicted": [_stopped(name, evict, changed) for name, evict in told.items() if name not in stopped],
+        "spared": [_stopped(name, evict, without) for name, evict in stopped.items() if name not in told],
+        "ends": fates([n for n in gone if n not in without.outcome.gone and n not in told], changed, gone),
+    }
 
 
 def _fate(name: Name, of: Picture, node: str) -> Fate:
-    user, queue = of.who.get(name, ("", ""))
-    return Fate(name, user, queue, node)
+    return Fate(*name, *of.who.get(name[:2], ("", "")), node)
 
 
 def _stopped(name: Name, evict: Evict, of: Picture) -> Fate:
-    return replace(_fate(name, of, evict.node), for_whom=evict.on_behalf_of, rule=evict.rule)
+    return replace(_fate(name, of, evict.node), on_behalf_of=evict.on_behalf_of, rule=evict.rule)
 
 
-def _refusals(decisions: Sequence[Decision]) -> list[Reason]:
-    return [each.reason for each in decisions if isinstance(each, REFUSALS)]
+def _fates(found: Sequence[Fate], sees: Sees) -> Fates:
+    seen = [fate for fate in found if sees(fate.application)]
+    return Fates(count=len(found), hidden=len(found) - len(seen), jobs=seen[:NAMED])
 
 
 def _shares(old: Mapping[tuple[str, str], Share], new: Mapping[tuple[str, str], Share]) -> list[Share]:
@@ -204,29 +169,7 @@ def _shares(old: Mapping[tuple[str, str], Share], new: Mapping[tuple[str, str], 
         before, after = old.get(key), new.get(key)
         used = (before.after if before else {}, after.after if after else {})
         if used[0] != used[1]:
-            shown = after or before
-            assert shown is not None
-            changed.append(replace(shown, before=used[0], after=used[1]))
+            one = after or before
+            assert one is not None
+            changed.append(replace(one, before=used[0], after=used[1]))
     return changed
-
-
-def suppose(
-    scheduler: Scheduler,
-    supposition: Supposition,
-    *,
-    runtimes: Runtimes | None = None,
-    kind: KindOf = kind_of,
-    fork: bool | None = None,
-    spending: Callable[[], ForecastShare] | None = None,
-) -> Difference:
-    """`what_if` of a supposition; with `runtimes` also whose expected start it would move.
-
-    `spending`: the time that each of the two forecasts may take (`forecast.shifts`).
-    """
-    found = what_if(scheduler, supposition.events, subjects=supposition.subjects, fork=fork)
-    if any(isinstance(reason, QuotaExceeded) for reason in found.refused):
-        found = replace(found, admitted=admitting(scheduler, supposition.events, fork=fork))
-    if runtimes is None:
-        return found
-    moved = shifts(scheduler, supposition.events, runtimes, kind=kind, fork=fork, spending=spending)
-    return replace(found, expected=moved.found, unseen=moved.unseen)

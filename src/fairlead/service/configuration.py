@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Query
+from msgspec.structs import replace
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.insight.preview import preview_of
@@ -19,7 +20,6 @@ from fairlead.runtime import Refusal, Turn
 from fairlead.runtime.configurations import Version
 from fairlead.runtime.configuring import Applied, configure
 from fairlead.scheduler import Scheduler
-from fairlead.service import diffs
 from fairlead.service.http.errors import documented
 from fairlead.service.http.pages import MOST, After, Limit, cut
 from fairlead.service.http.shaped import ShapedRoute
@@ -127,9 +127,12 @@ async def diff_config(body: wire.ConfigProposal, place: MachineOf, caller: Calle
         found, current, state, known = await place.look(look)
         spec = await run_in_threadpool(taken, found.text)
 
+    def named(key: str, user: str) -> wire.NamedJob:
+        return wire.NamedJob(key, *known.get(key, (user,)))
+
     def compare() -> wire.ConfigDifference:
-        base = {"base": current.checksum, "base_version": current.number, "checksum": spec.checksum}
-        return diffs.view(preview_of(msgspec.json.decode(state), spec), known, base)
+        found = preview_of(msgspec.json.decode(state), spec, named)
+        return replace(found, base=current.checksum, base_version=current.number, checksum=spec.checksum)
 
     return await run_in_threadpool(compare)
 

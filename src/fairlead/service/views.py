@@ -17,7 +17,7 @@ from fairlead.core.books.applications import NO_PRIORITY
 from fairlead.core.model.reasons import AttemptHeldBack, BackedOff, Reason
 from fairlead.core.model.resources import pruned
 from fairlead.core.model.specs import DEFAULT_PARTITION
-from fairlead.insight.verdict import why_stopped
+from fairlead.insight.verdict import shown, why_stopped
 from fairlead.local.history_records import fields_of
 from fairlead.local.job import Attempt, Job, State
 from fairlead.wire import cluster
@@ -142,7 +142,7 @@ def job_reason(job: Job, scheduler: Scheduler) -> wire.Reason | None:
 
 def waits_for(reason: Reason | None) -> wire.Reason | None:
     """A reason to wait; a moment in it is said by this machine's clock."""
-    said = wire.reason(reason.as_dict()) if reason is not None else None
+    said = shown(reason)
     if said is None or not isinstance(reason, BackedOff | AttemptHeldBack):
         return said
     until_ms = reason.until_ms if isinstance(reason, BackedOff) else reason.due_ms

@@ -133,7 +133,7 @@ class ConfigVerdict(Shape, frozen=True, kw_only=True):
 # -- a difference ---------------------------------------------------------------------------------------------------
 
 
-class Change(Shape, frozen=True, kw_only=True):
+class Change(Shape, frozen=True):
     """A setting that would have another value; null: none."""
 
     what: str
@@ -141,7 +141,7 @@ class Change(Shape, frozen=True, kw_only=True):
     new: Any
 
 
-class DeclarationDifference(Shape, frozen=True, kw_only=True):
+class DeclarationDifference(Shape, frozen=True):
     """A priority class, quota or budget that would be added, removed or changed."""
 
     what: str
@@ -150,49 +150,49 @@ class DeclarationDifference(Shape, frozen=True, kw_only=True):
     changes: list[Change]
 
 
-class Setting(Change, frozen=True, kw_only=True):
+class Setting(Change, frozen=True):
     """A setting of a partition that would have another value."""
 
     partition: str
 
 
-class QueueDifference(Shape, frozen=True, kw_only=True):
+class QueueDifference(Shape, frozen=True):
     """A queue that would be added, removed or changed."""
 
     partition: str
     queue: str
-    kind: str
-    jobs: int
+    kind: Annotated[str, said("`added`, `changed`, `restarted`, `draining` (it has work) or `removed`.")]
+    jobs: Annotated[int, said("How many it has now, with all below it.")]
     changes: list[Change]
 
 
-class NamedJob(Shape, frozen=True, kw_only=True):
+class NamedJob(Shape, frozen=True):
     """A job that a change would touch."""
 
     key: str
     user: str
-    name: str
-    queue: str
-    reason: Reason | None = None
-    instead_of: Reason | None = None
+    name: str = ""
+    queue: str = ""
+    reason: Annotated[Reason | None, said("Why it would wait.")] = None
+    instead_of: Annotated[Reason | None, said("Why it waits now.")] = None
 
 
-class NamedJobs(Shape, frozen=True, kw_only=True):
+class NamedJobs(Shape, frozen=True):
     """Jobs that a change would touch; not all of many are named."""
 
-    count: int
-    jobs: list[NamedJob]
+    count: int = 0
+    jobs: list[NamedJob] = []
 
 
-class OverLimit(Shape, frozen=True, kw_only=True):
+class OverLimit(Shape, frozen=True):
     """Somebody would use more than a limit; jobs go on."""
 
     partition: str
     queue: str
-    who: str
-    what: str
-    used: Any
-    limit: Any
+    who: Annotated[str, said("`user NAME` or `group NAME` whose limit there it is; empty: the queue's own.")]
+    what: Annotated[str, said("`max` or `maxapplications`.")]
+    used: dict[str, int]
+    limit: dict[str, int]
     count: int
     jobs: list[NamedJob]
 
@@ -200,19 +200,19 @@ class OverLimit(Shape, frozen=True, kw_only=True):
 class ConfigDifference(Shape, frozen=True, kw_only=True):
     """What a queue file would change."""
 
-    base: Annotated[str, said("The checksum of what it was compared with.")]
-    base_version: int
-    checksum: str
-    refused: Annotated[Reason | None, said("Why the scheduler would refuse it; null: it would not.")]
-    empty: Annotated[bool, said("Nothing at all would change.")]
-    partitions_added: list[str]
-    partitions_removed: list[str]
-    declared: list[DeclarationDifference]
-    settings: list[Setting]
-    queues: list[QueueDifference]
-    over: list[OverLimit]
-    would_wait: NamedJobs
-    would_wait_for_else: NamedJobs
-    would_start: NamedJobs
-    would_be_stopped: NamedJobs
-    would_fail: NamedJobs
+    base: Annotated[str, said("The checksum of what it was compared with.")] = ""
+    base_version: int = 0
+    checksum: str = ""
+    refused: Annotated[Reason | None, said("Why the scheduler would refuse it; null: it would not.")] = None
+    empty: Annotated[bool, said("Nothing at all would change.")] = True
+    partitions_added: list[str] = []
+    partitions_removed: list[str] = []
+    declared: list[DeclarationDifference] = []
+    settings: list[Setting] = []
+    queues: list[QueueDifference] = []
+    over: Annotated[list[OverLimit], said("Queues, users and groups that are within their limits now.")] = []
+    would_wait: Annotated[NamedJobs, said("They would start now.")] = NamedJobs()
+    would_wait_for_else: NamedJobs = NamedJobs()
+    would_start: Annotated[NamedJobs, said("They would wait now.")] = NamedJobs()
+    would_be_stopped: NamedJobs = NamedJobs()
+    would_fail: Annotated[NamedJobs, said("Their partition would be removed.")] = NamedJobs()

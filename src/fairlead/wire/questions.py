@@ -5,7 +5,7 @@ Decides the fields. Never asks anything. Invariant: jobs that the asker may not 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -21,7 +21,7 @@ SPEND_MAX_S = 60.0
 # -- why ------------------------------------------------------------------------------------------------------------
 
 
-class Level(Shape, frozen=True, kw_only=True):
+class Level(Shape, frozen=True):
     """A maximum on the way to the root: a queue's own, or (`who`) the limit of a user or group there."""
 
     queue: str
@@ -33,27 +33,27 @@ class Level(Shape, frozen=True, kw_only=True):
     blocks: bool
 
 
-class NodeCount(Shape, frozen=True, kw_only=True):
+class NodeCount(Shape, frozen=True):
     """All nodes, as the job sees them."""
 
     total: int
     open: int
     with_room: int
-    large_enough: int
-    closed: dict[str, int]
+    large_enough: Annotated[int, said("Open ones that would take it if they were empty.")]
+    closed: Annotated[dict[str, int], said("How many are out of the question, by why.")]
 
 
-class NodeRoom(Shape, frozen=True, kw_only=True):
+class NodeRoom(Shape, frozen=True):
     """A node that comes close."""
 
     node: str
     free: dict[str, int]
     missing: dict[str, int]
-    closed: str
-    frees_ms: int | None
+    closed: Annotated[str, said("Why it is out of the question whatever is free; empty: it is not.")]
+    frees_ms: Annotated[int | None, said("When time limits have ended enough of what runs; null: they do not say.")]
 
 
-class Holder(Shape, frozen=True, kw_only=True):
+class Holder(Shape, frozen=True):
     """A job that has what is short."""
 
     application: str
@@ -64,18 +64,18 @@ class Holder(Shape, frozen=True, kw_only=True):
     amounts: dict[str, int]
     priority: int
     since_ms: int | None
-    until_ms: int | None
+    until_ms: Annotated[int | None, said("When its time limit ends it; null: it declared none.")]
 
 
-class Stopped(Shape, frozen=True, kw_only=True):
+class Stopped(Shape, frozen=True):
     """That a running job was told to stop, and has not yet."""
 
     cause: str
-    rule: str
-    for_whom: str
+    rule: Annotated[str, said("Of the scheduler; empty: somebody else told it, or it was before a restart.")]
+    for_whom: Annotated[str, said("Whom it makes room for, as `application/key` or a key; empty: nobody.")]
 
 
-class PassedOver(Shape, frozen=True, kw_only=True):
+class PassedOver(Shape, frozen=True):
     """A job that came earlier to the same queue and still waits, while this one runs."""
 
     key: str
@@ -83,19 +83,19 @@ class PassedOver(Shape, frozen=True, kw_only=True):
     reason: str
 
 
-class Part(Shape, frozen=True, kw_only=True):
+class Part(Shape, frozen=True):
     """One thing that would have to be otherwise."""
 
     what: str
-    subject: str
-    now: Any
-    value: Any
+    subject: Annotated[str, said("The queue, the node, the job, or the node that new ones would be like.")]
+    now: int
+    value: int
     resource: str = ""
-    who: str = ""
-    text: str = ""
+    who: Annotated[str, said("For limits: `user NAME` or `group NAME`, as the entry of the file names it.")] = ""
+    text: Annotated[str, said("What it is about where that is no number.")] = ""
 
 
-class Named(Shape, frozen=True, kw_only=True):
+class Named(Shape, frozen=True):
     """A job by its full name."""
 
     partition: str
@@ -106,13 +106,13 @@ class Named(Shape, frozen=True, kw_only=True):
 class Way(Shape, frozen=True, kw_only=True):
     """A change that would start a job."""
 
-    dimension: str
-    sentence: str
+    dimension: Annotated[str, said("What would be otherwise; `+` where several things would have to be.")]
+    sentence: Annotated[str, said("One plain clause: `runs if ...`.")]
     parts: list[Part]
-    node: str | None
-    evicts: list[Named]
-    violates: list[str]
-    smallest: bool
+    node: Annotated[str | None, said("Where it would run.")]
+    evicts: Annotated[list[Named], said("Who would be told to stop on the way.")]
+    violates: Annotated[list[str], said("Disruption budgets that those go beyond.")]
+    smallest: Annotated[bool, said("Every smaller value was tried too; else only the next smaller one.")]
 
 
 class Verdict(Shape, frozen=True, kw_only=True):
@@ -122,24 +122,24 @@ class Verdict(Shape, frozen=True, kw_only=True):
     application: str
     key: str
     queue: str
-    state: str
+    state: Annotated[str, said("`waiting`, `running`, or `refused` (its application was not taken in).")]
     sentence: str
-    paragraph: str
-    details: list[str]
-    reason: Reason | None
-    needed: dict[str, int]
-    priority: int
-    node: str
-    position: int
-    waiting_in_queue: int
-    levels: list[Level]
-    nodes: NodeCount | None
-    closest: list[NodeRoom]
-    holders: list[Holder]
-    hidden_holders: int
-    stopped: Stopped | None
-    passed_over: list[PassedOver]
-    changes: list[Way] | None
+    paragraph: Annotated[str, said("The whole of it for people.")] = ""
+    details: Annotated[list[str], said("What the paragraph says beyond the sentence.")] = []
+    reason: Reason | None = None
+    needed: dict[str, int] = {}
+    priority: int = 0
+    node: str = ""
+    position: Annotated[int, said("Its place among what waits in its queue, from 1; 0: it does not wait.")] = 0
+    waiting_in_queue: int = 0
+    levels: list[Level] = []
+    nodes: NodeCount | None = None
+    closest: list[NodeRoom] = []
+    holders: list[Holder] = []
+    hidden_holders: Annotated[int, said("So many more have what is short that the asker may not see.")] = 0
+    stopped: Annotated[Stopped | None, said("It runs still and was told to stop.")] = None
+    passed_over: list[PassedOver] = []
+    changes: Annotated[list[Way] | None, said("null: they were not asked for.")] = None
     starts_by_itself: bool | None = None
     changes_complete: bool | None = None
 
@@ -201,6 +201,8 @@ class When(Shape, frozen=True, kw_only=True):
 class NewPriority(Request, frozen=True, kw_only=True):
     """A job that waits gets another priority."""
 
+    CHECKS: ClassVar = {"key": fields.one_line}
+
     key: Key
     priority: Priority
 
@@ -208,7 +210,7 @@ class NewPriority(Request, frozen=True, kw_only=True):
 class NewQueue(Request, frozen=True, kw_only=True):
     """A job goes to another queue."""
 
-    CHECKS: ClassVar = {"queue": fields.one_line}
+    CHECKS: ClassVar = {"key": fields.one_line, "queue": fields.one_line}
 
     key: Key
     queue: Line
@@ -229,7 +231,11 @@ CHANGES = ("submit", "cancel", "priority", "move", "config", "drain", "add_nodes
 class Supposed(Request, frozen=True, kw_only=True):
     """One change to suppose; exactly one of them."""
 
-    CHECKS: ClassVar = {"config": fields.clean_text, "drain": fields.each(fields.one_line)}
+    CHECKS: ClassVar = {
+        "cancel": fields.each(fields.one_line),
+        "config": fields.clean_text,
+        "drain": fields.each(fields.one_line),
+    }
 
     submit: Annotated[JobDraft | None, said("The caller submits this.")] = None
     cancel: Annotated[
@@ -262,14 +268,14 @@ class Supposed(Request, frozen=True, kw_only=True):
             raise Wrong("", f"give exactly one of {', '.join(CHANGES)}")
 
 
-class Fate(Named, frozen=True, kw_only=True):
+class Fate(Named, frozen=True):
     """A job whose lot would be another."""
 
     user: str
     queue: str
-    node: str
-    on_behalf_of: str
-    rule: str
+    node: Annotated[str, said("Where it starts, ran, or would have started.")] = ""
+    on_behalf_of: Annotated[str, said("Whom it has to make room for, as `application/key` or a key.")] = ""
+    rule: str = ""
 
 
 class Fates(Shape, frozen=True, kw_only=True):
@@ -288,7 +294,7 @@ class Wait(Shape, frozen=True, kw_only=True):
     reason: Reason
 
 
-class Share(Shape, frozen=True, kw_only=True):
+class Share(Shape, frozen=True):
     """A queue that would use something else."""
 
     partition: str
@@ -299,10 +305,10 @@ class Share(Shape, frozen=True, kw_only=True):
     max: dict[str, int] | None
 
 
-class Shift(Named, frozen=True, kw_only=True):
+class Shift(Named, frozen=True):
     """A start that would be expected at another time."""
 
-    before_ms: int | None
+    before_ms: Annotated[int | None, said("By the middle of the futures; null: not in sight.")]
     after_ms: int | None
 
 

@@ -35,12 +35,12 @@ from fairlead.core.model.specs import (
     QuotaSpec,
     RetrySpec,
 )
-from fairlead.insight.answers import difference
-from fairlead.insight.explain import Effort, explain
+from fairlead.insight.explain import explain
 from fairlead.insight.suppositions import submitted
 from fairlead.insight.trial import settle
-from fairlead.insight.unblock import ways
+from fairlead.insight.unblock import Effort, ways
 from fairlead.insight.whatif import suppose
+from fairlead.wire.questions import Stopped
 
 APP = (Requirement("app", "In", ("x",)),)
 
@@ -161,7 +161,7 @@ def test_a_task_group_that_it_would_be_no_member_of(free: int) -> None:
     there.scheduler.handle(AddAsks((placeholder, late)), 0)
     there.scheduler.schedule(0)
     name = ("default", "gang", "late")
-    said = {change.dimension: change.sentence() for change in ways(there.scheduler, name, fork=False).changes}
+    said = {change.dimension: change.sentence for change in ways(there.scheduler, name, fork=False).changes}
     assert said.get("no-gang") == ("runs if it were no member of task group g" if free else None)
 
 
@@ -228,10 +228,10 @@ def test_work_that_is_spared_for_a_time() -> None:
     there.submit("young", "root.a")
     there.submit("late", "root.a", priority=5)
     change = next(c for c in there.ways("late").changes if c.dimension == "time")
-    assert change.sentence() == (
+    assert change.sentence == (
         "runs if nothing happened for 1m (work that is spared now may be stopped then); that would stop young"
     )
-    assert change.is_smallest
+    assert change.smallest
     assert change.parts[0].value == 60_000
 
 
@@ -247,7 +247,7 @@ def test_a_rest_that_were_over() -> None:
     assert there.scheduler.why("many", "small") == BackedOff(30_000, 1)
     there.scheduler.handle(Release("many", "large"), 0)
     found = explain(there.scheduler, "many", "small", changes=Effort(), fork=False)
-    assert "It runs if nothing happened for 30s (an application has rested long enough then)" in found.paragraph()
+    assert "It runs if nothing happened for 30s (an application has rested long enough then)" in found.paragraph
 
 
 def test_a_queue_that_is_guaranteed_more() -> None:
@@ -299,8 +299,8 @@ def test_an_attempt_that_is_held_back_has_a_verdict_and_a_time() -> None:
     there.scheduler.handle(Release("work", "work", Cause.FINISHED, exit_code=1), 1_000)
     found = explain(there.scheduler, "work", "work#2", changes=Effort(), fork=False)
     assert (found.state, found.reason.code if found.reason else "") == ("waiting", "attempt-held-back")
-    assert "It runs if nothing happened for 30s (a further attempt enters then)." in found.paragraph()
-    assert found.as_dict()["needed"] == {GPU: 1}
+    assert "It runs if nothing happened for 30s (a further attempt enters then)." in found.paragraph
+    assert found.needed == {GPU: 1}
 
 
 def test_who_was_told_to_stop_is_told_by_which_rule_and_for_whom() -> None:
@@ -313,12 +313,8 @@ def test_who_was_told_to_stop_is_told_by_which_rule_and_for_whom() -> None:
         assert found.sentence == (
             "was told to stop on node-1 to make room for high (rule priority: that has a strictly higher priority)"
         )
-        assert found.as_dict()["stopped"] == {
-            "cause": "PREEMPTED_BY_SCHEDULER",
-            "rule": "priority",
-            "for_whom": "high",
-        }
-    hidden = explain(there.scheduler, "low", "low", visible=lambda app: app.id == "low")
+        assert found.stopped == Stopped("PREEMPTED_BY_SCHEDULER", "priority", "high")
+    hidden = explain(there.scheduler, "low", "low", sees=lambda app: app == "low")
     assert "to make room for somebody else's work (rule priority" in hidden.sentence
 
 
@@ -336,7 +332,7 @@ def test_an_application_that_was_refused_says_why() -> None:
     there.submit("lost", "root.nowhere")
     found = explain(there.scheduler, "lost", "lost")
     assert found.state == "refused"
-    assert found.paragraph().startswith("lost was refused: ")
+    assert found.paragraph.startswith("lost was refused: ")
 
 
 # -- quotas by class ----------------------------------------------------------------------------------------------
@@ -361,10 +357,10 @@ def test_the_quotas_that_would_take_in_what_is_refused() -> None:
     ]
     said = suppose(there.scheduler, submitted(app, asks), fork=False)
     assert said.admitted is not None
-    assert said.admitted.sentence() == (
+    assert said.admitted.sentence == (
         "taken in if quota mine of root.a were gpu 6 (now gpu 2) and quota all of root were gpu 6 (now gpu 4)"
     )
-    assert difference(said)["admitted"]["parts"][0]["value"] == 6
+    assert said.admitted.parts[0].value == 6
     for most, refused in ((5, 1), (6, 0)):
         trial = type(there.scheduler).load(there.scheduler.dump())
         events: list[Any] = [quota("all", "root", 6), quota("mine", "root.a", most), *submitted(app, asks).events]

@@ -5,11 +5,23 @@ from typing import Any
 
 from fairlead.config import load_text
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure
-from fairlead.core.model.reasons import QueueFull
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
-from fairlead.insight.preview import Change, ConfigDiff, DeclaredDiff, OverLimit, QueueDiff, preview
+from fairlead.insight.preview import preview_of
 from fairlead.scheduler import Scheduler
+from fairlead.wire.configuration import (
+    Change,
+    ConfigDifference,
+    DeclarationDifference,
+    NamedJob,
+    OverLimit,
+    QueueDifference,
+)
+
+
+def preview(scheduler: Scheduler, new: ClusterSpec) -> ConfigDifference:
+    """Of a scheduler as it is."""
+    return preview_of(scheduler.dump(), new)
 
 
 def spec(*queues: dict[str, Any], name: str = "default", **part: Any) -> ClusterSpec:
@@ -38,7 +50,7 @@ def leaf(name: str, most: str = "", **more: Any) -> dict[str, Any]:
 def test_the_same_file_changes_nothing() -> None:
     """Whatever runs and waits."""
     s = busy(leaf("a", "5m"), wait=4)
-    assert preview(s, spec(leaf("a", "5m"))).is_empty
+    assert preview(s, spec(leaf("a", "5m"))).empty
 
 
 def test_it_changes_nothing_itself() -> None:
@@ -53,67 +65,76 @@ def test_queues_that_come_go_and_change() -> None:
     """One with work drains, one without is removed."""
     s = busy(leaf("a"), leaf("b"), leaf("c", "5m"))
     diff = preview(s, spec(leaf("c", "7m", maxapplications=2, properties={"k": "v"}), leaf("d")))
-    assert {(q.queue, q.kind, q.applications) for q in diff.queues} == {
+    assert {(q.queue, q.kind, q.jobs) for q in diff.queues} == {
         ("root.a", "draining", 1),
         ("root.b", "removed", 0),
         ("root.c", "changed", 0),
         ("root.d", "added", 0),
     }
     changed = next(q for q in diff.queues if q.queue == "root.c")
-    assert changed == QueueDiff(
+    assert changed == QueueDifference(
         "default",
         "root.c",
         "changed",
-        (
+        0,
+        [
             Change("max", {"vcore": 5}, {"vcore": 7}),
             Change("maxapplications", None, 2),
             Change("properties.k", None, "v"),
-        ),
+        ],
     )
 
 
 def test_a_queue_that_would_be_over_its_maximum() -> None:
     """And what would start now but not then, with the reason."""
     diff = preview(busy(leaf("a"), wait=1), spec(leaf("a", "2m")))
-    over = OverLimit("default", "root.a", "max", {"vcore": 3}, {"vcore": 2}, applications=(("x", "u"),), count=1)
-    assert diff.over == (over,)
-    (waits,) = diff.would_wait
-    assert (waits.key, waits.reason) == ("w0", QueueFull("root.a", {"vcore": 1}, {"vcore": -1}, {"vcore": 2}))
+    over = OverLimit("default", "root.a", "", "max", {"vcore": 3}, {"vcore": 2}, 1, [NamedJob("x", "u")])
+    assert diff.over == [over]
+    (waits,) = diff.would_wait.jobs
+    assert waits.reason is not None
+    assert (waits.key, waits.user, waits.reason.code) == ("x", "u", "queue-full")
+    assert waits.reason.values == {
+        "queue": "root.a",
+        "needed": {"vcore": 1},
+        "free": {"vcore": -1},
+        "max": {"vcore": 2},
+    }
 
 
 def test_a_queue_that_is_over_already_is_not_named_again() -> None:
     """It is no consequence of the new file."""
     s = busy(leaf("a"))
     s.handle(Configure(spec(leaf("a", "2m"))), 0)
-    assert preview(s, spec(leaf("a", "1m"))).over == ()
+    assert preview(s, spec(leaf("a", "1m"))).over == []
 
 
 def test_what_would_start() -> None:
     """Because of a raised maximum."""
     diff = preview(busy(leaf("a", "3m"), wait=2), spec(leaf("a", "4m")))
-    assert [(d.application, d.key) for d in diff.would_start] == [("x", "w0")]
-    assert diff.would_wait == ()
+    assert diff.would_start.jobs == [NamedJob("x", "u")]
+    assert diff.would_wait.count == 0
 
 
 def test_rules_and_other_settings() -> None:
     """By partition, each with both values."""
     diff = preview(busy(leaf("a")), spec(leaf("a"), nodesortpolicy={"type": "binpacking"}))
-    (change,) = diff.settings["default"]
-    assert (change.what, change.old["policy"], change.new["policy"]) == ("node_sort", "fair", "binpacking")
+    (change,) = diff.settings
+    assert (change.partition, change.what) == ("default", "node_sort")
+    assert (change.old["policy"], change.new["policy"]) == ("fair", "binpacking")
 
 
 def test_partitions() -> None:
     """With the applications that would fail."""
     diff = preview(busy(leaf("a")), spec(leaf("a"), name="other"))
-    assert (diff.partitions_added, diff.partitions_removed) == (("other",), ("default",))
-    assert diff.would_fail == (("default", "x"),)
+    assert (diff.partitions_added, diff.partitions_removed) == (["other"], ["default"])
+    assert [job.key for job in diff.would_fail.jobs] == ["x"]
 
 
 def test_a_file_that_would_be_refused() -> None:
     """Only the reason is said."""
     diff = preview(busy(leaf("a")), spec(leaf("a", queues=[leaf("b")])))
     assert diff.refused is not None
-    assert diff == ConfigDiff(refused=diff.refused)
+    assert diff == ConfigDifference(refused=diff.refused)
 
 
 def test_it_names_the_classes_quotas_and_budgets_that_differ() -> None:
@@ -129,13 +150,15 @@ def test_it_names_the_classes_quotas_and_budgets_that_differ() -> None:
     quota = {"name": "q", "queue": "root.a", "resources": {"vcore": "1"}}
     new = declaring(priorityclasses=[same, {"name": "c", "value": 2, "limited": True}], quotas=[quota])
     s = Scheduler(old)
-    assert preview(s, old).is_empty
+    assert preview(s, old).empty
     diff = preview(s, new)
-    assert diff.declared == (
-        DeclaredDiff("priority-class", "c", "changed", (Change("value", 1, 2), Change("limited", False, True))),
-        DeclaredDiff(
-            "quota", "q", "added", (Change("queue", None, "root.a"), Change("resources", None, {"vcore": 1000}))
+    assert diff.declared == [
+        DeclarationDifference(
+            "priority-class", "c", "changed", [Change("value", 1, 2), Change("limited", False, True)]
         ),
-        DeclaredDiff("budget", "b", "removed", (Change("min_available", 1, None),)),
-    )
-    assert not diff.is_empty
+        DeclarationDifference(
+            "quota", "q", "added", [Change("queue", None, "root.a"), Change("resources", None, {"vcore": 1000})]
+        ),
+        DeclarationDifference("budget", "b", "removed", [Change("min_available", 1, None)]),
+    ]
+    assert not diff.empty

@@ -33,7 +33,7 @@ def a_card() -> Scorecard:
 def test_a_score_is_there_after_a_restart(tmp_path: Path) -> None:
     """The counts, what was learned, and what is open; a new one begins at nothing."""
     file, card = ScoreFile(tmp_path / "forecasts.json"), a_card()
-    assert file.read().as_dict() == Scorecard().as_dict()
+    assert file.read().score() == Scorecard().score()
     file.write(card.state())
     again = ScoreFile(tmp_path / "forecasts.json").read()
     assert again.state() == card.state()
@@ -59,7 +59,7 @@ def test_a_file_that_makes_no_sense_is_moved_aside(text: str, tmp_path: Path, ca
     """With a sentence; the service starts, and nothing is lost."""
     path = tmp_path / "forecasts.json"
     path.write_text(text)
-    assert ScoreFile(path).read().as_dict() == Scorecard().as_dict()
+    assert ScoreFile(path).read().score() == Scorecard().score()
     assert "begins anew" in caplog.text
     assert str(path) in caplog.text
     assert (tmp_path / "forecasts.json.bad").read_text() == text

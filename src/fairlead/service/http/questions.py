@@ -10,25 +10,23 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 from fastapi import APIRouter, Query
 from msgspec.structs import replace
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.core.model.specs import ClusterSpec
-from fairlead.insight import answers
-from fairlead.insight.explain import WAYS_BEGIN, Effort, explain
-from fairlead.insight.forecast import Forecast, forecast, shifts
-from fairlead.insight.parts import What
-from fairlead.insight.suppositions import KINDS, Supposition, read
+from fairlead.insight import suppositions
+from fairlead.insight.explain import explain
+from fairlead.insight.forecast import Forecast, forecast, kind_of
+from fairlead.insight.suppositions import Supposition
 from fairlead.insight.trial import Name
+from fairlead.insight.unblock import Effort
 from fairlead.insight.whatif import suppose
 from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
 from fairlead.service.forecaster import draws_for, spending
-from fairlead.service.http import answer_shapes
 from fairlead.service.http.errors import documented
 from fairlead.service.http.pages import After, Limit, cut
 from fairlead.service.http.shaped import ShapedRoute
@@ -38,8 +36,6 @@ from fairlead.wire import questions as wire
 from fairlead.wire.jobs import JobDetails, JobPage, JobState
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"], route_class=ShapedRoute)
-ABOUT_JOB = (What.CANCEL, What.TURN)
-"""Changes that are made to other work: they name it."""
 CHANGES_S = 10.0
 """Changes are tried for so long."""
 Seconds = Annotated[
@@ -106,40 +102,14 @@ async def explain_job(
             ask_key,
             partition,
             changes=effort,
-            visible=lambda app: moment.sees(app.id),
+            sees=moment.sees,
             fork=True,
         )
-        return replace(shown, verdict=answer_shapes.verdict(_without_others(found.as_dict(), moment)))
+        return replace(shown, verdict=found)
 
     if changes:
         return await place.apart(lambda moment: lambda: question(moment), caller)
     return await place.shown(question, caller)
-
-
-def _sees(moment: Moment) -> Callable[[Name], bool]:
-    return lambda name: name[1] == NEW or moment.sees(name[1])
-
-
-def _without_others(verdict: dict[str, Any], moment: Moment) -> dict[str, Any]:
-    """The verdict without changes that name work which the asker may not see."""
-    sees, kept = _sees(moment), []
-    for change in verdict.get("changes") or ():
-        named = [(moment.partition, each["application"], each["key"]) for each in change["evicts"]]
-        about = [part for part in change["parts"] if part["what"] in ABOUT_JOB]
-        named += [(moment.partition, *part["subject"].split("/", 1)) for part in about]
-        if all(sees(name) for name in named):
-            kept.append(change)
-        elif not about:
-            text = change["sentence"].partition("; that would stop")[0]
-            stopped = f"{text}; that would stop {len(change['evicts'])} others"
-            kept.append(change | {"evicts": [], "sentence": stopped})
-    if verdict.get("changes") is None or kept == verdict["changes"]:
-        return verdict
-    details = [line for line in verdict["details"] if not line.startswith(WAYS_BEGIN)]
-    if kept:
-        details.append(f"It {'; or it '.join(change['sentence'] for change in kept)}.")
-    head = verdict["paragraph"].partition(verdict["details"][0])[0] if verdict["details"] else verdict["paragraph"]
-    return verdict | {"changes": kept, "details": details, "paragraph": head + " ".join(details)}
 
 
 # -- what if --------------------------------------------------------------------------------------------------------
@@ -154,15 +124,16 @@ async def what_if(body: wire.Supposed, place: PlaceOf, caller: CallerOf) -> wire
         supposed, scheduler = _supposition(body, moment, spec), moment.scheduler
 
         def question() -> wire.Otherwise:
-            found = suppose(scheduler, supposed, fork=True)
-            if body.forecast:
-                runtimes, kind = moment.future()
-                half = body.seconds / 2
-                moved = shifts(
-                    scheduler, supposed.events, runtimes, kind=kind, fork=True, spending=lambda: spending(half)
-                )
-                found = dataclasses.replace(found, expected=moved.found, unseen=moved.unseen)
-            return answer_shapes.otherwise(supposed.sentence, answers.difference(found, _sees(moment)))
+            runtimes, kind = moment.future() if body.forecast else (None, kind_of)
+            return suppose(
+                scheduler,
+                supposed,
+                sees=lambda app: app == NEW or moment.sees(app),
+                runtimes=runtimes,
+                kind=kind,
+                fork=True,
+                spending=lambda: spending(body.seconds / 2),
+            )
 
         return question
 
@@ -173,11 +144,10 @@ def _supposition(body: wire.Supposed, moment: Moment, spec: ClusterSpec | None) 
     """The change as events. Raises `Refusal` for what the caller may not ask."""
     if body.submit is not None:
         return moment.submission(body.submit)
-    kind = next(kind for kind in KINDS if getattr(body, kind) is not None)
-    change = read(kind, msgspec.to_builtins(getattr(body, kind)))
-    if change.for_administrators:
+    kind, said = suppositions.kind_of(body)
+    if kind.for_administrators:
         moment.caller.require_admin("ask what a change of the nodes or the queue file would do to everybody's work")
-    return change.supposed(_Here(moment, spec))
+    return kind.supposed(said, _Here(moment, spec))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -241,11 +211,24 @@ async def forecast_job(key: str, place: PlaceOf, caller: CallerOf, seconds: Seco
 
     shown_key, name, told = await place.apart(ask, caller)
     expected = place.expect(told.made_ms, told.expected(name))
-    return answer_shapes.when(shown_key, told.made_ms, expected, told.draws, told.assumptions, place.card())
+    return wire.When(
+        key=shown_key,
+        made_ms=told.made_ms,
+        median_ms=expected.median_ms,
+        earliest_ms=expected.earliest_ms,
+        latest_ms=expected.latest_ms,
+        coverage=expected.coverage,
+        ahead=expected.ahead,
+        never=expected.never,
+        broken_off=expected.broken_off,
+        draws=told.draws,
+        assumptions=list(told.assumptions),
+        score=place.card().score(),
+    )
 
 
 @router.get("/forecasts/score", responses=documented())
 async def get_forecast_score(place: PlaceOf, caller: CallerOf) -> wire.Score:
     """How often the service's own forecasts came true so far."""
     del caller
-    return wire.Score(**place.card().as_dict())
+    return place.card().score()
