@@ -45,7 +45,7 @@ from fairlead.service.history_stream import Hub, stream
 from fairlead.service.identity import Gate
 from fairlead.service.place import NEW, JobFilter, Place, ask_of, place_of
 from fairlead.service.tokens import Tokens
-from fairlead.service.yunikorn.history_records import HistoryRecords
+from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.wire import cluster as wire
 from fairlead.wire.jobs import Capability as Shown
 from fairlead.wire.jobs import Job as JobRow

@@ -30,9 +30,8 @@ from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
-from fairlead.service.yunikorn.history_records import HistoryRecords
-from fairlead.service.yunikorn.history_samples import HistorySamples
-from fairlead.service.yunikorn.history_stream import Streams
+from fairlead.service.yunikorn import history
+from fairlead.service.yunikorn.history import HistoryRecords, HistorySamples, Streams
 from fairlead.wire.cluster import Service
 from fairlead.wire.jobs import Job, JobDetails, JobDraft
 from fairlead.wire.questions import Why
@@ -248,6 +247,11 @@ class Place(ABC):
         if isinstance(found, _Refused):
             raise Refusal(found.code, found.message, field=found.field, details=found.details)
         return cast(T, found)
+
+    async def keep_samples(self) -> None:
+        """Note once a minute how much there is, until cancelled."""
+        count = history.count
+        await history.keep(self.history_samples, lambda: self.read(lambda m: count(m.scheduler, time.time_ns())))
 
 
 def now_ms() -> int:

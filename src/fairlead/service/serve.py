@@ -45,8 +45,7 @@ from fairlead.service.options import Listening, ServeOptions
 from fairlead.service.queue_texts import usable
 from fairlead.service.scorefile import ScoreFile
 from fairlead.service.tokens import Tokens, TokensError
-from fairlead.service.yunikorn import history_samples
-from fairlead.service.yunikorn.history_records import HistoryRecords
+from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.version import version
 
 log = logging.getLogger("fairlead.service")
@@ -219,12 +218,7 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
     duties = [_watch(server, place, options, sockets), _note_waits(place), _guard_memory(place, place.memory_guard)]
     if place.config_file is not None:
         duties.append(place.config_file.watch(place.runtime, options.config_poll_s))
-    duties.append(
-        history_samples.keep(
-            place.history_samples, lambda: place.look(lambda s, _: history_samples.count(s, time.time_ns()))
-        )
-    )
-    duties.append(place.forecaster.keep(place))
+    duties += [place.keep_samples(), place.forecaster.keep(place)]
     # What is there now is never searched for garbage again: else a search takes 100 ms, in which nobody is answered.
     gc.collect()
     gc.freeze()

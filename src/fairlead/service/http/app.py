@@ -18,7 +18,7 @@ from fairlead.service.http import cluster, errors, questions, usage
 from fairlead.service.http.shaped import ShapedRoute, content, describe, shown
 from fairlead.service.place import Place, PlaceOf, ReaderOf
 from fairlead.service.scrape import CONTENT_TYPE, scrape
-from fairlead.service.yunikorn import table as yunikorn
+from fairlead.service.yunikorn import watch_routes as yunikorn
 from fairlead.service.yunikorn.transport import Front
 from fairlead.wire.cluster import Health, Problem
 

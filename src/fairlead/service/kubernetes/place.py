@@ -47,7 +47,7 @@ from fairlead.service.kubernetes.futures import Future
 from fairlead.service.kubernetes.gate import ClusterGate
 from fairlead.service.kubernetes.history_pods import PodHistory
 from fairlead.service.place import NEW, JobFilter, Place, now_ms
-from fairlead.service.yunikorn.history_records import HistoryRecords
+from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.wire import cluster as wire
 from fairlead.wire.jobs import Job, JobDetails, JobDraft
 from fairlead.wire.questions import Why

@@ -11,7 +11,6 @@ import gc
 import logging
 import socket
 import sys
-import time
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -27,7 +26,6 @@ from fairlead.service.http.server import Server, on_signals
 from fairlead.service.kubernetes.gate import ApiJudge, Entrance, Judge
 from fairlead.service.kubernetes.place import ClusterPlace
 from fairlead.service.place import now_ms
-from fairlead.service.yunikorn import history_samples
 from fairlead.version import version
 
 log = logging.getLogger("fairlead.kubernetes")
@@ -141,6 +139,4 @@ async def _sample(place: ClusterPlace) -> None:
     """A sample each minute, as long as there is something to count."""
     while place.controller.control_loop is None or not place.controller.control_loop.ready:
         await asyncio.sleep(1.0)
-    await history_samples.keep(
-        place.history_samples, lambda: place.read(lambda m: history_samples.count(m.scheduler, time.time_ns()))
-    )
+    await place.keep_samples()

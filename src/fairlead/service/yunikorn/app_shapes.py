@@ -1,25 +1,30 @@
-"""Applications, requests and allocations in the JSON shapes of Apache YuniKorn's /ws/v1.
+"""Applications, requests, allocations and the nodes that these are on, in the JSON shapes of Apache YuniKorn's /ws/v1.
 
-Decides names, units and what is left out. Never filters by user. Invariant: what ended is found in the figures of its
-application: resource seconds, placeholders, the most that was used at once.
+Decides names, units, what is left out, the buckets of utilisation, and when two asks of one read share the reason why
+they wait. Never filters by user. Invariant: what ended is found in the figures of its application: resource seconds,
+placeholders, the most that was used at once; every node that has a resource is in exactly one of its ten buckets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fairlead.core.books.application_limits import closed_queue
 from fairlead.core.books.usage_history import PLACEHOLDER, PREEMPTED, USED
 from fairlead.core.model.lifecycle import State
+from fairlead.core.model.reasons import NextInLine, Reason
 from fairlead.core.model.resources import pruned
 from fairlead.core.model.specs import TAG_FOREIGN, AskSpec
-from fairlead.service.yunikorn.shapes import MS, NEVER_STARTED_MS, Plain, filled
-from fairlead.service.yunikorn.why import Why
+from fairlead.policy.eligibility.limits import closing_ceiling
+from fairlead.policy.why.waiting import why_waiting
+from fairlead.service.yunikorn.shapes import MS, NEVER_STARTED_MS, RM_ID, Plain, filled, percentages
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
 
 
@@ -158,3 +163,104 @@ def foreign(spec: AskSpec, at_ms: int) -> Plain:
         "preemptable": spec.tags.get(TAG_FOREIGN) != "static",
     }
     return filled(shown, "allocationKey")
+
+
+# -- nodes --------------------------------------------------------------------------------------------------------
+
+BUCKETS = tuple(f"{low}-{low + 10}%" for low in range(0, 100, 10))
+
+
+def node(one: Node, partition_name: str) -> Plain:
+    """A node with what runs on it."""
+    attributes = {**one.attributes, "si/node-partition": f"[{RM_ID}]{partition_name}"}
+    shown = {
+        "nodeID": one.id,
+        "hostName": one.attributes.get("si.io/hostname") or one.attributes.get("hostname", ""),
+        "rackName": one.attributes.get("si.io/rackname", ""),
+        "attributes": attributes,
+        "capacity": pruned(one.total),
+        "allocated": pruned(one.allocated),
+        "occupied": pruned(one.occupied),
+        "available": pruned(one.available),
+        "utilized": percentages(one.allocated, one.total),
+        "allocations": [allocation(each) for each in one.allocations],
+        "foreignAllocations": [foreign(spec, at_ms) for spec, at_ms in one.foreign_notes.values()],
+        "schedulable": one.schedulable,
+        "isReserved": bool(one.reservations),
+        "reservations": [each.key for each in one.reservations],
+    }
+    return filled(shown, "nodeID", "schedulable", "isReserved")
+
+
+def utilizations(part: Partition) -> Plain:
+    """How many nodes use how much, for each resource that some node has."""
+    nodes = list(part.nodes.nodes.values())
+    names = sorted({name for one in nodes for name, amount in one.total.items() if amount > 0})
+    return {
+        "clusterId": RM_ID,
+        "partition": part.name,
+        "utilizations": [{"type": name, "utilization": _buckets(nodes, name)} for name in names],
+    }
+
+
+def bucket_of(allocated: int, total: int) -> int:
+    """The bucket of a share: 0 for up to 10 %, 9 for everything above 90 %."""
+    tenths = -(-allocated * 10 // total)
+    return min(max(tenths - 1, 0), 9)
+
+
+def _buckets(nodes: list[Node], name: str) -> list[Plain]:
+    found: list[list[str]] = [[] for _ in BUCKETS]
+    for one in nodes:
+        total = one.total.get(name, 0)
+        if total > 0:
+            found[bucket_of(one.allocated.get(name, 0), total)].append(one.id)
+    return [
+        filled({"bucketName": label, "numOfNodes": len(ids), "nodeNames": ids})
+        for label, ids in zip(BUCKETS, found, strict=True)
+    ]
+
+
+# -- why asks wait ------------------------------------------------------------------------------------------------
+
+ABOUT_NODES = frozenset(
+    {"too-big-for-every-node", "no-node-has-room", "required-node-unknown", "reserved-node-too-full", "node-reserved"}
+)
+"""Reasons that are known only after nodes were looked at."""
+
+
+class Why:
+    """The reasons of one read, looked up once for all that wait for the same."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._found: dict[Any, Reason] = {}
+
+    def of(self, ask: Ask) -> Reason:
+        """Why a waiting ask waits."""
+        app = ask.app
+        if ask.held_on is not None or ask.reserved_on is not None or app.backoff_until_ms is not None:
+            return why_waiting(self._partition, ask)
+        if app.gives_way_to is not None or app.awaited_by:
+            return why_waiting(self._partition, ask)
+        if not ask.spec.placeholder and app.stands_in(ask.spec.task_group):
+            return why_waiting(self._partition, ask)
+        held: object = None
+        if app.state is State.ACCEPTED:
+            held = closed_queue(app) or closing_ceiling(app)
+        key = (app.queue.path, ask.items, ask.required_node, id(app.allowance), id(held) if held is not None else 0)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = why_waiting(self._partition, ask)
+        return found
+
+    def log(self, ask: Ask) -> list[dict[str, Any]]:
+        """The allocation log: the reason of this moment, or nothing for what comes next."""
+        reason = self.of(ask)
+        if isinstance(reason, NextInLine):
+            return []
+        return [{"message": reason.sentence(), "lastOccurrence": self._partition.now_ms * 1_000_000, "count": 1}]
+
+    def attempted(self, ask: Ask) -> bool:
+        """Whether nodes were looked at for it."""
+        return ask.attempted or self.of(ask).code in ABOUT_NODES

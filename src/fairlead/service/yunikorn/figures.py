@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fairlead.runtime.measures import BOUNDS, Latency, Measures
-from fairlead.service.yunikorn.node_shapes import bucket_of
+from fairlead.service.yunikorn.app_shapes import bucket_of
 
 if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler
-    from fairlead.service.yunikorn.history_records import HistoryRecords
+    from fairlead.service.yunikorn.history import HistoryRecords
 
 Labels = tuple[tuple[str, str], ...]
 Samples = list[tuple[str, Labels, float]]

@@ -1,7 +1,7 @@
 """Routes of /ws/v1 and /debug that watch: event records, health, utilisation, metrics, dumps.
 
 Decides limits of these reads and their errors as Apache YuniKorn's REST interface does. Never changes anything. What
-shows everything at once is for administrators (`readers`).
+shows everything at once is for administrators (`reads`).
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.config.show import as_tree
 from fairlead.insight.history_records import as_json
-from fairlead.scheduler import Scheduler
-from fairlead.service.place import Place, PlaceOf, ReaderOf
+from fairlead.service.place import Moment, Place, PlaceOf, ReaderOf
 from fairlead.service.scrape import CONTENT_TYPE, scrape
-from fairlead.service.yunikorn import app_shapes, history_stream, node_shapes, shapes, transport
-from fairlead.service.yunikorn.describe import described, text
+from fairlead.service.yunikorn import app_shapes, history, routes, shapes, transport
 from fairlead.service.yunikorn.health import health
-from fairlead.service.yunikorn.readers import Administrator, read, visible
-from fairlead.service.yunikorn.routes import cluster_list, declared, partition_list, spec_in_force
+from fairlead.service.yunikorn.reads import Administrator, described, read, reads, text, visible
+from fairlead.service.yunikorn.routes import clusters, declared, partitions, spec_in_force
 from fairlead.service.yunikorn.transport import number
 
 router = APIRouter(prefix="/ws/v1", tags=["yunikorn"])
@@ -72,10 +72,10 @@ async def stream(
     """Event records as they come, after the newest `count` past ones."""
     past = number("count", count, 0)
     one = place.streams.enter(request.headers.get("host", ""), time.time_ns())
-    pieces = history_stream.lines(place.history_records, place.streams, one, past, visible(place, who))
+    pieces = history.lines(place.history_records, place.streams, one, past, visible(place, who))
     # An encoding of its own keeps the middleware from compressing, which would hold lines back.
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "identity"}
-    return history_stream.Timed(pieces, headers=headers | {"Content-Type": transport.JSON})
+    return history.Timed(pieces, headers=headers | {"Content-Type": transport.JSON})
 
 
 # -- figures ------------------------------------------------------------------------------------------------------
@@ -88,22 +88,16 @@ async def metrics(place: PlaceOf, who: ReaderOf) -> Response:
     return Response(await scrape(place), media_type=CONTENT_TYPE)
 
 
-@router.get("/scheduler/healthcheck", response_class=Response, responses=described("All checks.", False))
-async def healthcheck(place: PlaceOf, who: ReaderOf) -> Response:
+@reads(router, "/scheduler/healthcheck", "All checks.", many=False)
+def healthcheck(moment: Moment, place: PlaceOf) -> dict[str, Any]:
     """Whether the books are in order; 200 even when they are not."""
-    return await read(
-        place, who, lambda moment: health(moment.scheduler, faults=place.faults(), problems=place.problems())
-    )
+    return health(moment.scheduler, faults=place.faults(), problems=place.problems())
 
 
-@router.get("/scheduler/node-utilizations", response_class=Response, responses=described("One entry a partition."))
-async def node_utilizations(place: PlaceOf, who: ReaderOf) -> Response:
+@reads(router, "/scheduler/node-utilizations", "One entry a partition.")
+def node_utilizations(moment: Moment) -> list[dict[str, Any]] | None:
     """How many nodes use how much of each resource."""
-    return await read(place, who, lambda moment: _utilizations(moment.scheduler))
-
-
-def _utilizations(scheduler: Scheduler) -> list[dict[str, Any]] | None:
-    return [node_shapes.utilizations(part) for part in scheduler.cluster.partitions.values()] or None
+    return [app_shapes.utilizations(part) for part in moment.scheduler.cluster.partitions.values()] or None
 
 
 # -- everything at once -------------------------------------------------------------------------------------------
@@ -113,38 +107,32 @@ def _utilizations(scheduler: Scheduler) -> list[dict[str, Any]] | None:
 async def full_state_dump(place: PlaceOf, who: Administrator) -> Response:
     """All that the other routes show, in one answer (administrators). One at a time."""
     async with _dumping:
-        return await read(place, who, lambda moment: dump(place, moment.scheduler), pretty=True)
+        return await read(place, who, lambda moment: dump(place, moment), pretty=True)
 
 
-def dump(place: Place, scheduler: Scheduler) -> dict[str, Any]:
+def dump(place: Place, moment: Moment) -> dict[str, Any]:
     """All of it at once, where the books stand still for as long as that takes."""
-    return shapes.filled(_dump(place, scheduler) | {"config": as_tree(spec_in_force(declared(scheduler)))})
-
-
-def _dump(place: Place, scheduler: Scheduler) -> dict[str, Any]:
-    parts = list(scheduler.cluster.partitions.values())
-    applications = [a for p in parts for kept in (p.applications, p.ended, p.rejected) for a in _apps(p, kept)]
-    return {
+    parts = list(moment.scheduler.cluster.partitions.values())
+    kept = [(part, each) for part in parts for each in (part.applications, part.ended, part.rejected)]
+    shown = {
         "timestamp": time.time_ns(),
-        "partitions": partition_list(place, scheduler),
-        "applications": applications,
+        "partitions": partitions(moment, place),
+        "applications": [app for part, each in kept for app in app_shapes.applications(each.values(), part)],
         "appHistory": place.history_samples.applications(),
         "nodes": [
-            {"partitionName": p.name, "nodesInfo": [node_shapes.node(n, p.name) for n in p.nodes.nodes.values()]}
+            {"partitionName": p.name, "nodesInfo": [app_shapes.node(n, p.name) for n in p.nodes.nodes.values()]}
             for p in parts
         ],
-        "clusterInfo": cluster_list(place, scheduler),
+        "clusterInfo": clusters(moment, place),
         "containerHistory": place.history_samples.containers(),
         "queues": [shapes.queue(p.root, subtree=True, partition_name=p.name) for p in parts],
         "rmDiagnostics": NO_RM,
         "logLevel": logging.getLevelName(logging.getLogger("fairlead").getEffectiveLevel()).lower(),
         "placementRules": [{"partition": p.name, "rules": shapes.rules(p.spec.placement_rules)} for p in parts],
         "eventStreams": [{"Name": one.name, "CreatedAt": one.opened_ns} for one in place.streams.open],
+        "config": as_tree(spec_in_force(declared(moment))),
     }
-
-
-def _apps(part: Any, kept: Any) -> list[dict[str, Any]]:
-    return app_shapes.applications(kept.values(), part)
+    return shapes.filled(shown)
 
 
 @debug.get("/stack", response_class=Response, responses=text("The stacks."))
@@ -168,3 +156,13 @@ async def old_stack() -> Response:
 async def old_dump() -> Response:
     """The older path."""
     return transport.moved("/debug/fullstatedump")
+
+
+ROUTERS = (routes.router, router, debug)
+"""All of /ws/v1 and /debug."""
+
+
+def known() -> Iterator[str]:
+    """The path of each route; the front needs them."""
+    for each in ROUTERS:
+        yield from (route.path for route in each.routes if isinstance(route, APIRoute))

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from fairlead.insight.history_records import Record
-from fairlead.service.yunikorn.history_ring import Page, Ring
+from fairlead.service.yunikorn.history import Page, Ring
 
 
 def records(first: int, count: int) -> list[Record]:

@@ -21,9 +21,8 @@ from fairlead.core.model.specs import (
     TemplateSpec,
 )
 from fairlead.scheduler import Scheduler
-from fairlead.service.yunikorn import app_shapes, node_shapes, shapes
-from fairlead.service.yunikorn.node_shapes import bucket_of
-from fairlead.service.yunikorn.why import Why
+from fairlead.service.yunikorn import app_shapes, shapes
+from fairlead.service.yunikorn.app_shapes import Why, bucket_of
 
 SECOND = 1_000_000_000
 
@@ -179,7 +178,7 @@ def test_a_reserved_node_is_shown_on_both_sides() -> None:
     found = shown(s)
     assert (found["hasReserved"], found["reservations"]) == (True, ["k2"])
     assert found["requests"][0]["schedulingAttempted"] is True
-    node = node_shapes.node(part(s).nodes.nodes["n1"], "default")
+    node = app_shapes.node(part(s).nodes.nodes["n1"], "default")
     assert (node["isReserved"], node["reservations"]) == (True, ["k2"])
 
 
@@ -208,7 +207,7 @@ def test_a_node_with_foreign_work() -> None:
         ),
         4000,
     )
-    assert node_shapes.node(part(s).nodes.nodes["n1"], "default") == {
+    assert app_shapes.node(part(s).nodes.nodes["n1"], "default") == {
         "nodeID": "n1",
         "hostName": "host",
         "rackName": "rack",
@@ -351,7 +350,7 @@ def test_utilisation_of_nodes() -> None:
     """Only resources that a node has; ten buckets for each."""
     s = cluster()
     ask(s, "k", 2000, vcore=5)
-    found = node_shapes.utilizations(part(s))
+    found = app_shapes.utilizations(part(s))
     assert (found["clusterId"], found["partition"]) == ("fairlead", "default")
     assert [each["type"] for each in found["utilizations"]] == ["memory", "vcore"]
     buckets = found["utilizations"][1]["utilization"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fairlead.runtime import Refusal
-from fairlead.service.yunikorn.table import known
 from fairlead.service.yunikorn.transport import mended, number, unescaped
+from fairlead.service.yunikorn.watch_routes import known
 
 
 @pytest.mark.parametrize(

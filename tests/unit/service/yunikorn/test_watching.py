@@ -17,10 +17,9 @@ from fairlead.insight.history_records import Record
 from fairlead.runtime import Entry, Refusal
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
-from fairlead.service.yunikorn import figures, history_samples, history_stream
+from fairlead.service.yunikorn import figures, history
 from fairlead.service.yunikorn.health import health
-from fairlead.service.yunikorn.history_records import HistoryRecords
-from fairlead.service.yunikorn.history_ring import Ring
+from fairlead.service.yunikorn.history import HistoryRecords, Ring
 
 
 def cluster() -> Scheduler:
@@ -51,10 +50,10 @@ async def everything(records: Any) -> list[Record]:
 
 async def test_a_reader_who_falls_behind_is_told_so_and_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """After what he got in time comes a last line, and nobody tells him anything any more."""
-    monkeypatch.setattr(history_stream, "BEHIND", 3)
-    history_records, streams = HistoryRecords(cluster), history_stream.Streams()
+    monkeypatch.setattr(history, "BEHIND", 3)
+    history_records, streams = HistoryRecords(cluster), history.Streams()
     stream = streams.enter("h", 1)
-    lines = history_stream.lines(history_records, streams, stream, 0, everything)
+    lines = history.lines(history_records, streams, stream, 0, everything)
     assert json.loads(await anext(lines)) == {"InstanceUUID": history_records.instance}
     for name in "abc":
         history_records.ring.add([Record(1, 2, 0, 0, name)])
@@ -64,8 +63,8 @@ async def test_a_reader_who_falls_behind_is_told_so_and_cut_off(monkeypatch: pyt
     assert got == ["a", "b", "c"]
     assert json.loads(rest[-1]) == {
         "status_code": 200,
-        "message": history_stream.CLOSED,
-        "description": history_stream.CLOSED,
+        "message": history.CLOSED,
+        "description": history.CLOSED,
     }
     assert streams.open == []
     history_records.ring.add([Record(1, 2, 0, 0, "later")])
@@ -74,8 +73,8 @@ async def test_a_reader_who_falls_behind_is_told_so_and_cut_off(monkeypatch: pyt
 
 async def test_a_stream_ends_with_the_service() -> None:
     """Without a complaint, and no new one begins."""
-    history_records, streams = HistoryRecords(cluster), history_stream.Streams()
-    lines = history_stream.lines(history_records, streams, streams.enter("h", 1), 0, everything)
+    history_records, streams = HistoryRecords(cluster), history.Streams()
+    lines = history.lines(history_records, streams, streams.enter("h", 1), 0, everything)
     await anext(lines)
     waiting = asyncio.ensure_future(anext(lines, None))
     await asyncio.sleep(0)
@@ -87,7 +86,7 @@ async def test_a_stream_ends_with_the_service() -> None:
 
 async def test_no_more_streams_than_a_hundred() -> None:
     """However many hosts there are."""
-    streams = history_stream.Streams()
+    streams = history.Streams()
     for i in range(100):
         streams.enter(f"host{i}", 1)
     with pytest.raises(Refusal) as caught:
@@ -231,23 +230,23 @@ def test_prometheus_can_read_them() -> None:
 
 async def test_samples_are_taken_now_and_then() -> None:
     """Oldest first, and no more than a day."""
-    kept = history_samples.HistorySamples()
+    kept = history.HistorySamples()
     at = 0
 
-    async def take() -> history_samples.Sample:
+    async def take() -> history.Sample:
         nonlocal at
         at += 1
-        return history_samples.Sample(at, at, 2 * at)
+        return history.Sample(at, at, 2 * at)
 
-    task = asyncio.create_task(history_samples.keep(kept, take, 0))
-    while at < history_samples.SAMPLES + 3:
+    task = asyncio.create_task(history.keep(kept, take, 0))
+    while at < history.SAMPLES + 3:
         await asyncio.sleep(0)
     task.cancel()
-    assert len(kept.samples) == history_samples.SAMPLES
+    assert len(kept.samples) == history.SAMPLES
     first = kept.applications()[0]
     assert first == {
-        "timestamp": at - history_samples.SAMPLES + 1,
-        "totalApplications": str(at - history_samples.SAMPLES + 1),
+        "timestamp": at - history.SAMPLES + 1,
+        "totalApplications": str(at - history.SAMPLES + 1),
     }
     assert kept.containers()[-1] == {"timestamp": at, "totalContainers": str(2 * at)}
 
@@ -258,7 +257,7 @@ def test_a_sample_counts_what_runs() -> None:
     for event in (*SUBMITTED, AddApplication(ApplicationSpec(id="idle", queue="root.my-queue"))):
         s.handle(event, 0)
     s.schedule(0)
-    assert history_samples.count(s, 7) == history_samples.Sample(7, 1, 1)
+    assert history.count(s, 7) == history.Sample(7, 1, 1)
 
 
 def test_the_ring_of_a_chronicle_may_be_small() -> None:
