@@ -13,7 +13,8 @@ from fairlead.cli import render
 from fairlead.times import clock_time
 
 if TYPE_CHECKING:
-    from fairlead.wire.questions import Fate, Fates, Otherwise, Score, Shift, When
+    from fairlead.wire.jobs import Job
+    from fairlead.wire.questions import Fate, Fates, Otherwise, Score, Shift, When, Why
 
 NAMED = 8
 _PARTS = (
@@ -85,6 +86,26 @@ def _shifts(shifts: list[Shift], unseen: int) -> Iterator[str]:
 
 def _at(at_ms: int | None) -> str:
     return render.moment(at_ms) if at_ms is not None else "no time in sight"
+
+
+def why_lines(answer: Why) -> Iterator[str]:
+    """Why a job is in its state."""
+    place = f" ({_ordinal(answer.queue_position)} in its queue)" if answer.queue_position else ""
+    yield f"{answer.key}: {answer.state}{place}: {answer.sentence}"
+    if answer.expected_start_ms:
+        at = render.moment(answer.expected_start_ms)
+        yield f"  By the time limits of what runs it has room at {at}, unless others take it."
+    yield from (f"  {line}" for line in (answer.verdict.details if answer.verdict else ()))
+
+
+def waiting_line(job: Job) -> str:
+    """One of many that wait, and why."""
+    return f"{job.key}: {job.name} in {job.queue}: {job.reason.sentence if job.reason else 'not looked at yet'}"
+
+
+def _ordinal(number: int) -> str:
+    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
 
 
 def score_lines(score: Score) -> Iterator[str]:

@@ -7,16 +7,15 @@ their form is made here.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
 from fairlead.cli import completion, render
-from fairlead.cli.app import Status, command, connected, list_output
+from fairlead.cli.app import command, connected, list_output
 from fairlead.cli.completion import with_depth
 from fairlead.cli.failures import REFUSED, Failure, wrong_usage
-from fairlead.cli.render import NONE, Column, Screen
+from fairlead.cli.render import NONE, Column, Columns, Screen
 from fairlead.client.sync import Client
 from fairlead.core.model.quantities import people_call
 
@@ -35,7 +34,7 @@ _QUEUE_COLUMNS = (
     Column("MAX", least=16),
     Column("GUARANTEED", least=12, drop=1),
 )
-_NODE_COLUMNS: tuple[tuple[Column, Callable[[Node], str]], ...] = (
+_NODE_COLUMNS: Columns[Node] = (
     (Column("NODE", least=12), lambda node: node.id),
     (Column("OPEN"), lambda node: "yes" if node.schedulable else "no"),
     (Column("RUNNING", right=True), lambda node: str(node.running)),
@@ -66,7 +65,7 @@ node_argument = click.argument("node", metavar="NODE", help="Name of the node.",
 )
 @list_output
 @connected
-def queues(client: Client, queue: str | None, output: str) -> Status:
+def queues(client: Client, queue: str | None, output: str) -> None:
     """Show the queues: who runs and waits, use, limits.
 
     PRIORITY is that of the first work waiting in or below the queue, with offsets and fences; a dash if nothing waits.
@@ -82,7 +81,6 @@ def queues(client: Client, queue: str | None, output: str) -> Status:
         screen = Screen.of(wide=output == "wide")
         rows = [queue_cells(each, depth if screen.width is not None else None) for each, depth in below]
         render.table(screen, _QUEUE_COLUMNS, rows, {"draining": "yellow", "Draining": "yellow"})
-    return None
 
 
 def queue_cells(queue: Queue, depth: int | None) -> tuple[str, ...]:
@@ -124,13 +122,12 @@ def fullest(queue: Queue) -> tuple[float, str]:
 @command("nodes")
 @list_output
 @connected
-def nodes(client: Client, output: str) -> Status:
+def nodes(client: Client, output: str) -> None:
     """Show the nodes: what they have, what is taken."""
     found = list(client.nodes())
     marked = any(any(marks(node)) for node in found)
     columns = _NODE_COLUMNS if marked else _NODE_COLUMNS[:-2]
     render.write_list(output, found, columns, name="id", styles={"no": "yellow"})
-    return None
 
 
 _OF_ITSELF = frozenset({"hostname", "kubernetes.io/hostname"})
@@ -147,21 +144,19 @@ def marks(node: Node) -> tuple[str, str]:
 @command("drain", examples="fairlead drain gpu-1")
 @node_argument
 @connected
-def drain(client: Client, node: str) -> Status:
+def drain(client: Client, node: str) -> None:
     """Take no new work on a node; what runs there goes on."""
     client.drain(node)
     print(render.plain(f"{node} takes no new work"))
-    return None
 
 
 @command("undrain", examples="fairlead undrain gpu-1")
 @node_argument
 @connected
-def undrain(client: Client, node: str) -> Status:
+def undrain(client: Client, node: str) -> None:
     """Let a drained node take work again."""
     client.undrain(node)
     print(render.plain(f"{node} takes work"))
-    return None
 
 
 @command("label", examples=_LABEL_EXAMPLES)
@@ -172,9 +167,7 @@ def undrain(client: Client, node: str) -> Status:
 )
 @click.option("--untaint", multiple=True, metavar="KEY", help="Take all taints with this key away.")
 @connected
-def label(
-    client: Client, node: str, words: tuple[str, ...], taint: tuple[str, ...], untaint: tuple[str, ...]
-) -> Status:
+def label(client: Client, node: str, words: tuple[str, ...], taint: tuple[str, ...], untaint: tuple[str, ...]) -> None:
     """Give a node attributes and taints.
 
     Attributes are what --node-selector asks for; taints keep away work that does not tolerate them, and NoExecute also
@@ -198,7 +191,6 @@ def label(
         print(render.plain(f"note: {node} had no {name}"), file=sys.stderr)
     own, taints = marks(now)
     print(render.plain(f"{node}: {own or 'no attributes'}; {f'taints {taints}' if taints else 'no taints'}"))
-    return None
 
 
 def _apply(attributes: dict[str, str], word: str) -> None:

@@ -8,7 +8,6 @@ warns that it is not for a machine; on a terminal nothing is changed that was no
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +16,7 @@ from fairlead.cli import difference, render
 from fairlead.cli.app import Group, Status, Whole, complain, connected, list_output, show_output
 from fairlead.cli.failures import FAILED, REFUSED, Failure, wrong_usage
 from fairlead.cli.jobfile import read_text
-from fairlead.cli.render import Column, Screen
+from fairlead.cli.render import Column, Columns, Screen
 from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
 
@@ -48,7 +47,7 @@ config = Group("config", help="Check, show and change the queue configuration.")
 
 
 @config.command("schema", examples="fairlead config schema > queues.schema.json")
-def schema() -> Status:
+def schema() -> None:
     """Print the JSON schema of a queues.yaml, for editors.
 
     It knows keys, types and the words to choose from; `config check` knows everything.
@@ -56,7 +55,6 @@ def schema() -> Status:
     from fairlead.config import schema as schema_of
 
     render.write_value(schema_of(), "json")
-    return None
 
 
 @config.command("check", examples="fairlead config check queues.yaml")
@@ -107,21 +105,19 @@ def _count(number: int, noun: str) -> str:
 @click.option("--version", type=Whole(1), metavar="N", help="An earlier one; `config history` lists them.")
 @show_output
 @connected
-def show(client: Client, version: int | None, output: str) -> Status:
+def show(client: Client, version: int | None, output: str) -> None:
     """Print the configuration that the service uses, or an earlier one."""
     answer = client.config(version=version)
     if not render.write_value(answer, output):
         print(answer.text, end="" if answer.text.endswith("\n") else "\n")
-    return None
 
 
 @config.command("default", examples="fairlead config default > queues.yaml")
-def default() -> Status:
+def default() -> None:
     """Print the configuration used when `up` is given none."""
     from fairlead.config import default_text
 
     print(default_text(), end="")
-    return None
 
 
 @config.command("status")
@@ -173,7 +169,7 @@ def _number(version: ConfigVersion) -> str:
     return str(version.version) + (f" (= {origin})" if origin != version.version else "")
 
 
-_VERSIONS: tuple[tuple[Column, Callable[[ConfigVersion], str]], ...] = (
+_VERSIONS: Columns[ConfigVersion] = (
     (Column("VERSION", right=True), _number),
     (Column("SINCE"), lambda version: render.moment(version.at_ms)),
     (Column("BY", least=6), lambda version: version.who),
@@ -186,11 +182,10 @@ _VERSIONS: tuple[tuple[Column, Callable[[ConfigVersion], str]], ...] = (
 @config.command("history")
 @list_output
 @connected
-def history(client: Client, output: str) -> Status:
+def history(client: Client, output: str) -> None:
     """List the versions of the configuration: who put each in force, when, and from where."""
     styles = {"in force": "green"}
     render.write_list(output, client.config_history(), _VERSIONS, name="version", styles=styles)
-    return None
 
 
 @config.command("diff", examples="fairlead config diff queues.yaml\nfairlead config diff --version 3")
@@ -259,7 +254,8 @@ def apply(client: Client, file: str, yes: bool, output: str) -> Status:
         if found is None:
             return FAILED
         if found.checksum == found.base and output == "text":
-            return _unchanged(found.base_version, file)
+            _unchanged(found.base_version, file)
+            return None
         if not _agreed(found):
             complain("nothing was changed")
             return FAILED
@@ -272,13 +268,14 @@ def apply(client: Client, file: str, yes: bool, output: str) -> Status:
         _list_errors(file, "was not applied", refused)
         return FAILED
     if not answer.changed and output == "text":
-        return _unchanged(answer.version, file)
-    return _report(answer, f"{file} is applied", output)
-
-
-def _unchanged(version: int, file: str) -> Status:
-    complain(f"nothing changed: version {version} is in force, and {file} says the same")
+        _unchanged(answer.version, file)
+    else:
+        _report(answer, f"{file} is applied", output)
     return None
+
+
+def _unchanged(version: int, file: str) -> None:
+    complain(f"nothing changed: version {version} is in force, and {file} says the same")
 
 
 @config.command("rollback", examples="fairlead config rollback\nfairlead config rollback 3")
@@ -302,7 +299,8 @@ def rollback(client: Client, version: int | None, yes: bool, output: str) -> Sta
             return FAILED
         base = found.base
     answer = client.roll_config_back(version=version, base=base)
-    return _report(answer, f"version {answer.origin} is in force again", output)
+    _report(answer, f"version {answer.origin} is in force again", output)
+    return None
 
 
 def _one_back(client: Client) -> int:
@@ -320,7 +318,6 @@ def _agreed(found: ConfigDifference) -> bool:
     return not found.refused and click.confirm("Apply this?", default=False)
 
 
-def _report(answer: ConfigApplied, what: str, output: str) -> Status:
+def _report(answer: ConfigApplied, what: str, output: str) -> None:
     if not render.write_value(answer, output):
         complain(f"{what} as version {answer.version}")
-    return None

@@ -7,15 +7,14 @@ stays as it is.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from fairlead import places
 from fairlead.cli import completion, render
-from fairlead.cli.app import Group, Status, list_output, show_output
-from fairlead.cli.render import Column
+from fairlead.cli.app import Group, list_output, show_output
+from fairlead.cli.render import Column, Columns
 from fairlead.client.contexts import Context, Contexts, read_contexts
 
 _ADD_EXAMPLES = """
@@ -38,13 +37,13 @@ def _shown(each: Context, current: str) -> dict[str, object]:
 
 @context.command("ls")
 @list_output
-def ls(output: str) -> Status:
+def ls(output: str) -> None:
     """List the services that have a name."""
     found = _read()
     named = [found.named[name] for name in sorted(found.named)]
     if render.write_value([_shown(each, found.current) for each in named], output):
-        return None
-    columns: tuple[tuple[Column, Callable[[Context], str]], ...] = (
+        return
+    columns: Columns[Context] = (
         (Column(""), lambda each: "*" if each.name == found.current else ""),
         (Column("NAME"), lambda each: each.name),
         (Column("ADDRESS", least=20), lambda each: str(each.address())),
@@ -52,16 +51,14 @@ def ls(output: str) -> Status:
         (Column("TOKEN"), lambda each: "yes" if each.token else ""),
     )
     render.write_list(output, named, columns)
-    return None
 
 
 @context.command("use", examples="fairlead context use shop")
 @_name
-def use(name: str) -> Status:
+def use(name: str) -> None:
     """Use a service from now on, where nothing else is said."""
     _read().use(name)
     print(render.plain(f"{name} is used from now on"))
-    return None
 
 
 @context.command("show")
@@ -73,18 +70,17 @@ def use(name: str) -> Status:
     shell_complete=completion.contexts,
 )
 @show_output
-def show(name: str | None, output: str) -> Status:
+def show(name: str | None, output: str) -> None:
     """Show where a service is."""
     found = _read()
     chosen = found.chosen(name or "")
     if chosen is None:
         print(f"no context is in use; {found.file} names {len(found.named)}", file=sys.stderr)
-        return None
+        return
     shown = _shown(chosen, found.current)
     if not render.write_value(shown, output):
         pairs = [(key, "yes" if value is True else str(value or "")) for key, value in shown.items()]
         render.fields(render.Screen.of(), pairs)
-    return None
 
 
 @context.command("add", examples=_ADD_EXAMPLES)
@@ -93,19 +89,17 @@ def show(name: str | None, output: str) -> Status:
 @click.option("--url", default="", metavar="URL", help="Address of a service over TCP.")
 @click.option("--namespace", "-n", default="", metavar="NS", help="Of pods that are named without one, on a cluster.")
 @click.option("--token-stdin", is_flag=True, help="Read a token from standard input, and keep it with the context.")
-def add(name: str, socket: str, url: str, namespace: str, token_stdin: bool) -> Status:
+def add(name: str, socket: str, url: str, namespace: str, token_stdin: bool) -> None:
     """Give a service a name; the first one is used from now on."""
     token = sys.stdin.read().strip() if token_stdin else ""
     found = _read()
     found.add(Context(name, socket=socket, url=url, token=token, namespace=namespace))
     print(render.plain(f"{name} is added" + ("" if found.current else ", and used from now on")))
-    return None
 
 
 @context.command("rm", examples="fairlead context rm lab")
 @_name
-def rm(name: str) -> Status:
+def rm(name: str) -> None:
     """Forget a service; it goes on."""
     _read().remove(name)
     print(render.plain(f"{name} is removed"))
-    return None

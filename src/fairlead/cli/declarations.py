@@ -7,22 +7,23 @@ is what is in force, with where it comes from.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fairlead.cli import completion, render
-from fairlead.cli.app import Group, Status, connected, list_output
+from fairlead.cli.app import Group, connected, list_output
 from fairlead.cli.failures import wrong_usage
-from fairlead.cli.render import Column
-from fairlead.cli.values import parse_amount, parse_duration, parse_memory, parse_pairs
+from fairlead.cli.render import Column, Columns
+from fairlead.cli.values import parse_amount, parse_duration, parse_pairs
 from fairlead.client.sync import Client
 from fairlead.core.model.quantities import resource_called
 
 if TYPE_CHECKING:
     from fairlead.wire.declarations import Budget, Condition, PriorityClass, Quota
 
+_T = TypeVar("_T")
 name_argument = click.argument("name", metavar="NAME", help="Its name.")
 _SOURCES = {"built-in": "built in", "file": "queue file", "api": "API"}
 
@@ -50,7 +51,7 @@ def _from(row: PriorityClass | Quota | Budget) -> str:
     return _SOURCES.get(row.source, row.source)
 
 
-_CLASSES: tuple[tuple[Column, Callable[[PriorityClass], str]], ...] = (
+_CLASSES: Columns[PriorityClass] = (
     (Column("CLASS", least=12), lambda row: row.name),
     (Column("VALUE", right=True), lambda row: str(row.value)),
     (Column("DEFAULT"), lambda row: "yes" if row.global_default else ""),
@@ -60,7 +61,7 @@ _CLASSES: tuple[tuple[Column, Callable[[PriorityClass], str]], ...] = (
     (Column("FROM"), _from),
     (Column("DESCRIPTION", least=10, drop=1), lambda row: row.description),
 )
-_QUOTAS: tuple[tuple[Column, Callable[[Quota], str]], ...] = (
+_QUOTAS: Columns[Quota] = (
     (Column("QUOTA", least=12), lambda row: row.name),
     (Column("QUEUE", least=12), lambda row: row.queue),
     (Column("CLASSES", least=10), lambda row: "; ".join(condition(scope) for scope in row.scopes) or "all"),
@@ -69,7 +70,7 @@ _QUOTAS: tuple[tuple[Column, Callable[[Quota], str]], ...] = (
     (Column("MAX", least=12), lambda row: render.amounts(row.resources)),
     (Column("FROM", drop=1), _from),
 )
-_BUDGETS: tuple[tuple[Column, Callable[[Budget], str]], ...] = (
+_BUDGETS: Columns[Budget] = (
     (Column("BUDGET", least=12), lambda row: row.name),
     (Column("JOBS", least=16), lambda row: "; ".join(condition(each) for each in row.selector) or "all"),
     (Column("STAYS", right=True), lambda row: "" if row.min_available is None else str(row.min_available)),
@@ -79,32 +80,43 @@ _BUDGETS: tuple[tuple[Column, Callable[[Budget], str]], ...] = (
 )
 
 
-def _removed(name: str) -> Status:
-    print(render.plain(f"{name} is removed"))
-    return None
+def _list(group: Group, about: str, ask: Callable[[Client], Iterable[_T]], columns: Columns[_T], nothing: str) -> None:
+    """Add the command that lists them; where there is nothing it says so, and the table stays empty."""
+
+    @group.command("list", help=about)
+    @list_output
+    @connected
+    def list_all(client: Client, output: str) -> None:
+        found = list(ask(client))
+        if not found:
+            print(f"there is no {nothing} yet", file=sys.stderr)
+        render.write_list(output, found, columns)
 
 
-def _is_set(name: str) -> Status:
+def _remove(group: Group, about: str, act: Callable[[Client, str], Any], example: str) -> None:
+    """Add the command that removes one."""
+
+    @group.command("remove", help=about, examples=f"fairlead {group.name} remove {example}")
+    @name_argument
+    @connected
+    def remove(client: Client, name: str) -> None:
+        act(client, name)
+        print(render.plain(f"{name} is removed"))
+
+
+def _is_set(name: str) -> None:
     print(render.plain(f"{name} is set"))
-    return None
-
-
-def _empty(found: list[Any], what: str) -> None:
-    """Say so where there is nothing to list; the table stays empty for those who count its lines."""
-    if not found:
-        print(f"there is no {what} yet", file=sys.stderr)
 
 
 # -- priority classes ---------------------------------------------------------------------------------------------
 
-
-@priority_class.command("list")
-@list_output
-@connected
-def list_classes(client: Client, output: str) -> Status:
-    """List the priority classes, highest first."""
-    render.write_list(output, client.priority_classes(), _CLASSES)
-    return None
+_list(
+    priority_class,
+    "List the priority classes, highest first.",
+    lambda client: client.priority_classes(),
+    _CLASSES,
+    "priority class",
+)
 
 
 @priority_class.command("set", examples="fairlead priority-class set urgent --value 1000 --never")
@@ -118,7 +130,7 @@ def list_classes(client: Client, output: str) -> Status:
 @connected
 def set_class(
     client: Client, name: str, value: int, default: bool, never: bool, limited: bool, min_runtime: str, description: str
-) -> Status:
+) -> None:
     """Make or change a priority class, for new jobs (administrators)."""
     body = {
         "value": value,
@@ -129,30 +141,27 @@ def set_class(
         "description": description,
     }
     client.set_priority_class(name, body)
-    return _is_set(name)
+    _is_set(name)
 
 
-@priority_class.command("remove", examples="fairlead priority-class remove urgent")
-@name_argument
-@connected
-def remove_class(client: Client, name: str) -> Status:
-    """Remove a priority class; jobs that have it keep it (administrators)."""
-    client.remove_priority_class(name)
-    return _removed(name)
+_remove(
+    priority_class,
+    "Remove a priority class; jobs that have it keep it (administrators).",
+    lambda client, name: client.remove_priority_class(name),
+    "urgent",
+)
 
 
 # -- quotas -------------------------------------------------------------------------------------------------------
 
 
-@quota.command("list")
-@list_output
-@connected
-def list_quotas(client: Client, output: str) -> Status:
-    """List the quotas, and what has been admitted under each."""
-    found = list(client.quotas())
-    _empty(found, "quota")
-    render.write_list(output, found, _QUOTAS)
-    return None
+_list(
+    quota,
+    "List the quotas, and what has been admitted under each.",
+    lambda client: client.quotas(),
+    _QUOTAS,
+    "quota",
+)
 
 
 @quota.command("set", examples="fairlead quota set urgent-in-ml --queue root.ml --class urgent --resource cpu=4")
@@ -185,7 +194,7 @@ def set_quota(
     others: tuple[str, ...],
     classed: bool,
     classless: bool,
-) -> Status:
+) -> None:
     """Make or change a quota by priority class (administrators).
 
     It counts all work of the queue and those below that was admitted, whether it waits or runs.
@@ -203,44 +212,26 @@ def set_quota(
     known = {each.name for each in client.priority_classes()}
     for missing in [each for each in (*classes, *others) if each not in known]:
         print(render.plain(f"note: there is no priority class {missing} yet"), file=sys.stderr)
-    return None
 
 
 def _amounts(texts: Sequence[str]) -> dict[str, int]:
-    pairs = {resource_called(name): text for name, text in _pairs(texts).items()}
-    return {
-        name: parse_memory(text, "--resource memory")
-        if name == "memory"
-        else parse_amount(name, text, f"--resource {name}")
-        for name, text in pairs.items()
-    }
+    pairs = {resource_called(name): text for name, text in parse_pairs(texts, "--resource", "cpu=4").items()}
+    return {name: parse_amount(name, text, f"--resource {name}") for name, text in pairs.items()}
 
 
-def _pairs(texts: Sequence[str]) -> dict[str, str]:
-    return parse_pairs(texts, "--resource", "cpu=4")
-
-
-@quota.command("remove", examples="fairlead quota remove urgent-in-ml")
-@name_argument
-@connected
-def remove_quota(client: Client, name: str) -> Status:
-    """Remove a quota (administrators)."""
-    client.remove_quota(name)
-    return _removed(name)
+_remove(quota, "Remove a quota (administrators).", lambda client, name: client.remove_quota(name), "urgent-in-ml")
 
 
 # -- disruption budgets -------------------------------------------------------------------------------------------
 
 
-@budget.command("list")
-@list_output
-@connected
-def list_budgets(client: Client, output: str) -> Status:
-    """List the budgets, and how much each lets stop now."""
-    found = list(client.budgets())
-    _empty(found, "disruption budget")
-    render.write_list(output, found, _BUDGETS)
-    return None
+_list(
+    budget,
+    "List the budgets, and how much each lets stop now.",
+    lambda client: client.budgets(),
+    _BUDGETS,
+    "disruption budget",
+)
 
 
 @budget.command("set", examples="fairlead budget set db --label app=db --min-available 2")
@@ -255,7 +246,7 @@ def list_budgets(client: Client, output: str) -> Status:
 @click.option("--min-available", "least", metavar="N", help="So many must stay, or a part: 50%.")
 @click.option("--max-unavailable", "most", metavar="N", help="So many may stop, or a part: 50%.")
 @connected
-def set_budget(client: Client, name: str, label: tuple[str, ...], least: str | None, most: str | None) -> Status:
+def set_budget(client: Client, name: str, label: tuple[str, ...], least: str | None, most: str | None) -> None:
     """Make or change a disruption budget (administrators)."""
     pairs = parse_pairs(label or [], "--label", "app=db")
     if (least is None) == (most is None):
@@ -267,13 +258,7 @@ def set_budget(client: Client, name: str, label: tuple[str, ...], least: str | N
         if text is not None:
             body[field] = int(text) if text.isascii() and text.isdigit() else text
     client.set_budget(name, body)
-    return _is_set(name)
+    _is_set(name)
 
 
-@budget.command("remove", examples="fairlead budget remove db")
-@name_argument
-@connected
-def remove_budget(client: Client, name: str) -> Status:
-    """Remove a disruption budget (administrators)."""
-    client.remove_budget(name)
-    return _removed(name)
+_remove(budget, "Remove a disruption budget (administrators).", lambda client, name: client.remove_budget(name), "db")

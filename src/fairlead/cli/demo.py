@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead.cli import demo_scenes, top
-from fairlead.cli.app import Status, Whole, command, complain
+from fairlead.cli.app import Whole, command, complain
 from fairlead.cli.difference import counted
 from fairlead.cli.failures import FAILED, Failure
 from fairlead.cli.jobfile import describe
@@ -55,7 +55,7 @@ _LONGEST_SOCKET = 100
 @click.option("--host", default="127.0.0.1", metavar="H", help="Address to serve on.")
 @click.option("--port", type=Whole(1, 65535), default=DEFAULT_PORT, metavar="N", help="TCP port to serve on.")
 @click.option("--once", is_flag=True, help="Leave when the sample jobs have ended, instead of serving on.")
-def demo(state: Path, host: str, port: int, once: bool) -> Status:
+def demo(state: Path, host: str, port: int, once: bool) -> None:
     """Show it at work, with real processes.
 
     Starts a service of its own on a declared capacity of 4 cores, submits a sample workload to several queues, shows
@@ -74,7 +74,6 @@ def demo(state: Path, host: str, port: int, once: bool) -> Status:
                 stopped = _cancel_all(client, "of the demo")
                 _wait_until_gone(client)
                 complain(f"the demo is over ({counted(stopped)} stopped); its journal and logs are in {state}")
-    return None
 
 
 def _require_free(host: str, port: int) -> None:

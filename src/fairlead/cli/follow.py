@@ -53,7 +53,7 @@ fairlead wait $(fairlead submit --file jobs.jsonl)
 @connected
 def logs(
     client: Client, key: str, follow: bool, stdout: bool, stderr: bool, tail: int | None, attempt: int | None
-) -> Status:
+) -> None:
     """Print what a job wrote.
 
     Its standard output to standard output, its standard error to standard error. Each attempt of a job that is tried
@@ -69,7 +69,7 @@ def logs(
             if follow:
                 for chunk in client.follow(key, name, offset=offset, attempt=attempt):
                     _write(_target(name), chunk)
-        return None
+        return
     begin = int(client.job(key).attempts or 1) if follow else None
     offsets = {name: _print_so_far(client, key, name, tail, begin) for name in streams}
     job = client.job(key)
@@ -78,7 +78,6 @@ def logs(
         complain(f"{key} waits: {sentence}")
     if follow:
         _follow_all(client, key, offsets, begin or 1)
-    return None
 
 
 @command("wait", examples=_WAIT_EXAMPLES)

@@ -66,7 +66,7 @@ fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .re
 @connected
 def ls(
     client: Client, every: bool, state: tuple[str, ...], namespace: str | None, output: str, **filters: str | None
-) -> Status:
+) -> None:
     """List jobs: what runs, what waits and why.
 
     TIME is how long it has waited, or has run. As JSON, YAML or names every job is printed; each has key, name, queue,
@@ -76,14 +76,13 @@ def ls(
     found = [job for job in select(client, state, **filters) if namespace in (None, job.key.rpartition("/")[0])]
     found.sort(key=_by_key)
     if render.write_names(found, "key", output) or render.write_value(found, output):
-        return None
+        return
     live = [job for job in found if job.state in LIVE_STATES]
     ended = sorted((job for job in found if job.state not in LIVE_STATES), key=_by_end)
     hidden = 0 if every or state else max(0, len(ended) - _ENDED_SHOWN)
     print_jobs(Screen.of(wide=output == "wide"), [*ended[hidden:], *live])
     if hidden:
         complain(f"{hidden} more that ended earlier are not shown; `fairlead ls -a` shows them.")
-    return None
 
 
 def check_states(states: Iterable[str] | None) -> None:
@@ -133,7 +132,7 @@ def print_jobs(screen: Screen, jobs: Sequence[Job], now_ms: int | None = None) -
 @namespace_option
 @show_output
 @connected
-def show(client: Client, key: str, history: bool, namespace: str | None, output: str) -> Status:
+def show(client: Client, key: str, history: bool, namespace: str | None, output: str) -> None:
     """Show everything about one job.
 
     Command, times, what it used, which limits are really enforced, and the end of its history. With --history: who put
@@ -142,19 +141,18 @@ def show(client: Client, key: str, history: bool, namespace: str | None, output:
     """
     job = client.job(named(client, key, namespace))
     if render.write_value(job, output):
-        return None
+        return
     screen = Screen.of()
     if history:
         screen.title(render.plain(f"{job.key} {job.name}: {job.state}"))
         _print_history(screen, job.history)
-        return None
+        return
     render.fields(screen, details(job, int(time.time() * 1000)))
     if job.history:
         screen.line()
         hidden = max(0, len(job.history) - _HISTORY_SHOWN)
         screen.title("history" + (f" ({hidden} earlier entries: --history)" if hidden else ""))
         _print_history(screen, job.history[hidden:])
-    return None
 
 
 def _print_history(screen: Screen, entries: Sequence[HistoryItem]) -> None:
@@ -214,12 +212,11 @@ def cancel(client: Client, keys: tuple[str, ...], state: str | None, output: str
 @click.option("--why", default="", metavar="TEXT", help="The reason, for its history.")
 @show_output
 @connected
-def priority(client: Client, key: str, value: int, why: str, output: str) -> Status:
+def priority(client: Client, key: str, value: int, why: str, output: str) -> None:
     """Change the priority of a job."""
     job = client.change(key, priority=value, why=why or None)
     if not render.write_value(job, output):
         print(render.plain(f"{job.key} priority {job.priority}"))
-    return None
 
 
 @command("move", examples="fairlead move 17 root.batch")
@@ -227,7 +224,7 @@ def priority(client: Client, key: str, value: int, why: str, output: str) -> Sta
 @click.argument("queue", metavar="QUEUE", help="The queue to put it into.", shell_complete=completion.queues)
 @show_output
 @connected
-def move(client: Client, key: str, queue: str, output: str) -> Status:
+def move(client: Client, key: str, queue: str, output: str) -> None:
     """Put a job into another queue.
 
     What runs goes on running, and counts there. Yours goes where you may submit. Administrators of its queue may move
@@ -237,7 +234,6 @@ def move(client: Client, key: str, queue: str, output: str) -> Status:
     job = client.change(key, queue=queue)
     if not render.write_value(job, output):
         print(render.plain(f"{job.key} is in {job.queue}"))
-    return None
 
 
 @command("reserve", examples="fairlead reserve 17 --why 'the demo is at noon'\nfairlead reserve 17 --off")
@@ -246,7 +242,7 @@ def move(client: Client, key: str, queue: str, output: str) -> Status:
 @click.option("--why", default="", metavar="TEXT", help="The reason, for its history.")
 @show_output
 @connected
-def reserve(client: Client, key: str, off: bool, why: str, output: str) -> Status:
+def reserve(client: Client, key: str, off: bool, why: str, output: str) -> None:
     """Keep the next room for a job that waits.
 
     Work of a lower priority in its queue waits until it runs; then everything is as before. For administrators of the
@@ -255,7 +251,6 @@ def reserve(client: Client, key: str, off: bool, why: str, output: str) -> Statu
     job = client.reserve(key, on=not off, why=why)
     if not render.write_value(job, output):
         print(render.plain(f"{job.key}: the next room is {'no longer ' if off else ''}kept for it"))
-    return None
 
 
 @command("checkpoint", examples="fairlead checkpoint        (inside a job)\nfairlead checkpoint 17")
@@ -264,7 +259,7 @@ def reserve(client: Client, key: str, off: bool, why: str, output: str) -> Statu
 )
 @show_output
 @connected
-def checkpoint(client: Client, key: str | None, output: str) -> Status:
+def checkpoint(client: Client, key: str | None, output: str) -> None:
     """Say that a running job has saved what it did.
 
     Work is asked to do so from inside: FAIRLEAD_KEY, FAIRLEAD_ATTEMPT and FAIRLEAD_SOCKET are in its environment. When
@@ -278,4 +273,3 @@ def checkpoint(client: Client, key: str | None, output: str) -> Status:
         key or own or "", attempt=int(attempt) if attempt.isascii() and attempt.isdecimal() else None
     )
     render.write_value(done, output)
-    return None

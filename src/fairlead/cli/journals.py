@@ -155,7 +155,7 @@ def _progress(last: int) -> Iterator[Callable[[int], None] | None]:
 @click.option("--to", "last", type=Whole(1), metavar="SEQ", help="End with this record.")
 @click.option("--kind", "-k", multiple=True, metavar="KIND", help="Only event, schedule or note; may be repeated.")
 @report_output
-def events(path: Path | None, first: int, last: int | None, kind: tuple[str, ...], output: str) -> Status:
+def events(path: Path | None, first: int, last: int | None, kind: tuple[str, ...], output: str) -> None:
     """Print the records: what happened, and what was decided.
 
     A line for each record, and one for each decision that followed from it. With --json one JSON object a line.
@@ -170,7 +170,6 @@ def events(path: Path | None, first: int, last: int | None, kind: tuple[str, ...
     with _plainly(), Reader(journal_file(path)) as reader:
         for record in reader.records(first, last, kinds=kind or None):
             _print_record(record, output == "json")
-    return None
 
 
 def _print_record(record: Record, as_json: bool) -> None:
@@ -221,7 +220,7 @@ def _value(value: Any) -> str:
 @click.option("--from", "first", type=Whole(1), required=True, metavar="SEQ", help="The first record to put aside.")
 @path_argument
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-def cut(first: int, path: Path | None, yes: bool) -> Status:
+def cut(first: int, path: Path | None, yes: bool) -> None:
     """Put records aside from one on, to save a damaged journal.
 
     They stay in the file, but are history no longer. The service must not be running.
@@ -234,7 +233,6 @@ def cut(first: int, path: Path | None, yes: bool) -> Status:
     with _plainly():
         count = cut_off(file, first)
     print(f"{count} records put aside; history ends with record {first - 1}")
-    return None
 
 
 journal.add_command(past.at)

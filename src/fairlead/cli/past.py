@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead.cli import render
-from fairlead.cli.app import Status, command, show_output
+from fairlead.cli.app import command, show_output
 from fairlead.cli.failures import Failure, wrong_usage
 from fairlead.places import journal_file
 
@@ -46,7 +46,7 @@ _FORMS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT
 )
 @click.option("--changes", is_flag=True, help="With why KEY: also the smallest changes that would have started it.")
 @show_output
-def at(moment: str, question: tuple[str, ...], path: Path | None, changes: bool, output: str) -> Status:
+def at(moment: str, question: tuple[str, ...], path: Path | None, changes: bool, output: str) -> None:
     """Ask why and what if of the state of a moment in the past.
 
     The journal is only read. Without a question it says what waited and ran then.
@@ -68,12 +68,11 @@ def at(moment: str, question: tuple[str, ...], path: Path | None, changes: bool,
         case _:
             raise _no_question(words)
     if render.write_value({"seq": then.seq, "at_ms": then.at_ms, "answer": answer}, output):
-        return None
+        return
     screen = render.Screen.of()
     screen.line(f"As it was after record {then.seq}, {render.moment(then.at_ms)}:")
     for line in lines:
         screen.line(render.plain(line))
-    return None
 
 
 def _no_question(words: list[str], found: str = "") -> Failure:

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from fairlead.cli import completion, jobfields, render, submit
-from fairlead.cli.answers import difference_lines, expected_lines, score_lines
+from fairlead.cli.answers import difference_lines, expected_lines, score_lines, waiting_line, why_lines
 from fairlead.cli.app import Group, Status, Whole, command, connected, key_argument, show_output
 from fairlead.cli.failures import wrong_usage
 from fairlead.cli.keys import named, namespace_option
@@ -60,47 +60,23 @@ whatif = Group("whatif", help="Say what would be otherwise, without doing it.")
 @namespace_option
 @show_output
 @connected
-def why(client: Client, key: str | None, changes: bool, namespace: str | None, output: str) -> Status:
+def why(client: Client, key: str | None, changes: bool, namespace: str | None, output: str) -> None:
     """Say why a job waits.
 
     With the numbers: what it needs, what is free, which queue or limit is in the way, who holds it. With --changes:
     what would start it; each of these was tried on a copy, and one unit less was not enough.
     """
-    if key is None:
-        if changes:
-            raise wrong_usage("why: --changes needs the key of one job")
-        return _why_all(client, output)
-    answer = client.why(named(client, key, namespace), changes=changes)
-    if render.write_value(answer, output):
-        return None
-    screen = Screen.of()
-    place = f" ({_ordinal(answer.queue_position)} in its queue)" if answer.queue_position else ""
-    screen.line(render.plain(f"{answer.key}: {answer.state}{place}: {answer.sentence}"))
-    if answer.expected_start_ms:
-        at = render.moment(answer.expected_start_ms)
-        screen.line(f"  By the time limits of what runs it has room at {at}, unless others take it.")
-    for line in answer.verdict.details if answer.verdict else ():
-        screen.line(render.plain(f"  {line}"))
-    return None
-
-
-def _why_all(client: Client, output: str) -> Status:
+    if key is not None:
+        answer = client.why(named(client, key, namespace), changes=changes)
+        _tell(answer, output, lambda: why_lines(answer))
+        return
+    if changes:
+        raise wrong_usage("why: --changes needs the key of one job")
     jobs = list(client.jobs(state="waiting"))
     fields = ("key", "name", "queue", "state", "reason")
-    if render.write_value([{name: getattr(job, name) for name in fields} for job in jobs], output):
-        return None
-    screen = Screen.of()
-    if not jobs and screen.width is not None:
-        screen.line("Nothing waits.")
-    for job in jobs:
-        sentence = job.reason.sentence if job.reason else "not looked at yet"
-        screen.line(render.plain(f"{job.key}: {job.name} in {job.queue}: {sentence}"))
-    return None
-
-
-def _ordinal(number: int) -> str:
-    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{suffix}"
+    shown = [{name: getattr(job, name) for name in fields} for job in jobs]
+    nothing = [] if jobs or Screen.of().width is None else ["Nothing waits."]
+    _tell(shown, output, lambda: [*nothing, *(waiting_line(job) for job in jobs)])
 
 
 # -- when ---------------------------------------------------------------------------------------------------------
@@ -120,7 +96,7 @@ def _ordinal(number: int) -> str:
 @namespace_option
 @show_output
 @connected
-def when(client: Client, key: str | None, spend: str, namespace: str | None, output: str) -> Status:
+def when(client: Client, key: str | None, spend: str, namespace: str | None, output: str) -> None:
     """Say when a job that waits is expected to start.
 
     As an interval in which four of five starts should be, with what it rests on, and how often the service was right.
@@ -131,18 +107,18 @@ def when(client: Client, key: str | None, spend: str, namespace: str | None, out
     now_ms = int(time.time() * 1000)
     if key is None:
         score = client.score()
-        return _tell(score, output, lambda: score_lines(score))
-    answer = client.when(named(client, key, namespace), seconds=_seconds(spend) if spend else None)
-    return _tell(answer, output, lambda: [*expected_lines(answer, now_ms), *score_lines(answer.score)])
+        _tell(score, output, lambda: score_lines(score))
+    else:
+        answer = client.when(named(client, key, namespace), seconds=_seconds(spend) if spend else None)
+        _tell(answer, output, lambda: [*expected_lines(answer, now_ms), *score_lines(answer.score)])
 
 
-def _tell(answer: Any, output: str, lines: Callable[[], Iterable[str]]) -> Status:
+def _tell(answer: Any, output: str, lines: Callable[[], Iterable[str]]) -> None:
     """Print an answer, in lines for people."""
     if not render.write_value(answer, output):
         screen = Screen.of()
         for line in lines():
             screen.line(render.plain(line))
-    return None
 
 
 # -- what if ------------------------------------------------------------------------------------------------------
@@ -161,12 +137,12 @@ def _asked(suppose: Callable[..., dict[str, Any]]) -> Callable[..., Status]:
     @show_output
     @connected
     @wraps(suppose)
-    def ask(client: Client, *, forecast: bool, spend: str, output: str, **given: Any) -> Status:
+    def ask(client: Client, *, forecast: bool, spend: str, output: str, **given: Any) -> None:
         if spend and not forecast:
             raise wrong_usage("whatif: --spend goes with --forecast: only a forecast takes time to look ahead")
         more = {"seconds": _seconds(spend)} if spend else {}
         answer = client.what_if(**suppose(client, **given), forecast=forecast, **more)
-        return _tell(answer, output, lambda: difference_lines(answer, forecast))
+        _tell(answer, output, lambda: difference_lines(answer, forecast))
 
     return ask
 

@@ -101,6 +101,10 @@ class Column(msgspec.Struct, frozen=True):
     """0: never left out; otherwise columns are left out in this order."""
 
 
+Columns = Sequence[tuple[Column, Callable[[_T], str]]]
+"""The columns of a table of things, each with its text for one of them."""
+
+
 def _columns() -> int:
     """How wide the terminal is."""
     import shutil  # It takes its time to import, and only a terminal needs it.
@@ -221,7 +225,7 @@ def write_names(things: Iterable[Any], name: str, output: str) -> bool:
 def write_list(
     output: str,
     things: Iterable[_T],
-    columns: Sequence[tuple[Column, Callable[[_T], str]]],
+    columns: Columns[_T],
     *,
     name: str = "name",
     styles: Mapping[str, str] | None = None,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from fairlead.cli.app import Status, command
+from fairlead.cli.app import command
 
 _EXAMPLES = """
 eval "$(fairlead completion bash)"                               (in ~/.bashrc)
@@ -18,7 +18,7 @@ fairlead completion fish > ~/.config/fish/completions/fairlead.fish
 
 @command("completion", examples=_EXAMPLES)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL", help="One of bash, zsh, fish.")
-def completion(shell: str) -> Status:
+def completion(shell: str) -> None:
     """Print the script that makes a shell complete `fairlead`."""
     from click.shell_completion import get_completion_class
 
@@ -27,4 +27,3 @@ def completion(shell: str) -> Status:
     kind = get_completion_class(shell)
     assert kind is not None, "click knows the three shells"
     print(kind(app, {}, "fairlead", "_FAIRLEAD_COMPLETE").source())
-    return None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead.cli.app import Number, Status, command, connected, queue_option
+from fairlead.cli.app import Number, command, connected, queue_option
 from fairlead.cli.frame import LATEST, QUEUES, RUNNING, WAITING, frame
 from fairlead.cli.watch import View, Watcher
 from fairlead.client.errors import Unreachable
@@ -43,7 +43,7 @@ _KEYS = "q leaves   w waiting   r running   u queues   l latest   a all"
     "--interval", "-i", type=Number(0.2), default=_REFRESH_S, metavar="SECONDS", help="Look at least this often."
 )
 @connected
-def top(client: Client, queue: str | None, interval: float) -> Status:
+def top(client: Client, queue: str | None, interval: float) -> None:
     """Watch live who runs, who waits and why.
 
     Leave with q or Ctrl-C; w, r, u and l show only what waits, what runs, the queues, or what happened, and a
@@ -59,7 +59,6 @@ def top(client: Client, queue: str | None, interval: float) -> Status:
             print_changes(watcher, interval)
     finally:
         watcher.stop()
-    return None
 
 
 def _in_queue(queue: str | None) -> Callable[[Job], bool]:

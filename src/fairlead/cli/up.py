@@ -13,7 +13,7 @@ import click
 from fairlead.cli.app import Status, Whole, command
 from fairlead.cli.failures import Failure, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
-from fairlead.cli.values import parse_memory, parse_resources
+from fairlead.cli.values import parse_amount, parse_resources
 from fairlead.local.pressure import parse_threshold
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
 from fairlead.service.options import ServeOptions
@@ -110,6 +110,6 @@ def up(
             resources=parse_resources(None, None, None, resource or ()),
             log_level=log_level,
             memory_pressure=memory_pressure,
-            memory_budget=None if memory_budget is None else parse_memory(memory_budget, "--memory-budget"),
+            memory_budget=None if memory_budget is None else parse_amount("memory", memory_budget, "--memory-budget"),
         )
     )

@@ -5,28 +5,27 @@ Decides how they are laid out. Never decides who may use what. Invariant: number
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
 from fairlead.cli import render
-from fairlead.cli.app import Status, command, connected, list_output
-from fairlead.cli.render import Column
+from fairlead.cli.app import command, connected, list_output
+from fairlead.cli.render import Column, Columns
 from fairlead.client.sync import Client
 
 if TYPE_CHECKING:
     from fairlead.wire.declarations import Limit, Use
 
 
-_USES: tuple[tuple[Column, Callable[[Use], str]], ...] = (
+_USES: Columns[Use] = (
     (Column("WHO", least=8), lambda use: f"{use.kind} {use.name}"),
     (Column("QUEUE", least=12, keep_end=True), lambda use: use.queue),
     (Column("RUNNING", right=True), lambda use: f"{use.running}" + (f"/{use.max_running}" if use.max_running else "")),
     (Column("USED", least=16), lambda use: render.amounts(use.used)),
     (Column("MAX", least=16), lambda use: render.amounts(use.max)),
 )
-_LIMITS: tuple[tuple[Column, Callable[[Limit], str]], ...] = (
+_LIMITS: Columns[Limit] = (
     (Column("QUEUE", least=12, keep_end=True), lambda limit: limit.queue),
     (Column("FOR", least=8), lambda limit: f"{limit.kind} {limit.name}"),
     (Column("RUNNING", right=True), lambda limit: str(limit.max_running or "")),
@@ -43,24 +42,22 @@ _LIMITS: tuple[tuple[Column, Callable[[Limit], str]], ...] = (
 @click.option("--group", "-g", metavar="GROUP", help="Only this group.")
 @list_output
 @connected
-def usage(client: Client, user: str | None, group: str | None, output: str) -> Status:
+def usage(client: Client, user: str | None, group: str | None, output: str) -> None:
     """Show who uses what, beside what each may use.
 
     Queue by queue: users who have work or limits, and groups that have limits. A dash under MAX: no limit of theirs in
     that queue.
     """
     render.write_list(output, client.usage(user=user, group=group), _USES)
-    return None
 
 
 @command("limits")
 @list_output
 @connected
-def limits(client: Client, output: str) -> Status:
+def limits(client: Client, output: str) -> None:
     """Show the limits of users and groups.
 
     All that the queue file sets, and who uses some of each now. `user *` is a limit that each user without one of his
     own has for himself; `group *` is one that all other groups share.
     """
     render.write_list(output, client.limits(), _LIMITS)
-    return None

@@ -26,9 +26,18 @@ _LEAST_MEMORY = 2**20
 def parse_amount(name: str, text: str, where: str) -> int:
     """The integer that `text` means for resource `name`: thousandths for `vcore`, units (bytes) for all others.
 
-    A decimal point is understood as long as the result is a whole number. `where` opens the sentence of the `Failure`
-    (usage) that is raised for anything else.
+    A bare small number of bytes of memory is refused, because nobody means four. A decimal point is understood as long
+    as the result is a whole number. `where` opens the sentence of the `Failure` (usage) that is raised for all else.
     """
+    value = _amount(name, text, where)
+    if name == "memory" and 0 < value < _LEAST_MEMORY:
+        raise wrong_usage(
+            f"{where}: {text!r} means {value} bytes, too little to run anything; did you mean {text.strip()}Gi?"
+        )
+    return value
+
+
+def _amount(name: str, text: str, where: str) -> int:
     example = _EXAMPLES.get(name, "write a whole number, with k M G or Ki Mi Gi if you like, such as 1 or 4Ki")
     try:
         decimal = _DECIMAL.fullmatch(text)
@@ -47,16 +56,6 @@ def parse_amount(name: str, text: str, where: str) -> int:
     if value > INT64_MAX:
         raise wrong_usage(f"{where}: {text!r} is too large; the largest is {INT64_MAX}")
     return int(value)
-
-
-def parse_memory(text: str, where: str) -> int:
-    """Bytes. A bare small number is refused, because nobody means four bytes."""
-    value = parse_amount("memory", text, where)
-    if 0 < value < _LEAST_MEMORY:
-        raise wrong_usage(
-            f"{where}: {text!r} means {value} bytes, too little to run anything; did you mean {text.strip()}Gi?"
-        )
-    return value
 
 
 def parse_duration(text: str, where: str) -> int:
@@ -88,16 +87,12 @@ def parse_resources(
     if cpu is not None:
         amounts[VCORE] = parse_amount(VCORE, cpu, f"{prefix}cpu")
     if memory is not None:
-        amounts["memory"] = parse_memory(memory, f"{prefix}memory")
+        amounts["memory"] = parse_amount("memory", memory, f"{prefix}memory")
     if gpu is not None:
         amounts["gpu"] = gpu
     for name, text in parse_pairs(others, f"{prefix}resource", "licence=1").items():
         resource = resource_called(name)
         if resource in amounts:
             raise wrong_usage(f"{prefix}resource: {name} is given twice; give it once")
-        amounts[resource] = (
-            parse_memory(text, f"{prefix}resource {name}")
-            if name == "memory"
-            else parse_amount(resource, text, f"{prefix}resource {name}")
-        )
+        amounts[resource] = parse_amount(resource, text, f"{prefix}resource {name}")
     return {name: value for name, value in amounts.items() if value}

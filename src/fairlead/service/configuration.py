@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Query
+from fastapi import Query
 from msgspec.structs import replace
 from starlette.concurrency import run_in_threadpool
 
@@ -21,14 +21,13 @@ from fairlead.runtime.configurations import Version
 from fairlead.runtime.configuring import Applied, configure
 from fairlead.scheduler import Scheduler
 from fairlead.service.http.errors import documented
-from fairlead.service.http.pages import MOST, After, Limit, cut
-from fairlead.service.http.shaped import ShapedRoute
+from fairlead.service.http.shaped import PagesOf, api
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf
 from fairlead.service.queue_texts import problems_of, shown_problem, taken
 from fairlead.wire import configuration as wire
 
-router = APIRouter(prefix="/api/v1/config", tags=["config"], route_class=ShapedRoute)
+router = api("config", "/config")
 
 FROM_API = "api"
 BUILT_IN = "built-in"
@@ -60,33 +59,27 @@ def _pick(place: MachinePlace, number: int | None) -> tuple[Version, Version]:
 
 
 @router.get("", responses=documented(404))
-async def get_config(place: MachineOf, caller: CallerOf, version: VersionQuery = None) -> wire.ConfigAnswer:
+async def get_config(place: MachineOf, version: VersionQuery = None) -> wire.ConfigAnswer:
     """The queue file in force, or that of an earlier version."""
-    del caller
     found, current = await place.look(lambda *_: _pick(place, version))
     return wire.ConfigAnswer(text=found.text, **_fields(found, current))
 
 
-@router.get("/history", responses=documented())
+@router.get("/history")
 async def list_config_versions(
     place: MachineOf,
-    caller: CallerOf,
+    page: PagesOf,
     who: Annotated[str | None, Query(max_length=256, description="Only those that this user put in force.")] = None,
-    limit: Limit = MOST,
-    after: After = None,
 ) -> wire.ConfigPage:
     """Every version that is kept, the newest first: who put it in force, when, from where."""
-    del caller
     kept = await place.look(lambda *_: list(place.runtime.books.configurations))
     found = [wire.ConfigVersion(**_fields(each, kept[-1])) for each in kept if who in (None, each.who)]
-    page, rest = cut(found, lambda each: -each.version, after, limit)
-    return wire.ConfigPage(versions=page, **rest)
+    return page.of(wire.ConfigPage, found, lambda each: -each.version)
 
 
-@router.get("/status", responses=documented())
-async def get_config_status(place: MachineOf, caller: CallerOf) -> wire.ConfigStatus:
+@router.get("/status")
+async def get_config_status(place: MachineOf) -> wire.ConfigStatus:
     """What is in force, and how the watched file stands to it: its errors, if it was refused."""
-    del caller
     return await status_of(place)
 
 
@@ -99,9 +92,8 @@ async def status_of(place: MachinePlace) -> wire.ConfigStatus:
 
 
 @router.post("/check", responses=documented(413))
-async def check_config(body: wire.ConfigText, caller: CallerOf) -> wire.ConfigVerdict:
+async def check_config(body: wire.ConfigText) -> wire.ConfigVerdict:
     """Whether a queue file could be used, with everything that is wrong with it."""
-    del caller
     found = await run_in_threadpool(problems_of, body.text)
     errors = [shown_problem(problem) for problem in found if problem.severity == "error"]
     warnings = [shown_problem(problem) for problem in found if problem.severity != "error"]

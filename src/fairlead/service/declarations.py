@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from msgspec.structs import asdict
 
 from fairlead.core.books.admission import BUDGET, CLASS, QUOTA
@@ -22,8 +22,7 @@ from fairlead.core.model.resources import Limits, pruned
 from fairlead.core.model.specs import BudgetSpec, PriorityClassSpec, QuotaSpec
 from fairlead.runtime import Refusal, Turn
 from fairlead.service.http.errors import documented
-from fairlead.service.http.pages import MOST, After, Limit, cut
-from fairlead.service.http.shaped import ShapedRoute
+from fairlead.service.http.shaped import PagesOf, api
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf
 from fairlead.wire import declarations as wire
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler
 
 T = TypeVar("T")
-router = APIRouter(prefix="/api/v1", tags=["declarations"], route_class=ShapedRoute)
+router = api("declarations")
 Name = Annotated[str, Path(max_length=253, description="Its name.")]
 Source = Annotated[
     Literal["built-in", "file", "api"] | None,
@@ -128,11 +127,9 @@ _VIEWS: dict[str, Callable[[Scheduler], list[Any]]] = {
 }
 
 
-async def _page(
-    place: MachinePlace, kind: str, source: str | None, order: Callable[[Any], Any], after: str | None, limit: int
-) -> tuple[list[Any], dict[str, Any]]:
+async def _from(place: MachinePlace, kind: str, source: str | None) -> list[Any]:
     found = await place.look(lambda scheduler, _: _VIEWS[kind](scheduler))
-    return cut((each for each in found if source in (None, each.source)), order, after, limit)
+    return [each for each in found if source in (None, each.source)]
 
 
 _Set = events.SetPriorityClass | events.SetQuota | events.SetBudget
@@ -177,14 +174,10 @@ async def _remove(place: MachinePlace, kind: str, name: str, event: _Remove) -> 
 # -- the routes -----------------------------------------------------------------------------------------------------
 
 
-@router.get("/priority-classes", responses=documented())
-async def list_priority_classes(
-    place: MachineOf, caller: CallerOf, source: Source = None, limit: Limit = MOST, after: After = None
-) -> wire.PriorityClassPage:
+@router.get("/priority-classes")
+async def list_priority_classes(place: MachineOf, page: PagesOf, source: Source = None) -> wire.PriorityClassPage:
     """The priority classes that new jobs may name, highest value first."""
-    del caller
-    page, rest = await _page(place, CLASS, source, lambda each: (-each.value, each.name), after, limit)
-    return wire.PriorityClassPage(priority_classes=page, **rest)
+    return page.of(wire.PriorityClassPage, await _from(place, CLASS, source), lambda each: (-each.value, each.name))
 
 
 @router.put("/priority-classes/{name}", responses=documented(409))
@@ -205,14 +198,10 @@ async def remove_priority_class(name: Name, place: MachineOf, caller: CallerOf) 
     return await _remove(place, CLASS, name, events.RemovePriorityClass(name, caller.user))
 
 
-@router.get("/quotas", responses=documented())
-async def list_quotas(
-    place: MachineOf, caller: CallerOf, source: Source = None, limit: Limit = MOST, after: After = None
-) -> wire.QuotaPage:
+@router.get("/quotas")
+async def list_quotas(place: MachineOf, page: PagesOf, source: Source = None) -> wire.QuotaPage:
     """The quotas by priority class, and what has been admitted under each, by name."""
-    del caller
-    page, rest = await _page(place, QUOTA, source, lambda each: each.name, after, limit)
-    return wire.QuotaPage(quotas=page, **rest)
+    return page.of(wire.QuotaPage, await _from(place, QUOTA, source), lambda each: each.name)
 
 
 @router.put("/quotas/{name}", responses=documented(409))
@@ -229,14 +218,10 @@ async def remove_quota(name: Name, place: MachineOf, caller: CallerOf) -> Done:
     return await _remove(place, QUOTA, name, events.RemoveQuota(name, caller.user))
 
 
-@router.get("/budgets", responses=documented())
-async def list_budgets(
-    place: MachineOf, caller: CallerOf, source: Source = None, limit: Limit = MOST, after: After = None
-) -> wire.BudgetPage:
+@router.get("/budgets")
+async def list_budgets(place: MachineOf, page: PagesOf, source: Source = None) -> wire.BudgetPage:
     """The disruption budgets by name, and how much each lets stop now."""
-    del caller
-    page, rest = await _page(place, BUDGET, source, lambda each: each.name, after, limit)
-    return wire.BudgetPage(budgets=page, **rest)
+    return page.of(wire.BudgetPage, await _from(place, BUDGET, source), lambda each: each.name)
 
 
 @router.put("/budgets/{name}", responses=documented(409))

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-from fastapi import APIRouter, Header
+from fastapi import Header
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.core.model.resources import Resources
@@ -26,7 +26,7 @@ from fairlead.local.requests import RefusedJob, Submitted
 from fairlead.runtime import Refusal, Turn
 from fairlead.service import views
 from fairlead.service.http.errors import documented
-from fairlead.service.http.shaped import ShapedRoute
+from fairlead.service.http.shaped import api
 from fairlead.service.machine import MachineOf
 from fairlead.service.place import CallerOf
 from fairlead.wire import jobs as wire
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 A_TURN = 100
 """Jobs that are entered, or shown, in one turn of the writer: whoever else asks waits no longer than for that."""
-router = APIRouter(prefix="/api/v1", tags=["jobs"], route_class=ShapedRoute)
+router = api("jobs")
 
 
 @router.post("/jobs", status_code=201, responses=documented(409, 413, 429))

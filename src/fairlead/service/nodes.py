@@ -5,20 +5,18 @@ Decides who may (administrators). Never decides what has to go: the scheduler do
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from fairlead.core.model.constraints import Taint
 from fairlead.core.model.events import DrainNode, LabelNode, UndrainNode
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.runtime import Refusal, Turn
 from fairlead.service import views
 from fairlead.service.http.errors import documented
-from fairlead.service.http.shaped import ShapedRoute
+from fairlead.service.http.shaped import api
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf
 from fairlead.wire import cluster as wire
 
-router = APIRouter(prefix="/api/v1", tags=["cluster"], route_class=ShapedRoute)
+router = api("cluster")
 
 
 @router.post("/nodes/{node_id}/drain", responses=documented(404))

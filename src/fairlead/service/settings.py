@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.local import accounts
 from fairlead.runtime import Refusal
 from fairlead.service.http.errors import documented
-from fairlead.service.http.pages import MOST, After, Limit, cut
-from fairlead.service.http.shaped import ShapedRoute
+from fairlead.service.http.shaped import PagesOf, api
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf
 from fairlead.service.tokens import Token, TokensError
 from fairlead.wire import declarations as wire
 from fairlead.wire.jobs import Done
 
-router = APIRouter(prefix="/api/v1", tags=["tokens"], route_class=ShapedRoute)
+router = api("tokens")
 
 
 def _fields(place: MachinePlace, token: Token) -> dict[str, Any]:
@@ -54,18 +53,16 @@ async def create_token(body: wire.TokenRequest, place: MachineOf, caller: Caller
     return wire.NewToken(token=text, **_fields(place, token))
 
 
-@router.get("/tokens", responses=documented())
+@router.get("/tokens")
 async def list_tokens(
     place: MachineOf,
     caller: CallerOf,
+    page: PagesOf,
     user: Annotated[str | None, Query(max_length=256, description="Only of this user.")] = None,
-    limit: Limit = MOST,
-    after: After = None,
 ) -> wire.TokenPage:
     """The caller's tokens, oldest first; those of everybody, for administrators."""
     seen = [t for t in place.tokens.all() if (caller.is_admin or t.uid == caller.uid) and user in (None, t.user)]
-    page, rest = cut(seen, lambda token: int(token.id), after, limit)
-    return wire.TokenPage(tokens=[wire.Token(**_fields(place, token)) for token in page], **rest)
+    return page.of(wire.TokenPage, seen, lambda each: int(each.id), lambda each: wire.Token(**_fields(place, each)))
 
 
 @router.delete("/tokens/{token_id}", responses=documented(404))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairlead.cli import demo_scenes
 from fairlead.cli.jobfile import describe
-from fairlead.cli.values import parse_amount, parse_memory
+from fairlead.cli.values import parse_amount
 from fairlead.config import default_text, load_text
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
@@ -20,7 +20,7 @@ class Stage:
         self.scheduler = Scheduler()
         capacity = {
             "vcore": parse_amount("vcore", str(demo_scenes.CORES), "demo"),
-            "memory": parse_memory(demo_scenes.MEMORY, "demo"),
+            "memory": parse_amount("memory", demo_scenes.MEMORY, "demo"),
         }
         self.scheduler.handle(Configure(load_text(default_text())), 0)
         self.scheduler.handle(AddNode(NodeSpec(id="here", capacity=Resources(capacity))), 0)

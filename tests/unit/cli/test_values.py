@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.cli.failures import USAGE, Failure
-from fairlead.cli.values import parse_amount, parse_duration, parse_memory, parse_pairs, parse_resources
+from fairlead.cli.values import parse_amount, parse_duration, parse_pairs, parse_resources
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_cpu_is_in_thousandths(text: str, milli: int) -> None:
 )
 def test_memory_is_in_bytes(text: str, size: int) -> None:
     """Memory with a unit becomes bytes."""
-    assert parse_memory(text, "--memory") == size
+    assert parse_amount("memory", text, "--memory") == size
 
 
 @pytest.mark.parametrize("text", ["2x", "", "-1", "1,5", "two", "0.0005", "1e3", "0x10", "NaN", "1.5m", "."])
@@ -41,13 +41,13 @@ def test_a_text_that_is_no_amount_of_cpu_is_refused_with_examples(text: str) -> 
 def test_memory_with_an_unknown_unit_is_refused_with_examples() -> None:
     """4GB is not guessed at."""
     with pytest.raises(Failure, match="4Gi"):
-        parse_memory("4GB", "--memory")
+        parse_amount("memory", "4GB", "--memory")
 
 
 def test_a_few_bytes_of_memory_are_taken_for_a_missing_unit() -> None:
     """Nobody means four bytes."""
     with pytest.raises(Failure, match="did you mean 4Gi"):
-        parse_memory("4", "--memory")
+        parse_amount("memory", "4", "--memory")
 
 
 def test_an_amount_beyond_64_bits_is_refused() -> None:
@@ -91,7 +91,7 @@ def test_no_text_makes_anything_but_a_failure(text: str) -> None:
     """Whatever is typed, the answer is a number or a sentence."""
     for parse in (
         lambda t: parse_amount("vcore", t, "x"),
-        lambda t: parse_memory(t, "x"),
+        lambda t: parse_amount("memory", t, "x"),
         lambda t: parse_duration(t, "x"),
     ):
         with suppress(Failure):

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from testbed.cluster_service import serving
 
 from fairlead.runtime import Refusal
-from fairlead.service.http.pages import cut
+from fairlead.service.http.shaped import Pages
+from fairlead.wire.shape import Page
+
+
+class Things(Page, frozen=True, kw_only=True):
+    things: list[int]
+
 
 Names = st.lists(st.integers(0, 30), unique=True)
 
@@ -20,9 +26,10 @@ def test_what_stays_is_seen_once(begin: list[int], changes: list[list[int]], lim
     """Between two pages anything may vanish, the cursor too, and anything may come."""
     versions, seen, after = [begin, *changes], [], None
     for number in range(100):
-        page, rest = cut(versions[min(number, len(versions) - 1)], lambda name: (str(name), name), after, limit)
-        seen += page
-        after = rest["next"]
+        found = versions[min(number, len(versions) - 1)]
+        page = Pages(limit, after).of(Things, found, lambda name: (str(name), name))
+        seen += page.things
+        after = page.next
         if after is None:
             break
     stays = set(begin).intersection(*changes)
@@ -34,14 +41,14 @@ def test_what_stays_is_seen_once(begin: list[int], changes: list[list[int]], lim
 def test_what_is_no_cursor_is_refused(after: str) -> None:
     """With the name of the parameter."""
     with pytest.raises(Refusal, match="is no cursor") as refused:
-        cut([1, 2], lambda number: number, after, 10)
+        Pages(10, after).of(Things, [1, 2], lambda number: number)
     assert refused.value.field == "after"
 
 
 def test_the_last_page_has_no_next() -> None:
     """Not even when it is full."""
-    assert cut([3, 1, 2], lambda n: n, None, 3) == ([1, 2, 3], {"next": None, "total": 3})
-    assert cut([3, 1, 2], lambda n: n, None, 2) == ([1, 2], {"next": "2", "total": 3})
+    assert Pages(3, None).of(Things, [3, 1, 2], lambda n: n) == Things(things=[1, 2, 3], next=None, total=3)
+    assert Pages(2, None).of(Things, [3, 1, 2], lambda n: n) == Things(things=[1, 2], next="2", total=3)
 
 
 @pytest.mark.timeout(120)

@@ -8,37 +8,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
 from starlette.responses import StreamingResponse
 
 from fairlead.runtime import Refusal
 from fairlead.service import views
 from fairlead.service.history_events import parse_id
 from fairlead.service.http.errors import documented
-from fairlead.service.http.pages import MOST, After, Limit, cut
-from fairlead.service.http.shaped import ShapedRoute
+from fairlead.service.http.shaped import PagesOf, api
 from fairlead.service.place import CallerOf, Moment, PlaceOf
 from fairlead.wire import cluster as wire
 
-router = APIRouter(prefix="/api/v1", tags=["cluster"], route_class=ShapedRoute)
+router = api("cluster")
 
 
-@router.get("/queues", responses=documented())
+@router.get("/queues")
 async def list_queues(
     place: PlaceOf,
-    caller: CallerOf,
+    page: PagesOf,
     queue: Annotated[str | None, Query(max_length=1024, description="Only this queue and those below it.")] = None,
-    limit: Limit = MOST,
-    after: After = None,
 ) -> wire.QueuePage | bytes:
     """The queues with what each may use, uses, and waits for: one tree a partition, by its name."""
-    del caller
 
     def ask(moment: Moment) -> wire.QueuePage:
         trees = views.queue_views(moment.scheduler)
         found = trees if queue is None else [each for tree in trees if (each := _below(tree, queue)) is not None]
-        page, rest = cut(found, lambda tree: (tree.partition, tree.path), after, limit)
-        return wire.QueuePage(queues=page, **rest)
+        return page.of(wire.QueuePage, found, lambda tree: (tree.partition, tree.path))
 
     return await place.shown(ask)
 
@@ -50,26 +45,22 @@ def _below(tree: wire.Queue, path: str) -> wire.Queue | None:
     return next((found for child in tree.children if (found := _below(child, path)) is not None), None)
 
 
-@router.get("/nodes", responses=documented())
+@router.get("/nodes")
 async def list_nodes(
     place: PlaceOf,
-    caller: CallerOf,
+    page: PagesOf,
     schedulable: Annotated[bool | None, Query(description="Only those that take new work, or that do not.")] = None,
-    limit: Limit = MOST,
-    after: After = None,
 ) -> wire.NodePage | bytes:
     """The nodes with what each has and what is free, by their names."""
-    del caller
 
     def ask(moment: Moment) -> wire.NodePage:
         found = (node for node in views.nodes(moment.scheduler) if schedulable in (None, node.schedulable))
-        page, rest = cut(found, lambda node: node.id, after, limit)
-        return wire.NodePage(nodes=[views.node_view(node) for node in page], **rest)
+        return page.of(wire.NodePage, found, lambda node: node.id, views.node_view)
 
     return await place.shown(ask)
 
 
-@router.get("/info", responses=documented())
+@router.get("/info")
 async def get_info(place: PlaceOf, caller: CallerOf) -> wire.Service:
     """What this service is, and whether all is well."""
     return await place.info(caller)

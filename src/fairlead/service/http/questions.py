@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from msgspec.structs import replace
 from starlette.concurrency import run_in_threadpool
 
@@ -28,14 +28,13 @@ from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
 from fairlead.service.forecaster import draws_for, spending
 from fairlead.service.http.errors import documented
-from fairlead.service.http.pages import After, Limit, cut
-from fairlead.service.http.shaped import ShapedRoute
+from fairlead.service.http.shaped import Pages, api, pages
 from fairlead.service.place import NEW, CallerOf, JobFilter, Moment, PlaceOf, ask_of
 from fairlead.service.queue_texts import taken
 from fairlead.wire import questions as wire
 from fairlead.wire.jobs import JobDetails, JobPage, JobState
 
-router = APIRouter(prefix="/api/v1", tags=["jobs"], route_class=ShapedRoute)
+router = api("jobs")
 CHANGES_S = 10.0
 """Changes are tried for so long."""
 Seconds = Annotated[
@@ -43,16 +42,15 @@ Seconds = Annotated[
 ]
 
 
-@router.get("/jobs", responses=documented())
+@router.get("/jobs")
 async def list_jobs(
     place: PlaceOf,
     caller: CallerOf,
+    page: Annotated[Pages, pages(100)],
     state: Annotated[list[JobState] | None, Query(description="Only in one of these states.")] = None,
     queue: Annotated[str | None, Query(description="Only in this queue or below it.")] = None,
     user: Annotated[str | None, Query(description="Only of this user.")] = None,
     name: Annotated[str | None, Query(description="Only with this name; on a cluster, of this application.")] = None,
-    limit: Limit = 100,
-    after: After = None,
 ) -> JobPage | bytes:
     """The jobs that the caller may see, in the order of submission, page by page; on a cluster the pods.
 
@@ -61,8 +59,7 @@ async def list_jobs(
     wanted = JobFilter(frozenset(state or ()), queue, user, name)
 
     def ask(moment: Moment) -> JobPage:
-        page, rest = cut(moment.found(wanted), moment.order, after, limit)
-        return JobPage(jobs=[moment.row(job) for job in page], **rest)
+        return page.of(JobPage, moment.found(wanted), moment.order, moment.row)
 
     return await place.shown(ask, caller)
 
@@ -227,8 +224,7 @@ async def forecast_job(key: str, place: PlaceOf, caller: CallerOf, seconds: Seco
     )
 
 
-@router.get("/forecasts/score", responses=documented())
-async def get_forecast_score(place: PlaceOf, caller: CallerOf) -> wire.Score:
+@router.get("/forecasts/score")
+async def get_forecast_score(place: PlaceOf) -> wire.Score:
     """How often the service's own forecasts came true so far."""
-    del caller
     return place.card().score()

@@ -1,7 +1,8 @@
-"""Routes whose bodies and answers are shapes of `fairlead.wire`.
+"""Routes whose bodies and answers are shapes of `fairlead.wire`, and lists of them, page by page.
 
-Decides how a shape is read from a request, how one is answered, and how both stand in the OpenAPI document; msgspec
-does the work, once. Never knows a resource. Invariant: what is answered is what the route declares, by its return type.
+Decides how a shape is read from a request, how one is answered, how both stand in the OpenAPI document, and where a
+page begins. Never knows a resource. Invariant: what is answered is what the route declares, by its return type; while
+things come and go, each thing that stays is on one page, also when the thing that served as cursor is gone.
 """
 
 from __future__ import annotations
@@ -9,20 +10,27 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from types import UnionType
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 
 import msgspec
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.runtime import Refusal
+from fairlead.service.http.errors import documented
 from fairlead.service.http.wrong_values import read_otherwise
-from fairlead.wire.shape import Shape
+from fairlead.service.place import caller_of
+from fairlead.wire.shape import Page, Shape
 
+T = TypeVar("T")
+P = TypeVar("P", bound=Page)
 REF = "#/components/schemas/{name}"
 LARGE = 64 * 1024
 """A body of more bytes is read beside the loop."""
+Order = int | str | tuple[int | str, ...]
+"""What a thing is sorted by; no two things of a list have the same."""
+MOST = 1000
 
 
 class ShapedRoute(APIRoute):
@@ -118,3 +126,56 @@ def describe(document: dict[str, Any], routers: Iterable[APIRouter], also: Itera
     shapes = {*also, *(shape for route in routes for shape in getattr(route.endpoint, "shapes", ()))}
     _, components = msgspec.json.schema_components(sorted(shapes, key=lambda each: each.__name__), ref_template=REF)
     document.setdefault("components", {}).setdefault("schemas", {}).update(components)
+
+
+def api(tag: str, prefix: str = "") -> APIRouter:
+    """Routes below `/api/v1`: each asks first who calls."""
+    knows = [Depends(caller_of)]
+    return APIRouter(
+        prefix=f"/api/v1{prefix}", tags=[tag], route_class=ShapedRoute, dependencies=knows, responses=documented()
+    )
+
+
+# -- pages of a list ----------------------------------------------------------------------------------------------
+
+
+class Pages(NamedTuple):
+    """Which page of a list is asked for."""
+
+    limit: int
+    after: str | None
+
+    def of(
+        self, page: type[P], found: Iterable[T], order: Callable[[T], Any], show: Callable[[T], Any] = lambda each: each
+    ) -> P:
+        """The page of what was found, each thing as `show` has it. Raises `Refusal` for a cursor that is none."""
+        things = sorted(found, key=order)
+        rest = things
+        if self.after is not None:
+            try:
+                begin = msgspec.json.decode(self.after, type=Order)
+                rest = [thing for thing in things if order(thing) > begin]
+            except (msgspec.DecodeError, TypeError):
+                said = f"{self.after[:60]!r} is no cursor; give `next` of the page before"
+                raise Refusal("invalid", said, field="after") from None
+        kept = rest[: self.limit]
+        following = msgspec.json.encode(order(kept[-1])).decode() if kept and len(rest) > self.limit else None
+        name = next(name for name in page.__struct_fields__ if name not in Page.__struct_fields__)
+        return page(**{name: [show(each) for each in kept]}, next=following, total=len(things))
+
+
+def pages(usual: int) -> Any:
+    """The dependency of a list that gives so many things unless it is told otherwise."""
+
+    def asked(
+        limit: Annotated[int, Query(ge=1, le=MOST, description="At most so many.")] = usual,
+        after: Annotated[
+            str | None, Query(max_length=2000, description="Go on after this: `next` of the page before.")
+        ] = None,
+    ) -> Pages:
+        return Pages(limit, after)
+
+    return Depends(asked)
+
+
+PagesOf = Annotated[Pages, pages(MOST)]

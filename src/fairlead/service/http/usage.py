@@ -9,35 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.user_limits import ANYBODY
 from fairlead.core.model.specs import LimitSpec
 from fairlead.insight.usage import usage_groups, usage_users
-from fairlead.service.http.errors import documented
-from fairlead.service.http.pages import MOST, After, Limit, cut
-from fairlead.service.http.shaped import ShapedRoute
-from fairlead.service.place import CallerOf, Moment, PlaceOf
+from fairlead.service.http.shaped import PagesOf, api
+from fairlead.service.place import Moment, PlaceOf
 from fairlead.wire import declarations as wire
 
-router = APIRouter(prefix="/api/v1", tags=["usage"], route_class=ShapedRoute)
+router = api("usage")
 NameQuery = Annotated[str | None, Query(max_length=256, description="Only of this one.")]
 QueueQuery = Annotated[str | None, Query(max_length=1024, description="Only in this queue.")]
 
 
-@router.get("/usage", responses=documented())
+@router.get("/usage")
 async def list_usage(
     place: PlaceOf,
-    caller: CallerOf,
+    page: PagesOf,
     user: NameQuery = None,
     group: NameQuery = None,
     queue: QueueQuery = None,
-    limit: Limit = MOST,
-    after: After = None,
 ) -> wire.UsePage | bytes:
     """What each user and each group with limits uses of every queue, beside what each may use; parents first."""
-    del caller
 
     def ask(moment: Moment) -> wire.UsePage:
         partition = moment.scheduler.cluster.partitions[moment.partition]
@@ -45,8 +40,7 @@ async def list_usage(
         groups = _rows("group", "groupName", usage_groups(partition)) if user is None else ()
         name = user if user is not None else group
         found = [r for r in (*users, *groups) if name in (None, r.name) and queue in (None, r.queue)]
-        page, rest = cut(found, lambda row: (int(row.kind != "user"), row.name, row.queue), after, limit)
-        return wire.UsePage(usage=page, **rest)
+        return page.of(wire.UsePage, found, lambda row: (int(row.kind != "user"), row.name, row.queue))
 
     return await place.shown(ask)
 
@@ -69,25 +63,21 @@ def _rows(kind: str, name: str, trees: list[dict[str, Any]]) -> Iterator[wire.Us
             )
 
 
-@router.get("/limits", responses=documented())
+@router.get("/limits")
 async def list_limits(
     place: PlaceOf,
-    caller: CallerOf,
+    page: PagesOf,
     user: NameQuery = None,
     group: NameQuery = None,
     queue: QueueQuery = None,
-    limit: Limit = MOST,
-    after: After = None,
 ) -> wire.LimitPage | bytes:
     """Every limit of the queue file on users and groups, with those who use some of it now."""
-    del caller
 
     def ask(moment: Moment) -> wire.LimitPage:
         rows = _limit_rows(moment.scheduler.cluster.partitions[moment.partition])
         kind, name = ("user", user) if user is not None else ("group", group)
         wanted = [r for r in rows if (name is None or (r.kind, r.name) == (kind, name)) and queue in (None, r.queue)]
-        page, rest = cut(wanted, lambda row: (row.queue, int(row.kind != "user"), row.name), after, limit)
-        return wire.LimitPage(limits=page, **rest)
+        return page.of(wire.LimitPage, wanted, lambda row: (row.queue, int(row.kind != "user"), row.name))
 
     return await place.shown(ask)
 
