@@ -20,11 +20,11 @@ from fairlead.runtime import Refusal, Turn
 from fairlead.runtime.configurations import Version
 from fairlead.runtime.configuring import Applied, configure
 from fairlead.scheduler import Scheduler
+from fairlead.service.configfile import problems_of, shown_problem, taken
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import PagesOf, api
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf
-from fairlead.service.queue_texts import problems_of, shown_problem, taken
 from fairlead.wire import configuration as wire
 
 router = api("config", "/config")

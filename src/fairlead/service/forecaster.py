@@ -1,8 +1,9 @@
-"""The service's own forecasts, and whether they come true.
+"""The service's own forecasts, whether they come true, and the score of that on disk: it outlives the service.
 
-Decides what is known about run times (from the jobs in the books), when a forecast is made, and keeps the score.
-Never blocks the writer: futures are played in a process of their own. Invariant: each job is scored by the first
-forecast that was made for it while it waited.
+Decides what is known about run times (from the jobs in the books), when a forecast is made, keeps the score, and says
+what becomes of a file of it that cannot be read. Never blocks the writer: futures are played in a process of their own.
+Invariant: each job is scored by the first forecast that was made for it while it waited. The score is no part of the
+journal, for no decision rests on it: what a crash loses is what was scored since the last look, a few seconds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import msgspec
 
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.specs import DEFAULT_PARTITION
@@ -26,7 +30,7 @@ from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.trial import Name
 from fairlead.local.job import Job, State
-from fairlead.service.scorefile import ScoreFile
+from fairlead.service.whole_files import write_whole
 from fairlead.wire.questions import SPEND_S
 
 if TYPE_CHECKING:
@@ -225,3 +229,47 @@ def _begun_ms(jobs: Jobs, name: Name) -> int | None:
     _, key, ask_key = name
     job = jobs.get(key)
     return job.started_at_ms if job is not None and job.ask_key == ask_key and job.started_at_ms else None
+
+
+log = logging.getLogger("fairlead.service")
+
+
+class ScoreFile:
+    """Where the scorecard of one service is kept."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._written = b""
+
+    def read(self) -> Scorecard:
+        """The scorecard as it was last written; a new one where there is none, or none that makes sense.
+
+        One that makes no sense is moved aside, so that it can be looked at: a service starts without its score.
+        """
+        try:
+            text = self._path.read_bytes()
+        except FileNotFoundError:
+            return Scorecard()
+        except OSError as error:
+            log.warning("the score of forecasts begins anew: %s cannot be read (%s)", self._path, error)
+            return Scorecard()
+        try:
+            card = Scorecard.restored(msgspec.json.decode(text, type=scorecard.State))
+        except (msgspec.DecodeError, ValueError) as error:
+            aside = self._path.with_name(f"{self._path.name}.bad")
+            log.warning("the score of forecasts begins anew: %s makes no sense (%s); see %s", self._path, error, aside)
+            try:
+                self._path.replace(aside)
+            except OSError as problem:
+                log.warning("%s cannot be moved aside: %s", self._path, problem)
+            return Scorecard()
+        self._written = text
+        return card
+
+    def write(self, state: scorecard.State) -> None:
+        """Keep it, if it is another one than last time. Raises OSError."""
+        text = msgspec.json.encode(state)
+        if text == self._written:
+            return
+        write_whole(self._path, text)
+        self._written = text

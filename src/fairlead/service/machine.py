@@ -41,7 +41,7 @@ from fairlead.scheduler import Scheduler
 from fairlead.service import metrics, views
 from fairlead.service.configfile import ConfigFile
 from fairlead.service.forecaster import Forecaster, kinds, learned
-from fairlead.service.history_stream import Hub, stream
+from fairlead.service.history_events import Hub, stream
 from fairlead.service.identity import Gate
 from fairlead.service.place import NEW, JobFilter, Place, ask_of, place_of
 from fairlead.service.tokens import Tokens
@@ -167,9 +167,9 @@ class MachinePlace(Place):
 
     def routers(self) -> list[APIRouter]:
         """What changes the machine, and what only it knows."""
-        from fairlead.service import configuration, declarations, jobs, logs, nodes, settings
+        from fairlead.service import configuration, declarations, jobs, nodes, settings
 
-        return [each.router for each in (jobs, logs, nodes, configuration, declarations, settings)]
+        return [each.router for each in (jobs, nodes, configuration, declarations, settings)]
 
     def caller(self, request: Request) -> Caller:
         """By the socket or by a token."""

@@ -1,7 +1,7 @@
-"""Figures for Prometheus.
+"""Figures for Prometheus: the service's own, and the same moment under the names of Apache YuniKorn.
 
-Decides their names and labels. Never labels by work or user, so that the number of series is bounded by queues, nodes
-and resources. Invariant: one scrape is one moment of the books.
+Decides names and labels of its own. Never labels by work or user, so that the number of series is bounded by queues,
+nodes and resources. Invariant: one scrape is one moment of the books, in both halves.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from fairlead.local.job import State
 from fairlead.local.jobs import Jobs
 from fairlead.runtime.measures import BOUNDS, Latency, Measures
-from fairlead.service import views
+from fairlead.service import metrics, views
+from fairlead.service.place import Moment, Place
+from fairlead.service.yunikorn import figures
 from fairlead.wire.cluster import Node, Queue
 
 if TYPE_CHECKING:
@@ -136,3 +138,19 @@ def _histogram(name: str, text: str, latency: Latency) -> Metric:
     family = HistogramMetricFamily(name, text)
     family.add_metric((), buckets, latency.total_seconds)
     return family
+
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+async def scrape(place: Place) -> bytes:
+    """The text of one scrape. Raises `Refusal` when the service is stopping."""
+    if (few := place.before_books()) is not None:
+        return metrics.exposed(few)
+
+    def ask(moment: Moment) -> bytes:
+        own, measures = place.figures(moment)
+        mine = metrics.exposed([*metrics.of_books(moment.scheduler), *metrics.of_scheduling(measures), *own])
+        return mine + figures.render(figures.gather(moment.scheduler, place.history_records), measures)
+
+    return await place.shown(ask, encode=bytes)

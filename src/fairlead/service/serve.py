@@ -32,18 +32,15 @@ from fairlead.local.waits import WaitNotes
 from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
 from fairlead.runtime.configuring import configure
 from fairlead.runtime.process import log_to_stderr, loop_factory
-from fairlead.service import listen
-from fairlead.service.configfile import ConfigFile
+from fairlead.service.configfile import ConfigFile, usable
 from fairlead.service.configuration import BUILT_IN
-from fairlead.service.forecaster import Forecaster
-from fairlead.service.history_stream import Hub
+from fairlead.service.forecaster import Forecaster, ScoreFile
+from fairlead.service.history_events import Hub
 from fairlead.service.http.app import make_app
-from fairlead.service.http.server import Server, on_signals
+from fairlead.service.http.server import ListenError, Server, on_signals, on_tcp, on_unix, remove_socket, url_of
 from fairlead.service.identity import Gate, PeerProtocol
 from fairlead.service.machine import MachinePlace
 from fairlead.service.options import Listening, ServeOptions
-from fairlead.service.queue_texts import usable
-from fairlead.service.scorefile import ScoreFile
 from fairlead.service.tokens import Tokens, TokensError
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.version import version
@@ -71,7 +68,7 @@ def serve(options: ServeOptions) -> int:
             place, sockets = bring_up(options, stack)
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 return runner.run(answer(options, place, sockets))
-    except (StartError, JournalError, RecoveryError, listen.ListenError, TokensError, ConfigurationError) as error:
+    except (StartError, JournalError, RecoveryError, ListenError, TokensError, ConfigurationError) as error:
         sys.stderr.write(f"fairlead: {error}\n")
         return 1
 
@@ -165,12 +162,12 @@ def _listen(options: ServeOptions, stack: ExitStack) -> list[socket.socket]:
     sockets, path = [], options.socket
     if path is not None:
         path = path.absolute()
-        unix = listen.on_unix(path)
-        stack.callback(listen.remove, path, path.lstat().st_ino)
+        unix = on_unix(path)
+        stack.callback(remove_socket, path, path.lstat().st_ino)
         stack.callback(unix.close)
         sockets.append(unix)
     if options.port is not None:
-        tcp = listen.on_tcp(options.host, options.port)
+        tcp = on_tcp(options.host, options.port)
         stack.callback(tcp.close)
         sockets.append(tcp)
     if not sockets:
@@ -238,7 +235,7 @@ async def _watch(server: Server, place: MachinePlace, options: ServeOptions, soc
     while not server.started:
         await asyncio.sleep(0.01)
     unix = next((Path(s.getsockname()) for s in sockets if s.family == socket.AF_UNIX), None)
-    url = next((listen.url_of(s) for s in sockets if s.family != socket.AF_UNIX), None)
+    url = next((url_of(s) for s in sockets if s.family != socket.AF_UNIX), None)
     listening = Listening(unix, url, server.stop)
     log.info("%s", _ready(place, listening))
     if options.on_ready is not None:

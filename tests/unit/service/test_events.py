@@ -16,7 +16,7 @@ from fairlead.core.model.decisions import Allocated
 from fairlead.journal.reader import Reader
 from fairlead.local.callers import Caller
 from fairlead.runtime import Entry
-from fairlead.service import history_stream
+from fairlead.service import history_events
 from fairlead.service.history_events import HistoryEvent, of_record, parse_id, tell
 
 pytestmark = pytest.mark.real
@@ -156,14 +156,14 @@ async def test_a_reader_who_falls_behind_is_cut_off_with_a_notice(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     """He keeps what he got, and learns from where to go on."""
-    monkeypatch.setattr(history_stream, "BEHIND", 3)
-    hub = history_stream.Hub(tmp_path / "none.db", lambda key: None)
+    monkeypatch.setattr(history_events, "BEHIND", 3)
+    hub = history_events.Hub(tmp_path / "none.db", lambda key: None)
     admin = Caller("root", 0, True)
 
     async def owners(keys: Any) -> dict[str, int | None]:
         return {}
 
-    pieces = history_stream.stream(hub, admin, None, lambda keys: asyncio.ensure_future(owners(keys)))
+    pieces = history_events.stream(hub, admin, None, lambda keys: asyncio.ensure_future(owners(keys)))
     assert await anext(pieces) == b"retry: 1000\n\n"
     waiting = asyncio.ensure_future(anext(pieces))
     await asyncio.sleep(0)
@@ -178,13 +178,13 @@ async def test_a_reader_who_falls_behind_is_cut_off_with_a_notice(
 
 async def test_silence_is_filled_with_heartbeats(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """So that both ends notice a dead connection."""
-    monkeypatch.setattr(history_stream, "HEARTBEAT_S", 0.05)
-    hub = history_stream.Hub(tmp_path / "none.db", lambda key: 7)
+    monkeypatch.setattr(history_events, "HEARTBEAT_S", 0.05)
+    hub = history_events.Hub(tmp_path / "none.db", lambda key: 7)
 
     async def owners(keys: Any) -> dict[str, int | None]:
         return {}
 
-    pieces = history_stream.stream(hub, Caller("bob", 5), None, lambda keys: asyncio.ensure_future(owners(keys)))
+    pieces = history_events.stream(hub, Caller("bob", 5), None, lambda keys: asyncio.ensure_future(owners(keys)))
     await anext(pieces)
     began = time.monotonic()
     assert (await anext(pieces)).startswith(b":")

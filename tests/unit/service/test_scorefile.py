@@ -14,8 +14,7 @@ import pytest
 
 from fairlead.insight.forecast import Expected
 from fairlead.insight.scorecard import Scorecard
-from fairlead.service.forecaster import Forecaster
-from fairlead.service.scorefile import ScoreFile
+from fairlead.service.forecaster import Forecaster, ScoreFile
 
 NAME = ("default", "w", "w")
 

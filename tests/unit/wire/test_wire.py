@@ -19,7 +19,7 @@ from fairlead.kubernetes import informer
 from fairlead.local import history_records
 from fairlead.local.job import State
 from fairlead.runtime import Refusal
-from fairlead.service.http.wrong_values import read_otherwise
+from fairlead.service.http.errors import read_otherwise
 from fairlead.wire import fields, jobs
 from fairlead.wire.shape import Request, Shape
 

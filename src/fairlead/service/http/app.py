@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fairlead.runtime import Refusal
 from fairlead.service.http import cluster, errors, questions, usage
 from fairlead.service.http.shaped import ShapedRoute, content, describe, shown
+from fairlead.service.metrics import CONTENT_TYPE, scrape
 from fairlead.service.place import Place, PlaceOf, ReaderOf
-from fairlead.service.scrape import CONTENT_TYPE, scrape
 from fairlead.service.yunikorn import watch_routes as yunikorn
 from fairlead.service.yunikorn.transport import Front
 from fairlead.wire.cluster import Health, Problem

@@ -26,11 +26,11 @@ from fairlead.insight.unblock import Effort
 from fairlead.insight.whatif import suppose
 from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
+from fairlead.service.configfile import taken
 from fairlead.service.forecaster import draws_for, spending
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import Pages, api, pages
 from fairlead.service.place import NEW, CallerOf, JobFilter, Moment, PlaceOf, ask_of
-from fairlead.service.queue_texts import taken
 from fairlead.wire import questions as wire
 from fairlead.wire.jobs import JobDetails, JobPage, JobState
 

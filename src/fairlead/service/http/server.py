@@ -1,6 +1,8 @@
-"""uvicorn, as a service here runs it: told when to stop, endless streams ended first.
+"""uvicorn, as a service here runs it, and the sockets that it listens on.
 
-Decides the settings. Never handles a signal: the process does. Invariant: a stop ends after a bounded time.
+Decides the settings, and whether an address is free. Never handles a signal (the process does), and never takes an
+address away from a service that answers on it. Invariant: a stop ends after a bounded time, endless streams first; a
+socket file that is removed is one that nobody listened on.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ import contextlib
 import os
 import signal
 import socket
+import stat
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -68,3 +72,86 @@ def on_signals(stop: Callable[[], None]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, act, number)
+
+
+BACKLOG = 2048
+LONGEST_PATH = 107
+"""What the kernel takes as the path of a Unix socket, in bytes."""
+
+
+class ListenError(Exception):
+    """An address cannot be used; the text says why and what to do."""
+
+
+def on_unix(path: Path) -> socket.socket:
+    """A listening Unix socket that every user of the machine may connect to. Raises `ListenError`."""
+    if len(os.fsencode(path)) > LONGEST_PATH:
+        raise ListenError(
+            f"the socket path {path} is longer than {LONGEST_PATH} bytes; choose a shorter one (--socket)"
+        )
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        _clear(path)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening.bind(str(path))
+        # Who may do what is decided by the peer's credentials, so everybody may knock.
+        path.chmod(0o666)
+        listening.listen(BACKLOG)
+    except OSError as error:
+        raise ListenError(f"cannot listen on {path}: {error.strerror}; choose another with --socket") from error
+    listening.setblocking(False)
+    return listening
+
+
+def _clear(path: Path) -> None:
+    try:
+        about = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(about.st_mode):
+        raise ListenError(f"{path} is there and is no socket; move it away, or choose another with --socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except TimeoutError:
+            pass
+    raise ListenError(f"a service answers on {path} already; stop it, or choose another with --socket")
+
+
+def on_tcp(host: str, port: int) -> socket.socket:
+    """A listening TCP socket. Raises `ListenError`."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise ListenError(f"{host!r} is no address to listen on: {error.strerror}") from error
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        in_use = error.errno == 98
+        advice = "is another service running? Choose another with --port" if in_use else "choose another with --port"
+        raise ListenError(f"cannot listen on {host} port {port}: {error.strerror}; {advice}") from error
+    listening.setblocking(False)
+    return listening
+
+
+def url_of(listening: socket.socket) -> str:
+    """The URL of a TCP socket."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def remove_socket(path: Path, inode: int) -> None:
+    """Remove a socket file, if it is still the one that was made."""
+    with contextlib.suppress(FileNotFoundError):
+        if path.lstat().st_ino == inode:
+            path.unlink()

@@ -18,8 +18,7 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.runtime import Refusal
-from fairlead.service.http.errors import documented
-from fairlead.service.http.wrong_values import read_otherwise
+from fairlead.service.http.errors import documented, read_otherwise
 from fairlead.service.place import caller_of
 from fairlead.wire.shape import Page, Shape
 

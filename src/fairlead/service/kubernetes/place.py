@@ -39,13 +39,11 @@ from fairlead.runtime import Refusal
 from fairlead.runtime.books import Entry
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
-from fairlead.service import history_stream, views
-from fairlead.service.history_events import HistoryEvent
-from fairlead.service.history_stream import frame, live
+from fairlead.service import history_events, views
+from fairlead.service.history_events import HistoryEvent, frame, live
 from fairlead.service.kubernetes import pods
-from fairlead.service.kubernetes.futures import Future
 from fairlead.service.kubernetes.gate import ClusterGate
-from fairlead.service.kubernetes.history_pods import PodHistory
+from fairlead.service.kubernetes.history_pods import Future, PodHistory
 from fairlead.service.place import NEW, JobFilter, Place, now_ms
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.wire import cluster as wire
@@ -250,7 +248,7 @@ class ClusterPlace(Place):
         del caller
         self.control_loop  # noqa: B018 - it is refused while there is none
         book = self.pod_history
-        line = book.readers.join(history_stream.BEHIND)
+        line = book.readers.join(history_events.BEHIND)
         try:
             yield b"retry: 1000\n\n"
             if after is not None:

@@ -20,9 +20,8 @@ from fairlead.kubernetes.client import ApiError, Client, NotFound, Unreachable
 from fairlead.kubernetes.connection import Access, AccessError, Connection, find_access
 from fairlead.kubernetes.controller import Controller, ControllerOptions, LeaseLost, UnknownCaller
 from fairlead.runtime.process import log_to_stderr, loop_factory
-from fairlead.service import listen
 from fairlead.service.http.app import make_app
-from fairlead.service.http.server import Server, on_signals
+from fairlead.service.http.server import ListenError, Server, on_signals, on_tcp, url_of
 from fairlead.service.kubernetes.gate import ApiJudge, Entrance, Judge
 from fairlead.service.kubernetes.place import ClusterPlace
 from fairlead.service.place import now_ms
@@ -59,10 +58,10 @@ def serve_cluster(options: ClusterServiceOptions) -> int:
     log_to_stderr(options.log_level)
     try:
         access = find_access(options.kubeconfig, options.context)
-        sockets = [listen.on_tcp(options.host, options.port)] if options.port is not None else []
+        sockets = [on_tcp(options.host, options.port)] if options.port is not None else []
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(_live(options, access, sockets))
-    except (AccessError, listen.ListenError) as problem:
+    except (AccessError, ListenError) as problem:
         return _failed(str(problem))
 
 
@@ -86,7 +85,7 @@ async def _live(options: ClusterServiceOptions, access: Access, sockets: list[so
     if sockets:
         server = Server(make_cluster_app(place, ApiJudge(asking)), place.end_streams)
         serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
-        log.info("probes, figures and questions on %s", listen.url_of(sockets[0]))
+        log.info("probes, figures and questions on %s", url_of(sockets[0]))
     waiting = asyncio.create_task(told.wait())
     try:
         await asyncio.wait({scheduling, waiting}, return_when=asyncio.FIRST_COMPLETED)

@@ -22,8 +22,8 @@ from fairlead.core.model.lifecycle import State
 from fairlead.core.model.names import GROUP_NAME, QUEUE_NAME_RULE, USER_NAME, is_queue_name
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.insight.usage import usage_groups, usage_users
+from fairlead.service.configfile import usable
 from fairlead.service.place import Moment, PlaceOf, ReaderOf
-from fairlead.service.queue_texts import usable
 from fairlead.service.yunikorn import app_shapes, shapes, transport
 from fairlead.service.yunikorn.app_shapes import Why
 from fairlead.service.yunikorn.reads import Sees, described, partition_of, reads, sees_all, text

@@ -21,8 +21,8 @@ from starlette.concurrency import run_in_threadpool
 
 from fairlead.config.show import as_tree
 from fairlead.insight.history_records import as_json
+from fairlead.service.metrics import CONTENT_TYPE, scrape
 from fairlead.service.place import Moment, Place, PlaceOf, ReaderOf
-from fairlead.service.scrape import CONTENT_TYPE, scrape
 from fairlead.service.yunikorn import app_shapes, history, routes, shapes, transport
 from fairlead.service.yunikorn.health import health
 from fairlead.service.yunikorn.reads import Administrator, described, read, reads, text, visible

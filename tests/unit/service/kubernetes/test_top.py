@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 from testbed.cluster_service import ClusterService, serving
 
-from fairlead.service import history_stream
+from fairlead.service import history_events
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -102,7 +102,7 @@ async def test_streams_end_with_the_ship_and_are_not_endless_in_number(monkeypat
 
 async def test_who_reads_too_slowly_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scheduler does not wait for a reader, nor keep everything for him."""
-    monkeypatch.setattr(history_stream, "BEHIND", 2)
+    monkeypatch.setattr(history_events, "BEHIND", 2)
     async with serving() as service:
         listener = Listener(service)
         await asyncio.wait_for(listener.heard.wait(), 10)
