@@ -33,7 +33,8 @@ def test_every_list_is_there() -> None:
     lists = set()
     for router in [*SHARED, configuration.router, declarations.router, settings.router]:
         for route in router.routes:
-            names = {parameter.alias for parameter in route.dependant.query_params}
+            asked = [route.dependant, *route.dependant.dependencies]
+            names = {parameter.alias for each in asked for parameter in each.query_params}
             if "after" in names:
                 lists.add(route.path.removeprefix("/api/v1"))
     table = TEXT.partition("## Lists")[2].partition("## ")[0]

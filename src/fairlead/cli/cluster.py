@@ -1,7 +1,7 @@
-"""Commands about queues and nodes: queues, nodes, drain, undrain, label.
+"""Commands about queues, nodes and use: queues, nodes, drain, undrain, label, usage, limits.
 
-Decides how shares and maxima are shown. Never decides who gets what. Invariant: numbers shown are the service's; only
-their form is made here.
+Decides how shares, maxima and limits are shown. Never decides who gets what. Invariant: numbers shown are the
+service's; only their form is made here.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from fairlead.core.model.quantities import people_call
 
 if TYPE_CHECKING:
     from fairlead.wire.cluster import Node, Queue
+    from fairlead.wire.declarations import Limit, Use
 
 _QUEUE_COLUMNS = (
     Column("QUEUE", least=16),
@@ -209,3 +210,51 @@ def _taint(text: str) -> dict[str, str]:
     if not key or effect not in EFFECTS:
         raise wrong_usage(f"--taint: {text!r} is not KEY[=VALUE]:EFFECT with one of {', '.join(EFFECTS)}")
     return {"key": key, "value": value, "effect": effect}
+
+
+# -- use ----------------------------------------------------------------------------------------------------------
+
+
+_USES: Columns[Use] = (
+    (Column("WHO", least=8), lambda use: f"{use.kind} {use.name}"),
+    (Column("QUEUE", least=12, keep_end=True), lambda use: use.queue),
+    (Column("RUNNING", right=True), lambda use: f"{use.running}" + (f"/{use.max_running}" if use.max_running else "")),
+    (Column("USED", least=16), lambda use: render.amounts(use.used)),
+    (Column("MAX", least=16), lambda use: render.amounts(use.max)),
+)
+_LIMITS: Columns[Limit] = (
+    (Column("QUEUE", least=12, keep_end=True), lambda limit: limit.queue),
+    (Column("FOR", least=8), lambda limit: f"{limit.kind} {limit.name}"),
+    (Column("RUNNING", right=True), lambda limit: str(limit.max_running or "")),
+    (Column("MAX", least=16), lambda limit: render.amounts(limit.max)),
+    (
+        Column("IN USE BY", least=16),
+        lambda limit: "; ".join(f"{u.name}: {u.running} with {render.amounts(u.used)}" for u in limit.using),
+    ),
+)
+
+
+@command("usage", examples="fairlead usage\nfairlead usage --user ann")
+@click.option("--user", "-u", metavar="USER", help="Only this user.")
+@click.option("--group", "-g", metavar="GROUP", help="Only this group.")
+@list_output
+@connected
+def usage(client: Client, user: str | None, group: str | None, output: str) -> None:
+    """Show who uses what, beside what each may use.
+
+    Queue by queue: users who have work or limits, and groups that have limits. A dash under MAX: no limit of theirs in
+    that queue.
+    """
+    render.write_list(output, client.usage(user=user, group=group), _USES)
+
+
+@command("limits")
+@list_output
+@connected
+def limits(client: Client, output: str) -> None:
+    """Show the limits of users and groups.
+
+    All that the queue file sets, and who uses some of each now. `user *` is a limit that each user without one of his
+    own has for himself; `group *` is one that all other groups share.
+    """
+    render.write_list(output, client.limits(), _LIMITS)

@@ -36,7 +36,7 @@ class Field(msgspec.Struct, frozen=True):
     settings: dict[str, Any] = {}
     """What `click.option` takes beside it."""
     meaning: str = ""
-    """The function of `jobvalues` that says what is sent for a value; empty: it means something beside others."""
+    """The function of `values` that says what is sent for a value; empty: it means something beside others."""
     sent_as: str = ""
     """The name in what is sent, where it is another one."""
     pair: str = ""
@@ -217,16 +217,16 @@ def passed_on(texts: Sequence[str]) -> list[str]:
 
 def described(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
     """What the service takes for a job of these fields. Raises `Failure` (usage) naming the field."""
-    from fairlead.cli import jobvalues
+    from fairlead.cli import values
 
-    body: dict[str, Any] = {"command": jobvalues.command(entry.get("command"), where)}
+    body: dict[str, Any] = {"command": values.command(entry.get("command"), where)}
     for each in FIELDS:
         value = entry.get(each.name)
         if each.meaning and value not in (None, {}, [], ()):
-            body[each.sent_as or each.name] = getattr(jobvalues, each.meaning)(value, f"{where}: {each.name}")
-    if (retry := jobvalues.retry(entry, where)) is not None:
+            body[each.sent_as or each.name] = getattr(values, each.meaning)(value, f"{where}: {each.name}")
+    if (retry := values.retry(entry, where)) is not None:
         body["retry"] = retry
-    body["resources"] = jobvalues.resources(entry, where)
+    body["resources"] = values.resources(entry, where)
     if not body["resources"]:
         raise wrong_usage(f"{where}: cpu: the job asks for nothing; ask for a little, such as 0.1")
     body.setdefault("name", os.path.basename(body["command"][0]))

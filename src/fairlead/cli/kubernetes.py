@@ -1,7 +1,7 @@
-"""`fairlead kubernetes`: schedule a Kubernetes cluster.
+"""`fairlead kubernetes`: schedule a Kubernetes cluster, and complete pods before they are stored.
 
-Decides nothing but how options become the scheduler's own. Never runs in the background: the cluster, or `&`, does
-that. Invariant: what is wrong with an option is said before anything is sent to the cluster.
+Decides nothing but how options become those of the scheduler and of the webhook. Never runs in the background: the
+cluster, or `&`, does that. Invariant: what is wrong with an option is said before anything is sent to the cluster.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from pathlib import Path
 
 import click
 
-from fairlead.cli import webhook
 from fairlead.cli.app import Group, Status, Whole
 from fairlead.cli.failures import Failure, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
-from fairlead.cli.options import context_option, kubeconfig_option
 from fairlead.places import DEFAULT_PORT
 
 _EXAMPLES = """
@@ -25,6 +23,10 @@ fairlead kubernetes run --config-map fairlead/queues --leader-elect --listen 0.0
 """
 
 
+kubeconfig_option = click.option(
+    "--kubeconfig", metavar="FILE", help="Else KUBECONFIG, the pod's service account, or ~/.kube/config."
+)
+context_option = click.option("--context", metavar="NAME", help="A context of it [its current one].")
 kubernetes = Group("kubernetes", help="Schedule a Kubernetes cluster: pods with `schedulerName: fairlead`.")
 
 
@@ -74,14 +76,13 @@ def run(
     """
     if queues is not None and config_map is not None:
         raise wrong_usage("--queues and --config-map name two queue files; give one of them")
-    if config_map is not None and len([part for part in config_map.split("/") if part]) != 2:
-        raise wrong_usage(f"--config-map: write NAMESPACE/NAME, not {config_map!r}")
+    _require_pair("--config-map", config_map)
     if queues is not None and not queues.is_file():
         raise wrong_usage(f"--queues: there is no file {queues}")
     log_as(log_format)
-    host, port = _address(listen)
+    host, port = ("", None) if listen == "off" else _address(listen, "0.0.0.0:8080, or off")
     namespace, _, name = lease.rpartition("/")
-    _require()
+    _require("Kubernetes", "aiohttp", "fastapi", "uvicorn")
     from fairlead.kubernetes.bodies import IMAGE
     from fairlead.kubernetes.controller import ControllerOptions
     from fairlead.service.kubernetes.serve import ClusterServiceOptions, serve_cluster
@@ -109,21 +110,136 @@ def run(
     )
 
 
-def _address(text: str) -> tuple[str, int | None]:
-    """Host and port of `HOST:PORT`; no port for `off`. Raises `Failure` (usage)."""
-    if text == "off":
-        return "", None
-    host, _, port = text.rpartition(":")
-    if not (port.isdecimal() and int(port) < 65536):
-        raise wrong_usage(f"--listen: write HOST:PORT such as 0.0.0.0:8080, or off, not {text!r}")
+def _address(text: str, example: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT`. Raises `Failure` (usage)."""
+    host, colon, port = text.rpartition(":")
+    if not (colon and port.isdecimal() and int(port) < 65536):
+        raise wrong_usage(f"--listen: write HOST:PORT such as {example}, not {text!r}")
     return host.strip("[]") or "0.0.0.0", int(port)
 
 
-def _require() -> None:
+def _require_pair(option: str, text: str | None) -> None:
+    """Raises `Failure` (usage) for what does not name a thing in a namespace."""
+    if text is not None and len([part for part in text.split("/") if part]) != 2:
+        raise wrong_usage(f"{option}: write NAMESPACE/NAME, not {text!r}")
+
+
+def _require(what: str, *modules: str) -> None:
     """Say what is missing of the extra, before anything of it is imported."""
-    for module in ("aiohttp", "fastapi", "uvicorn"):
+    for module in modules:
         if importlib.util.find_spec(module) is None:
-            raise Failure(f"Kubernetes needs {module}, which is not installed; run: pip install 'fairlead[k8s]'")
+            raise Failure(f"{what} needs {module}, which is not installed; run: pip install 'fairlead[k8s]'")
 
 
-kubernetes.add_command(webhook.webhook)
+_WEBHOOK_EXAMPLES = """
+fairlead kubernetes webhook --queue-file fairlead/fairlead-queues
+fairlead kubernetes webhook --namespaces 'team-*' --except team-old --applications owner
+fairlead kubernetes webhook --trust-user system:serviceaccount:spark:operator
+"""
+
+
+@kubernetes.command("webhook", examples=_WEBHOOK_EXAMPLES)
+@kubeconfig_option
+@context_option
+@click.option(
+    "--listen", default="0.0.0.0:8443", metavar="HOST:PORT", help="Where reviews, probes and figures are served."
+)
+@click.option(
+    "--service", default="fairlead-webhook", metavar="[NS/]NAME", help="The service that the API server calls."
+)
+@click.option(
+    "--secret", default="fairlead-webhook", metavar="NAME", help="Where the replicas keep their certificates."
+)
+@click.option(
+    "--configuration", default="fairlead", metavar="NAME", help="The webhook configurations that must trust it."
+)
+@click.option("--name", "names", multiple=True, metavar="NAME", help="A further name or address of the server.")
+@click.option(
+    "--scheduler-name", default="fairlead", metavar="NAME", help="Pods that name no scheduler are given this one."
+)
+@click.option("--namespaces", multiple=True, metavar="PATTERN", help="Pods of such namespaces are ours, as team-* [*].")
+@click.option("--except", "excluded", multiple=True, metavar="PATTERN", help="But not of such namespaces [kube-*].")
+@click.option(
+    "--applications",
+    type=click.Choice(["namespace", "owner", "pod", "none"]),
+    default="namespace",
+    metavar="HOW",
+    help="Pods without an application share one by: namespace, owner, pod, none.",
+)
+@click.option("--users/--no-users", "write_users", default=True, help="Write into each pod who submitted it.")
+@click.option(
+    "--controller",
+    "controllers",
+    multiple=True,
+    metavar="PATTERN",
+    help="Users that make pods for others [the cluster's own].",
+)
+@click.option(
+    "--trust-user", "trusted_users", multiple=True, metavar="PATTERN", help="Users who may submit in another's name."
+)
+@click.option(
+    "--trust-group",
+    "trusted_groups",
+    multiple=True,
+    metavar="PATTERN",
+    help="Groups that may submit in another's name.",
+)
+@click.option("--queue-file", metavar="NS/NAME", help="The ConfigMap whose queues.yaml is checked.")
+@log_level_option
+@log_format_option
+def webhook(
+    kubeconfig: str | None,
+    context: str | None,
+    listen: str,
+    service: str,
+    secret: str,
+    configuration: str,
+    names: tuple[str, ...],
+    scheduler_name: str,
+    namespaces: tuple[str, ...],
+    excluded: tuple[str, ...],
+    applications: str,
+    write_users: bool,
+    controllers: tuple[str, ...],
+    trusted_users: tuple[str, ...],
+    trusted_groups: tuple[str, ...],
+    queue_file: str | None,
+    log_level: str,
+    log_format: str,
+) -> Status:
+    """Answer the API server's admission reviews until Ctrl-C or SIGTERM.
+
+    Pods without a scheduler get ours, a queue and an application by the rules of their namespace, and the name of
+    whoever submitted them. A queue file with errors is not stored. Certificates are made, shared by the replicas,
+    renewed in time and made known to the API server.
+    """
+    _require_pair("--queue-file", queue_file)
+    log_as(log_format)
+    host, port = _address(listen, "0.0.0.0:8443")
+    _require("the webhook", "aiohttp", "cryptography")
+    from fairlead.kubernetes.admission.pods import CONTROLLERS, AdmissionRules, Applications
+    from fairlead.kubernetes.admission.server import WebhookOptions, serve_webhook
+
+    namespace, _, service_name = service.rpartition("/")
+    rules = AdmissionRules(
+        scheduler_name=scheduler_name,
+        namespaces=tuple(namespaces or ["*"]),
+        excluded=tuple(excluded or ["kube-*"]),
+        applications=Applications(applications),
+        write_users=write_users,
+        controllers=tuple(controllers or CONTROLLERS),
+        trusted_users=tuple(trusted_users or ()),
+        trusted_groups=tuple(trusted_groups or ()),
+    )
+    options = WebhookOptions(
+        rules=rules,
+        host=host,
+        port=port,
+        service=service_name,
+        namespace=namespace,
+        secret=secret,
+        configuration=configuration,
+        config_map=queue_file or "",
+        names=tuple(names or ()),
+    )
+    return serve_webhook(options, kubeconfig, context, log_level)

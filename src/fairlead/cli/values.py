@@ -1,14 +1,15 @@
-"""Amounts and durations as people type them.
+"""Values as people type them, on the command line and in files: amounts, durations, and what the fields of a job mean.
 
-Decides what `2`, `0.5`, `500m`, `4Gi`, `10m` or `NAME=N` mean, exactly, and refuses the rest with
-examples. Never rounds.
-Invariant: what is accepted has one meaning; `vcore` is in thousandths, memory in bytes, durations in milliseconds.
+Decides what `2`, `0.5`, `500m`, `4Gi`, `10m` or `NAME=N` mean, exactly, and refuses the rest with examples. Never
+rounds, and never knows a field of a job by its name, but for those that have a meaning together. Invariant: what is
+accepted has one meaning; `vcore` is in thousandths, memory in bytes, durations in milliseconds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from fairlead import times
 from fairlead.cli.failures import wrong_usage
@@ -96,3 +97,131 @@ def parse_resources(
             raise wrong_usage(f"{prefix}resource: {name} is given twice; give it once")
         amounts[resource] = parse_amount(resource, text, f"{prefix}resource {name}")
     return {name: value for name, value in amounts.items() if value}
+
+
+# -- what the fields of a job mean --------------------------------------------------------------------------------
+
+
+PRIORITY_MIN, PRIORITY_MAX = -(2**31), 2**31 - 1
+
+
+def _shown(value: Any) -> str:
+    """The value as JSON would have it, cut short."""
+    import json
+
+    return json.dumps(value, default=str)[:60]
+
+
+def one_text(value: Any, where: str) -> str:
+    """A text; a number is one, too. Raises `Failure` (usage)."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise wrong_usage(f"{where}: must be a text or a number, not {_shown(value)}")
+    return str(value)
+
+
+def many_texts(value: Any, where: str) -> dict[str, str]:
+    """Names and texts. Raises `Failure` (usage)."""
+    if not isinstance(value, Mapping):
+        raise wrong_usage(f"{where}: must be an object of names and texts")
+    return {one_text(name, where): one_text(text, f"{where}.{name}") for name, text in value.items()}
+
+
+def yes_or_no(value: Any, where: str) -> bool:
+    """True or false. Raises `Failure` (usage)."""
+    if not isinstance(value, bool):
+        raise wrong_usage(f"{where}: {_shown(value)} is neither true nor false")
+    return value
+
+
+def priority(value: Any, where: str) -> int:
+    """A priority. Raises `Failure` (usage)."""
+    if isinstance(value, bool) or not isinstance(value, int) or not PRIORITY_MIN <= value <= PRIORITY_MAX:
+        raise wrong_usage(f"{where}: {value!r} is not a whole number from {PRIORITY_MIN} to {PRIORITY_MAX}")
+    return value
+
+
+def duration(value: Any, where: str) -> int:
+    """Milliseconds. Raises `Failure` (usage)."""
+    return parse_duration(one_text(value, where), where)
+
+
+def time_limit(value: Any, where: str) -> int:
+    """Milliseconds, not 0. Raises `Failure` (usage)."""
+    if not (limit := duration(value, where)):
+        raise wrong_usage(f"{where}: 0 would end it at once; leave it out for a job without a limit")
+    return limit
+
+
+def ports(value: Any, where: str) -> list[str]:
+    """Host ports in full. Raises `Failure` (usage) with the one that is none."""
+    from fairlead.wire.fields import full_port
+
+    try:
+        return [full_port(one_text(each, where)) for each in (value if isinstance(value, list | tuple) else [value])]
+    except ValueError as e:
+        raise wrong_usage(f"{where}: {e}") from None
+
+
+def statuses(value: Any, where: str) -> list[int]:
+    """Exit statuses, as a list of numbers or as text such as `2,3`."""
+    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    found = []
+    for part in parts:
+        text = str(part).strip()
+        if isinstance(part, bool) or not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 255:
+            raise wrong_usage(f"{where}: {text!r} is not an exit status; write numbers from 1 to 255, such as 2,3")
+        found.append(int(text))
+    return found
+
+
+def command(value: Any, where: str) -> list[str]:
+    """The words of a command, also of one that is written as a line for a shell. Raises `Failure` (usage)."""
+    if isinstance(value, str):
+        import shlex
+
+        try:
+            words = shlex.split(value)
+        except ValueError as error:
+            raise wrong_usage(f"{where}: command: {error} in {value!r}") from None
+    elif isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
+        words = [str(word) for word in value]
+    else:
+        raise wrong_usage(f'{where}: command: is missing or not a list of texts; write ["python", "train.py"]')
+    if not words or not words[0]:
+        raise wrong_usage(f'{where}: command: is empty; write ["python", "train.py"]')
+    if any("\0" in word for word in words):
+        raise wrong_usage(f"{where}: command: no part of it can have a NUL character")
+    return words
+
+
+def retry(entry: Mapping[str, Any], where: str) -> dict[str, Any] | None:
+    """How often, after which back-off, and after which exit statuses not; None where it is not tried again."""
+    limit, backoff, never = (entry.get(name) for name in ("retry", "retry_backoff", "no_retry_on"))
+    if limit is None or limit == 0:
+        for name, value in (("retry_backoff", backoff), ("no_retry_on", never)):
+            if value is not None and limit is None:
+                raise wrong_usage(f"{where}: {name}: says how it is tried again, but retry does not say how often")
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise wrong_usage(f"{where}: retry: {limit!r} is not a number of further attempts")
+    retry: dict[str, Any] = {"limit": limit}
+    if backoff is not None:
+        retry["backoff_ms"] = parse_duration(one_text(backoff, f"{where}: retry_backoff"), f"{where}: retry_backoff")
+    if never is not None:
+        retry["never_on"] = statuses(never, f"{where}: no_retry_on")
+    return retry
+
+
+def resources(entry: Mapping[str, Any], where: str) -> dict[str, int]:
+    """All amounts; one core where none is said. Raises `Failure` (usage)."""
+    cpu, memory = (
+        None if entry.get(name) is None else one_text(entry[name], f"{where}: {name}") for name in ("cpu", "memory")
+    )
+    gpu = entry.get("gpu")
+    if gpu is not None and (isinstance(gpu, bool) or not isinstance(gpu, int) or gpu < 0):
+        raise wrong_usage(f"{where}: gpu: {gpu!r} is not a number of devices")
+    others = [
+        f"{name}={text}" for name, text in many_texts(entry.get("resources") or {}, f"{where}: resources").items()
+    ]
+    names = [resource_called(other.partition("=")[0]) for other in others]
+    return parse_resources("1" if cpu is None and "vcore" not in names else cpu, memory, gpu, others, f"{where}: ")

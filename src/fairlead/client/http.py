@@ -7,7 +7,7 @@ Invariant: an answer that was cut short is an error, never a shorter answer.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -136,3 +136,50 @@ def failure(status: int, content: bytes, address: Address) -> ClientError:
         detail = f"{problem.detail.rstrip('.')}. Set FAIRLEAD_TOKEN to a token made with `fairlead token create`."
         problem = msgspec.structs.replace(problem, detail=detail)
     return ServiceFailed(problem) if status >= 500 else Refused(problem)
+
+
+class ServerEvent(msgspec.Struct, frozen=True):
+    """One event. `id`: to go on after it; `data`: the decoded JSON, or the text if it is none."""
+
+    id: str
+    type: str
+    data: Any
+
+
+class EventReader:
+    """Makes events of what is received."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._id, self._type, self._lines = "", "", list[str]()
+
+    def feed(self, content: bytes) -> Iterator[ServerEvent]:
+        """The events that are whole now."""
+        *lines, self._rest = (self._rest + content).split(b"\n")
+        for line in lines:
+            if (event := self._line(line.decode("utf-8", "replace").rstrip("\r"))) is not None:
+                yield event
+
+    def _line(self, line: str) -> ServerEvent | None:
+        if not line:
+            event = (
+                ServerEvent(self._id, self._type or "message", _data("\n".join(self._lines))) if self._lines else None
+            )
+            self._type, self._lines = "", []
+            return event
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._lines.append(value)
+        elif name == "event":
+            self._type = value
+        elif name == "id":
+            self._id = value
+        return None
+
+
+def _data(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fairlead.client import http
 from fairlead.client.address import Address, find_address
 from fairlead.client.errors import Unreachable
-from fairlead.client.events import EventReader, ServerEvent
-from fairlead.client.http import Answer, Call
+from fairlead.client.http import Answer, Call, EventReader, ServerEvent
 from fairlead.client.routes import Routes, Stream, page_of, things_of
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from msgspec.structs import astuple
 
 from fairlead.core.model.decisions import Allocated, Decision
 from fairlead.core.model.events import Cause, Event, Release
-from fairlead.insight.gangs import Gangs
-from fairlead.insight.runtimes import Kind, Runtimes
+from fairlead.insight.runtimes import Gangs, Kind, Runtimes
 from fairlead.insight.trial import Name, leaving, on_a_copy
 from fairlead.virtual_time import VirtualTime
 from fairlead.wire.questions import Shift

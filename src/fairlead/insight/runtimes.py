@@ -1,16 +1,27 @@
-"""Run times: how long work of a kind takes, learned from the ends of earlier work.
+"""Run times: how long work takes, learned from the ends of earlier work, and what owners of gangs do meanwhile.
 
 Decides which earlier work counts as alike (the same user and name, the same name in the queue, the same user, the same
-queue, anything), and draws run times from what that took. Never a mean: what is drawn has been seen. Invariant: the
-same state and the same seed draw the same times.
+queue, anything), and draws run times from what that took; decides which gangs stand whole in a possible future, and
+which real work comes for them then: one ask for each placeholder, of its size. Never a mean: what is drawn has been
+seen. Never places anything. Invariant: the same state and the same seed draw the same times; the work of a gang comes
+once.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections import deque
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from random import Random  # noqa: TID251 - drawn from a seed that the caller gives
+from typing import TYPE_CHECKING
+
+from fairlead.core.model.events import AddAsks
+
+if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
+    from fairlead.core.model.specs import AskSpec
+    from fairlead.scheduler import Scheduler
 
 ENOUGH = 5
 """Ends of alike work that make a guess."""
@@ -119,3 +130,54 @@ class Runtimes:
         if total <= elapsed_ms:
             total = int(elapsed_ms * (1 + chance.expovariate(2.0))) + LEAST_MS
         return total if limit_ms is None else min(total, max(limit_ms, elapsed_ms + LEAST_MS))
+
+
+WORK = "~work"
+"""How the key of a gang's supposed work ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A gang whose placeholders all have a node."""
+
+    partition: str
+    placeholders: tuple[str, ...]
+    """Their keys."""
+    asks: tuple[AskSpec, ...]
+
+    def work(self) -> AddAsks:
+        """Its owner submits what is still missing of the real work."""
+        return AddAsks(self.asks, self.partition)
+
+
+class Gangs:
+    """The gangs of one future."""
+
+    __slots__ = ("_opened", "_scheduler")
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._opened: set[tuple[str, str]] = set()
+
+    def standing(self) -> Iterator[Standing]:
+        """Those that stand whole as it is."""
+        for name, partition in self._scheduler.cluster.partitions.items():
+            for app in list(partition.applications.values()):
+                if app.placeholder_count and (found := self.complete(name, app)) is not None:
+                    yield found
+
+    def complete(self, partition: str, app: Application) -> Standing | None:
+        """The gang of this application, if the last of its placeholders stands now."""
+        placeholders = [ask for ask in app.asks.values() if ask.spec.placeholder]
+        if (partition, app.id) in self._opened or any(ask.pending for ask in placeholders):
+            return None
+        self._opened.add((partition, app.id))
+        came = Counter(a.spec.task_group for a in app.asks.values() if a.pending and not a.spec.placeholder)
+        missing = []
+        for ask in placeholders:
+            group = ask.spec.task_group
+            if came[group]:
+                came[group] -= 1
+            else:
+                missing.append(replace(ask.spec, key=f"{ask.key}{WORK}", placeholder=False))
+        return Standing(partition, tuple(ask.key for ask in placeholders), tuple(missing))

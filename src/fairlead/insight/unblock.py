@@ -1,27 +1,31 @@
-"""Unblock: the smallest changes that start a waiting ask, each tried before it is said.
+"""Unblock: the smallest changes that start a waiting ask, or have refused work taken in, each tried before it is said.
 
 Decides by trial alone: a change is stated when the scheduler, on a copy on which it was made, starts the ask, and no
-longer does when any part of it is one unit less. What cannot be shown within the effort that is allowed is not said.
-Never changes the scheduler that it is asked of.
+longer does when any part of it is one unit less. Quotas that refuse work are widened by just what is missing, until the
+events are refused by no quota any more. What cannot be shown within the effort that is allowed is not said. Never
+changes the scheduler that it is asked of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from fairlead.core.model.decisions import ApplicationRejected, AskRejected, MoveRejected
+from fairlead.core.model.events import Event
+from fairlead.core.model.reasons import QuotaExceeded, Reason
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight import levers
 from fairlead.insight.changes import events_of, renamed, until_ms, way
-from fairlead.insight.grounds import grounds, horizon_ms, turns, wait_until
-from fairlead.insight.parts import Part, What
+from fairlead.insight.grounds import grounds, horizon_ms, terms, turns, wait_until
+from fairlead.insight.parts import Part, What, clauses
 from fairlead.insight.places import places
-from fairlead.insight.terms import terms
-from fairlead.insight.trial import Name, Start, starts
-from fairlead.wire.questions import Way
+from fairlead.insight.trial import Name, Start, on_a_copy, starts
+from fairlead.wire.questions import Admitted, Way
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -302,3 +306,64 @@ def unblock(scheduler: Scheduler, application: str, key: str, partition: str = "
     if ask is None or not ask.pending:
         return []
     return [to_builtins(change) for change in ways(scheduler, name).changes]
+
+
+# -- quotas that refuse -------------------------------------------------------------------------------------------
+
+
+QUOTA_TRIALS = 50
+REFUSALS = (ApplicationRejected, AskRejected, MoveRejected)
+
+
+def admitting(scheduler: Scheduler, events: Sequence[Event], *, fork: bool | None = None) -> Admitted | None:
+    """The least widening of quotas with which these events are taken in; None: they are, or no quota would help."""
+    parts: tuple[Part, ...] = ()
+    for _ in range(QUOTA_TRIALS):
+        refused = _refusals(scheduler, events, parts, fork)
+        if not refused:
+            break
+        parts = _widened(parts, refused)
+        if not parts:
+            return None
+    else:
+        return None
+    if not parts or any(not _refusals(scheduler, events, less, fork) for less in _each_less(parts)):
+        return None
+    return Admitted(sentence="taken in if " + " and ".join(clauses(parts)), parts=list(parts))
+
+
+def _each_less(parts: tuple[Part, ...]) -> list[tuple[Part, ...]]:
+    return [(*parts[:at], part.less(), *parts[at + 1 :]) for at, part in enumerate(parts)]
+
+
+def _refusals(
+    scheduler: Scheduler, events: Sequence[Event], parts: tuple[Part, ...], fork: bool | None
+) -> list[Reason]:
+    """Why parts of the events are refused with these quotas."""
+    wider = events_of(scheduler, (DEFAULT_PARTITION, "", ""), parts) if parts else []
+
+    def tried(copy: Scheduler) -> list[Reason]:
+        now_ms = copy.cluster.now_ms
+        for event in wider:
+            copy.handle(event, now_ms)
+        decided = [each for event in events for each in copy.handle(event, now_ms)]
+        return [each.reason for each in decided if isinstance(each, REFUSALS)]
+
+    return on_a_copy(scheduler, tried, fork=fork)
+
+
+def _widened(parts: tuple[Part, ...], refused: Sequence[Reason]) -> tuple[Part, ...]:
+    """The parts with what the first refusal lacks; nothing when something else than a quota is in the way."""
+    if not all(isinstance(reason, QuotaExceeded) for reason in refused):
+        return ()
+    first = refused[0]
+    assert isinstance(first, QuotaExceeded)
+    found = {(part.text, part.resource): part for part in parts}
+    for name, amount in first.needed.items():
+        known = found.get((first.quota, name))
+        value = first.used.get(name, 0) + amount
+        if known is None:
+            found[first.quota, name] = Part(What.QUOTA, first.queue, first.max[name], value, name, text=first.quota)
+        else:
+            found[first.quota, name] = replace(known, value=value)
+    return tuple(found.values())

@@ -24,11 +24,10 @@ import msgspec
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight import scorecard
-from fairlead.insight.apart import Asked, NoAnswer, ask_apart
 from fairlead.insight.forecast import Expected, Forecast, IsOver, Share, forecast
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
-from fairlead.insight.trial import Name
+from fairlead.insight.trial import Asked, Name, NoAnswer, ask_apart
 from fairlead.local.job import Job, State
 from fairlead.service.whole_files import write_whole
 from fairlead.wire.questions import SPEND_S

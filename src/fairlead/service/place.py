@@ -20,12 +20,11 @@ from prometheus_client.core import Metric
 
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
-from fairlead.insight.apart import NoAnswer, ask_apart
 from fairlead.insight.forecast import Expected
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.suppositions import Supposition
-from fairlead.insight.trial import Name
+from fairlead.insight.trial import Name, NoAnswer, ask_apart
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
 from fairlead.runtime.measures import Measures

@@ -11,9 +11,8 @@ from msgspec import Meta
 
 from fairlead.wire import fields
 from fairlead.wire.configuration import ConfigStatus
-from fairlead.wire.fields import Labels, Line, Name, said
+from fairlead.wire.fields import Labels, Line, Name, Page, Request, Shape, said
 from fairlead.wire.jobs import Capability
-from fairlead.wire.shape import Page, Request, Shape
 
 # -- queues ---------------------------------------------------------------------------------------------------------
 

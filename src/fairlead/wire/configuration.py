@@ -11,9 +11,8 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 
 from fairlead.wire import fields
-from fairlead.wire.fields import said
+from fairlead.wire.fields import Page, Request, Shape, Wrong, said
 from fairlead.wire.jobs import Reason
-from fairlead.wire.shape import Page, Request, Shape, Wrong
 
 Text = Annotated[str, Meta(max_length=4 * 2**20)]
 Version = Annotated[int, Meta(ge=1, le=2**31)]

@@ -10,8 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from fairlead.wire import fields
-from fairlead.wire.fields import Amount, Line, Name, said
-from fairlead.wire.shape import Page, Request, Shape
+from fairlead.wire.fields import Amount, Line, Name, Page, Request, Shape, said
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 Values = Annotated[list[Line], Meta(max_length=1000)]

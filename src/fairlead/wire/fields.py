@@ -1,19 +1,20 @@
-"""What the single fields of a request may hold.
+"""What every shape is made of, and what the single fields of a request may hold.
 
-Decides which texts, amounts and names are taken in; everything else is refused with a sentence that says what to write.
-Never looks at more than one field. Invariant: what passes can be written down, given to a process, and read back.
+Decides that answers may gain fields (an older client reads on) and that requests may not (a misspelt field is no
+request); which texts, amounts and names are taken in, and with which sentence everything else is refused. Never looks
+at more than one field. Invariant: what a request was refused for names the field and says what to write; what passes
+can be written down, given to a process, and read back.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar
 
+import msgspec
 from msgspec import Meta
-
-from fairlead.wire.shape import Wrong
 
 _OWN_NAMES = frozenset({"FAIRLEAD_KEY", "FAIRLEAD_NAME", "FAIRLEAD_QUEUE", "FAIRLEAD_ATTEMPT"})
 _RESERVED_TAGS = frozenset({"application.create.force", "creationTime", "yunikorn.apache.org/creationTime"})
@@ -165,3 +166,43 @@ def share_or_count(bound: int | str) -> int | str:
     if 0 <= bound < 2**31 if isinstance(bound, int) else _PART.fullmatch(bound):
         return bound
     raise ValueError(f"must be a number of jobs, such as 2, or a part of them from 0% to 100%, not {repr(bound)[:40]}")
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource, or a part of one, as it is answered."""
+
+
+class Wrong(ValueError):
+    """A field of a request has a value that no type could have refused."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field, self.message = field, message
+
+
+class Request(Shape, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A body of a request: no other fields, no converted types."""
+
+    CHECKS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    """What a field has to pass beyond its type: gives the value to keep, raises `ValueError` with a sentence."""
+
+    def __post_init__(self) -> None:
+        """Check the fields. Raises `Wrong`, which msgspec tells with the place."""
+        for name, check in self.CHECKS.items():
+            value = getattr(self, name)
+            if value is not None:
+                try:
+                    kept = check(value)
+                except Wrong as problem:
+                    raise Wrong(f"{name}{problem.field}", problem.message) from None
+                except ValueError as problem:
+                    raise Wrong(name, str(problem)) from None
+                if kept is not value:
+                    msgspec.structs.force_setattr(self, name, kept)
+
+
+class Page(Shape, frozen=True, kw_only=True):
+    """One page of a list. `next`: give it as `after` to get the page behind. `total`: how many pass the filters."""
+
+    next: str | None = None
+    total: int = 0

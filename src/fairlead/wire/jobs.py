@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, field
 
 from fairlead.wire import fields
-from fairlead.wire.fields import Amounts, Key, Labels, Line, Priority, said
-from fairlead.wire.shape import Page, Request, Shape, Wrong
+from fairlead.wire.fields import Amounts, Key, Labels, Line, Page, Priority, Request, Shape, Wrong, said
 
 MOST_JOBS = 10_000
 MOST_RETRIES = 1000

@@ -10,9 +10,8 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from fairlead.wire import fields
-from fairlead.wire.fields import Key, Line, Priority, said
+from fairlead.wire.fields import Key, Line, Priority, Request, Shape, Wrong, said
 from fairlead.wire.jobs import JobDraft, JobState, Reason
-from fairlead.wire.shape import Request, Shape, Wrong
 
 SPEND_S = 5.0
 """Futures are played for so long; what was not seen by then is said to be later."""

@@ -12,7 +12,7 @@ import pytest
 
 from fairlead.client import Address, Client, Refused, ServiceFailed, Unreachable, http, routes, sync
 from fairlead.client.errors import NoService
-from fairlead.client.events import EventReader, ServerEvent
+from fairlead.client.http import EventReader, ServerEvent
 
 
 @pytest.fixture(autouse=True)

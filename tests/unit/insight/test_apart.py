@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from fairlead.insight.apart import NoAnswer, all_answers, answered_apart, ask_apart
+from fairlead.insight.trial import NoAnswer, all_answers, answered_apart, ask_apart
 
 
 def test_what_the_question_changes_is_gone_with_it() -> None:

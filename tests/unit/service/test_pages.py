@@ -11,7 +11,7 @@ from testbed.cluster_service import serving
 
 from fairlead.runtime import Refusal
 from fairlead.service.http.shaped import Pages
-from fairlead.wire.shape import Page
+from fairlead.wire.fields import Page
 
 
 class Things(Page, frozen=True, kw_only=True):

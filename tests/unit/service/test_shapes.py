@@ -18,7 +18,7 @@ from testbed.cluster_service import ClusterService, serving
 from fairlead.service.http.app import SHARED
 from fairlead.service.http.shaped import ShapedRoute
 from fairlead.wire.cluster import Event, Problem
-from fairlead.wire.shape import Shape
+from fairlead.wire.fields import Shape
 
 RAW = {"getMetrics", "getJobLogs", "streamEvents", "notHere"}
 """They answer with text, a stream, or a problem; the last two have tests of their own below."""

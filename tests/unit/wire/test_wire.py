@@ -21,7 +21,7 @@ from fairlead.local.job import State
 from fairlead.runtime import Refusal
 from fairlead.service.http.errors import read_otherwise
 from fairlead.wire import fields, jobs
-from fairlead.wire.shape import Request, Shape
+from fairlead.wire.fields import Request, Shape
 
 MODULES = [f"fairlead.wire.{each.name}" for each in pkgutil.iter_modules(fairlead.wire.__path__)]
 

@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 
 from fairlead.runtime import Refusal
 from fairlead.wire.cluster import Problem
-from fairlead.wire.shape import Shape, Wrong
+from fairlead.wire.fields import Shape, Wrong
 
 log = logging.getLogger("fairlead.service")
 

@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from fairlead.runtime import Refusal
 from fairlead.service.http.errors import documented, read_otherwise
 from fairlead.service.place import caller_of
-from fairlead.wire.shape import Page, Shape
+from fairlead.wire.fields import Page, Shape
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Page)
