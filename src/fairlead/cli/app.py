@@ -22,7 +22,6 @@ from fairlead.client.address import find_address
 from fairlead.client.errors import ClientError
 from fairlead.client.sync import Client
 
-_N = TypeVar("_N", int, float)
 _F = TypeVar("_F", bound=Callable[..., Any])
 Status = int | None
 """What a command returns: an exit status, or None for 0."""
@@ -59,40 +58,6 @@ _url_option = click.option(
     "--url", metavar="URL", help="Address of the service over TCP (else FAIRLEAD_URL); needs FAIRLEAD_TOKEN."
 )
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
-
-
-class Whole(click.IntRange):
-    """A whole number between bounds; what is wrong with one is said in the words of the rest."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number that a text says."""
-        try:
-            return _between(self.min, int(value), self.max)
-        except ValueError as error:
-            self.fail(str(error) if isinstance(error, _OutsideBounds) else "must be a whole number", param, ctx)
-
-
-class Number(click.FloatRange):
-    """A number between bounds."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number that a text says."""
-        try:
-            return _between(self.min, float(value), self.max)
-        except ValueError as error:
-            self.fail(str(error) if isinstance(error, _OutsideBounds) else "must be a number", param, ctx)
-
-
-class _OutsideBounds(ValueError):
-    """Smaller than the least or larger than the most."""
-
-
-def _between(least: float | None, value: _N, most: float | None) -> _N:
-    if least is not None and value < least:
-        raise _OutsideBounds(f"must be {least} or more")
-    if most is not None and value > most:
-        raise _OutsideBounds(f"must be {most} or less")
-    return value
 
 
 class Command(click.Command):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairlead.cli import difference, render
-from fairlead.cli.app import Group, Status, Whole, complain, connected, list_output, show_output
+from fairlead.cli.app import Group, Status, complain, connected, list_output, show_output
 from fairlead.cli.failures import FAILED, REFUSED, Failure, wrong_usage
 from fairlead.cli.jobfile import read_text
 from fairlead.cli.render import Column, Columns, Screen
@@ -30,7 +30,7 @@ yes_option = click.option(
 )
 version_argument = click.argument(
     "version",
-    type=Whole(1),
+    type=click.IntRange(1),
     required=False,
     metavar="[N]",
     help="Which version; the one before the one in force if left out.",
@@ -102,7 +102,7 @@ def _count(number: int, noun: str) -> str:
 
 
 @config.command("show", examples="fairlead config show > queues.yaml\nfairlead config show --version 3")
-@click.option("--version", type=Whole(1), metavar="N", help="An earlier one; `config history` lists them.")
+@click.option("--version", type=click.IntRange(1), metavar="N", help="An earlier one; `config history` lists them.")
 @show_output
 @connected
 def show(client: Client, version: int | None, output: str) -> None:
@@ -190,7 +190,7 @@ def history(client: Client, output: str) -> None:
 
 @config.command("diff", examples="fairlead config diff queues.yaml\nfairlead config diff --version 3")
 @click.argument("file", required=False, metavar="[FILE]", help="A queues.yaml; - is standard input.")
-@click.option("--version", type=Whole(1), metavar="N", help="An earlier version instead of a file.")
+@click.option("--version", type=click.IntRange(1), metavar="N", help="An earlier version instead of a file.")
 @show_output
 @connected
 def diff(client: Client, file: str | None, version: int | None, output: str) -> Status:

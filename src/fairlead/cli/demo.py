@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead.cli import demo_scenes, top
-from fairlead.cli.app import Whole, command, complain
+from fairlead.cli.app import command, complain
 from fairlead.cli.difference import counted
 from fairlead.cli.failures import FAILED, Failure
 from fairlead.cli.jobfile import describe
@@ -53,7 +53,7 @@ _LONGEST_SOCKET = 100
     help="Where its journal and logs are kept.",
 )
 @click.option("--host", default="127.0.0.1", metavar="H", help="Address to serve on.")
-@click.option("--port", type=Whole(1, 65535), default=DEFAULT_PORT, metavar="N", help="TCP port to serve on.")
+@click.option("--port", type=click.IntRange(1, 65535), default=DEFAULT_PORT, metavar="N", help="TCP port to serve on.")
 @click.option("--once", is_flag=True, help="Leave when the sample jobs have ended, instead of serving on.")
 def demo(state: Path, host: str, port: int, once: bool) -> None:
     """Show it at work, with real processes.

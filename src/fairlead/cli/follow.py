@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 import click
 
 from fairlead.cli import completion, render
-from fairlead.cli.app import Status, Whole, command, complain, connected, key_argument, show_output
+from fairlead.cli.app import Status, command, complain, connected, key_argument, show_output
 from fairlead.cli.failures import FAILED, REFUSED, TIMED_OUT, wrong_usage
 from fairlead.cli.jobfields import signal_name
 from fairlead.cli.jobs import LIVE_STATES
@@ -48,8 +48,8 @@ fairlead wait $(fairlead submit --file jobs.jsonl)
 @click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended (Ctrl-C leaves it running).")
 @click.option("--stdout", is_flag=True, help="Only what it wrote to standard output.")
 @click.option("--stderr", is_flag=True, help="Only what it wrote to standard error.")
-@click.option("--tail", type=Whole(0), metavar="N", help="Only the last N lines so far of each.")
-@click.option("--attempt", type=Whole(1), metavar="N", help="Of attempt N alone; the newest one if not given.")
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="Only the last N lines so far of each.")
+@click.option("--attempt", type=click.IntRange(1), metavar="N", help="Of attempt N alone; the newest one if not given.")
 @connected
 def logs(
     client: Client, key: str, follow: bool, stdout: bool, stderr: bool, tail: int | None, attempt: int | None

@@ -14,7 +14,6 @@ import click
 import msgspec
 
 from fairlead.cli import completion, render
-from fairlead.cli.app import Whole
 from fairlead.cli.failures import wrong_usage
 from fairlead.cli.render import Column
 from fairlead.client.sync import LIVE
@@ -86,7 +85,7 @@ FIELDS: Final = (
         "priority",
         "--priority -p",
         {
-            "type": Whole(-(2**31), 2**31 - 1),
+            "type": click.IntRange(-(2**31), 2**31 - 1),
             "metavar": "N",
             "help": "Higher goes first; 0 if not given.",
         },
@@ -94,7 +93,7 @@ FIELDS: Final = (
     ),
     _said("cpu", "--cpu -c", "CORES", "Cores, such as 2, 0.5 or 500m; 1 if not given."),
     _said("memory", "--memory -m", "SIZE", "Memory, such as 512Mi or 4Gi; none counted and no limit if not given."),
-    Field("gpu", "--gpu -g", {"type": Whole(0), "metavar": "N", "help": "GPU devices; none if not given."}),
+    Field("gpu", "--gpu -g", {"type": click.IntRange(0), "metavar": "N", "help": "GPU devices; none if not given."}),
     Field(
         "resources",
         "--resource",
@@ -135,7 +134,7 @@ FIELDS: Final = (
         "retry",
         "--retry",
         {
-            "type": Whole(0),
+            "type": click.IntRange(0),
             "metavar": "N",
             "help": "Try it again up to N times when it is broken off or fails; 0 if not given.",
         },

@@ -16,7 +16,6 @@ import click
 from fairlead.cli import completion, render
 from fairlead.cli.app import (
     Status,
-    Whole,
     command,
     complain,
     connected,
@@ -55,6 +54,7 @@ fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .re
 @click.option(
     "--state",
     "-s",
+    type=click.Choice(LIVE_STATES + ENDED_STATES),
     multiple=True,
     metavar="STATE",
     help=f"Only this state; may be repeated. One of {', '.join(LIVE_STATES + ENDED_STATES)}.",
@@ -72,7 +72,6 @@ def ls(
     TIME is how long it has waited, or has run. As JSON, YAML or names every job is printed; each has key, name, queue,
     user, priority, state, node, exit_code, reason, submitted_at_ms, started_at_ms, ended_at_ms, resources.
     """
-    check_states(state)
     found = [job for job in select(client, state, **filters) if namespace in (None, job.key.rpartition("/")[0])]
     found.sort(key=_by_key)
     if render.write_names(found, "key", output) or render.write_value(found, output):
@@ -83,15 +82,6 @@ def ls(
     print_jobs(Screen.of(wide=output == "wide"), [*ended[hidden:], *live])
     if hidden:
         complain(f"{hidden} more that ended earlier are not shown; `fairlead ls -a` shows them.")
-
-
-def check_states(states: Iterable[str] | None) -> None:
-    """Raise `Failure` (usage) for a state that does not exist."""
-    for state in states or ():
-        if state not in LIVE_STATES + ENDED_STATES:
-            raise wrong_usage(
-                f"--state: there is no state {state!r}; write one of {', '.join(LIVE_STATES + ENDED_STATES)}"
-            )
 
 
 def select(
@@ -167,7 +157,9 @@ def _print_history(screen: Screen, entries: Sequence[HistoryItem]) -> None:
     "keys", nargs=-1, metavar="[KEY...]", help="Keys of the jobs to cancel.", shell_complete=completion.keys
 )
 @queue_option
-@click.option("--state", "-s", metavar="STATE", help="Only waiting, running or stopping jobs.")
+@click.option(
+    "--state", "-s", type=click.Choice(LIVE_STATES), metavar="STATE", help="Only waiting, running or stopping jobs."
+)
 @click.option("--name", metavar="NAME", help="Only jobs of this name.")
 @click.option("--user", "-u", metavar="USER", help="Only this user's jobs (administrators).")
 @show_output
@@ -181,8 +173,6 @@ def cancel(client: Client, keys: tuple[str, ...], state: str | None, output: str
     filtered = state is not None or any(value is not None for value in filters.values())
     if bool(keys) == filtered:
         raise wrong_usage("cancel: give keys, or at least one of --queue, --state, --name, --user (not both)")
-    if state is not None and state not in LIVE_STATES:
-        raise wrong_usage(f"--state: only {', '.join(LIVE_STATES)} jobs can be cancelled, not {state!r}")
     if filtered:
         keys = tuple(job.key for job in select(client, [state] if state else LIVE_STATES, **filters))
         if not keys:
@@ -208,7 +198,9 @@ def cancel(client: Client, keys: tuple[str, ...], state: str | None, output: str
     context_settings={"ignore_unknown_options": True},
 )
 @key_argument
-@click.argument("value", type=Whole(-(2**31), 2**31 - 1), metavar="N", help="The new priority; higher goes first.")
+@click.argument(
+    "value", type=click.IntRange(-(2**31), 2**31 - 1), metavar="N", help="The new priority; higher goes first."
+)
 @click.option("--why", default="", metavar="TEXT", help="The reason, for its history.")
 @show_output
 @connected

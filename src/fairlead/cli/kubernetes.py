@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from fairlead.cli.app import Group, Status, Whole
+from fairlead.cli.app import Group, Status
 from fairlead.cli.failures import Failure, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
 from fairlead.places import DEFAULT_PORT
@@ -49,7 +49,7 @@ kubernetes = Group("kubernetes", help="Schedule a Kubernetes cluster: pods with 
 @click.option("--open-reads", is_flag=True, help="Let anyone who reaches the port read without a token.")
 @click.option("--placeholder-image", metavar="IMAGE", help="What placeholders of gangs run.")
 @click.option(
-    "--at-once", type=Whole(1, 1000), default=48, metavar="N", help="Requests that change something in flight."
+    "--at-once", type=click.IntRange(1, 1000), default=48, metavar="N", help="Requests that change something in flight."
 )
 @log_level_option
 @log_format_option

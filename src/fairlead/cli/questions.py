@@ -16,7 +16,7 @@ import click
 
 from fairlead.cli import completion, jobfields, render, submit
 from fairlead.cli.answers import difference_lines, expected_lines, score_lines, waiting_line, why_lines
-from fairlead.cli.app import Group, Status, Whole, command, connected, key_argument, show_output
+from fairlead.cli.app import Group, Status, command, connected, key_argument, show_output
 from fairlead.cli.failures import wrong_usage
 from fairlead.cli.keys import named, namespace_option
 from fairlead.cli.render import Screen
@@ -174,7 +174,7 @@ def if_cancelled(client: Client, keys: tuple[str, ...], namespace: str | None) -
     "priority", examples="fairlead whatif priority 17 100", context_settings={"ignore_unknown_options": True}
 )
 @key_argument
-@click.argument("value", type=Whole(-(2**31), 2**31 - 1), metavar="N", help="The new priority.")
+@click.argument("value", type=click.IntRange(-(2**31), 2**31 - 1), metavar="N", help="The new priority.")
 @namespace_option
 @_asked
 def if_prioritised(client: Client, key: str, value: int, namespace: str | None) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def if_drained(_client: Client, nodes: tuple[str, ...]) -> dict[str, Any]:
 
 @whatif.command("add-nodes", examples="fairlead whatif add-nodes node-3 10")
 @click.argument("like", metavar="NODE", help="Which they are like.", shell_complete=completion.nodes)
-@click.argument("count", type=Whole(1, 10000), metavar="N", help="How many.")
+@click.argument("count", type=click.IntRange(1, 10000), metavar="N", help="How many.")
 @_asked
 def if_nodes_added(_client: Client, like: str, count: int) -> dict[str, Any]:
     """If there were more nodes like one that is there (administrators)."""

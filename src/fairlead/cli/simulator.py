@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fairlead.cli.app import Group, Number, Status, Whole, command, report_output
+from fairlead.cli.app import Group, Status, command, report_output
 from fairlead.cli.failures import of_files, wrong_usage
 from fairlead.cli.values import parse_duration
 from fairlead.places import journal_file
@@ -47,10 +47,13 @@ _TRIAL = (
         "how many; else those of the workload.",
     ),
     click.option("--seed", type=int, default=1, metavar="N", help="For made-up workloads and faults."),
-    click.option("--tasks-max", type=Whole(1), metavar="N", help="Made-up workloads: so many tasks."),
+    click.option("--tasks-max", type=click.IntRange(1), metavar="N", help="Made-up workloads: so many tasks."),
     click.option("--lasts", metavar="TIME", help="Made-up workloads: for so long."),
     click.option(
-        "--load", type=Number(0.001), metavar="PART", help="Made-up workloads: part of the nodes that is asked for."
+        "--load",
+        type=click.FloatRange(0.001),
+        metavar="PART",
+        help="Made-up workloads: part of the nodes that is asked for.",
     ),
     click.option(
         "--since",
@@ -117,7 +120,7 @@ def sim_run(config: str, decisions: str, report: str, images: str, output: str, 
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", help="Queue files; the first is compared against.")
 @_trial_options
 @click.option("--csv", default="", metavar="FILE", help="Write every compared figure to a CSV file.")
-@click.option("--processes", type=Whole(1), default=2, metavar="N", help="How many to run at a time.")
+@click.option("--processes", type=click.IntRange(1), default=2, metavar="N", help="How many to run at a time.")
 @report_output
 def sim_compare(
     files: tuple[str, ...], report: str, images: str, csv: str, processes: int, output: str, **given: Any
@@ -266,7 +269,9 @@ def scenario_run(file: str) -> Status:
 @decisions_option
 @click.option("--category", "-c", multiple=True, metavar="NAME", help="Only this category; may be repeated.")
 @click.option("--name", multiple=True, metavar="NAME", help="Only this scenario; may be repeated.")
-@click.option("--show", "shown", type=Whole(0), default=10, metavar="N", help="Print at most N differing scenarios.")
+@click.option(
+    "--show", "shown", type=click.IntRange(0), default=10, metavar="N", help="Print at most N differing scenarios."
+)
 @report_output
 def scenario_check(
     file: str, decisions: str, category: tuple[str, ...], name: tuple[str, ...], shown: int, output: str
@@ -293,7 +298,7 @@ def scenario_check(
 
 @command("bench", examples="fairlead bench\nfairlead bench --only flat --rounds 5")
 @click.option("--only", multiple=True, metavar="NAME", help="Only this case; may be repeated.")
-@click.option("--rounds", "-r", type=Whole(1), default=3, metavar="N", help="Rounds of each case.")
+@click.option("--rounds", "-r", type=click.IntRange(1), default=3, metavar="N", help="Rounds of each case.")
 @report_output
 def bench(only: tuple[str, ...], rounds: int, output: str) -> Status:
     """Measure how many allocations a second the scheduler makes here."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead.cli.app import Number, command, connected, queue_option
+from fairlead.cli.app import command, connected, queue_option
 from fairlead.cli.frame import LATEST, QUEUES, RUNNING, WAITING, frame
 from fairlead.cli.watch import View, Watcher
 from fairlead.client.errors import Unreachable
@@ -40,7 +40,12 @@ _KEYS = "q leaves   w waiting   r running   u queues   l latest   a all"
 @command("top", examples="fairlead top\nfairlead top | tee changes.log     (one line a change)")
 @queue_option
 @click.option(
-    "--interval", "-i", type=Number(0.2), default=_REFRESH_S, metavar="SECONDS", help="Look at least this often."
+    "--interval",
+    "-i",
+    type=click.FloatRange(0.2),
+    default=_REFRESH_S,
+    metavar="SECONDS",
+    help="Look at least this often.",
 )
 @connected
 def top(client: Client, queue: str | None, interval: float) -> None:

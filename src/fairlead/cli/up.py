@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from fairlead.cli.app import Status, Whole, command
+from fairlead.cli.app import Status, command
 from fairlead.cli.failures import Failure, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
 from fairlead.cli.values import parse_amount, parse_resources
@@ -40,7 +40,9 @@ fairlead up --resource gpu=2 --resource cpu=8
     help="Where journal and logs are kept [/var/lib/fairlead as root, else ~/.local/state/fairlead].",
 )
 @click.option("--host", default="127.0.0.1", metavar="H", help="Address to listen on.")
-@click.option("--port", type=Whole(0, 65535), default=DEFAULT_PORT, metavar="N", help="TCP port; 0 takes any free one.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, metavar="N", help="TCP port; 0 takes any free one."
+)
 @click.option("--no-tcp", is_flag=True, help="Listen on the Unix socket alone.")
 @click.option(
     "--socket",
