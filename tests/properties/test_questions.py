@@ -22,11 +22,10 @@ from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import Event, Release
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec
 from fairlead.insight.changes import events_of, renamed, until_ms
-from fairlead.insight.copying import copied
 from fairlead.insight.explain import explain
 from fairlead.insight.parts import Part
 from fairlead.insight.suppositions import Supposition, kind_of, submitted
-from fairlead.insight.trial import Name
+from fairlead.insight.trial import Name, copy_of
 from fairlead.insight.unblock import ways
 from fairlead.insight.whatif import suppose
 from fairlead.scheduler import Scheduler
@@ -316,7 +315,7 @@ def test_what_if_holds_on_many_states(kind: str, tenth: int) -> None:
 def test_a_copy_goes_on_like_the_original(kind: str, number: int) -> None:
     """The same state, the same later decisions, and neither moves the other."""
     course = next(states(kind, range(number, number + 1)))
-    copy = copied(course.scheduler)
+    copy = copy_of(course.scheduler)
     state = course.scheduler.dump()
     assert copy.dump() == state
     copy.check()
@@ -324,7 +323,7 @@ def test_a_copy_goes_on_like_the_original(kind: str, number: int) -> None:
     for name in waiting(course.scheduler)[:3]:
         event = Release(name[1], name[2])
         assert copy.handle(event, later) == Scheduler.load(state).handle(event, later)
-        copy = copied(course.scheduler)
+        copy = copy_of(course.scheduler)
     first = copy.schedule(later)
     assert course.scheduler.dump() == state, "the copy shares something with the original"
     assert course.scheduler.schedule(later) == first

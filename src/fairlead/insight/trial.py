@@ -1,10 +1,9 @@
 """Trials: what would follow from some events, seen by letting the scheduler itself decide on a copy.
 
-Decides when a trial is over (`settle`) and by which means a copy is had: inside the process (`copying`), or by a
-process of its own, which is forked, answers and ends, and whatever it changed is gone with it. Never changes the
-scheduler that it is asked of; a process returns values, never objects. Invariant: what a trial says is what the same
-events would bring about, if nothing else happened; no child outlives its question by more than the time that it was
-given.
+Decides when a trial is over (`settle`) and by which means a copy is had: inside the process, or by a process of its
+own, which is forked, answers and ends, and whatever it changed is gone with it. Never changes the scheduler that it is
+asked of; a process returns values, never objects. Invariant: what a trial says is what the same events would bring
+about, if nothing else happened; no child outlives its question by more than the time that it was given.
 
 A child runs nothing but the question: no threads, no event loop, no files, no clean-up of what belongs to the parent.
 """
@@ -24,9 +23,7 @@ from typing import Any, TypeVar, cast
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import Event, Release
-from fairlead.insight.copying import copied
 from fairlead.scheduler import Scheduler
-from fairlead.version import build
 
 T = TypeVar("T")
 Name = tuple[str, str, str]
@@ -36,7 +33,7 @@ ROUNDS_MAX = 1_000
 """Times that evictions are confirmed and scheduling is run again in one trial."""
 MOMENTS_MAX = 400
 """Moments at which something falls due that are played in one trial, at most."""
-COPIED_UP_TO = 400
+COPIED_UP_TO = 50
 """Asks up to which a copy inside the process is faster than a process of its own."""
 
 
@@ -133,7 +130,7 @@ def on_a_copy(scheduler: Scheduler, question: Callable[[Scheduler], T], *, fork:
     """
     if _by_fork(scheduler, fork):
         return answered_apart(lambda: question(scheduler))
-    return question(_copy(scheduler))
+    return question(copy_of(scheduler))
 
 
 def on_copies(
@@ -141,15 +138,13 @@ def on_copies(
 ) -> list[T]:
     """As `on_a_copy`, each question on a copy of its own; by processes they are answered side by side."""
     if not _by_fork(scheduler, fork):
-        return [question(_copy(scheduler)) for question in questions]
+        return [question(copy_of(scheduler)) for question in questions]
     return all_answers([ask_apart(lambda question=question: question(scheduler)) for question in questions])  # type: ignore[misc]
 
 
-def _copy(scheduler: Scheduler) -> Scheduler:
-    """One that shares nothing with it. A compiled object cannot be made without its `__init__`, as a copy has to be:
-    compiled, the state is written down and read back, which takes longer and comes to the same.
-    """
-    return copied(scheduler) if build() == "plain" else Scheduler.load(scheduler.dump())
+def copy_of(scheduler: Scheduler) -> Scheduler:
+    """One that shares nothing with it: the state is written down and read back."""
+    return Scheduler.load(scheduler.dump())
 
 
 def _by_fork(scheduler: Scheduler, wanted: bool | None) -> bool:
