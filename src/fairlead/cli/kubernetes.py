@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -54,19 +55,16 @@ kubernetes = Group("kubernetes", help="Schedule a Kubernetes cluster: pods with 
 @log_level_option
 @log_format_option
 def run(
-    kubeconfig: str | None,
-    context: str | None,
     queues: Path | None,
     config_map: str | None,
     scheduler_name: str,
     leader_elect: bool,
     lease: str,
     listen: str,
-    open_reads: bool,
     placeholder_image: str | None,
     at_once: int,
-    log_level: str,
     log_format: str,
+    **given: Any,
 ) -> Status:
     """Schedule the cluster until Ctrl-C or SIGTERM.
 
@@ -97,17 +95,7 @@ def run(
         image=placeholder_image or IMAGE,
         at_once=at_once,
     )
-    return serve_cluster(
-        ClusterServiceOptions(
-            controller=controller,
-            kubeconfig=kubeconfig,
-            context=context,
-            host=host,
-            port=port,
-            open_reads=open_reads,
-            log_level=log_level,
-        )
-    )
+    return serve_cluster(ClusterServiceOptions(controller=controller, host=host, port=port, **given))
 
 
 def _address(text: str, example: str) -> tuple[str, int]:
@@ -192,20 +180,18 @@ def webhook(
     context: str | None,
     listen: str,
     service: str,
-    secret: str,
-    configuration: str,
-    names: tuple[str, ...],
-    scheduler_name: str,
     namespaces: tuple[str, ...],
     excluded: tuple[str, ...],
     applications: str,
-    write_users: bool,
     controllers: tuple[str, ...],
+    queue_file: str | None,
+    scheduler_name: str,
+    write_users: bool,
     trusted_users: tuple[str, ...],
     trusted_groups: tuple[str, ...],
-    queue_file: str | None,
     log_level: str,
     log_format: str,
+    **given: Any,
 ) -> Status:
     """Answer the API server's admission reviews until Ctrl-C or SIGTERM.
 
@@ -223,13 +209,13 @@ def webhook(
     namespace, _, service_name = service.rpartition("/")
     rules = AdmissionRules(
         scheduler_name=scheduler_name,
-        namespaces=tuple(namespaces or ["*"]),
-        excluded=tuple(excluded or ["kube-*"]),
+        namespaces=namespaces or ("*",),
+        excluded=excluded or ("kube-*",),
         applications=Applications(applications),
         write_users=write_users,
-        controllers=tuple(controllers or CONTROLLERS),
-        trusted_users=tuple(trusted_users or ()),
-        trusted_groups=tuple(trusted_groups or ()),
+        controllers=controllers or tuple(CONTROLLERS),
+        trusted_users=trusted_users,
+        trusted_groups=trusted_groups,
     )
     options = WebhookOptions(
         rules=rules,
@@ -237,9 +223,7 @@ def webhook(
         port=port,
         service=service_name,
         namespace=namespace,
-        secret=secret,
-        configuration=configuration,
         config_map=queue_file or "",
-        names=tuple(names or ()),
+        **given,
     )
     return serve_webhook(options, kubeconfig, context, log_level)

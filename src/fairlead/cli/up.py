@@ -7,6 +7,7 @@ that. Invariant: what it prints before it serves says where it listens and whom 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -70,9 +71,7 @@ fairlead up --resource gpu=2 --resource cpu=8
 @log_level_option
 @log_format_option
 def up(
-    config: Path | None,
     state: Path | None,
-    host: str,
     port: int,
     no_tcp: bool,
     socket: Path | None,
@@ -80,9 +79,8 @@ def up(
     resource: tuple[str, ...],
     memory_pressure: str,
     memory_budget: str | None,
-    open_reads: bool,
-    log_level: str,
     log_format: str,
+    **given: Any,
 ) -> Status:
     """Start the service on this machine.
 
@@ -102,16 +100,13 @@ def up(
         ) from None
     return serve(
         ServeOptions(
-            config=config,
             state_dir=state or Path(default_state_dir()),
-            host=host,
             port=None if no_tcp else port,
             socket=socket or Path(default_socket()),
-            admins=tuple(admin or ()),
-            open_reads=open_reads,
-            resources=parse_resources(None, None, None, resource or ()),
-            log_level=log_level,
+            admins=admin,
+            resources=parse_resources(None, None, None, resource),
             memory_pressure=memory_pressure,
             memory_budget=None if memory_budget is None else parse_amount("memory", memory_budget, "--memory-budget"),
+            **given,
         )
     )

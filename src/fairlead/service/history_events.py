@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from fairlead.core.model import decisions as d
 from fairlead.core.model import events as e
 from fairlead.journal import codec
 from fairlead.journal.codec import CodecError
-from fairlead.journal.format import EVENT, NOTE, SCHEDULE, Record
+from fairlead.journal.format import EVENT, NOTE, Record
 from fairlead.journal.reader import Reader as JournalReader
 from fairlead.local.callers import Whose
 from fairlead.local.history_records import (
@@ -91,104 +91,76 @@ def of_record(record: Record) -> Entry:
 
 def tell(entry: Entry) -> list[HistoryEvent]:
     """The events in an entry, in their order."""
-    told = list(_told(entry))
+    told = [found for each in (entry.what, *entry.decisions) if (found := _TOLD.get(type(each), _nothing)(each))]
     return [HistoryEvent(entry.seq, i, entry.at_ms, name, key, fields) for i, (name, key, fields) in enumerate(told)]
 
 
-def _told(entry: Entry) -> Iterator[Told]:
-    if entry.kind == NOTE:
-        yield from _note(entry.what)
-        return
-    if entry.kind != SCHEDULE:
-        yield from _event(entry.what)
-    for decision in entry.decisions:
-        yield from _decision(decision)
+def _nothing(_: Any) -> Told | None:
+    return None
 
 
-def _note(note: Any) -> Iterator[Told]:
-    match note:
-        case JobSubmitted(job=job):
-            fields = {
-                "user": job.user,
-                "queue": job.queue,
-                "name": job.name,
-                "priority": job.priority,
-                "resources": job.resources.as_dict(),
-            }
-            yield "job.submitted", job.key, fields
-        case JobRefused(key=key):
-            yield "job.refused", key, {"reason": {"code": note.code, "sentence": note.sentence, "queue": note.queue}}
-        case JobWaits(key=key):
-            yield "job.waits", key, {"reason": {"code": note.code, "sentence": note.sentence}}
-        case QueuesReconfigured():
-            queues = sorted({each.queue for each in note.differences})
-            yield (
-                "config.changed",
-                "",
-                {"version": note.version, "who": note.who, "source": note.source, "queues": queues},
-            )
-        case JobCancelRequested(key=key):
-            yield "job.cancelled", key, {"who": note.who}
-        case ServiceStarted():
-            yield "service.started", "", {"version": note.version, "pid": note.pid}
-        case ServiceStopped():
-            yield "service.stopped", "", {"pid": note.pid}
-        case JournalResumed():
-            yield "service.journal-resumed", "", {"pid": note.pid}
-        case _:
-            yield from _on_the_machine(note)
+def _of(what: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(what, name) for name in names}
 
 
-def _on_the_machine(note: Any) -> Iterator[Told]:
-    """What the machine observed, and what was done about it."""
-    match note:
-        case JobStarted(key=key):
-            yield "job.started", key, {"pid": note.pid, "attempt": note.attempt, "gpus": list(note.gpus)}
-        case JobCheckpointed(key=key):
-            yield "job.checkpoint", key, {"attempt": note.attempt}
-        case JobPressed(key=key):
-            yield "job.evicting", key, {"rule": "memory-pressure", "cause": "INTERRUPTED", "sentence": note.sentence}
-        case MemoryShort():
-            told = {"node": note.closed_node, "sentence": note.sentence}
-            yield "machine.memory-short" if note.short else "machine.memory-enough", "", told
-        case AttemptEnded(key=key):
-            names = ("attempt", "state", "exit_code", "signal", "error", "note", "cpu_ms")
-            yield "job.attempt-ended", key, {name: getattr(note, name) for name in names}
-        case JobEnded(key=key):
-            fields = {name: getattr(note, name) for name in ("state", "exit_code", "signal", "error", "note", "cpu_ms")}
-            yield "job.ended", key, fields | {"attempt": note.attempt, "peak_memory_bytes": note.peak_memory_bytes}
+def _submitted(note: JobSubmitted) -> Told:
+    job, named = note.job, ("user", "queue", "name", "priority")
+    return "job.submitted", job.key, _of(job, *named) | {"resources": job.resources.as_dict()}
 
 
-def _event(event: Any) -> Iterator[Told]:
-    match event:
-        case e.UpdateNode():
-            yield "node.changed", "", {"node": event.id, "capacity": event.capacity.as_dict()}
-        case e.LabelNode():
-            taints = [f"{t.key}={t.value}:{t.effect}" for t in event.taints]
-            yield "node.labelled", "", {"node": event.id, "attributes": dict(event.attributes), "taints": taints}
-        case e.DrainNode():
-            yield "node.draining", "", {"node": event.id}
-        case e.UndrainNode():
-            yield "node.open", "", {"node": event.id}
-        case e.RemoveNode():
-            yield "node.removed", "", {"node": event.id}
-        case e.Configure() if event.who:
-            yield "config.given", "", {"checksum": event.spec.checksum, "who": event.who, "source": event.source}
+def _reconfigured(note: QueuesReconfigured) -> Told:
+    queues = sorted({each.queue for each in note.differences})
+    return "config.changed", "", _of(note, "version", "who", "source") | {"queues": queues}
 
 
-def _decision(decision: d.Decision) -> Iterator[Told]:
-    told = _DECISIONS.get(type(decision))
-    if told is not None:
-        yield told(decision)
+def _pressed(note: JobPressed) -> Told:
+    told = {"rule": "memory-pressure", "cause": "INTERRUPTED", "sentence": note.sentence}
+    return "job.evicting", note.key, told
+
+
+def _memory(note: MemoryShort) -> Told:
+    told = {"node": note.closed_node, "sentence": note.sentence}
+    return "machine.memory-short" if note.short else "machine.memory-enough", "", told
+
+
+def _labelled(event: e.LabelNode) -> Told:
+    taints = [f"{t.key}={t.value}:{t.effect}" for t in event.taints]
+    return "node.labelled", "", {"node": event.id, "attributes": dict(event.attributes), "taints": taints}
+
+
+def _given(event: e.Configure) -> Told | None:
+    told = {"checksum": event.spec.checksum, "who": event.who, "source": event.source}
+    return ("config.given", "", told) if event.who else None
 
 
 def _evict(evict: d.Evict) -> Told:
-    names = ("node", "on_behalf_of", "rule")
-    told: dict[str, object] = {n: getattr(evict, n) for n in names} | {"cause": str(evict.cause)}
+    told = _of(evict, "node", "on_behalf_of", "rule") | {"cause": str(evict.cause)}
     return "job.evicting", evict.application, told | ({"violates": list(evict.violates)} if evict.violates else {})
 
 
-_DECISIONS: dict[type, Callable[[Any], Told]] = {
+_END = ("attempt", "state", "exit_code", "signal", "error", "note", "cpu_ms")
+
+_TOLD: dict[type, Callable[[Any], Told | None]] = {
+    JobSubmitted: _submitted,
+    JobRefused: lambda x: ("job.refused", x.key, {"reason": _of(x, "code", "sentence", "queue")}),
+    JobWaits: lambda x: ("job.waits", x.key, {"reason": _of(x, "code", "sentence")}),
+    JobCancelRequested: lambda x: ("job.cancelled", x.key, _of(x, "who")),
+    JobStarted: lambda x: ("job.started", x.key, _of(x, "pid", "attempt") | {"gpus": list(x.gpus)}),
+    JobCheckpointed: lambda x: ("job.checkpoint", x.key, _of(x, "attempt")),
+    JobPressed: _pressed,
+    AttemptEnded: lambda x: ("job.attempt-ended", x.key, _of(x, *_END)),
+    JobEnded: lambda x: ("job.ended", x.key, _of(x, *_END, "peak_memory_bytes")),
+    MemoryShort: _memory,
+    QueuesReconfigured: _reconfigured,
+    ServiceStarted: lambda x: ("service.started", "", _of(x, "version", "pid")),
+    ServiceStopped: lambda x: ("service.stopped", "", _of(x, "pid")),
+    JournalResumed: lambda x: ("service.journal-resumed", "", _of(x, "pid")),
+    e.UpdateNode: lambda x: ("node.changed", "", {"node": x.id, "capacity": x.capacity.as_dict()}),
+    e.LabelNode: _labelled,
+    e.DrainNode: lambda x: ("node.draining", "", {"node": x.id}),
+    e.UndrainNode: lambda x: ("node.open", "", {"node": x.id}),
+    e.RemoveNode: lambda x: ("node.removed", "", {"node": x.id}),
+    e.Configure: _given,
     d.Allocated: lambda x: ("job.allocated", x.application, {"node": x.node}),
     d.Evict: _evict,
     d.Released: lambda x: ("job.released", x.application, {"node": x.node, "cause": str(x.cause)}),
@@ -203,22 +175,18 @@ _DECISIONS: dict[type, Callable[[Any], Told]] = {
     d.QueueChanged: lambda x: (f"queue.{x.change}", "", {"queue": x.queue}),
     d.AskRejected: lambda x: ("job.rejected", x.application or x.key, {"reason": x.reason.as_dict()}),
     d.ApplicationRejected: lambda x: ("job.rejected", x.id, {"reason": x.reason.as_dict()}),
-    d.DeclarationChanged: lambda x: (
-        f"declaration.{x.change}",
-        "",
-        {"kind": x.kind, "name": x.name, "who": x.who},
-    ),
+    d.DeclarationChanged: lambda x: (f"declaration.{x.change}", "", _of(x, "kind", "name", "who")),
     d.DeclarationRejected: lambda x: (
         "declaration.refused",
         "",
-        {"kind": x.kind, "name": x.name, "reason": x.reason.as_dict()},
+        _of(x, "kind", "name") | {"reason": x.reason.as_dict()},
     ),
     d.NodeAccepted: lambda x: ("node.added", "", {"node": x.id}),
     d.NodeRejected: lambda x: ("node.refused", "", {"node": x.id, "reason": x.reason.as_dict()}),
     d.Configured: lambda x: ("config.applied", "", {"checksum": x.checksum}),
     d.ConfigurationRejected: lambda x: ("config.refused", "", {"reason": x.reason.as_dict()}),
 }
-"""How each kind of decision is told; what is not here is no news (the state of an application, its acceptance)."""
+"""How each note, event and decision is told; what is not here is no news (the state of an application, for one)."""
 
 
 # -- for many readers ---------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from fairlead.local.job import State
 from fairlead.local.jobs import Jobs
 from fairlead.runtime.measures import BOUNDS, Latency, Measures
-from fairlead.service import metrics, views
+from fairlead.service import views
 from fairlead.service.place import Moment, Place
 from fairlead.service.yunikorn import figures
 from fairlead.wire.cluster import Node, Queue
@@ -146,11 +146,11 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 async def scrape(place: Place) -> bytes:
     """The text of one scrape. Raises `Refusal` when the service is stopping."""
     if (few := place.before_books()) is not None:
-        return metrics.exposed(few)
+        return exposed(few)
 
     def ask(moment: Moment) -> bytes:
         own, measures = place.figures(moment)
-        mine = metrics.exposed([*metrics.of_books(moment.scheduler), *metrics.of_scheduling(measures), *own])
+        mine = exposed([*of_books(moment.scheduler), *of_scheduling(measures), *own])
         return mine + figures.render(figures.gather(moment.scheduler, place.history_records), measures)
 
     return await place.shown(ask, encode=bytes)
