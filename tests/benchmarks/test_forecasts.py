@@ -49,7 +49,7 @@ def test_a_gang_is_scored_once_when_all_of_it_stands() -> None:
     came = course._came
     course._came = lambda name: (seen.append(name[2]), came(name))[1]  # type: ignore[method-assign, func-returns-value]
     course.run()
-    assert course.card.score()["open"] == 0
+    assert course.card.score().open == 0
     assert "" in seen
     assert course.card.scored > 0
 

@@ -47,8 +47,13 @@ class ClusterService:
         self.server, self.controller, self.place, self.url = server, controller, place, url
 
     def pod(self, name: str, cpu: str = "1", **spec: Any) -> None:
-        """Somebody creates a pod; `labels` go to its metadata."""
-        meta = {"name": name, "namespace": "default", "uid": str(uuid.uuid4()), "labels": spec.pop("labels", {})}
+        """Somebody creates a pod; `labels` and `namespace` go to its metadata."""
+        meta = {
+            "name": name,
+            "namespace": spec.pop("namespace", "default"),
+            "uid": str(uuid.uuid4()),
+            "labels": spec.pop("labels", {}),
+        }
         container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
         body = {"schedulerName": "fairlead", "restartPolicy": "Never", "containers": [container], **spec}
         self.server.put("pods", {"metadata": meta, "spec": body, "status": {"phase": "Pending"}})
@@ -72,6 +77,14 @@ class ClusterService:
         end = time.monotonic() + 40
         while not (found := done()):
             assert time.monotonic() < end, f"{what} did not happen"
+            await asyncio.sleep(0.02)
+        return found
+
+    async def until_get(self, path: str, done: Callable[[Any], bool]) -> Any:
+        """The first answer of a path that is as it should be."""
+        end = time.monotonic() + 40
+        while not done(found := await self.get(path)):
+            assert time.monotonic() < end, found
             await asyncio.sleep(0.02)
         return found
 

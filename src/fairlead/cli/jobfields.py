@@ -32,14 +32,16 @@ class Field(msgspec.Struct, frozen=True):
     """In a file."""
     flag: str = ""
     """The option; empty: it has none."""
-    settings: dict[str, Any] = {}
-    """What `click.option` takes beside it."""
+    metavar: str | None = None
+    help: str = ""
     meaning: str = ""
     """The function of `values` that says what is sent for a value; empty: it means something beside others."""
     sent_as: str = ""
     """The name in what is sent, where it is another one."""
     pair: str = ""
     """An example of NAME=VALUE, where the option takes such pairs."""
+    settings: dict[str, Any] = {}
+    """What else `click.option` takes."""
 
     @property
     def many(self) -> bool:
@@ -48,7 +50,8 @@ class Field(msgspec.Struct, frozen=True):
 
     def option(self, function: _F) -> _F:
         """Add the option to a command; its value arrives under the name in files."""
-        return click.option(*self.flag.split(), self.name, multiple=self.many, **self.settings)(function)
+        said = {"metavar": self.metavar, "help": self.help, "multiple": self.many} | self.settings
+        return click.option(*self.flag.split(), self.name, **said)(function)
 
     def given(self, value: Any) -> Any:
         """The value in a file that says the same as this value of the option. Raises `Failure` (usage)."""
@@ -60,92 +63,61 @@ class Field(msgspec.Struct, frozen=True):
 
 
 def _pairs(name: str, flag: str, example: str, text: str, metavar: str = "NAME=VALUE") -> Field:
-    return Field(name, flag, {"metavar": metavar, "help": f"{text}; may be repeated."}, "many_texts", pair=example)
+    return Field(name, flag, metavar, f"{text}; may be repeated.", "many_texts", pair=example)
 
 
-def _said(name: str, flag: str, metavar: str, text: str, meaning: str = "") -> Field:
-    return Field(name, flag, {"metavar": metavar, "help": text}, meaning)
-
+_QUEUE = {"envvar": "FAIRLEAD_QUEUE", "show_envvar": True, "shell_complete": completion.queues}
+_PRIORITY = {"type": click.IntRange(-(2**31), 2**31 - 1)}
+_COUNT = {"type": click.IntRange(0)}
 
 FIELDS: Final = (
     Field("command"),
-    Field(
-        "queue",
-        "--queue -q",
-        {
-            "metavar": "QUEUE",
-            "help": "Full path of the queue.",
-            "envvar": "FAIRLEAD_QUEUE",
-            "show_envvar": True,
-            "shell_complete": completion.queues,
-        },
-        "one_text",
-    ),
-    Field(
-        "priority",
-        "--priority -p",
-        {
-            "type": click.IntRange(-(2**31), 2**31 - 1),
-            "metavar": "N",
-            "help": "Higher goes first; 0 if not given.",
-        },
-        "priority",
-    ),
-    _said("cpu", "--cpu -c", "CORES", "Cores, such as 2, 0.5 or 500m; 1 if not given."),
-    _said("memory", "--memory -m", "SIZE", "Memory, such as 512Mi or 4Gi; none counted and no limit if not given."),
-    Field("gpu", "--gpu -g", {"type": click.IntRange(0), "metavar": "N", "help": "GPU devices; none if not given."}),
+    Field("queue", "--queue -q", "QUEUE", "Full path of the queue.", "one_text", settings=_QUEUE),
+    Field("priority", "--priority -p", "N", "Higher goes first; 0 if not given.", "priority", settings=_PRIORITY),
+    Field("cpu", "--cpu -c", "CORES", "Cores, such as 2, 0.5 or 500m; 1 if not given."),
+    Field("memory", "--memory -m", "SIZE", "Memory, such as 512Mi or 4Gi; none counted and no limit if not given."),
+    Field("gpu", "--gpu -g", "N", "GPU devices; none if not given.", settings=_COUNT),
     Field(
         "resources",
         "--resource",
-        {"metavar": "NAME=N", "help": "Any other resource that the node declares; may be repeated."},
+        "NAME=N",
+        "Any other resource that the node declares; may be repeated.",
         pair="licence=1",
     ),
-    _said("name", "--name", "NAME", "A name to find it by; the command's name if not given.", "one_text"),
-    _pairs(
-        "env",
-        "--env -e",
-        "SEED=1",
-        "Environment variable; without =VALUE, yours is passed on",
-        "NAME[=VALUE]",
-    ),
-    _said("cwd", "--cwd", "DIR", "Directory to run in; this one if not given.", "one_text"),
+    Field("name", "--name", "NAME", "A name to find it by; the command's name if not given.", "one_text"),
+    _pairs("env", "--env -e", "SEED=1", "Environment variable; without =VALUE, yours is passed on", "NAME[=VALUE]"),
+    Field("cwd", "--cwd", "DIR", "Directory to run in; this one if not given.", "one_text"),
     _pairs("tags", "--tag", "project=apollo", "A note for people and scripts"),
     Field(
         "grace",
         "--grace",
-        {
-            "metavar": "TIME",
-            "help": "From being asked to stop (SIGTERM) to being killed: seconds, or 90s, 2m; 30s if not given.",
-        },
+        "TIME",
+        "From being asked to stop (SIGTERM) to being killed: seconds, or 90s, 2m; 30s if not given.",
         "duration",
         "grace_ms",
     ),
     Field(
         "time_limit",
         "--time-limit -t",
-        {
-            "metavar": "TIME",
-            "help": "Longest time to run: seconds, or 10m, 2h, 1h30m; unlimited if not given.",
-        },
+        "TIME",
+        "Longest time to run: seconds, or 10m, 2h, 1h30m; unlimited if not given.",
         "time_limit",
         "time_limit_ms",
     ),
     Field(
         "retry",
         "--retry",
-        {
-            "type": click.IntRange(0),
-            "metavar": "N",
-            "help": "Try it again up to N times when it is broken off or fails; 0 if not given.",
-        },
+        "N",
+        "Try it again up to N times when it is broken off or fails; 0 if not given.",
+        settings=_COUNT,
     ),
-    _said(
+    Field(
         "retry_backoff",
         "--retry-backoff",
         "TIME",
         "Wait so long before trying again, twice as long each time; at most 1h.",
     ),
-    _said(
+    Field(
         "no_retry_on",
         "--no-retry-on",
         "STATUS,...",
@@ -154,25 +126,19 @@ FIELDS: Final = (
     Field(
         "idle",
         "--idle",
-        {"is_flag": True, "help": "Run on what others leave over, beyond the queue's maximum, and give it back."},
+        None,
+        "Run on what others leave over, beyond the queue's maximum, and give it back.",
         "yes_or_no",
+        settings={"is_flag": True},
     ),
-    _said(
-        "priority_class",
-        "--priority-class",
-        "NAME",
-        "A priority by its name, not --priority.",
-        "one_text",
-    ),
+    Field("priority_class", "--priority-class", "NAME", "A priority by its name, not --priority.", "one_text"),
     _pairs("labels", "--label", "app=train", "What disruption budgets, affinity and spread select by"),
     _pairs("node_selector", "--node-selector", "disk=ssd", "An attribute its node must have"),
     Field(
         "ports",
         "--port",
-        {
-            "metavar": "PORT",
-            "help": "A port that it listens on, such as 8080 or UDP/53: never two jobs at once. May be repeated.",
-        },
+        "PORT",
+        "A port that it listens on, such as 8080 or UDP/53: never two jobs at once. May be repeated.",
         "ports",
     ),
     _pairs("beside", "--beside", "app=db", "Start only while a job with this label runs"),

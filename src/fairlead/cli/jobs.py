@@ -64,16 +64,13 @@ fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .re
 @click.option("--namespace", "-n", metavar="NS", help="Only pods of this namespace, on a cluster.")
 @list_output
 @connected
-def ls(
-    client: Client, every: bool, state: tuple[str, ...], namespace: str | None, output: str, **filters: str | None
-) -> None:
+def ls(client: Client, every: bool, state: tuple[str, ...], output: str, **filters: str | None) -> None:
     """List jobs: what runs, what waits and why.
 
     TIME is how long it has waited, or has run. As JSON, YAML or names every job is printed; each has key, name, queue,
     user, priority, state, node, exit_code, reason, submitted_at_ms, started_at_ms, ended_at_ms, resources.
     """
-    found = [job for job in select(client, state, **filters) if namespace in (None, job.key.rpartition("/")[0])]
-    found.sort(key=_by_key)
+    found = sorted(select(client, state, **filters), key=_by_key)
     if render.write_names(found, "key", output) or render.write_value(found, output):
         return
     live = [job for job in found if job.state in LIVE_STATES]
@@ -90,9 +87,11 @@ def select(
     queue: str | None = None,
     user: str | None = None,
     name: str | None = None,
+    namespace: str | None = None,
 ) -> list[Job]:
     """All jobs that pass the filters; no state means every state."""
-    return list(client.jobs(state=tuple(dict.fromkeys(states)), queue=queue, user=user, name=name))
+    state = tuple(dict.fromkeys(states))
+    return list(client.jobs(state=state, queue=queue, user=user, name=name, namespace=namespace))
 
 
 def _by_key(job: Job) -> tuple[int, str]:

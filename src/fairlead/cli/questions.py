@@ -72,7 +72,7 @@ def why(client: Client, key: str | None, changes: bool, namespace: str | None, o
         return
     if changes:
         raise wrong_usage("why: --changes needs the key of one job")
-    jobs = list(client.jobs(state="waiting"))
+    jobs = list(client.jobs(state="waiting", namespace=namespace))
     fields = ("key", "name", "queue", "state", "reason")
     shown = [{name: getattr(job, name) for name in fields} for job in jobs]
     nothing = [] if jobs or Screen.of().width is None else ["Nothing waits."]

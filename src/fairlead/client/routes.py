@@ -332,10 +332,13 @@ class Routes:
         queue: str | None = None,
         user: str | None = None,
         name: str | None = None,
+        namespace: str | None = None,
         limit: int | None = None,
     ) -> Call[jobs.Job]:
-        """Jobs in these states, in this queue or below, of this user, of this name; oldest first, at most `limit`."""
-        query = {"state": state, "queue": queue, "user": user, "name": name}
+        """Jobs in these states, in this queue or below, of this user, of this name (of pods the application), in this
+        namespace of a cluster; oldest first, at most `limit`.
+        """
+        query = {"state": state, "queue": queue, "user": user, "name": name, "namespace": namespace}
         return Call("GET", "/jobs", query, most=limit)
 
     # -- what comes in pieces ----------------------------------------------------------------------------------------

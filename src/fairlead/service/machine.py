@@ -68,6 +68,8 @@ class MachineMoment:
 
     def found(self, wanted: JobFilter) -> Iterable[Job]:
         """The jobs that pass and that the caller may see."""
+        if wanted.namespace is not None:
+            raise Refusal("invalid", "jobs of a machine are in no namespace; leave it out", field="namespace")
         source = self._jobs.live() if wanted.states and wanted.states <= LIVE else self._jobs
         return (
             job

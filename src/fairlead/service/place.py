@@ -50,11 +50,13 @@ class JobFilter:
     queue: str | None = None
     user: str | None = None
     name: str | None = None
+    namespace: str | None = None
 
-    def passes(self, state: str, queue: str, user: str, name: str) -> bool:
+    def passes(self, state: str, queue: str, user: str, name: str, namespace: str | None = None) -> bool:
         """Whether a job with these is among them."""
         return (
             (not self.states or state in self.states)
+            and self.namespace in (None, namespace)
             and self.user in (None, user)
             and self.name in (None, name)
             and (self.queue is None or queue == self.queue or queue.startswith(f"{self.queue}."))

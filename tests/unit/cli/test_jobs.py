@@ -59,11 +59,12 @@ def test_json_is_one_array_of_all_rows(filled: Any, run: Callable[..., Any]) -> 
 
 def test_filters_are_handed_to_the_service(filled: Any, run: Callable[..., Any]) -> None:
     """One question, for several states too."""
-    rows = json.loads(run("ls", "--json", "-s", "failed", "-s", "running", "-u", "ann", "-q", "root.batch").stdout)
+    chosen = ("-s", "failed", "-s", "running", "-u", "ann", "-q", "root.batch", "-n", "shop")
+    rows = json.loads(run("ls", "--json", *chosen).stdout)
     assert [row["key"] for row in rows] == ["1", "3"]
     [request] = filled.requests
     assert request.lists["state"] == ["failed", "running"]
-    assert request.query.items() >= {"user": "ann", "queue": "root.batch"}.items()
+    assert request.query.items() >= {"user": "ann", "queue": "root.batch", "namespace": "shop"}.items()
 
 
 def test_a_state_that_does_not_exist_is_refused(filled: Any, run: Callable[..., Any]) -> None:

@@ -245,7 +245,7 @@ def test_lists_are_filtered_and_paged(served: Any) -> None:
     assert served.call("GET", "/api/v1/jobs?name=paged&queue=root").json["total"] == 5
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "state=sleeping", "after=abc"])
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "state=sleeping", "after=abc", "namespace=shop"])
 def test_bad_filters_are_refused(served: Any, query: str) -> None:
     """With the name of the filter."""
     answer = served.call("GET", f"/api/v1/jobs?{query}")

@@ -51,12 +51,13 @@ async def list_jobs(
     queue: Annotated[str | None, Query(description="Only in this queue or below it.")] = None,
     user: Annotated[str | None, Query(description="Only of this user.")] = None,
     name: Annotated[str | None, Query(description="Only with this name; on a cluster, of this application.")] = None,
+    namespace: Annotated[str | None, Query(description="On a cluster: only pods of this namespace.")] = None,
 ) -> JobPage | bytes:
     """The jobs that the caller may see, in the order of submission, page by page; on a cluster the pods.
 
     They are the caller's own, those in queues that the caller administers, and all of them for administrators.
     """
-    wanted = JobFilter(frozenset(state or ()), queue, user, name)
+    wanted = JobFilter(frozenset(state or ()), queue, user, name, namespace)
 
     def ask(moment: Moment) -> JobPage:
         return page.of(JobPage, moment.found(wanted), moment.order, moment.row)

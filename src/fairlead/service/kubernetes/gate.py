@@ -127,9 +127,6 @@ def right_to(path: str) -> str:
 class ClusterGate:
     """Says who a request comes from, once `Entrance` has found out."""
 
-    ANYBODY = Caller("", -1, may_submit=False)
-    """Who has shown no token, where everybody may read."""
-
     def caller(self, scope: Mapping[str, Any]) -> Caller:
         """Who this is. Raises `Refusal`."""
         found = scope.get(CALLER)

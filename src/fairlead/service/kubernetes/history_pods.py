@@ -1,24 +1,20 @@
-"""The history of a cluster's pods: what happens, for those who watch, what is learned from it, and what that foretells.
+"""The history of a cluster's pods: what happens, for those who watch, and what can be learned from it.
 
-Decides how turns are told as events, which pods that ended are remembered, from which ends run times are learned, and
-what is known about the run time of a pod: what alike pods took, its limit, and that a pod which is started again
-whenever it ends never ends. Never changes anything in the books or the informer, but for `Future`, which is for a copy
-only: begins are put right there. Invariant: an event names a pod by `NAMESPACE/NAME`; numbers of events only grow, also
-over a restart of the process.
+Decides how turns are told as events, which pods that ended are remembered, and from which ends run times are learned.
+Never changes anything in the books or the informer. Invariant: an event names a pod by `NAMESPACE/NAME`; numbers of
+events only grow, also over a restart of the process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from fairlead.core.model.decisions import Allocated, Decision
-from fairlead.insight.forecast import HORIZON_MS
-from fairlead.insight.runtimes import Kind, Runtimes, Sample
+from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.journal.format import SCHEDULE
 from fairlead.kubernetes.control_loop import Told
@@ -26,12 +22,11 @@ from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.pod_store import KnownPod, News
 from fairlead.runtime.books import Entry
 from fairlead.service.history_events import HistoryEvent, Visible, tell
-from fairlead.service.kubernetes import pods
+from fairlead.service.kubernetes.pods import ClusterMoment, our_pods
 from fairlead.service.readers import Readers
 from fairlead.wire.jobs import JobDetails
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
     from fairlead.kubernetes.driver import Driver
 
 ENDED_KEPT = 1_000
@@ -48,7 +43,7 @@ class _Stay:
 
 def kind_of(known: KnownPod, driver: Driver) -> Kind:
     """What a pod is alike with: its user, its application and its queue."""
-    app, _ = pods.entry_of(driver.scheduler, driver.informer, known)
+    app, _ = ClusterMoment(driver).entry_of(known)
     return Kind(app.user if app is not None else "", known.application, app.queue.path if app is not None else "")
 
 
@@ -87,7 +82,7 @@ class PodHistory:
 
     def begin_with(self, driver: Driver) -> None:
         """What runs already has a begin that the cluster knows."""
-        for known in pods.our_pods(driver.informer):
+        for known in our_pods(driver.informer):
             if known.node and known.since_ms:
                 self._stays[known.name.uid] = _Stay(known.since_ms, kind_of(known, driver))
 
@@ -101,7 +96,7 @@ class PodHistory:
         self.ended.pop(key, None)
         if len(self.ended) >= ENDED_KEPT:
             del self.ended[next(iter(self.ended))]
-        shown = pods.full(driver.scheduler, driver.informer, known)
+        shown = ClusterMoment(driver).full(known)
         self.ended[key] = replace(
             shown,
             state=news.what,
@@ -154,44 +149,3 @@ def _named(value: Any, pod: Any) -> Any:
     if isinstance(value, str) and (known := pod(value.rpartition("/")[2])) is not None:
         return str(known.name)
     return value
-
-
-NEVER_MS = 2 * HORIZON_MS
-
-
-@dataclass(frozen=True, slots=True)
-class PodKind(Kind):
-    """What pods are alike."""
-
-    endless: bool = False
-
-
-class Future(Runtimes):
-    """Run times of the pods of one cluster."""
-
-    def __init__(self, driver: Driver, learned: Runtimes) -> None:
-        """Put the begins of pods right that ran before this process did."""
-        super().__init__()
-        self._samples, self.ends = learned._samples, learned.ends
-        self._pods = driver.informer.pod_store.by_uid
-        for known in pods.our_pods(driver.informer):
-            _, ask = pods.entry_of(driver.scheduler, driver.informer, known)
-            if ask is not None and ask.allocated_ms is not None and known.since_ms:
-                ask.allocated_ms = min(ask.allocated_ms, known.since_ms)
-
-    def kind_of(self, ask: Ask) -> PodKind:
-        """User, application and queue; and whether it never ends."""
-        known = self._pods.get(ask.key)
-        return PodKind(ask.app.user, ask.app.id, ask.app.queue.path, known is not None and known.endless)
-
-    def basis(self, kind: Kind) -> tuple[str, Sample | None]:
-        """What a guess for this kind rests on."""
-        if isinstance(kind, PodKind) and kind.endless:
-            return "restarted for ever, so that they never end (restartPolicy Always)", Sample()
-        return super().basis(kind)
-
-    def draw(self, kind: Kind, chance: Random, elapsed_ms: int = 0, limit_ms: int | None = None) -> int:
-        """A run time; beyond all that is looked at for what never ends."""
-        if isinstance(kind, PodKind) and kind.endless:
-            return max(limit_ms, elapsed_ms + 1) if limit_ms is not None else elapsed_ms + NEVER_MS
-        return super().draw(kind, chance, elapsed_ms, limit_ms)

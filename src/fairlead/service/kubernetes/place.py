@@ -18,37 +18,26 @@ import msgspec
 from fastapi import APIRouter, Request
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from fairlead.core.books.asks import Ask
-from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.insight.forecast import Expected
-from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
-from fairlead.insight.suppositions import Supposition, submitted
-from fairlead.insight.trial import Name
 from fairlead.journal.format import SCHEDULE
 from fairlead.kubernetes.control_loop import ControlLoop, Told
 from fairlead.kubernetes.controller import Controller
-from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.informer import Informer
-from fairlead.kubernetes.pod_store import KnownPod
-from fairlead.kubernetes.translate.amounts import PODS
 from fairlead.local.callers import Caller
-from fairlead.local.history_records import where_of
 from fairlead.runtime import Refusal
 from fairlead.runtime.books import Entry
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
 from fairlead.service import history_events, views
 from fairlead.service.history_events import HistoryEvent, frame, live
-from fairlead.service.kubernetes import pods
 from fairlead.service.kubernetes.gate import ClusterGate
-from fairlead.service.kubernetes.history_pods import Future, PodHistory
-from fairlead.service.place import NEW, JobFilter, Place, now_ms
+from fairlead.service.kubernetes.history_pods import PodHistory
+from fairlead.service.kubernetes.pods import ANYBODY, ClusterMoment, our_pods, state_of
+from fairlead.service.place import Place, now_ms
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.wire import cluster as wire
-from fairlead.wire.jobs import Job, JobDetails, JobDraft
-from fairlead.wire.questions import Why
+from fairlead.wire.jobs import JobDetails
 
 T = TypeVar("T")
 log = logging.getLogger("fairlead.service")
@@ -60,83 +49,6 @@ GAP = "a scheduler on a cluster keeps no events; /ws/v1/events/batch has the new
 _NAMED = re.compile(
     rb"(?:([A-Za-z0-9][A-Za-z0-9._-]*)/)?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
 )
-
-
-class ClusterMoment:
-    """The books of a cluster between two turns. Who may ask at all sees everything."""
-
-    def __init__(self, driver: Driver, learned: Runtimes, caller: Caller) -> None:
-        self.scheduler: Scheduler = driver.scheduler
-        self.partition, self.caller = driver.informer.partition, caller
-        self._driver, self._informer, self._learned = driver, driver.informer, learned
-
-    def found(self, wanted: JobFilter) -> Iterator[KnownPod]:
-        """The pods of this scheduler that pass."""
-        for known in pods.our_pods(self._informer):
-            app, _ = pods.entry_of(self.scheduler, self._informer, known)
-            queue, user = (app.queue.path, app.user) if app is not None else ("", "")
-            if wanted.passes(pods.state_of(known), queue, user, known.application):
-                yield known
-
-    def order(self, known: KnownPod) -> tuple[int, str]:
-        """When it was created, then its name."""
-        return pods.submitted_ms(self.scheduler, self._informer, known), str(known.name)
-
-    def row(self, known: KnownPod) -> Job:
-        """As it is shown."""
-        return pods.row(self.scheduler, self._informer, known)
-
-    def details(self, key: str) -> JobDetails:
-        """What the scheduler knows of it."""
-        return pods.full(self.scheduler, self._informer, self._pod(key))
-
-    def why(self, key: str) -> Why:
-        """Why it is where it is."""
-        return pods.why(self.scheduler, self._informer, self._pod(key))
-
-    def name(self, key: str) -> Name:
-        """A pod goes by its identity in the books."""
-        known = self._pod(key)
-        return self.partition, known.application, known.name.uid
-
-    def sees(self, application: str) -> bool:
-        """Everything."""
-        del application
-        return True
-
-    def submission(self, draft: JobDraft) -> Supposition:
-        """A pod like this draft; its command does not matter."""
-        application = ApplicationSpec(id=NEW, queue=draft.queue, user="nobody", partition=self.partition)
-        ask = AskSpec(
-            application=NEW,
-            key=NEW,
-            resources=Resources({PODS: 1, **draft.resources}),
-            priority=draft.priority,
-            labels=draft.labels,
-            where=where_of(draft.node_selector, draft.ports, draft.beside, draft.apart_from),
-            priority_class=draft.priority_class,
-            idle=draft.idle,
-            time_limit_ms=draft.time_limit_ms,
-        )
-        return submitted(application, [ask])
-
-    def target(self, key: str, queue: str) -> str:
-        """As it was given."""
-        del key
-        return queue
-
-    def future(self) -> tuple[Runtimes, Callable[[Ask], Kind]]:
-        """Learned from pods that ended, with the begins of those that ran before this process put right."""
-        future = Future(self._driver, self._learned)
-        return future, future.kind_of
-
-    def knows(self, key: str) -> bool:
-        """It waits in line, or has a node."""
-        _, ask = pods.entry_of(self.scheduler, self._informer, self._pod(key))
-        return ask is not None and (ask.pending or ask.node is not None)
-
-    def _pod(self, key: str) -> KnownPod:
-        return pods.pod_of(self._informer, unquote(key))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -178,12 +90,12 @@ class ClusterPlace(Place):
             return self.gate.caller(request.scope)
         except Refusal:
             if self.open_reads:
-                return ClusterGate.ANYBODY
+                return ANYBODY
             raise
 
     async def read(self, ask: Callable[[Any], T], caller: Caller | None = None) -> T:
         """In the event loop, so it must be quick."""
-        return ask(ClusterMoment(self.control_loop.driver, self.pod_history.runtimes, caller or ClusterGate.ANYBODY))
+        return ask(ClusterMoment(self.control_loop.driver, caller or ANYBODY, self.pod_history.runtimes))
 
     @property
     def history_records(self) -> HistoryRecords:
@@ -222,7 +134,7 @@ class ClusterPlace(Place):
             server=controller.access.server,
             leads=controller.election is None or controller.election.leads,
             start_ms=msgspec.convert(self.control_loop.timings, wire.Start, from_attributes=True),
-            pods=sum(1 for _ in pods.our_pods(self.informer)),
+            pods=sum(1 for _ in our_pods(self.informer)),
             nodes=len(self.informer.around.nodes),
         )
         return wire.Service(
@@ -280,7 +192,7 @@ class ClusterPlace(Place):
         if control_loop is None or not control_loop.ready:
             return
         states = GaugeMetricFamily("fairlead_kubernetes_pods", "Pods of this scheduler by state.", labels=("state",))
-        counts = Counter(pods.state_of(known) for known in pods.our_pods(control_loop.driver.informer))
+        counts = Counter(state_of(known) for known in our_pods(control_loop.driver.informer))
         for state in ("waiting", "running", "stopping"):
             states.add_metric((state,), counts[state])
         yield states

@@ -1,36 +1,44 @@
-"""Pods in the shapes of the wire, the same as jobs on a machine.
+"""The pods of a cluster at one moment, in the shapes of the wire: the same as jobs on a machine.
 
-Decides what a pod shows of a job. Never changes anything and hands out no live object. Invariant: a pod goes by
-`NAMESPACE/NAME`; its reason to wait is the scheduler's own.
+Decides what a pod shows of a job, and what is known about its run time: what alike pods took since this process began,
+its limit, and that a pod which is started again whenever it ends never ends. Never changes anything (but `Future`,
+which is for a copy) and hands out no live object. Invariant: a pod goes by `NAMESPACE/NAME`; its reason to wait is the
+scheduler's own; who may ask at all sees everything.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from random import Random
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
-from fairlead.core.model.specs import TAG_CREATION_TIME
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import TAG_CREATION_TIME, ApplicationSpec, AskSpec
+from fairlead.insight.forecast import HORIZON_MS
+from fairlead.insight.runtimes import Kind, Runtimes, Sample
+from fairlead.insight.suppositions import Supposition, submitted
+from fairlead.insight.trial import Name
 from fairlead.kubernetes.pod_store import Books, KnownPod
+from fairlead.kubernetes.translate.amounts import PODS
+from fairlead.local.callers import Caller
+from fairlead.local.history_records import where_of
 from fairlead.runtime import Refusal
 from fairlead.service import views
+from fairlead.service.place import NEW, JobFilter
 from fairlead.wire import jobs as wire
 from fairlead.wire.questions import Why
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
+    from fairlead.kubernetes.driver import Driver
     from fairlead.kubernetes.informer import Informer
-    from fairlead.scheduler import Scheduler
 
-
-def pod_of(informer: Informer, key: str) -> KnownPod:
-    """The pod that `NAMESPACE/NAME` means; a name alone is one in `default`. Raises `Refusal`."""
-    namespace, _, name = key.rpartition("/")
-    known = informer.pod_store.named(namespace or "default", name)
-    if known is None or known.foreign:
-        raise Refusal("not-found", f"no pod {namespace or 'default'}/{name} waits or runs under this scheduler")
-    return known
+ANYBODY = Caller("", -1, may_submit=False)
+"""Who has shown no token, where everybody may read."""
 
 
 def our_pods(informer: Informer) -> Iterator[KnownPod]:
@@ -46,102 +54,220 @@ def state_of(known: KnownPod) -> wire.Stoppable:
     return "running" if placed or known.bound else "waiting"
 
 
-def entry_of(scheduler: Scheduler, informer: Informer, known: KnownPod) -> tuple[Application | None, Ask | None]:
-    """Its application and its ask in the scheduler's books."""
-    partition = scheduler.cluster.partitions.get(informer.partition)
-    app = partition.applications.get(known.application) if partition is not None else None
-    return app, app.asks.get(known.name.uid) if app is not None else None
+class ClusterMoment:
+    """The books of a cluster between two turns; each pod is a `KnownPod` in them."""
+
+    def __init__(self, driver: Driver, caller: Caller = ANYBODY, learned: Runtimes | None = None) -> None:
+        self.scheduler, self.informer, self.caller = driver.scheduler, driver.informer, caller
+        self.partition = driver.informer.partition
+        self._driver, self._learned = driver, learned or Runtimes()
+
+    # -- which --------------------------------------------------------------------------------------------------------
+
+    def pod(self, key: str) -> KnownPod:
+        """The pod that `NAMESPACE/NAME` means; a name alone is one in `default`. Raises `Refusal`."""
+        namespace, _, name = unquote(key).rpartition("/")
+        known = self.informer.pod_store.named(namespace or "default", name)
+        if known is None or known.foreign:
+            raise Refusal("not-found", f"no pod {namespace or 'default'}/{name} waits or runs under this scheduler")
+        return known
+
+    def entry_of(self, known: KnownPod) -> tuple[Application | None, Ask | None]:
+        """Its application and its ask in the scheduler's books."""
+        partition = self.scheduler.cluster.partitions.get(self.partition)
+        app = partition.applications.get(known.application) if partition is not None else None
+        return app, app.asks.get(known.name.uid) if app is not None else None
+
+    def found(self, wanted: JobFilter) -> Iterator[KnownPod]:
+        """The pods of this scheduler that pass."""
+        for known in our_pods(self.informer):
+            app, _ = self.entry_of(known)
+            queue, user = (app.queue.path, app.user) if app is not None else ("", "")
+            if wanted.passes(state_of(known), queue, user, known.application, known.name.namespace):
+                yield known
+
+    def order(self, known: KnownPod) -> tuple[int, str]:
+        """When it was created, then its name."""
+        return self._submitted_ms(known), str(known.name)
+
+    def name(self, key: str) -> Name:
+        """A pod goes by its identity in the books."""
+        known = self.pod(key)
+        return self.partition, known.application, known.name.uid
+
+    def knows(self, key: str) -> bool:
+        """It waits in line, or has a node."""
+        _, ask = self.entry_of(self.pod(key))
+        return ask is not None and (ask.pending or ask.node is not None)
+
+    def sees(self, application: str) -> bool:
+        """Everything."""
+        del application
+        return True
+
+    # -- how they are shown -------------------------------------------------------------------------------------------
+
+    def row(self, known: KnownPod) -> wire.Job:
+        """A pod as a row of a list."""
+        return wire.Job(**self._row(known))
+
+    def _row(self, known: KnownPod) -> dict[str, Any]:
+        app, ask = self.entry_of(known)
+        declared = self.informer.specs.get(known.application)
+        return {
+            "key": str(known.name),
+            "name": known.application,
+            "queue": app.queue.path if app is not None else (declared.queue if declared is not None else ""),
+            "user": declared.user if declared is not None else "",
+            "priority": ask.priority if ask is not None else known.spec.priority,
+            "state": state_of(known),
+            "node": known.node or known.bound,
+            "exit_code": None,
+            "reason": self._reason(known),
+            "submitted_at_ms": self._submitted_ms(known),
+            "started_at_ms": ask.allocated_ms if ask is not None else None,
+            "ended_at_ms": None,
+            "resources": known.spec.resources.as_dict(),
+        }
+
+    def _submitted_ms(self, known: KnownPod) -> int:
+        """When it was created; where nobody says, when the scheduler met it."""
+        created = known.spec.tags.get(TAG_CREATION_TIME, "")
+        if created.isdecimal():
+            return int(created) * 1000
+        _, ask = self.entry_of(known)
+        return ask.created_ms if ask is not None else 0
+
+    def details(self, key: str) -> wire.JobDetails:
+        """What the scheduler knows of a pod."""
+        return self.full(self.pod(key))
+
+    def full(self, known: KnownPod) -> wire.JobDetails:
+        """Everything about a pod."""
+        spec = known.spec
+        return wire.JobDetails(
+            **self._row(known),
+            uid=known.name.uid,
+            application=known.application,
+            labels=dict(spec.labels),
+            task_group=spec.task_group,
+            placeholder=spec.placeholder,
+            idle=spec.idle,
+            grace_ms=spec.grace_ms,
+            time_limit_ms=spec.time_limit_ms,
+            nominated=known.nominated,
+            bound=bool(known.bound),
+        )
+
+    def _reason(self, known: KnownPod) -> wire.Reason | None:
+        """Why a pod waits, or is told to stop; None where there is nothing to say."""
+        informer = self.informer
+        state = state_of(known)
+        if state == "stopping":
+            cause = known.stopping or "deleted"
+            how = "the scheduler told it to stop" if known.stopping else "it is being deleted"
+            code = "evicted" if known.stopping else "deleted"
+            return wire.Reason(code=code, sentence=how, values={"cause": cause})
+        if state != "waiting":
+            return None
+        if known.books is Books.WAITING:
+            reason = self.scheduler.why(known.application, known.name.uid, informer.partition)
+            return views.waits_for(reason)
+        if known.obstacle is not None:
+            return wire.Reason(code=known.obstacle[0], sentence=known.obstacle[1])
+        refused = informer.refused.get(known.application)
+        if known.flaw or refused is not None:
+            code = "unreadable" if known.flaw else "application-refused"
+            return wire.Reason(code=code, sentence=known.flaw or refused or "")
+        declared = informer.gangs.declared.get(known.application)
+        if declared is not None and not declared.begun:
+            has, size = len(declared.standing), declared.size
+            said = f"its gang starts when all {size} of its placeholders have a node; {has} have one"
+            return wire.Reason(code="gang-waits", sentence=said, values={"has": has, "size": size})
+        said = "its placement was refused by the API server; it is tried again after a pause"
+        return wire.Reason(code="pause", sentence=said)
+
+    def why(self, key: str) -> Why:
+        """Why a pod is where it is, without the verdict."""
+        known = self.pod(key)
+        reason, state = self._reason(known), state_of(known)
+        it = f"it runs on {known.node or known.bound}" if state == "running" else "the scheduler has yet to look at it"
+        return Why(
+            key=str(known.name),
+            state=state,
+            reason=reason,
+            sentence=reason.sentence if reason else it,
+            queue_position=views.place_in_line(self.entry_of(known)[1]),
+            expected_start_ms=self.scheduler.expected_start_ms(known.application, known.name.uid, self.partition),
+        )
+
+    # -- what is supposed ---------------------------------------------------------------------------------------------
+
+    def submission(self, draft: wire.JobDraft) -> Supposition:
+        """A pod like this draft; its command does not matter."""
+        application = ApplicationSpec(id=NEW, queue=draft.queue, user="nobody", partition=self.partition)
+        ask = AskSpec(
+            application=NEW,
+            key=NEW,
+            resources=Resources({PODS: 1, **draft.resources}),
+            priority=draft.priority,
+            labels=draft.labels,
+            where=where_of(draft.node_selector, draft.ports, draft.beside, draft.apart_from),
+            priority_class=draft.priority_class,
+            idle=draft.idle,
+            time_limit_ms=draft.time_limit_ms,
+        )
+        return submitted(application, [ask])
+
+    def target(self, key: str, queue: str) -> str:
+        """As it was given."""
+        del key
+        return queue
+
+    def future(self) -> tuple[Runtimes, Callable[[Ask], Kind]]:
+        """Learned from pods that ended, with the begins of those that ran before this process put right."""
+        future = Future(self, self._learned)
+        return future, future.kind_of
 
 
-def submitted_ms(scheduler: Scheduler, informer: Informer, known: KnownPod) -> int:
-    """When it was created; where nobody says, when the scheduler met it."""
-    created = known.spec.tags.get(TAG_CREATION_TIME, "")
-    if created.isdecimal():
-        return int(created) * 1000
-    _, ask = entry_of(scheduler, informer, known)
-    return ask.created_ms if ask is not None else 0
+# -- what is known about run times --------------------------------------------------------------------------------
+
+NEVER_MS = 2 * HORIZON_MS
 
 
-def row(scheduler: Scheduler, informer: Informer, known: KnownPod) -> wire.Job:
-    """A pod as a row of a list."""
-    return wire.Job(**_row(scheduler, informer, known))
+@dataclass(frozen=True, slots=True)
+class PodKind(Kind):
+    """What pods are alike."""
+
+    endless: bool = False
 
 
-def _row(scheduler: Scheduler, informer: Informer, known: KnownPod) -> dict[str, Any]:
-    app, ask = entry_of(scheduler, informer, known)
-    declared = informer.specs.get(known.application)
-    return {
-        "key": str(known.name),
-        "name": known.application,
-        "queue": app.queue.path if app is not None else (declared.queue if declared is not None else ""),
-        "user": declared.user if declared is not None else "",
-        "priority": ask.priority if ask is not None else known.spec.priority,
-        "state": state_of(known),
-        "node": known.node or known.bound,
-        "exit_code": None,
-        "reason": reason_of(scheduler, informer, known),
-        "submitted_at_ms": submitted_ms(scheduler, informer, known),
-        "started_at_ms": ask.allocated_ms if ask is not None else None,
-        "ended_at_ms": None,
-        "resources": known.spec.resources.as_dict(),
-    }
+class Future(Runtimes):
+    """Run times of the pods of one cluster."""
 
+    def __init__(self, moment: ClusterMoment, learned: Runtimes) -> None:
+        """Put the begins of pods right that ran before this process did."""
+        super().__init__()
+        self._samples, self.ends = learned._samples, learned.ends
+        self._pods = moment.informer.pod_store.by_uid
+        for known in our_pods(moment.informer):
+            _, ask = moment.entry_of(known)
+            if ask is not None and ask.allocated_ms is not None and known.since_ms:
+                ask.allocated_ms = min(ask.allocated_ms, known.since_ms)
 
-def full(scheduler: Scheduler, informer: Informer, known: KnownPod) -> wire.JobDetails:
-    """Everything about a pod."""
-    spec = known.spec
-    return wire.JobDetails(
-        **_row(scheduler, informer, known),
-        uid=known.name.uid,
-        application=known.application,
-        labels=dict(spec.labels),
-        task_group=spec.task_group,
-        placeholder=spec.placeholder,
-        idle=spec.idle,
-        grace_ms=spec.grace_ms,
-        time_limit_ms=spec.time_limit_ms,
-        nominated=known.nominated,
-        bound=bool(known.bound),
-    )
+    def kind_of(self, ask: Ask) -> PodKind:
+        """User, application and queue; and whether it never ends."""
+        known = self._pods.get(ask.key)
+        return PodKind(ask.app.user, ask.app.id, ask.app.queue.path, known is not None and known.endless)
 
+    def basis(self, kind: Kind) -> tuple[str, Sample | None]:
+        """What a guess for this kind rests on."""
+        if isinstance(kind, PodKind) and kind.endless:
+            return "restarted for ever, so that they never end (restartPolicy Always)", Sample()
+        return super().basis(kind)
 
-def reason_of(scheduler: Scheduler, informer: Informer, known: KnownPod) -> wire.Reason | None:
-    """Why a pod waits, or is told to stop; None where there is nothing to say."""
-    state = state_of(known)
-    if state == "stopping":
-        cause = known.stopping or "deleted"
-        how = "the scheduler told it to stop" if known.stopping else "it is being deleted"
-        code = "evicted" if known.stopping else "deleted"
-        return wire.Reason(code=code, sentence=how, values={"cause": cause})
-    if state != "waiting":
-        return None
-    if known.books is Books.WAITING:
-        reason = scheduler.why(known.application, known.name.uid, informer.partition)
-        return views.waits_for(reason)
-    if known.obstacle is not None:
-        return wire.Reason(code=known.obstacle[0], sentence=known.obstacle[1])
-    refused = informer.refused.get(known.application)
-    if known.flaw or refused is not None:
-        code = "unreadable" if known.flaw else "application-refused"
-        return wire.Reason(code=code, sentence=known.flaw or refused or "")
-    declared = informer.gangs.declared.get(known.application)
-    if declared is not None and not declared.begun:
-        has, size = len(declared.standing), declared.size
-        said = f"its gang starts when all {size} of its placeholders have a node; {has} have one"
-        return wire.Reason(code="gang-waits", sentence=said, values={"has": has, "size": size})
-    said = "its placement was refused by the API server; it is tried again after a pause"
-    return wire.Reason(code="pause", sentence=said)
-
-
-def why(scheduler: Scheduler, informer: Informer, known: KnownPod) -> Why:
-    """Why a pod is where it is, without the verdict."""
-    reason, state = reason_of(scheduler, informer, known), state_of(known)
-    plainly = f"it runs on {known.node or known.bound}" if state == "running" else "the scheduler has yet to look at it"
-    return Why(
-        key=str(known.name),
-        state=state,
-        reason=reason,
-        sentence=reason.sentence if reason else plainly,
-        queue_position=views.place_in_line(entry_of(scheduler, informer, known)[1]),
-        expected_start_ms=scheduler.expected_start_ms(known.application, known.name.uid, informer.partition),
-    )
+    def draw(self, kind: Kind, chance: Random, elapsed_ms: int = 0, limit_ms: int | None = None) -> int:
+        """A run time; beyond all that is looked at for what never ends."""
+        if isinstance(kind, PodKind) and kind.endless:
+            return max(limit_ms, elapsed_ms + 1) if limit_ms is not None else elapsed_ms + NEVER_MS
+        return super().draw(kind, chance, elapsed_ms, limit_ms)

@@ -12,8 +12,9 @@ from fastapi import Request as HttpRequest
 from fairlead.kubernetes.client import Answer, Client, Request, Unreachable
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
-from fairlead.service.kubernetes.gate import ACCESS_REVIEWS, CALLER, TOKEN_REVIEWS, ApiJudge, ClusterGate, is_here
+from fairlead.service.kubernetes.gate import ACCESS_REVIEWS, CALLER, TOKEN_REVIEWS, ApiJudge, is_here
 from fairlead.service.kubernetes.place import ClusterPlace
+from fairlead.service.kubernetes.pods import ANYBODY
 
 
 class Server:
@@ -94,8 +95,8 @@ def test_where_everybody_may_read_a_token_still_says_who() -> None:
     known = Caller("ann", -1, True, may_submit=False)
     assert place.caller(HttpRequest({"type": "http", CALLER: known})) is known
     unknown = HttpRequest({"type": "http", CALLER: Refusal("unauthorized", "no")})
-    assert place.caller(unknown) is ClusterGate.ANYBODY
-    assert not ClusterGate.ANYBODY.is_admin
+    assert place.caller(unknown) is ANYBODY
+    assert not ANYBODY.is_admin
     place.open_reads = False
     with pytest.raises(Refusal):
         place.caller(unknown)

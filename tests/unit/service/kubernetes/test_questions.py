@@ -119,6 +119,18 @@ async def test_a_pod_that_ended_is_shown_until_its_name_is_taken_again() -> None
         assert (await service.get("/api/v1/jobs/default/job"))["state"] == "running"
 
 
+async def test_pods_are_listed_by_namespace() -> None:
+    """Each namespace alone, or all of them; the total counts what passes."""
+    async with serving(nodes=3) as service:
+        for namespace in ("shop", "lab"):
+            service.pod(f"in-{namespace}", "1", namespace=namespace)
+        everything = await service.until_get("/api/v1/jobs", lambda page: page["total"] == 2)
+        assert {row["key"] for row in everything["jobs"]} == {"shop/in-shop", "lab/in-lab"}
+        shop = await service.get("/api/v1/jobs?namespace=shop")
+        assert ([row["key"] for row in shop["jobs"]], shop["total"]) == (["shop/in-shop"], 1)
+        assert (await service.get("/api/v1/jobs?namespace=sho"))["jobs"] == []
+
+
 @pytest.mark.parametrize("large", [False, True])
 async def test_views_of_much_are_the_same_from_a_copy(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """And errors are; nothing is shown by a pod's identity."""
