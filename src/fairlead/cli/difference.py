@@ -94,16 +94,13 @@ _KINDS = {
 
 def _over(over: dict[str, Any]) -> Iterator[tuple[str, str]]:
     whose = f"{over['who']} in {over['queue']}" if over["who"] else over["queue"]
+    what = "number of running jobs" if over["what"] == "maxapplications" else "maximum"
     yield (
         "!",
-        f"{whose} would be over its {_value_of(over['what'])}: {_value(over['used'])} in use of "
+        f"{whose} would be over its {what}: {_value(over['used'])} in use of "
         f"{_value(over['limit'])} ({counted(over['count'])})",
     )
     yield from _listed(over["jobs"], over["count"])
-
-
-def _value_of(what: str) -> str:
-    return "number of running jobs" if what == "maxapplications" else "maximum"
 
 
 def _jobs(part: dict[str, Any], sign: str, what: str) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ asks the service. Invariant: a frame is never higher or wider than the terminal.
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from fairlead.cli.cluster import fullest, in_use
@@ -23,23 +23,24 @@ if TYPE_CHECKING:
     from fairlead.wire.cluster import Queue
     from fairlead.wire.jobs import Job
 
-_RUNNING = (
-    Column("RUNS"),
-    Column("NAME", least=10),
-    Column("QUEUE", least=12, keep_end=True),
-    Column("USER", least=6, drop=1),
-    Column("PRIORITY", right=True, drop=3),
-    Column("FOR", right=True),
-    Column("WITH", least=12),
-    Column("NODE", least=8, drop=2),
+_Cells = tuple[tuple[Column, Callable[["Job", int], str]], ...]
+_RUNNING: _Cells = (
+    (Column("RUNS"), lambda row, _: row.key),
+    (Column("NAME", least=10), lambda row, _: f"{row.name} (stopping)" if row.state == "stopping" else row.name),
+    (Column("QUEUE", least=12, keep_end=True), lambda row, _: row.queue),
+    (Column("USER", least=6, drop=1), lambda row, _: row.user),
+    (Column("PRIORITY", right=True, drop=3), lambda row, _: str(row.priority)),
+    (Column("FOR", right=True), lambda row, now_ms: duration(elapsed_ms(row, now_ms))),
+    (Column("WITH", least=12), lambda row, _: amounts(row.resources)),
+    (Column("NODE", least=8, drop=2), lambda row, _: row.node),
 )
-_WAITING = (
-    Column("WAITS"),
-    Column("NAME", least=10),
-    Column("QUEUE", least=12, keep_end=True),
-    Column("PRIORITY", right=True, drop=2),
-    Column("FOR", right=True),
-    Column("WHY", least=20),
+_WAITING: _Cells = (
+    (Column("WAITS"), lambda row, _: row.key),
+    (Column("NAME", least=10), lambda row, _: row.name),
+    (Column("QUEUE", least=12, keep_end=True), lambda row, _: row.queue),
+    (Column("PRIORITY", right=True, drop=2), lambda row, _: str(row.priority)),
+    (Column("FOR", right=True), lambda row, now_ms: duration(elapsed_ms(row, now_ms))),
+    (Column("WHY", least=20), lambda row, _: (row.reason.sentence if row.reason else "") or "not looked at yet"),
 )
 _QUEUES = (
     Column("QUEUE", least=16),
@@ -74,9 +75,10 @@ def frame(
 
     `only`: this part alone, for which then all the room is.
     """
-    running = sorted((r for r in view.live if r.state != "waiting"), key=_by_start)
-    waiting = sorted((r for r in view.live if r.state == "waiting"), key=_by_turn)
-    counts = _totals(view, len(running), len(waiting))
+    running = sorted((r for r in view.live if r.state != "waiting"), key=lambda r: (r.started_at_ms or 0, r.key))
+    waiting = sorted((r for r in view.live if r.state == "waiting"), key=lambda r: (-r.priority, r.submitted_at_ms))
+    # Also those that were not fetched count.
+    counts = (len(running), max(len(waiting), sum(root.waiting for root in view.queues)))
     small = height < _SMALL
     head = [*_head(view, width, colour, title, counts, in_one_line=small), ""]
     if small and only is None:
@@ -84,9 +86,9 @@ def frame(
     foot = [cut(plain(line), width) for line in (footer if height >= _ROOMY else footer[-1:])]
     room = max(0, height - len(head) - len(foot))
     parts = [
-        _part(_QUEUES, _queue_rows(view), width, colour, {}),
-        _part(_RUNNING, [_running_cells(r, view.at_ms) for r in running], width, colour, {}),
-        _part(_WAITING, [_waiting_cells(r, view.at_ms) for r in waiting], width, colour, {}),
+        _part(_QUEUES, _queue_rows(view), width, colour),
+        _jobs(_RUNNING, running, view.at_ms, width, colour),
+        _jobs(_WAITING, waiting, view.at_ms, width, colour),
         [_dim("LATEST", colour, "bold"), *(cut(line, width) for line in recent)] if recent else [],
     ]
     if only is not None:
@@ -95,19 +97,6 @@ def frame(
     busy = {i for i, row in enumerate(_queue_rows(view)) if row[2:4] != ("0", "0")}
     body = _stacked(parts, totals, room, newest_last=LATEST, busy=busy)
     return [*head, *body, *([""] if foot else []), *foot][:height]
-
-
-def _by_start(row: Job) -> tuple[int, str]:
-    return (row.started_at_ms or 0, row.key)
-
-
-def _by_turn(row: Job) -> tuple[int, int]:
-    return (-row.priority, row.submitted_at_ms)
-
-
-def _totals(view: View, running: int, waiting: int) -> tuple[int, int]:
-    """How many run and wait in all, also those that were not fetched."""
-    return running, max(waiting, sum(root.waiting for root in view.queues))
 
 
 def _head(view: View, width: int, colour: bool, title: str, counts: tuple[int, int], *, in_one_line: bool) -> list[str]:
@@ -137,13 +126,16 @@ def _dim(text: str, colour: bool, style: str = "dim") -> str:
     return Screen(io.StringIO(), colour=colour).styled(text, style)
 
 
-def _part(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, colour: bool, styles: dict[str, str]
-) -> list[str]:
+def _jobs(cells: _Cells, rows: Sequence[Job], now_ms: int, width: int, colour: bool) -> list[str]:
+    shown = [[text(row, now_ms) for _, text in cells] for row in rows]
+    return _part([column for column, _ in cells], shown, width, colour)
+
+
+def _part(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, colour: bool) -> list[str]:
     if not rows:
         return []
     out = io.StringIO()
-    table(Screen(out, width, colour), columns, rows, styles)
+    table(Screen(out, width, colour), columns, rows)
     return out.getvalue().splitlines()
 
 
@@ -215,28 +207,3 @@ def _of_all(queue: Queue, view: View) -> tuple[float, str]:
             total[name] = total.get(name, 0) + value
     share, name = max(((used.get(n, 0) / t, n) for n, t in total.items() if t), default=(0.0, ""))
     return share, people_call(name)
-
-
-def _running_cells(row: Job, now_ms: int) -> tuple[str, ...]:
-    name = row.name
-    return (
-        row.key,
-        f"{name} (stopping)" if row.state == "stopping" else name,
-        row.queue,
-        row.user,
-        str(row.priority),
-        duration(elapsed_ms(row, now_ms)),
-        amounts(row.resources),
-        row.node,
-    )
-
-
-def _waiting_cells(row: Job, now_ms: int) -> tuple[str, ...]:
-    return (
-        row.key,
-        row.name,
-        row.queue,
-        str(row.priority),
-        duration(elapsed_ms(row, now_ms)),
-        (row.reason.sentence if row.reason else "") or "not looked at yet",
-    )

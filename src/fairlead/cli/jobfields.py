@@ -20,7 +20,7 @@ from fairlead.client.sync import LIVE
 from fairlead.core.model.quantities import format_amount, format_bytes
 
 if TYPE_CHECKING:
-    from fairlead.wire.jobs import Capability, Job, JobDetails, PastAttempt, Retry
+    from fairlead.wire.jobs import Job, JobDetails, PastAttempt, Retry
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -287,7 +287,10 @@ def details(job: JobDetails, now_ms: int) -> list[tuple[str, str]]:
         ("error", job.error),
         ("stdout", job.stdout or ""),
         ("stderr", job.stderr or ""),
-        ("enforced", "\n".join(_enforced(each) for each in job.enforcement)),
+        (
+            "enforced",
+            "\n".join(f"{each.name}: {'yes' if each.enforced else 'no'}, {each.how}" for each in job.enforcement),
+        ),
     ]
 
 
@@ -312,10 +315,6 @@ def _ended(attempt: PastAttempt) -> str:
 
 def _joined(pairs: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(pairs.items()))
-
-
-def _enforced(each: Capability) -> str:
-    return f"{each.name}: {'yes' if each.enforced else 'no'}, {each.how}"
 
 
 def _retry(retry: Retry | None) -> str:

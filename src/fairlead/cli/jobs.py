@@ -74,7 +74,9 @@ def ls(client: Client, every: bool, state: tuple[str, ...], output: str, **filte
     if render.write_names(found, "key", output) or render.write_value(found, output):
         return
     live = [job for job in found if job.state in LIVE_STATES]
-    ended = sorted((job for job in found if job.state not in LIVE_STATES), key=_by_end)
+    ended = sorted(
+        (job for job in found if job.state not in LIVE_STATES), key=lambda job: (job.ended_at_ms or 0, *_by_key(job))
+    )
     hidden = 0 if every or state else max(0, len(ended) - _ENDED_SHOWN)
     print_jobs(Screen.of(wide=output == "wide"), [*ended[hidden:], *live])
     if hidden:
@@ -98,10 +100,6 @@ def _by_key(job: Job) -> tuple[int, str]:
     return (int(job.key) if job.key.isdecimal() else 0, job.key)
 
 
-def _by_end(job: Job) -> tuple[int, int, str]:
-    return (job.ended_at_ms or 0, *_by_key(job))
-
-
 def print_jobs(screen: Screen, jobs: Sequence[Job], now_ms: int | None = None) -> None:
     """A table of jobs. Without a terminal every column is there, with a dash for what is empty."""
     now = int(time.time() * 1000) if now_ms is None else now_ms
@@ -110,7 +108,7 @@ def print_jobs(screen: Screen, jobs: Sequence[Job], now_ms: int | None = None) -
         same = {name for name in ("user", "node") if len({getattr(job, name) for job in jobs} - {""}) <= 1}
     columns = [(column, text) for column, text in COLUMNS if column.title.lower() not in same]
     rows = [[text(job, now) for _, text in columns] for job in jobs]
-    render.table(screen, [column for column, _ in columns], rows, render.state_styles())
+    render.table(screen, [column for column, _ in columns], rows, render.STATE_STYLES)
 
 
 @command("show", examples="fairlead show 17\nfairlead show 17 --history\nfairlead show 17 --json")

@@ -19,7 +19,7 @@ from fairlead.core.model.quantities import format_amounts
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]")
 _ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
-_STATE_STYLE = {
+STATE_STYLES = {
     "running": "green",
     "waiting": "yellow",
     "stopping": "yellow",
@@ -173,11 +173,6 @@ def fields(screen: Screen, pairs: Iterable[tuple[str, str]]) -> None:
         screen.line(f"{screen.styled(name.ljust(room), 'bold')}  {plain(first)}")
         for line in rest:
             screen.line(f"{'':{room}}  {plain(line)}")
-
-
-def state_styles() -> Mapping[str, str]:
-    """The colours of the states of jobs."""
-    return _STATE_STYLE
 
 
 def amounts(values: Mapping[str, int] | None) -> str:

@@ -26,7 +26,7 @@ from fairlead.client.sync import Client
 from fairlead.times import clock_time
 
 if TYPE_CHECKING:
-    from fairlead.wire.jobs import Job
+    pass
 
 _REFRESH_S = 2.0
 _LEAST_PAUSE_S = 0.15
@@ -55,7 +55,7 @@ def top(client: Client, queue: str | None, interval: float) -> None:
     all of it. Without a terminal it prints one line for each change, until stopped.
     """
     next(client.nodes(), None)  # A service that is away later is waited for; one that is not there now is an error.
-    watcher = Watcher(client, _in_queue(queue))
+    watcher = Watcher(client, lambda row: queue is None or f"{row.queue}.".startswith(f"{queue}."))
     watcher.listen()
     try:
         if sys.stdout.isatty():
@@ -64,12 +64,6 @@ def top(client: Client, queue: str | None, interval: float) -> None:
             print_changes(watcher, interval)
     finally:
         watcher.stop()
-
-
-def _in_queue(queue: str | None) -> Callable[[Job], bool]:
-    if queue is None:
-        return lambda _row: True
-    return lambda row: row.queue == queue or row.queue.startswith(f"{queue}.")
 
 
 def print_changes(watcher: Watcher, interval: float = _REFRESH_S, until: Callable[[], bool] = lambda: False) -> None:

@@ -39,9 +39,10 @@ class _Answered(ClientError):
     def __init__(self, problem: Problem) -> None:
         place = f"{problem.field}: " if problem.field and problem.field not in problem.detail else ""
         lines = [_line(each) for each in problem.details]
-        # A single problem is the message already.
-        told = len(lines) > 1 or not _says(problem.detail, problem.details)
-        super().__init__(place + problem.detail, lines if told else ())
+        # A single problem is the message already, unless it has a place in a file, too.
+        only = problem.details[0] if len(lines) == 1 else {}
+        said = bool(only) and not only.get("line") and str(only.get("message", "")) in problem.detail
+        super().__init__(place + problem.detail, () if said else lines)
         self.problem, self.status, self.code, self.field = problem, problem.status, problem.code, problem.field
 
 
@@ -55,11 +56,6 @@ class ServiceFailed(_Answered):
 
 class NoService(ClientError):
     """What answers is no Fairlead service, or makes no sense."""
-
-
-def _says(message: str, details: Sequence[dict[str, Any]]) -> bool:
-    """Whether the message has all that the only detail says; a place in a file is more than that."""
-    return len(details) == 1 and not details[0].get("line") and str(details[0].get("message", "")) in message
 
 
 def _line(detail: dict[str, Any]) -> str:

@@ -101,18 +101,6 @@ def until_ms(parts: Sequence[Part]) -> int | None:
     return max((part.value for part in parts if part.what is What.TIME), default=None)
 
 
-def _cancelled(scheduler: Scheduler, name: Name, part: Part) -> list[Event]:
-    del scheduler
-    app, _, ended = part.subject.rpartition("/")
-    return [Release(app, ended, partition=name[0])]
-
-
-def _turn_lifted(scheduler: Scheduler, name: Name, part: Part) -> list[Event]:
-    del scheduler
-    app, _, key = part.subject.rpartition("/")
-    return [ReserveAsk(app, key, False, partition=name[0])]
-
-
 def _wider_quotas(scheduler: Scheduler, parts: Sequence[Part]) -> list[Event]:
     """A quota of the queue file is changed there; another one by order."""
     quotas = scheduler.cluster.admission.quotas
@@ -132,10 +120,16 @@ def _wider_quotas(scheduler: Scheduler, parts: Sequence[Part]) -> list[Event]:
     return events
 
 
+def _other(part: Part) -> tuple[str, str]:
+    """Application and key of the other work that a part is about."""
+    application, _, key = part.subject.rpartition("/")
+    return application, key
+
+
 _EVENTS: dict[str, Callable[[Scheduler, Name, Part], list[Event]]] = {
     What.NODES: lambda scheduler, name, part: list(more_nodes(scheduler, name[0], part.subject, part.value)),
-    What.CANCEL: _cancelled,
-    What.TURN: _turn_lifted,
+    What.CANCEL: lambda _, name, part: [Release(*_other(part), partition=name[0])],
+    What.TURN: lambda _, name, part: [ReserveAsk(*_other(part), on=False, partition=name[0])],
     What.QUEUE: lambda _, name, part: [MoveApplication(name[1], part.subject, partition=name[0])],
     What.PRIORITY: lambda _, name, part: [SetPriority(name[1], name[2], part.value, partition=name[0])],
     What.DRAIN: lambda _, name, part: [UndrainNode(part.subject, name[0])],
@@ -188,16 +182,13 @@ def current_spec(scheduler: Scheduler) -> ClusterSpec:
 
 
 def _edited(spec: ClusterSpec, partition: str, parts: Sequence[Part]) -> ClusterSpec:
-    return replace(
-        spec, partitions=tuple(_edited_part(p, parts) if p.name == partition else p for p in spec.partitions)
-    )
+    def edited(one: PartitionSpec) -> PartitionSpec:
+        root = one.root
+        for part in parts:
+            root = edit_queue(root, part.subject, lambda queue, part=part: _edited_queue(queue, part))  # type: ignore[misc]
+        return replace(one, root=root)
 
-
-def _edited_part(spec: PartitionSpec, parts: Sequence[Part]) -> PartitionSpec:
-    root = spec.root
-    for part in parts:
-        root = edit_queue(root, part.subject, lambda queue, part=part: _edited_queue(queue, part))  # type: ignore[misc]
-    return replace(spec, root=root)
+    return replace(spec, partitions=tuple(edited(p) if p.name == partition else p for p in spec.partitions))
 
 
 def edit_queue(root: QueueSpec, path: str, edit: Callable[[QueueSpec], QueueSpec]) -> QueueSpec:

@@ -40,6 +40,7 @@ COARSE = 64
 """With more than `MANY` that wait, ends that are this part of the time from now apart count as one: 1.6 % of a wait."""
 
 IsOver = Callable[[], bool]
+NEVER: IsOver = lambda: False  # noqa: E731 - it says what it is
 Share = Callable[[int, int], IsOver | None]
 """Of the time to spend on a forecast what this future has, of so many; None: nothing is left."""
 
@@ -148,25 +149,17 @@ def forecast(  # noqa: PLR0913 - the state, what is known, and how much to spend
     until = names if wanted is None else tuple(wanted)
     futures: list[Played] = []
     for number in range(draws):
-        is_over = share(number, draws) if share is not None else _never_over
+        is_over = share(number, draws) if share is not None else NEVER
         if is_over is None and futures:
             break
         draw = _drawn(runtimes, kind, f"{seed}:{number}")
         play = partial(
-            play_on, draw=draw, wanted=until, horizon_ms=horizon_ms, events=events, is_over=is_over or _at_once
+            play_on, draw=draw, wanted=until, horizon_ms=horizon_ms, events=events, is_over=is_over or (lambda: True)
         )
         futures.append(on_a_copy(scheduler, play, fork=fork))
     starts = {name: tuple(future.starts.get(name) for future in futures) for name in names}
     taken = tuple(assumptions(scheduler, runtimes, kind))
     return Forecast(scheduler.cluster.now_ms, len(futures), starts, taken, tuple(each.seen_ms for each in futures))
-
-
-def _never_over() -> bool:
-    return False
-
-
-def _at_once() -> bool:
-    return True
 
 
 def _drawn(runtimes: Runtimes, kind: KindOf, future: str) -> Callable[[Ask, int], int]:
@@ -206,7 +199,7 @@ def play_on(
     wanted: Iterable[Name],
     horizon_ms: int = HORIZON_MS,
     events: Sequence[Event] = (),
-    is_over: IsOver = _never_over,
+    is_over: IsOver = NEVER,
 ) -> Played:
     """Let one future happen to this very scheduler until all of `wanted` started, or `is_over`; when each ask starts.
 

@@ -62,7 +62,7 @@ def limits_in_the_way(partition: Partition, ask: Ask) -> Lever | None:
         levels += _ceiling_parts(partition, ceiling, ask)
     if app.state is State.ACCEPTED:
         levels += _gates(partition, app)
-    if not levels or any(not _is_in_file(partition, part) for part, _ in levels):
+    if not levels or any(spec_of_queue(partition.spec.root, part.subject) is None for part, _ in levels):
         return None
     return _lever(partition, levels)
 
@@ -115,10 +115,6 @@ def _entry(partition: Partition, ceiling: Ceiling) -> str:
     if spec is not None and not any(names(limit, ceiling.kind, ceiling.name) for limit in spec.limits):
         return f"{ceiling.kind} *"
     return f"{ceiling.kind} {ceiling.name}"
-
-
-def _is_in_file(partition: Partition, part: Part) -> bool:
-    return spec_of_queue(partition.spec.root, part.subject) is not None
 
 
 def grain(partition: Partition, resource: str) -> int:

@@ -59,35 +59,13 @@ class What(StrEnum):
     """It would be no member of its task group."""
 
 
-IN_THE_FILE = frozenset(
-    {
-        What.QUEUE_MAX,
-        What.QUEUE_APPLICATIONS,
-        What.GUARANTEED,
-        What.LIMIT,
-        What.LIMIT_APPLICATIONS,
-        What.PROPERTY,
-    }
-)
+_AMOUNTS_IN_THE_FILE = (What.QUEUE_MAX, What.QUEUE_APPLICATIONS, What.GUARANTEED, What.LIMIT, What.LIMIT_APPLICATIONS)
+IN_THE_FILE = frozenset({*_AMOUNTS_IN_THE_FILE, What.PROPERTY})
 """Changes of the queue file."""
 OF_THE_ASK = frozenset({What.WHERE, What.SHORTER, What.PLAIN, What.STOPS_OTHERS, What.ANY_NODE, What.ALONE})
 """What is said when work is submitted: changing it means to submit it again."""
-COUNTED = frozenset(
-    {
-        What.PRIORITY,
-        What.QUEUE_MAX,
-        What.QUEUE_APPLICATIONS,
-        What.GUARANTEED,
-        What.LIMIT,
-        What.LIMIT_APPLICATIONS,
-        What.QUOTA,
-        What.NODE_ROOM,
-        What.NODES,
-        What.TIME,
-        What.SMALLER,
-        What.SHORTER,
-    }
-)
+_OTHER_AMOUNTS = (What.PRIORITY, What.QUOTA, What.NODE_ROOM, What.NODES, What.TIME, What.SMALLER, What.SHORTER)
+COUNTED = frozenset({*_AMOUNTS_IN_THE_FILE, *_OTHER_AMOUNTS})
 """One unit less of these makes sense; the others are or are not."""
 
 
@@ -109,60 +87,44 @@ class Part(questions.Part, frozen=True):
         return replace(self, value=self.value - self.step)
 
 
-Clause = Callable[[Part, str, str], str]
-"""From the first part of the same subject, its amounts as they would be, and as they are."""
-
-
 def clauses(parts: Sequence[Part]) -> Iterable[str]:
     """One for each thing that would be otherwise."""
     together: dict[tuple[str, str, str, str], list[Part]] = {}
     for part in parts:
         together.setdefault((part.what, part.subject, part.who, part.text), []).append(part)
     for same in together.values():
-        amounts = format_exactly({p.resource: p.value for p in same if p.resource})
-        before = format_exactly({p.resource: p.now for p in same if p.resource})
-        yield _CLAUSES[What(same[0].what)](same[0], amounts, before)
+        new = format_exactly({p.resource: p.value for p in same if p.resource})
+        old = format_exactly({p.resource: p.now for p in same if p.resource})
+        part, clause = same[0], _CLAUSES[What(same[0].what)]
+        key = part.subject.rpartition("/")[2]
+        yield clause.format(p=part, new=new, old=old, key=key) if isinstance(clause, str) else clause(part)
 
 
-def _key(part: Part) -> str:
-    return part.subject.rpartition("/")[2]
-
-
-def _priority(part: Part, amounts: str, before: str) -> str:
-    del amounts, before
-    return f"its priority were {part.value} (now {part.now}; {part.value - 1} is not enough)"
-
-
-def _nodes(part: Part, amounts: str, before: str) -> str:
-    del amounts, before
+def _nodes(part: Part) -> str:
     many = "one more node" if part.value == 1 else f"{part.value} more nodes"
     return f"there were {many} like {part.subject}"
 
 
-def _property(part: Part, amounts: str, before: str) -> str:
-    del amounts, before
+def _property(part: Part) -> str:
     if part.text.startswith("-"):
         return f"{part.subject} had no {part.text[1:]}"
     name, _, value = part.text.partition("=")
     return f"{part.subject} had {name}: {value}"
 
 
-def _attribute(part: Part, amounts: str, before: str) -> str:
-    del amounts, before
+def _attribute(part: Part) -> str:
     if part.text.startswith("-"):
         return f"node {part.subject} had no attribute {part.text[1:]}"
     return f"node {part.subject} had the attribute {part.text}"
 
 
-def _where(part: Part, amounts: str, before: str) -> str:
-    del amounts, before
+def _where(part: Part) -> str:
     if part.text.startswith(TOLERATES):
         return f"it tolerated the taint {part.text.removeprefix(TOLERATES)}"
     return f"it were submitted without its {WITHOUT[part.text]}"
 
 
-def _shorter(part: Part, amounts: str, before: str) -> str:
-    del amounts, before
+def _shorter(part: Part) -> str:
     now = f"now {duration_exactly(part.now)}" if part.now else "now it has none"
     return f"its time limit were {duration_exactly(part.value)} at most ({now})"
 
@@ -177,29 +139,30 @@ WITHOUT = {
 }
 """Constraints that an ask could do without, by the filter that they are."""
 
-_CLAUSES: dict[What, Clause] = {
-    What.PRIORITY: _priority,
-    What.QUEUE_MAX: lambda p, new, old: f"the maximum of {p.subject} were {new} (now {old})",
-    What.QUEUE_APPLICATIONS: lambda p, _, __: f"{p.subject} might run {p.value} applications (now {p.now})",
-    What.GUARANTEED: lambda p, new, old: f"the guarantee of {p.subject} were {new} (now {old})",
-    What.LIMIT: lambda p, new, old: f"the limit of {p.who} in {p.subject} were {new} (now {old})",
-    What.LIMIT_APPLICATIONS: lambda p, _, __: f"{p.who} might run {p.value} applications in {p.subject} (now {p.now})",
+_CLAUSES: dict[What, str | Callable[[Part], str]] = {
+    What.PRIORITY: lambda p: f"its priority were {p.value} (now {p.now}; {p.value - 1} is not enough)",
+    What.QUEUE_MAX: "the maximum of {p.subject} were {new} (now {old})",
+    What.QUEUE_APPLICATIONS: "{p.subject} might run {p.value} applications (now {p.now})",
+    What.GUARANTEED: "the guarantee of {p.subject} were {new} (now {old})",
+    What.LIMIT: "the limit of {p.who} in {p.subject} were {new} (now {old})",
+    What.LIMIT_APPLICATIONS: "{p.who} might run {p.value} applications in {p.subject} (now {p.now})",
     What.PROPERTY: _property,
-    What.QUOTA: lambda p, new, old: f"quota {p.text} of {p.subject} were {new} (now {old})",
-    What.NODE_ROOM: lambda p, new, old: f"{new} were free on {p.subject} (now {old})",
+    What.QUOTA: "quota {p.text} of {p.subject} were {new} (now {old})",
+    What.NODE_ROOM: "{new} were free on {p.subject} (now {old})",
     What.NODES: _nodes,
     What.ATTRIBUTE: _attribute,
-    What.TAINT: lambda p, _, __: f"node {p.subject} had no taint {p.text}",
-    What.DRAIN: lambda p, _, __: f"node {p.subject} were not drained",
-    What.CANCEL: lambda p, _, __: f"{_key(p)} were gone",
-    What.TURN: lambda p, _, __: f"the reservation of {_key(p)} were lifted",
-    What.TIME: lambda p, _, __: f"nothing happened for {duration_exactly(p.value - p.now)} ({p.text})",
-    What.QUEUE: lambda p, _, __: f"it were in {p.subject}",
-    What.SMALLER: lambda _, new, old: f"it needed no more than {new} (now {old})",
+    What.TAINT: "node {p.subject} had no taint {p.text}",
+    What.DRAIN: "node {p.subject} were not drained",
+    What.CANCEL: "{key} were gone",
+    What.TURN: "the reservation of {key} were lifted",
+    What.TIME: lambda p: f"nothing happened for {duration_exactly(p.value - p.now)} ({p.text})",
+    What.QUEUE: "it were in {p.subject}",
+    What.SMALLER: "it needed no more than {new} (now {old})",
     What.WHERE: _where,
     What.SHORTER: _shorter,
-    What.PLAIN: lambda _, __, ___: "it were not idle",
-    What.STOPS_OTHERS: lambda p, _, __: f"others might be stopped for it ({p.text})",
-    What.ANY_NODE: lambda p, _, __: f"it might run on other nodes than {p.text}",
-    What.ALONE: lambda p, _, __: f"it were no member of task group {p.text}",
+    What.PLAIN: "it were not idle",
+    What.STOPS_OTHERS: "others might be stopped for it ({p.text})",
+    What.ANY_NODE: "it might run on other nodes than {p.text}",
+    What.ALONE: "it were no member of task group {p.text}",
 }
+"""By the first part of the same subject; `new` and `old` are its amounts as they would be, and as they are."""

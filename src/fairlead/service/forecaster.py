@@ -24,7 +24,7 @@ import msgspec
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight import scorecard
-from fairlead.insight.forecast import Expected, Forecast, IsOver, Share, forecast
+from fairlead.insight.forecast import Forecast, IsOver, Share, forecast
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.trial import Asked, Name, NoAnswer, ask_apart
@@ -195,7 +195,7 @@ class Forecaster:
         if asked is not None:
             told: Forecast = await asyncio.to_thread(asked.answer)
             left = [name for name in sorted(told.starts) if name in seen.waits and not self.card.is_promised(name)]
-            for expected in await asyncio.to_thread(_all_expected, told, left):
+            for expected in await asyncio.to_thread(lambda: list(map(told.expected, left))):
                 self.card.promise(told.made_ms, expected)
             self.score()
         await asyncio.to_thread(self.store, self.card.state())
@@ -208,10 +208,6 @@ class Forecaster:
             self._file.write(state or self.card.state())
         except OSError as problem:
             log.warning("the score of forecasts cannot be kept: %s", problem)
-
-
-def _all_expected(told: Forecast, names: Sequence[Name]) -> list[Expected]:
-    return [told.expected(name) for name in names]
 
 
 @dataclass(frozen=True, slots=True)

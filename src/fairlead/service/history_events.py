@@ -91,12 +91,9 @@ def of_record(record: Record) -> Entry:
 
 def tell(entry: Entry) -> list[HistoryEvent]:
     """The events in an entry, in their order."""
-    told = [found for each in (entry.what, *entry.decisions) if (found := _TOLD.get(type(each), _nothing)(each))]
+    said = ((each, _TOLD.get(type(each))) for each in (entry.what, *entry.decisions))
+    told = [found for each, tell in said if tell is not None and (found := tell(each)) is not None]
     return [HistoryEvent(entry.seq, i, entry.at_ms, name, key, fields) for i, (name, key, fields) in enumerate(told)]
-
-
-def _nothing(_: Any) -> Told | None:
-    return None
 
 
 def _of(what: Any, *names: str) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import os
 import stat
 from collections.abc import AsyncIterator, Sequence
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,12 +72,9 @@ async def submit_jobs(
         raise _refusal(submitted.refused)
     rows: list[wire.Job] = []
     for begin in range(0, len(submitted.keys), A_TURN):
-        rows += await place.look(partial(_rows_of, submitted.keys[begin : begin + A_TURN]))
+        keys = submitted.keys[begin : begin + A_TURN]
+        rows += await place.look(lambda scheduler, jobs, keys=keys: [_row_of(jobs, scheduler, key) for key in keys])  # type: ignore[misc]
     return wire.JobList(jobs=rows)
-
-
-def _rows_of(keys: Sequence[str], scheduler: Scheduler, jobs: Jobs) -> list[wire.Job]:
-    return [_row_of(jobs, scheduler, key) for key in keys]
 
 
 def _refusal(refused: Sequence[RefusedJob]) -> Refusal:

@@ -14,16 +14,18 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from fairlead.core.books import node as books
+from fairlead.core.books import nodes as books
 from fairlead.local.job import State
 from fairlead.local.jobs import Jobs
 from fairlead.runtime.measures import BOUNDS, Latency, Measures
 from fairlead.service import views
 from fairlead.service.place import Moment, Place
 from fairlead.service.yunikorn import figures
-from fairlead.wire.cluster import Node, Queue
+from fairlead.wire.cluster import Queue
 
 if TYPE_CHECKING:
-    from fairlead.scheduler import Scheduler
+    pass
 
 AMOUNTS = ("allocated", "pending", "max", "guaranteed")
 
@@ -47,11 +49,6 @@ def of_machine(jobs: Jobs, measures: Measures, journal_seq: int, readers: int, *
         GaugeMetricFamily("fairlead_event_readers", "Open event streams.", value=readers),
         GaugeMetricFamily("fairlead_healthy", "1 if records can be written and scheduling runs.", value=int(healthy)),
     ]
-
-
-def of_books(scheduler: Scheduler) -> list[Metric]:
-    """What every place has: queues and nodes."""
-    return [*_queues(views.queue_views(scheduler)), *_nodes(views.node_views(scheduler))]
 
 
 def of_scheduling(measures: Measures) -> list[Metric]:
@@ -93,12 +90,12 @@ def _queues(trees: list[Queue]) -> list[Metric]:
     return [amount, running, waiting, priority]
 
 
-def _nodes(nodes: list[Node]) -> list[Metric]:
+def _nodes(nodes: list[books.Node]) -> list[Metric]:
     amount = GaugeMetricFamily(
         "fairlead_node_resource", "vcore in thousandths, memory in bytes.", labels=("node", "kind", "resource")
     )
     is_open = GaugeMetricFamily("fairlead_node_schedulable", "1 if it takes new work.", labels=("node",))
-    for node in nodes:
+    for node in map(views.node_view, nodes):
         for kind in ("capacity", "allocated", "free"):
             for name, value in getattr(node, kind).items():
                 amount.add_metric((node.id, kind, name), value)
@@ -150,7 +147,8 @@ async def scrape(place: Place) -> bytes:
 
     def ask(moment: Moment) -> bytes:
         own, measures = place.figures(moment)
-        mine = exposed([*of_books(moment.scheduler), *of_scheduling(measures), *own])
+        books = [*_queues(views.queue_views(moment.scheduler)), *_nodes(views.nodes(moment.scheduler))]
+        mine = exposed([*books, *of_scheduling(measures), *own])
         return mine + figures.render(figures.gather(moment.scheduler, place.history_records), measures)
 
     return await place.shown(ask, encode=bytes)

@@ -262,11 +262,6 @@ def nodes(scheduler: Scheduler) -> list[Node]:
     return [node for partition in scheduler.cluster.partitions.values() for node in partition.nodes.nodes.values()]
 
 
-def node_views(scheduler: Scheduler) -> list[cluster.Node]:
-    """All of them, as they are shown."""
-    return [node_view(node) for node in nodes(scheduler)]
-
-
 def partition_total(scheduler: Scheduler) -> dict[str, int]:
     """What the nodes of the default partition have together."""
     partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)

@@ -51,14 +51,10 @@ class ShapedRoute(APIRoute):
         super().__init__(path, endpoint, **options)
 
 
-def _is_shape(annotation: Any) -> bool:
-    return inspect.isclass(annotation) and issubclass(annotation, Shape)
-
-
 def _shape_in(annotation: Any) -> type[Shape] | None:
     """The shape that a parameter is to have, may it be absent or not."""
     offered = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
-    return next((each for each in offered if _is_shape(each)), None)
+    return next((each for each in offered if inspect.isclass(each) and issubclass(each, Shape)), None)
 
 
 def content(shape: Any, description: str = "") -> dict[str, Any]:
