@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
@@ -18,14 +17,11 @@ from fairlead.core.books import node as books
 from fairlead.core.books import nodes as books
 from fairlead.local.job import State
 from fairlead.local.jobs import Jobs
-from fairlead.runtime.measures import BOUNDS, Latency, Measures
+from fairlead.runtime.measures import Measures
 from fairlead.service import views
 from fairlead.service.place import Moment, Place
-from fairlead.service.yunikorn import figures
+from fairlead.service.yunikorn.figures import CONTAINERS, families, histogram
 from fairlead.wire.cluster import Queue
-
-if TYPE_CHECKING:
-    pass
 
 AMOUNTS = ("allocated", "pending", "max", "guaranteed")
 
@@ -56,7 +52,7 @@ def of_scheduling(measures: Measures) -> list[Metric]:
     return [
         CounterMetricFamily("fairlead_allocations", "Asks that got a node.", value=measures.allocations),
         CounterMetricFamily("fairlead_evictions", "Orders of the scheduler to stop work.", value=measures.evictions),
-        _histogram("fairlead_scheduling_seconds", "A run of scheduling.", measures.scheduling),
+        histogram("fairlead_scheduling_seconds", "A run of scheduling.", measures.scheduling),
     ]
 
 
@@ -64,7 +60,8 @@ def exposed(families: Iterable[Metric]) -> bytes:
     """The text of these families."""
     registry = CollectorRegistry()
     registry.register(_Moment(families))
-    return bytes(generate_latest(registry))
+    # The library ends the name of each counter with `_total` where it says its type.
+    return bytes(generate_latest(registry)).replace(f"{CONTAINERS}_total ".encode(), f"{CONTAINERS} ".encode())
 
 
 def _queues(trees: list[Queue]) -> list[Metric]:
@@ -123,18 +120,8 @@ def _measures(measures: Measures) -> list[Metric]:
         ("fairlead_snapshot_seconds", "Writing a snapshot.", measures.snapshots),
     )
     found: list[Metric] = [CounterMetricFamily(name, text, value=value) for name, text, value in counters]
-    found += [_histogram(name, text, latency) for name, text, latency in latencies]
+    found += [histogram(name, text, latency) for name, text, latency in latencies]
     return found
-
-
-def _histogram(name: str, text: str, latency: Latency) -> Metric:
-    total, buckets = 0, []
-    for bound, count in zip((*map(str, BOUNDS), "+Inf"), latency.buckets, strict=True):
-        total += count
-        buckets.append((bound, total))
-    family = HistogramMetricFamily(name, text)
-    family.add_metric((), buckets, latency.total_seconds)
-    return family
 
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -148,7 +135,7 @@ async def scrape(place: Place) -> bytes:
     def ask(moment: Moment) -> bytes:
         own, measures = place.figures(moment)
         books = [*_queues(views.queue_views(moment.scheduler)), *_nodes(views.nodes(moment.scheduler))]
-        mine = exposed([*books, *of_scheduling(measures), *own])
-        return mine + figures.render(figures.gather(moment.scheduler, place.history_records), measures)
+        theirs = families(moment.scheduler, place.history_records, measures)
+        return exposed([*books, *of_scheduling(measures), *own, *theirs])
 
     return await place.shown(ask, encode=bytes)

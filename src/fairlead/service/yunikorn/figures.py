@@ -2,30 +2,31 @@
 
 Decides names, labels and types as YuniKorn's page of metrics has them. Never counts anything itself. Invariant: one
 scrape is one moment of the books; a queue that is in several partitions is shown once, with the sums.
-
-The text is written here and not by prometheus-client: that ends the name of each counter with `_total` in the line of
-its type, and the counters of a queue (`yunikorn_root_queue_container`) have other names.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import HistogramMetricFamily, Metric
 
 from fairlead.runtime.measures import BOUNDS, Latency, Measures
 from fairlead.service.yunikorn.app_shapes import bucket_of
 
 if TYPE_CHECKING:
+    from fairlead.core.books.partition import Partition
     from fairlead.scheduler import Scheduler
     from fairlead.service.yunikorn.history import HistoryRecords
 
-Labels = tuple[tuple[str, str], ...]
-Samples = list[tuple[str, Labels, float]]
+Samples = Iterable[tuple[dict[str, str], float]]
 SHARES = ("[0,10%]", *(f"({low}%,{low + 10}%]" for low in range(10, 100, 10)))
 STATES = ("new", "accepted", "running", "resuming", "failing", "completing", "failed", "completed", "rejected")
 AMOUNTS = ("guaranteed", "max", "allocated", "pending", "preempting")
+CONTAINERS = "_queue_container"
+"""How the name of a queue's counter of allocations ends: YuniKorn's counters do not all end in `_total`."""
 
 
 def formatted(name: str) -> str:
@@ -34,150 +35,96 @@ def formatted(name: str) -> str:
     return f"_{clean}" if clean[:1].isdigit() else clean
 
 
-def gather(scheduler: Scheduler, history_records: HistoryRecords) -> dict[str, Any]:
-    """What the books have, copied between two turns."""
-    partitions = list(scheduler.cluster.partitions.values())
-    queues: dict[str, Counter[tuple[str, str]]] = {}
-    states: dict[str, Counter[str]] = {}
-    overall: Counter[str] = Counter()
-    shares: dict[str, list[int]] = {}
-    nodes: Counter[str] = Counter()
-    for part in partitions:
-        for queue in part.root.walk():
-            figures = queues.setdefault(queue.path, Counter())
-            for kind in AMOUNTS:
-                figures.update({(kind, name): value for name, value in (getattr(queue, kind) or {}).items()})
-            figures["maxRunningApps", "apps"] += queue.max_applications
-            below = states.setdefault(queue.path, Counter())
-            below.update(app.state.value.lower() for app in queue.applications.values())
-        for app in (*part.applications.values(), *part.ended.values(), *part.rejected.values()):
-            overall[app.state.value.lower()] += 1
-        for node in part.nodes.nodes.values():
-            nodes["active" if node.schedulable else "draining"] += 1
-            for name, total in node.total.items():
-                if total > 0:
-                    shares.setdefault(name, [0] * 10)[bucket_of(node.allocated.get(name, 0), total)] += 1
-    return {
-        "queues": queues,
-        "states": states,
-        "overall": overall,
-        "shares": shares,
-        "nodes": nodes,
-        "allocated": sum(part.allocation_count for part in partitions),
-        "released": sum(part.released_count for part in partitions),
-        "counts": Counter(history_records.counts),
-        "by_queue": Counter(history_records.by_queue),
-        "events": (history_records.ring.told, history_records.ring.kept),
-    }
+def families(scheduler: Scheduler, history: HistoryRecords, measures: Measures) -> Iterator[Metric]:
+    """What the books, the records and the measures say; called between two turns."""
+    parts = list(scheduler.cluster.partitions.values())
+    yield from _of_scheduler(parts, history.counts, measures)
+    yield from _of_nodes(parts)
+    yield from _of_queues(parts, history.by_queue)
+    told, kept = history.ring.told, history.ring.kept
+    events = {"created": told, "channeled": told, "not_channeled": 0, "processed": told}
+    for name, value in (events | {"stored": told, "not_stored": 0, "collected": kept}).items():
+        yield _family(f"yunikorn_event_total_{name}", "gauge", "Event records.", [({}, value)])
 
 
-def render(books: Mapping[str, Any], measures: Measures) -> bytes:
-    """The text of one scrape."""
-    lines: list[str] = []
-    for family in (*_scheduler(books, measures), *_queues(books), *_events(books)):
-        lines += _family(*family)
-    return ("\n".join(lines) + "\n").encode()
-
-
-Family = tuple[str, str, str, Samples]
-"""Name, type, help, samples (each with what its name has after the family's)."""
-
-
-def _scheduler(books: Mapping[str, Any], measures: Measures) -> Iterable[Family]:
-    counts = books["counts"]
+def _of_scheduler(parts: list[Partition], counts: Mapping[str, int], measures: Measures) -> Iterator[Metric]:
     attempts = {
-        "allocated": books["allocated"],
+        "allocated": sum(part.allocation_count for part in parts),
         "rejected": counts["ask-rejected"],
         "error": measures.faults,
-        "released": books["released"],
+        "released": sum(part.released_count for part in parts),
     }
-    yield (
-        "yunikorn_scheduler_container_allocation_attempt_total",
-        "counter",
-        "Attempts to allocate, by what became of them.",
-        _by("state", attempts),
-    )
+    name, text = "container_allocation_attempt_total", "Attempts to allocate, by what became of them."
+    yield _family(f"yunikorn_scheduler_{name}", "counter", text, _by("state", attempts))
     results = {"new": counts["submitted"], "accepted": counts["accepted"], "rejected": counts["rejected"]}
-    yield (
-        "yunikorn_scheduler_application_submission_total",
-        "counter",
-        "Applications submitted since the service started.",
-        _by("result", results),
-    )
-    shown = {s: books["overall"][s] for s in ("running", "resuming", "failing", "completing", "completed", "failed")}
-    yield "yunikorn_scheduler_application_total", "gauge", "Applications by state.", _by("state", shown)
-    nodes = {state: books["nodes"][state] for state in ("active", "failed", "draining", "decommissioned")}
-    yield "yunikorn_scheduler_node", "gauge", "Nodes by state.", _by("state", nodes)
+    name, text = "application_submission_total", "Applications submitted since the service started."
+    yield _family(f"yunikorn_scheduler_{name}", "counter", text, _by("result", results))
+    apps = (a for p in parts for kept in (p.applications, p.ended, p.rejected) for a in kept.values())
+    states = Counter(app.state.value.lower() for app in apps)
+    shown = {s: states[s] for s in ("running", "resuming", "failing", "completing", "completed", "failed")}
+    yield _family("yunikorn_scheduler_application_total", "gauge", "Applications by state.", _by("state", shown))
     for name in ("scheduling_latency", "scheduling_cycle"):
         text = "A run of scheduling, in seconds (whatever the name says)."
-        yield f"yunikorn_scheduler_{name}_milliseconds", "histogram", text, _histogram(measures.scheduling)
-    for resource, found in sorted(books["shares"].items()):
-        samples = _by("range", dict(zip(SHARES, found, strict=True)))
-        name = f"yunikorn_scheduler_{formatted(resource)}_node_usage_total"
-        yield name, "gauge", f"Nodes by how much {resource} of theirs is in use.", samples
+        yield histogram(f"yunikorn_scheduler_{name}_milliseconds", text, measures.scheduling)
 
 
-def _queues(books: Mapping[str, Any]) -> Iterable[Family]:
-    apps: Samples = []
-    ended: Samples = []
-    amounts: Samples = []
-    for path, counted in books["states"].items():
-        apps += [("", (("queue", path), ("state", state)), counted[state]) for state in STATES]
-    for (path, state), value in sorted(books["by_queue"].items()):
-        if state in ("completed", "failed"):
-            ended.append(("", (("queue", path), ("state", state)), value))
-    for path, figures in books["queues"].items():
-        for (kind, resource), value in sorted(figures.items()):
-            amounts.append(("", (("queue", path), ("resource", resource), ("state", kind)), value))
-    yield "yunikorn_queue_app", "gauge", "Applications of a queue by state.", apps
-    yield "yunikorn_queue_app_total", "counter", "Applications of a queue that ended since the service started.", ended
-    yield "yunikorn_queue_resource", "gauge", "vcore in thousandths, memory in bytes.", amounts
-    for path in books["queues"]:
-        counts = {state: books["by_queue"][path, state] for state in ("allocated", "released")}
-        name = f"yunikorn_{formatted(path)}_queue_container"
-        yield name, "counter", "Allocations of a queue since the service started.", _by("state", counts)
+def _of_nodes(parts: list[Partition]) -> Iterator[Metric]:
+    nodes = [node for part in parts for node in part.nodes.nodes.values()]
+    found = Counter("active" if node.schedulable else "draining" for node in nodes)
+    states = {state: found[state] for state in ("active", "failed", "draining", "decommissioned")}
+    yield _family("yunikorn_scheduler_node", "gauge", "Nodes by state.", _by("state", states))
+    shares: dict[str, list[int]] = {}
+    for node in nodes:
+        for name, total in node.total.items():
+            if total > 0:
+                shares.setdefault(name, [0] * 10)[bucket_of(node.allocated.get(name, 0), total)] += 1
+    for resource, counts in sorted(shares.items()):
+        name, text = f"{formatted(resource)}_node_usage_total", f"Nodes by how much {resource} of theirs is in use."
+        samples = _by("range", dict(zip(SHARES, counts, strict=True)))
+        yield _family(f"yunikorn_scheduler_{name}", "gauge", text, samples)
 
 
-def _events(books: Mapping[str, Any]) -> Iterable[Family]:
-    told, kept = books["events"]
-    for name, value in (
-        ("created", told),
-        ("channeled", told),
-        ("not_channeled", 0),
-        ("processed", told),
-        ("stored", told),
-        ("not_stored", 0),
-        ("collected", kept),
-    ):
-        yield f"yunikorn_event_total_{name}", "gauge", "Event records.", [("", (), value)]
-
-
-# -- the text format ----------------------------------------------------------------------------------------------
+def _of_queues(parts: list[Partition], by_queue: Counter[tuple[str, str]]) -> Iterator[Metric]:
+    amounts: dict[str, Counter[tuple[str, str]]] = {}
+    states: dict[str, Counter[str]] = {}
+    for queue in (queue for part in parts for queue in part.root.walk()):
+        figures = amounts.setdefault(queue.path, Counter())
+        for kind in AMOUNTS:
+            figures.update({(kind, name): value for name, value in (getattr(queue, kind) or {}).items()})
+        figures["maxRunningApps", "apps"] += queue.max_applications
+        below = states.setdefault(queue.path, Counter())
+        below.update(app.state.value.lower() for app in queue.applications.values())
+    apps = [({"queue": path, "state": s}, counted[s]) for path, counted in states.items() for s in STATES]
+    yield _family("yunikorn_queue_app", "gauge", "Applications of a queue by state.", apps)
+    over = [({"queue": p, "state": s}, n) for (p, s), n in sorted(by_queue.items()) if s in ("completed", "failed")]
+    text = "Applications of a queue that ended since the service started."
+    yield _family("yunikorn_queue_app_total", "counter", text, over)
+    rows = ((path, *each) for path, figures in amounts.items() for each in sorted(figures.items()))
+    shown = [({"queue": path, "resource": name, "state": kind}, value) for path, (kind, name), value in rows]
+    yield _family("yunikorn_queue_resource", "gauge", "vcore in thousandths, memory in bytes.", shown)
+    for path in amounts:
+        counts = {state: by_queue[path, state] for state in ("allocated", "released")}
+        text = "Allocations of a queue since the service started."
+        yield _family(f"yunikorn_{formatted(path)}{CONTAINERS}", "counter", text, _by("state", counts))
 
 
 def _by(label: str, values: Mapping[str, float]) -> Samples:
-    return [("", ((label, value),), amount) for value, amount in values.items()]
+    return [({label: value}, amount) for value, amount in values.items()]
 
 
-def _histogram(latency: Latency) -> Samples:
-    total, samples = 0, []
+def _family(name: str, kind: str, text: str, samples: Samples) -> Metric:
+    found = Metric(name, text, kind)
+    for labels, value in samples:
+        found.add_sample(name, labels, value)
+    return found
+
+
+def histogram(name: str, text: str, latency: Latency) -> Metric:
+    """How long something took, with the bounds that are measured."""
+    total, buckets = 0, []
     for bound, count in zip((*map(str, BOUNDS), "+Inf"), latency.buckets, strict=True):
         total += count
-        samples.append(("_bucket", (("le", bound),), float(total)))
-    return [*samples, ("_sum", (), latency.total_seconds), ("_count", (), float(latency.count))]
-
-
-def _family(name: str, kind: str, text: str, samples: Samples) -> list[str]:
-    lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
-    for suffix, labels, value in samples:
-        inner = ",".join(f'{label}="{_escaped(shown)}"' for label, shown in labels)
-        lines.append(f"{name}{suffix}{{{inner}}} {_number(value)}" if inner else f"{name}{suffix} {_number(value)}")
-    return lines
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(value)
+        buckets.append((bound, total))
+    family = HistogramMetricFamily(name, text)
+    family.add_metric((), buckets, latency.total_seconds)
+    return family

@@ -280,8 +280,8 @@ def test_metrics_have_both_names(served: Any, job: str) -> None:
         text = served.call("GET", path).body.decode()
         assert "\nfairlead_queue_running_applications" in text
         assert 'yunikorn_scheduler_application_total{state="running"}' in text
-        assert 'yunikorn_queue_app{queue="root.batch",state="running"} 1\n' in text
-        assert 'yunikorn_queue_resource{queue="root.batch",resource="vcore",state="allocated"} 250\n' in text
+        assert 'yunikorn_queue_app{queue="root.batch",state="running"} 1.0\n' in text
+        assert 'yunikorn_queue_resource{queue="root.batch",resource="vcore",state="allocated"} 250.0\n' in text
         assert 'yunikorn_root_batch_queue_container{state="allocated"}' in text
 
 

@@ -17,6 +17,7 @@ from fairlead.insight.history_records import Record
 from fairlead.runtime import Entry, Refusal
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
+from fairlead.service.metrics import exposed
 from fairlead.service.yunikorn import figures, history
 from fairlead.service.yunikorn.health import health
 from fairlead.service.yunikorn.history import HistoryRecords, Ring
@@ -188,7 +189,7 @@ def test_names_of_metrics(name: str, formatted: str) -> None:
 def scraped(s: Scheduler, history_records: HistoryRecords) -> dict[str, str]:
     measures = Measures()
     measures.scheduled(0.002, 1, 0)
-    text = figures.render(figures.gather(s, history_records), measures).decode()
+    text = exposed(figures.families(s, history_records, measures)).decode()
     rows = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
     assert len(rows) == len({row[0] for row in rows}), "a series twice"
     return dict(rows)
@@ -200,17 +201,17 @@ def test_figures_of_a_small_cluster() -> None:
     history_records = HistoryRecords(lambda: s)
     told(s, history_records, *SUBMITTED)
     found = scraped(s, history_records)
-    assert found['yunikorn_scheduler_container_allocation_attempt_total{state="allocated"}'] == "1"
-    assert found['yunikorn_scheduler_application_submission_total{result="new"}'] == "1"
-    assert found['yunikorn_scheduler_node{state="active"}'] == "1"
-    assert found['yunikorn_scheduler_vcore_node_usage_total{range="(30%,40%]"}'] == "1"
-    assert found['yunikorn_root_my_queue_queue_container{state="allocated"}'] == "1"
-    assert found['yunikorn_queue_resource{queue="root.my-queue",resource="vcore",state="allocated"}'] == "4"
-    assert found['yunikorn_queue_resource{queue="root",resource="apps",state="maxRunningApps"}'] == "0"
-    assert found["yunikorn_event_total_created"] == str(history_records.ring.told)
-    assert found["yunikorn_scheduler_scheduling_latency_milliseconds_count"] == "1"
-    assert found['yunikorn_scheduler_scheduling_latency_milliseconds_bucket{le="0.003"}'] == "1"
-    assert found['yunikorn_scheduler_scheduling_latency_milliseconds_bucket{le="0.001"}'] == "0"
+    assert found['yunikorn_scheduler_container_allocation_attempt_total{state="allocated"}'] == "1.0"
+    assert found['yunikorn_scheduler_application_submission_total{result="new"}'] == "1.0"
+    assert found['yunikorn_scheduler_node{state="active"}'] == "1.0"
+    assert found['yunikorn_scheduler_vcore_node_usage_total{range="(30%,40%]"}'] == "1.0"
+    assert found['yunikorn_root_my_queue_queue_container{state="allocated"}'] == "1.0"
+    assert found['yunikorn_queue_resource{queue="root.my-queue",resource="vcore",state="allocated"}'] == "4.0"
+    assert found['yunikorn_queue_resource{queue="root",resource="apps",state="maxRunningApps"}'] == "0.0"
+    assert found["yunikorn_event_total_created"] == str(float(history_records.ring.told))
+    assert found["yunikorn_scheduler_scheduling_latency_milliseconds_count"] == "1.0"
+    assert found['yunikorn_scheduler_scheduling_latency_milliseconds_bucket{le="0.003"}'] == "1.0"
+    assert found['yunikorn_scheduler_scheduling_latency_milliseconds_bucket{le="0.001"}'] == "0.0"
 
 
 def test_prometheus_can_read_them() -> None:
@@ -220,9 +221,10 @@ def test_prometheus_can_read_them() -> None:
     s = cluster()
     history_records = HistoryRecords(lambda: s)
     told(s, history_records, *SUBMITTED)
-    text = figures.render(figures.gather(s, history_records), Measures()).decode()
+    text = exposed(figures.families(s, history_records, Measures())).decode()
     names = {family.name for family in text_string_to_metric_families(text)}
     assert {"yunikorn_queue_app", "yunikorn_scheduler_node", "yunikorn_event_total_stored"} <= names
+    assert "# TYPE yunikorn_root_my_queue_queue_container counter\n" in text
 
 
 # -- history ------------------------------------------------------------------------------------------------------
