@@ -108,7 +108,7 @@ class ForecastTrial(Engine):
             self._promise(told, scored, name)
 
     def _promise(self, told: Forecast, scored: Name, name: Name) -> None:
-        plain = replace(told.expected(name), name=scored)
+        plain = msgspec.structs.replace(told.expected(name), name=scored)
         expected = self.card.promise(told.made_ms, plain)
         self.raw.promise(told.made_ms, plain)
         if expected.earliest_ms is not None and expected.latest_ms is not None and expected.median_ms is not None:

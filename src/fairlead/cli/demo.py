@@ -126,26 +126,10 @@ def _service(state: Path, host: str, port: int) -> Iterator[tuple[Client, subpro
         raise Failure(f"cannot keep anything in {state}: {error.strerror}; choose another place with --state") from None
     with log, _socket_path(state) as socket:
         began = log.tell()
+        where = ["--state", str(state), "--socket", socket, "--host", host, "--port", str(port)]
+        has = ["--resource", f"vcore={demo_scenes.CORES}", "--resource", f"memory={demo_scenes.MEMORY}"]
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "fairlead.cli.attached",
-                str(os.getpid()),
-                "up",
-                "--state",
-                str(state),
-                "--socket",
-                socket,
-                "--host",
-                host,
-                "--port",
-                str(port),
-                "--resource",
-                f"vcore={demo_scenes.CORES}",
-                "--resource",
-                f"memory={demo_scenes.MEMORY}",
-            ],
+            [sys.executable, "-m", "fairlead.cli.attached", str(os.getpid()), "up", *where, *has],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

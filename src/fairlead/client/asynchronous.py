@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlead.client import http
-from fairlead.client.address import Address, find_address
 from fairlead.client.errors import Unreachable
 from fairlead.client.http import Answer, Call, EventReader, ServerEvent
 from fairlead.client.routes import Routes, Stream, page_of, things_of
@@ -29,9 +28,6 @@ _CHUNK = 65_536
 
 class AsyncClient(Routes):
     """Calls on one service. Without an address: that of the environment, the configuration, or the usual place."""
-
-    def __init__(self, address: Address | None = None, *, timeout_s: float = 30.0) -> None:
-        self.address, self.timeout_s = address or find_address(), timeout_s
 
     # -- what takes time ---------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from fairlead.client.address import Address, find_address
 from fairlead.client.http import Call
 
 if TYPE_CHECKING:
@@ -115,7 +116,13 @@ def _given(**values: Any) -> dict[str, Any]:
 
 
 class Routes:
-    """The calls. Each raises a `ClientError`: `Refused`, `ServiceFailed`, `Unreachable` or `NoService`."""
+    """The calls. Each raises a `ClientError`: `Refused`, `ServiceFailed`, `Unreachable` or `NoService`.
+
+    Without an address the service is that of the environment, the configuration, or the usual place.
+    """
+
+    def __init__(self, address: Address | None = None, *, timeout_s: float = 30.0) -> None:
+        self.address, self.timeout_s = address or find_address(), timeout_s
 
     # -- jobs --------------------------------------------------------------------------------------------------------
 

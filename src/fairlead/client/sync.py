@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlead.client import http
-from fairlead.client.address import Address, find_address
+from fairlead.client.address import Address
 from fairlead.client.errors import Unreachable
 from fairlead.client.http import Answer, Call, EventReader, ServerEvent
 from fairlead.client.routes import Routes, Stream, page_of, things_of
@@ -33,9 +33,6 @@ _CHUNK = 65_536
 
 class Client(Routes):
     """Calls on one service. Without an address: that of the environment, the configuration, or the usual place."""
-
-    def __init__(self, address: Address | None = None, *, timeout_s: float = 30.0) -> None:
-        self.address, self.timeout_s = address or find_address(), timeout_s
 
     # -- what takes time ---------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.retries import Coming
+    from fairlead.core.model.resources import Items
     from fairlead.scheduler import Scheduler
 
 HOLDERS = 5
@@ -97,23 +98,30 @@ def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Ver
     held = list(_holders(part, ask, levels, around))
     seen = [each for each in held if sees(each.app.id)]
     return Verdict(
-        partition=part.name,
-        application=ask.app.id,
-        key=ask.key,
-        queue=ask.app.queue.path,
+        **_about(part, ask.app, ask.key, ask.items, ask.priority),
         state="waiting",
         sentence=reason.sentence(),
         reason=shown(reason),
-        needed=dict(ask.items),
-        priority=ask.priority,
         position=_position(ask),
-        waiting_in_queue=sum(app.pending_count for app in ask.app.queue.applications.values()),
         levels=levels,
         nodes=around.nodes,
         closest=[_room(place) for place in around.closest],
         holders=[_holder(each) for each in seen[:HOLDERS]],
         hidden_holders=len(held) - len(seen),
     )
+
+
+def _about(part: Partition, app: Application, key: str, needed: Items, priority: int) -> dict[str, Any]:
+    """What every verdict on an ask of a queue says."""
+    return {
+        "partition": part.name,
+        "application": app.id,
+        "key": key,
+        "queue": app.queue.path,
+        "needed": dict(needed),
+        "priority": priority,
+        "waiting_in_queue": sum(other.pending_count for other in app.queue.applications.values()),
+    }
 
 
 def _without_others(found: Ways, sees: Sees) -> Ways:
@@ -153,18 +161,8 @@ def _refused(partition: Partition, app: Application, key: str) -> Verdict:
 def _coming(partition: Partition, app: Application, coming: Coming) -> Verdict:
     """A further attempt that enters when its back-off is over."""
     reason, spec = coming.held_back(), coming.spec
-    return Verdict(
-        partition=partition.name,
-        application=app.id,
-        key=spec.key,
-        queue=app.queue.path,
-        state="waiting",
-        sentence=reason.sentence(),
-        reason=shown(reason),
-        needed=spec.resources.as_dict(),
-        priority=spec.priority,
-        waiting_in_queue=sum(other.pending_count for other in app.queue.applications.values()),
-    )
+    about = _about(partition, app, spec.key, spec.resources.items, spec.priority)
+    return Verdict(**about, state="waiting", sentence=reason.sentence(), reason=shown(reason))
 
 
 # -- what runs ----------------------------------------------------------------------------------------------------
@@ -179,16 +177,10 @@ def _running(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Sees) -
             stopped = replace(stopped, for_whom="somebody else's work")
     sentence = f"was told to stop on {node}{how_stopped(stopped)}" if stopped is not None else f"runs on {node}"
     return Verdict(
-        partition=partition.name,
-        application=ask.app.id,
-        key=ask.key,
-        queue=ask.app.queue.path,
+        **_about(partition, ask.app, ask.key, ask.items, ask.priority),
         state="running",
         sentence=sentence,
-        needed=dict(ask.items),
-        priority=ask.priority,
         node=node,
-        waiting_in_queue=sum(app.pending_count for app in ask.app.queue.applications.values()),
         stopped=stopped,
         passed_over=list(_passed_over(scheduler, partition, ask, sees)),
     )

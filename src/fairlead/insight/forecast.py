@@ -22,7 +22,7 @@ from fairlead.core.model.events import Cause, Event, Release
 from fairlead.insight.runtimes import Gangs, Kind, Runtimes
 from fairlead.insight.trial import Name, leaving, on_a_copy
 from fairlead.virtual_time import VirtualTime
-from fairlead.wire.questions import Shift
+from fairlead.wire.questions import Interval, Shift
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -53,23 +53,10 @@ def kind_of(ask: Ask) -> Kind:
     return Kind(ask.app.user, name, ask.app.queue.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """When one ask may start. Times in milliseconds; None: not within the horizon."""
+class Expected(Interval, frozen=True, kw_only=True):
+    """When one ask may start, by its futures."""
 
     name: Name
-    median_ms: int | None
-    earliest_ms: int | None
-    latest_ms: int | None
-    coverage: float
-    """The part of futures in which it starts between `earliest_ms` and `latest_ms`, as it is meant."""
-    ahead: int
-    """How many of those that wait start before it, by the middle of their futures."""
-    never: float
-    """The part of the futures in which it does not start within the horizon."""
-    broken_off: int = 0
-    """Futures that were broken off before it started in them, where the interval is another one for that: it starts
-    later than `earliest_ms`, and what cannot be said for sure is None."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +97,7 @@ class Forecast:
         ahead = 0
         if middle is not None or broken_off:
             ahead = bisect_left(self._middles, FAR_MS if middle is None else middle)
-        return Expected(name, middle, low, high, coverage, ahead, never, broken_off)
+        return Expected(middle, low, high, coverage, ahead, never, broken_off, name=name)
 
     @cached_property
     def _middles(self) -> list[int]:

@@ -17,10 +17,13 @@ Queues are not told apart: their own outcomes make narrower intervals that are r
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import exp, log
+
+from msgspec.structs import replace
 
 from fairlead.insight.forecast import HORIZON_MS, Expected
 from fairlead.insight.trial import Name
@@ -207,7 +210,7 @@ class Scorecard:
             self.dropped,
             list(self._outcomes),
             list(self._missed),
-            [replace(promise) for promise in self._open.values()],
+            [dataclasses.replace(promise) for promise in self._open.values()],
         )
 
     @classmethod

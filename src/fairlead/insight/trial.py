@@ -154,21 +154,6 @@ def _by_fork(scheduler: Scheduler, wanted: bool | None) -> bool:
     return CAN_FORK and asks > COPIED_UP_TO
 
 
-def starts(
-    scheduler: Scheduler,
-    events: Sequence[Event],
-    name: Name,
-    *,
-    until_ms: int | None = None,
-    fork: bool | None = None,
-) -> Start | None:
-    """Whether the ask has a node after these events, and at which price; None: it has none.
-
-    `until_ms`: the clock goes on until then, and what falls due by itself happens.
-    """
-    return on_a_copy(scheduler, lambda copy: start_of(copy, events, name, until_ms), fork=fork)
-
-
 @dataclass(frozen=True, slots=True)
 class Start:
     """An ask would start: where, and who would be evicted (for whoever)."""
@@ -182,7 +167,10 @@ class Start:
 
 
 def start_of(scheduler: Scheduler, events: Sequence[Event], name: Name, until_ms: int | None = None) -> Start | None:
-    """As `starts`, on this very scheduler: call it on a copy only."""
+    """Whether the ask has a node after these events, and at which price; None: it has none. Call it on a copy only.
+
+    `until_ms`: the clock goes on until then, and what falls due by itself happens.
+    """
     partition, application, key = name
     evicted: list[Evict] = []
     for event in events:
@@ -211,11 +199,6 @@ def moments(scheduler: Scheduler, until_ms: int | None = None) -> Iterator[int]:
         due_ms = scheduler.next_wakeup_ms()
         at_ms = until_ms if due_ms is None else min(max(due_ms, at_ms + 1), until_ms)
         yield at_ms
-
-
-def allocated(decisions: Iterable[Decision]) -> list[Allocated]:
-    """The placements among decisions."""
-    return [each for each in decisions if isinstance(each, Allocated)]
 
 
 PATIENCE_S = 60.0

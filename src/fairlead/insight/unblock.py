@@ -24,7 +24,7 @@ from fairlead.insight.changes import events_of, renamed, until_ms, way
 from fairlead.insight.grounds import grounds, horizon_ms, terms, turns, wait_until
 from fairlead.insight.parts import Part, What, clauses
 from fairlead.insight.places import places
-from fairlead.insight.trial import Name, Start, on_a_copy, starts
+from fairlead.insight.trial import Name, Start, on_a_copy, start_of
 from fairlead.wire.questions import Admitted, Way
 
 if TYPE_CHECKING:
@@ -116,7 +116,10 @@ class _Trials:
         if parts not in self._known:
             self.effort.spend()
             events, name = events_of(self.scheduler, self.name, parts), renamed(self.name, parts)
-            self._known[parts] = starts(self.scheduler, events, name, until_ms=until_ms(parts), fork=self.fork)
+            at_ms = until_ms(parts)
+            self._known[parts] = on_a_copy(
+                self.scheduler, lambda copy: start_of(copy, events, name, at_ms), fork=self.fork
+            )
         return self._known[parts]
 
     def stated(self, parts: tuple[Part, ...]) -> Way | None:

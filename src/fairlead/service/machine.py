@@ -57,8 +57,8 @@ EVERYTHING = Caller("", -1, True, may_submit=False)
 """Who sees everything, for what is not about single users."""
 
 
-class MachineMoment:
-    """The books of a machine between two turns, as one caller sees them."""
+class _Moment:
+    """The books of a machine between two turns, as one caller sees them (`place.Moment`)."""
 
     partition = DEFAULT_PARTITION
 
@@ -67,7 +67,6 @@ class MachineMoment:
         self._jobs, self._rights, self._runs_as = jobs, Rights(caller, scheduler), runs_as
 
     def found(self, wanted: JobFilter) -> Iterable[Job]:
-        """The jobs that pass and that the caller may see."""
         if wanted.namespace is not None:
             raise Refusal("invalid", "jobs of a machine are in no namespace; leave it out", field="namespace")
         source = self._jobs.live() if wanted.states and wanted.states <= LIVE else self._jobs
@@ -78,23 +77,18 @@ class MachineMoment:
         )
 
     def order(self, job: Job) -> int:
-        """Keys are numbers."""
         return int(job.key)
 
     def row(self, job: Job) -> JobRow:
-        """As it is shown."""
         return views.job_row(job, self.scheduler)
 
     def details(self, key: str) -> JobDetails:
-        """What the books know of it."""
         return views.job_full(self._visible(key), self.scheduler)
 
     def why(self, key: str) -> Why:
-        """Why it is where it is."""
         return views.job_why(self._visible(key), self.scheduler)
 
     def name(self, key: str) -> Name:
-        """Of a job that has not ended."""
         job = self._visible(key)
         if job.ended:
             raise Refusal("conflict", f"job {key} has ended already ({job.state}); nothing follows from it now")
@@ -106,7 +100,6 @@ class MachineMoment:
         return self.caller.is_admin if job is None else self._rights.may_act(job)
 
     def submission(self, draft: JobDraft) -> Supposition:
-        """A job like this of the caller."""
         from fairlead.service.jobs import spec_of
 
         self.caller.require_submit(self._runs_as)
@@ -118,7 +111,6 @@ class MachineMoment:
         return submitted(placing.application_of(job), [requests.ask_of(job)])
 
     def target(self, key: str, queue: str) -> str:
-        """Where its owner could have submitted it."""
         job, partition = self._visible(key), self.scheduler.cluster.partitions[self.partition]
         path = placing.full_path(partition, queue)
         found = partition.root.find(path)
@@ -180,7 +172,7 @@ class MachinePlace(Place):
     async def read(self, ask: Callable[[Any], T], caller: Caller | None = None) -> T:
         """Between two turns of the writer."""
         seen_by, runs_as = caller or EVERYTHING, self.gate.own_name
-        return await self.look(lambda scheduler, jobs: ask(MachineMoment(scheduler, jobs, seen_by, runs_as)))
+        return await self.look(lambda scheduler, jobs: ask(_Moment(scheduler, jobs, seen_by, runs_as)))
 
     @property
     def history_records(self) -> HistoryRecords:

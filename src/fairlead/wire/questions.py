@@ -171,11 +171,9 @@ class Score(Shape, frozen=True, kw_only=True):
     dropped: Annotated[int, said("Forecasts for what was cancelled or changed.")]
 
 
-class When(Shape, frozen=True, kw_only=True):
-    """When a job that waits is expected to start."""
+class Interval(Shape, frozen=True):
+    """When a job may start."""
 
-    key: str
-    made_ms: int
     median_ms: Annotated[int | None, said("Half of the futures have it started by then; null: not in sight.")]
     earliest_ms: int | None
     latest_ms: int | None
@@ -188,7 +186,14 @@ class When(Shape, frozen=True, kw_only=True):
             "Futures that were broken off, for lack of time, before it started: it starts later than "
             "`earliest_ms`, and what could not be seen is null."
         ),
-    ]
+    ] = 0
+
+
+class When(Interval, frozen=True, kw_only=True):
+    """When a job that waits is expected to start."""
+
+    key: str
+    made_ms: int
     draws: int
     assumptions: list[str]
     score: Score

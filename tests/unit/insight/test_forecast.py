@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import exp
 from random import Random
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release
 from fairlead.core.model.resources import Resources
@@ -250,7 +250,7 @@ def test_old_experience_makes_room_for_new() -> None:
 
 def promise(number: int, wait_ms: int) -> Expected:
     name = ("default", f"w{number}", f"w{number}")
-    return Expected(name, wait_ms, wait_ms // 2, wait_ms * 2, 0.8, 0, 0.0)
+    return Expected(wait_ms, wait_ms // 2, wait_ms * 2, 0.8, 0, 0.0, name=name)
 
 
 def test_each_forecast_is_scored_once() -> None:
@@ -276,7 +276,7 @@ def test_intervals_learn_to_be_right_as_often_as_promised() -> None:
         for number in range(1_000):
             made, wait = number * 10**9, 100_000
             name = ("default", f"w{number}", "k")
-            plain = Expected(name, made + wait, made + int(wait * 0.9), made + int(wait * 1.1), 0.8, 0, 0.0)
+            plain = Expected(made + wait, made + int(wait * 0.9), made + int(wait * 1.1), 0.8, 0, 0.0, name=name)
             told = card.promise(made, plain)
             assert told.earliest_ms is not None
             assert told.latest_ms is not None
@@ -340,7 +340,7 @@ def test_a_scorecard_goes_on_where_it_was() -> None:
 
 def test_a_forecast_without_a_middle_stays_as_it_is() -> None:
     """Nothing can be widened around nothing."""
-    never = Expected(("default", "w", "w"), None, None, None, 0.8, 0, 1.0)
+    never = Expected(None, None, None, 0.8, 0, 1.0, name=("default", "w", "w"))
     assert Scorecard().calibrated(0, never) == never
 
 

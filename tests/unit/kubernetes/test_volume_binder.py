@@ -19,7 +19,7 @@ from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.control_loop import ControlLoop
 from fairlead.kubernetes.storage import NOBODY
 from fairlead.kubernetes.volume_binder import PATIENCE_MS
-from fairlead.service.kubernetes import pods as views
+from fairlead.service.kubernetes.pods import ClusterMoment
 
 QUEUES = """
 partitions:
@@ -87,9 +87,7 @@ class Sea:
         return next((c for c in pod["status"].get("conditions", ()) if c["type"] == "PodScheduled"), {})
 
     def why(self, name: str) -> dict[str, Any]:
-        informer = self.control_loop.driver.informer
-        pod = views.pod_of(informer, f"default/{name}")
-        return dict(msgspec.to_builtins(views.why(self.control_loop.driver.scheduler, informer, pod)))
+        return dict(msgspec.to_builtins(ClusterMoment(self.control_loop.driver).why(f"default/{name}")))
 
     def check(self) -> None:
         """Whatever is bound has its volumes, all of which can be used there; no volume is two claims'."""

@@ -164,7 +164,7 @@ async def test_nobody_asks_a_webhook_that_is_not_registered() -> None:
     ("options", "text"),
     [
         (["--queue-file", "queues"], "write NAMESPACE/NAME"),
-        (["--applications", "all"], "none of namespace, owner, pod, none"),
+        (["--applications", "all"], "'all' is not one of 'namespace', 'owner', 'pod', 'none'"),
         (["--listen", "8443"], "write HOST:PORT"),
         (["--log-level", "loud"], "'loud' is not one of"),
     ],

@@ -23,7 +23,7 @@ def a_card() -> Scorecard:
     card = Scorecard()
     for number in range(3):
         name = ("default", f"w{number}", "w")
-        card.promise(0, Expected(name, 100, 50, 200, 0.8, 0, 0.0))
+        card.promise(0, Expected(100, 50, 200, 0.8, 0, 0.0, name=name))
         if number:
             card.started(name, 90 * number)
     return card
@@ -75,7 +75,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
                 while True:
                     name = ("default", f"more{number}", "w" * 1_000)
                     number += 1
-                    card.promise(0, Expected(name, 100, 50, 200, 0.8, 0, 0.0))
+                    card.promise(0, Expected(100, 50, 200, 0.8, 0, 0.0, name=name))
                     file.write(card.state())
             finally:
                 os._exit(1)
@@ -92,7 +92,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
 def test_what_started_while_nobody_listened_is_scored_at_the_next_look(tmp_path: Path) -> None:
     """The service was killed between a start and the next look: the book of jobs knows when it began."""
     file, card = ScoreFile(tmp_path / "forecasts.json"), Scorecard()
-    card.promise(0, Expected(NAME, 100, 50, 200, 0.8, 0, 0.0))
+    card.promise(0, Expected(100, 50, 200, 0.8, 0, 0.0, name=NAME))
     file.write(card.state())
     job = SimpleNamespace(key="w", ask_key="w", started_at_ms=150)
     jobs = SimpleNamespace(live=lambda: (), get={"w": job}.get)

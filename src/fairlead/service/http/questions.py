@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.core.model.specs import ClusterSpec
@@ -209,20 +209,10 @@ async def forecast_job(key: str, place: PlaceOf, caller: CallerOf, seconds: Seco
 
     shown_key, name, told = await place.apart(ask, caller)
     expected = place.expect(told.made_ms, told.expected(name))
-    return wire.When(
-        key=shown_key,
-        made_ms=told.made_ms,
-        median_ms=expected.median_ms,
-        earliest_ms=expected.earliest_ms,
-        latest_ms=expected.latest_ms,
-        coverage=expected.coverage,
-        ahead=expected.ahead,
-        never=expected.never,
-        broken_off=expected.broken_off,
-        draws=told.draws,
-        assumptions=list(told.assumptions),
-        score=place.card().score(),
-    )
+    shown: dict[str, Any] = asdict(expected)
+    del shown["name"]
+    shown |= {"key": shown_key, "made_ms": told.made_ms, "draws": told.draws, "assumptions": list(told.assumptions)}
+    return wire.When(**shown, score=place.card().score())
 
 
 @router.get("/forecasts/score")
