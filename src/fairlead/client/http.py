@@ -107,7 +107,9 @@ class Answer:
 
 
 def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
-    """What reads a shape. Made once, by one thread: making one fills what msgspec keeps of the types."""
+    """What reads a shape. Made once, by one thread: two at once, both filling what msgspec keeps of a type, would crash
+    the process.
+    """
     with _making:
         if shape not in _DECODERS:
             _DECODERS[shape] = msgspec.json.Decoder(shape)
@@ -129,7 +131,7 @@ def failure(status: int, content: bytes, address: Address) -> ClientError:
     from fairlead.wire.cluster import Problem
 
     try:
-        problem = msgspec.json.decode(content, type=Problem)
+        problem: Problem = _decoder(Problem).decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return NoService(f"what answers at {address} said {status} without a reason; is it a Fairlead service?")
     if status == 401 and not address.socket and not address.token and "FAIRLEAD_TOKEN" not in problem.detail:

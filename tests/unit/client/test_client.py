@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairlead.client import Address, Client, Refused, ServiceFailed, Unreachable, http, routes, sync
 from fairlead.client.errors import NoService
 from fairlead.client.http import EventReader, ServerEvent
+from fairlead.wire.cluster import Problem
+from fairlead.wire.jobs import Done
 
 
 @pytest.fixture(autouse=True)
@@ -186,3 +192,28 @@ def test_without_a_token_a_401_says_where_to_get_one(
     refused = refuse(401, "make a token and set FAIRLEAD_TOKEN")
     failure = http.failure(401, json.dumps(refused.body).encode(), Address.of_url("http://h"))
     assert failure.message == "make a token and set FAIRLEAD_TOKEN"
+
+
+def test_what_reads_an_answer_is_made_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`submit --wait` reads two streams at once; msgspec ends the process when two threads look at a type first."""
+    made: list[type] = []
+    making, real = threading.Lock(), msgspec.json.Decoder
+
+    def decoder(shape: type) -> Any:
+        assert making.acquire(blocking=False), "two threads make a decoder at once"
+        time.sleep(0.02)
+        made.append(shape)
+        making.release()
+        return real(shape)
+
+    monkeypatch.setattr(http, "_DECODERS", {})
+    monkeypatch.setattr(msgspec.json, "Decoder", decoder)
+    address = Address(socket="/nowhere")
+    problem = msgspec.json.encode(Problem(type="t", title="x", status=503, detail="stopping", code="unavailable"))
+    done = msgspec.json.encode(Done(ok=True))
+    with ThreadPoolExecutor(8) as threads:
+        failed = [threads.submit(http.failure, 503, problem, address) for _ in range(4)]
+        read = [threads.submit(http.decoded, done, Done, address) for _ in range(4)]
+    assert {str(each.result()) for each in failed} == {"stopping"}
+    assert {each.result() for each in read} == {Done(ok=True)}
+    assert sorted(shape.__name__ for shape in made) == ["Done", "Problem"]

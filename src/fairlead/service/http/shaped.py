@@ -39,6 +39,8 @@ class ShapedRoute(APIRoute):
         signature = inspect.signature(endpoint, eval_str=True)
         answered = _shape_in(signature.return_annotation)
         if answered is not None:
+            # What msgspec keeps of the types is filled now, by one thread: two at once would crash the process.
+            msgspec.json.Decoder(answered)
             body = next((p for p in signature.parameters.values() if _shape_in(p.annotation) is not None), None)
             status = options.get("status_code") or 200
             options["responses"] = {status: content(answered)} | (options.get("responses") or {})
