@@ -109,7 +109,7 @@ def in_use(queue: Queue) -> str:
 
 
 def _running(queue: Queue) -> str:
-    return f"{queue.running_apps}" + (f"/{queue.max_apps}" if queue.max_apps else "")
+    return f"{queue.running_applications}" + (f"/{queue.max_applications}" if queue.max_applications else "")
 
 
 def fullest(queue: Queue) -> tuple[float, str]:

@@ -189,7 +189,7 @@ def _queue_rows(view: View) -> list[tuple[str, ...]]:
             (
                 "  " * depth + queue.path.rsplit(".", 1)[-1],
                 NONE if priority is None else str(priority),
-                str(queue.running_apps),
+                str(queue.running_applications),
                 str(queue.waiting),
                 f"{bar(share, 10)} {name}",
                 in_use(queue),

@@ -80,7 +80,7 @@ def _queues(trees: list[Queue]) -> list[Metric]:
         for kind in AMOUNTS:
             for name, value in (getattr(queue, kind) or {}).items():
                 amount.add_metric((queue.path, kind, name), value)
-        running.add_metric((queue.path,), queue.running_apps)
+        running.add_metric((queue.path,), queue.running_applications)
         waiting.add_metric((queue.path,), queue.waiting)
         if queue.priority is not None:
             priority.add_metric((queue.path,), queue.priority)

@@ -224,8 +224,8 @@ def queue_view(queue: Queue, partition: str, idle: Mapping[str, Book]) -> cluste
         pending=pruned(queue.pending),
         headroom=dict(sorted(headroom.items())) if headroom is not None else None,
         priority=None if queue.reported == NO_PRIORITY else queue.reported,
-        running_apps=queue.running,
-        max_apps=queue.max_applications,
+        running_applications=queue.running,
+        max_applications=queue.max_applications,
         waiting=own + sum(child.waiting for child in children),
         children=children,
     )

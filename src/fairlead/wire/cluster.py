@@ -37,8 +37,8 @@ class Queue(Shape, frozen=True, kw_only=True):
     pending: dict[str, int]
     headroom: dict[str, int] | None
     priority: Annotated[int | None, said("Of what waits below, with offsets and fences; null: nothing waits.")]
-    running_apps: int
-    max_apps: Annotated[int, said("0: unlimited.")]
+    running_applications: int
+    max_applications: Annotated[int, said("0: unlimited.")]
     waiting: int
     children: list[Queue]
 

@@ -27,8 +27,8 @@ def queue(path: str, *children: Any, **fields: Any) -> dict[str, Any]:
         "allocated": {},
         "pending": {},
         "priority": None,
-        "running_apps": 0,
-        "max_apps": 0,
+        "running_applications": 0,
+        "max_applications": 0,
         "waiting": 0,
         "children": list(children),
     } | fields
@@ -41,8 +41,8 @@ TREE = queue(
         max={"vcore": 4000, "memory": 2**30},
         allocated={"vcore": 3000},
         priority=7,
-        running_apps=2,
-        max_apps=5,
+        running_applications=2,
+        max_applications=5,
     ),
     queue("root.b", queue("root.b.c", waiting=3)),
 )

@@ -38,14 +38,14 @@ def view(running: int, waiting: int, total_waiting: int | None = None) -> View:
         {
             "path": "root",
             "waiting": waiting if total_waiting is None else total_waiting,
-            "running_apps": running,
+            "running_applications": running,
             "max": {},
             "allocated": {"vcore": 1000},
             "children": [
                 {
                     "path": "root.batch",
                     "waiting": waiting,
-                    "running_apps": running,
+                    "running_applications": running,
                     "max": {},
                     "allocated": {"vcore": 1000},
                 }

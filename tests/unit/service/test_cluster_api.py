@@ -27,7 +27,7 @@ def test_queues_show_what_they_may_use_and_use(served: Any) -> None:
     small, root = queues["root.small"], queues["root"]
     assert (small["leaf"], small["state"], small["max"]) == (True, "active", {"vcore": 1000})
     assert (small["allocated"], small["pending"], small["headroom"]["vcore"]) == ({"vcore": 600}, {"vcore": 600}, 400)
-    assert (small["waiting"], small["running_apps"], small["priority"]) == (1, 1, 4)
+    assert (small["waiting"], small["running_applications"], small["priority"]) == (1, 1, 4)
     assert root["allocated"]["vcore"] >= 600
     assert root["waiting"] >= 1
     for each in (waits, key):
