@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fairlead.cli import completion, render
-from fairlead.cli.app import command, connected, list_output
+from fairlead.cli.app import REFUSED, Failure, command, connected, list_output, wrong_usage
 from fairlead.cli.completion import with_depth
-from fairlead.cli.failures import REFUSED, Failure, wrong_usage
 from fairlead.cli.render import NONE, Column, Columns, Screen
 from fairlead.client.sync import Client
 from fairlead.core.model.quantities import people_call

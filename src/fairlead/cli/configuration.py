@@ -13,8 +13,18 @@ from typing import TYPE_CHECKING
 import click
 
 from fairlead.cli import difference, render
-from fairlead.cli.app import Group, Status, complain, connected, list_output, show_output
-from fairlead.cli.failures import FAILED, REFUSED, Failure, wrong_usage
+from fairlead.cli.app import (
+    FAILED,
+    REFUSED,
+    Failure,
+    Group,
+    Status,
+    complain,
+    connected,
+    list_output,
+    show_output,
+    wrong_usage,
+)
 from fairlead.cli.jobfile import read_text
 from fairlead.cli.render import Column, Columns, Screen
 from fairlead.client.errors import Refused

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fairlead.cli import completion, render
-from fairlead.cli.app import Group, connected, list_output
-from fairlead.cli.failures import wrong_usage
+from fairlead.cli.app import Group, connected, list_output, wrong_usage
 from fairlead.cli.render import Column, Columns
 from fairlead.cli.values import parse_amount, parse_duration, parse_pairs
 from fairlead.client.sync import Client

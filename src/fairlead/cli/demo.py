@@ -1,12 +1,15 @@
 """`fairlead demo`: the service with a sample workload of real processes, live in the terminal.
 
-Decides the order: start a service of its own, submit, show, clean up. Never touches another service or its state.
-Invariant: when it has ended, however it ended, no process of it is left; the journal and the logs stay.
+Decides the commands of the workload, their sizes, and the order: start a service of its own, submit, show, clean up.
+Never touches another service or its state. Invariant: when it has ended, however it ended, no process of it is left,
+the journal and the logs stay; it needs little of the machine (each command sleeps most of the time) and asks for shares
+of a declared capacity, so that it goes the same way on every machine.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import socket as sockets
@@ -15,17 +18,17 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead.cli import demo_scenes, top
-from fairlead.cli.app import command, complain
+from fairlead.cli import top
+from fairlead.cli.app import FAILED, Failure, command, complain
 from fairlead.cli.difference import counted
-from fairlead.cli.failures import FAILED, Failure
 from fairlead.cli.jobfile import describe
 from fairlead.cli.jobs import LIVE_STATES, select
 from fairlead.cli.submit import send
@@ -37,6 +40,108 @@ from fairlead.places import DEFAULT_PORT
 
 if TYPE_CHECKING:
     from fairlead.wire.jobs import JobDetails
+
+CORES = 4
+"""Cores that the demo declares, whatever the machine has."""
+MEMORY = "8Gi"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What happens at one moment of the demo."""
+
+    at_s: float
+    says: str
+    jobs: tuple[dict[str, Any], ...]
+
+
+def _steps(name: str, steps: int) -> list[str]:
+    """A command that prints a line a second, works a little, and stops politely when asked to."""
+    program = f"""
+    trap 'echo "{name}: asked to stop, saving what there is"; sleep 1; exit 143' TERM
+    i=0
+    while [ $i -lt {steps} ]; do
+        i=$((i + 1)); echo "{name}: step $i of {steps}"
+        j=0; while [ $j -lt 2000 ]; do j=$((j + 1)); done
+        sleep 1 & wait $!
+    done
+    echo "{name}: done"
+    """
+    return ["sh", "-c", "\n".join(line.strip() for line in program.strip().splitlines())]
+
+
+def _python(name: str, seconds: int) -> list[str]:
+    """A Python program that computes in short bursts."""
+    program = (
+        f"import time\nfor i in range({seconds}):\n    t = time.process_time()\n"
+        f"    while time.process_time() - t < 0.1:\n        sum(range(1000))\n"
+        f"    print('{name}: epoch', i + 1, flush=True)\n    time.sleep(0.9)"
+    )
+    return [sys.executable, "-c", program]
+
+
+def _job(name: str, queue: str, cpu: str, priority: int, command: Sequence[str]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "queue": queue,
+        "cpu": cpu,
+        "memory": "256Mi",
+        "priority": priority,
+        "grace": "3s",
+        "command": list(command),
+        "tags": {"demo": "yes"},
+    }
+
+
+def scenes() -> list[Scene]:
+    """The whole story, in the order of time (about a minute)."""
+    return [
+        Scene(
+            0.0,
+            "A training run and two batch jobs fill the machine.",
+            (
+                _job("train", "root.research.team-a", "2", 10, _python("train", 16)),
+                _job("nightly-report", "root.batch", "1", 0, _steps("nightly-report", 40)),
+                _job("thumbnails", "root.batch", "1", 0, _steps("thumbnails", 40)),
+            ),
+        ),
+        Scene(
+            3.0,
+            "One more batch work: it is no more important than the others, so it has to wait.",
+            (_job("mail-digest", "root.batch", "1", 0, _steps("mail-digest", 10)),),
+        ),
+        Scene(
+            7.0,
+            "Somebody opens a notebook. It is more important, so the batch jobs have to make room.",
+            (_job("notebook", "root.interactive", "2", 50, _steps("notebook", 15)),),
+        ),
+        Scene(
+            11.0,
+            "One asks for more than the whole machine has: it is told so.",
+            (_job("too-large", "root.batch", str(CORES * 2), 0, _steps("too-large", 1)),),
+        ),
+        Scene(
+            13.0,
+            "One will fail: its exit status is kept.",
+            (_job("broken", "root.batch", "0.5", 5, ["sh", "-c", "echo 'no such input' >&2; sleep 2; exit 3"]),),
+        ),
+    ]
+
+
+def where_to_look(directory: str, socket: str, url: str, state: str) -> list[str]:
+    """What to try next, as lines. `directory` is where the command is, if the shell would not find it by itself."""
+    quoted = shlex.quote(socket)
+    path = f" PATH={shlex.quote(directory)}:$PATH" if directory else ""
+    return [
+        "In another terminal:",
+        f"  export FAIRLEAD_SOCKET={quoted}{path}",
+        "  fairlead ls -a; fairlead why; fairlead queues; fairlead top",
+        "  fairlead show KEY; fairlead logs KEY",
+        "  fairlead submit --queue root.batch -- sleep 60",
+        f"  curl --unix-socket {quoted} http://localhost/api/v1/jobs",
+        f"Ctrl-C stops the demo and its jobs. Served at {url}; journal and logs in {state}.",
+    ]
+
 
 _START_S = 30.0
 _STOP_S = 15.0
@@ -127,7 +232,7 @@ def _service(state: Path, host: str, port: int) -> Iterator[tuple[Client, subpro
     with log, _socket_path(state) as socket:
         began = log.tell()
         where = ["--state", str(state), "--socket", socket, "--host", host, "--port", str(port)]
-        has = ["--resource", f"vcore={demo_scenes.CORES}", "--resource", f"memory={demo_scenes.MEMORY}"]
+        has = ["--resource", f"vcore={CORES}", "--resource", f"memory={MEMORY}"]
         process = subprocess.Popen(
             [sys.executable, "-m", "fairlead.cli.attached", str(os.getpid()), "up", *where, *has],
             stdin=subprocess.DEVNULL,
@@ -208,10 +313,10 @@ def _play(client: Client, state: Path, url: str, once: bool, alive: Callable[[],
     def done() -> bool:
         return player.problem is not None or not alive() or (once and player.over())
 
-    footer = demo_scenes.where_to_look(_directory(), client.address.socket, url, str(state))
+    footer = where_to_look(_directory(), client.address.socket, url, str(state))
     try:
         if sys.stdout.isatty():
-            title = f"fairlead demo, real processes on {demo_scenes.CORES} declared cores"
+            title = f"fairlead demo, real processes on {CORES} declared cores"
             top.live(watcher, 1.0, title, footer, whole_screen=True, until=done)
         else:
             print("\n".join(footer), flush=True)
@@ -263,7 +368,7 @@ class _Player:
     def _run(self) -> None:
         began = time.monotonic()
         try:
-            for scene in demo_scenes.scenes():
+            for scene in scenes():
                 if self._stopped.wait(max(0.0, began + scene.at_s - time.monotonic())):
                     return
                 self.watcher.tell(f"-- {scene.says}")

@@ -16,8 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from fairlead.cli import render
-from fairlead.cli.app import Status, command, connected, show_output
-from fairlead.cli.failures import FAILED
+from fairlead.cli.app import FAILED, Status, command, connected, show_output
 from fairlead.client.errors import ClientError
 from fairlead.client.sync import Client
 from fairlead.core.model.quantities import format_bytes

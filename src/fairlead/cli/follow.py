@@ -17,8 +17,18 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 import click
 
 from fairlead.cli import completion, render
-from fairlead.cli.app import Status, command, complain, connected, key_argument, show_output
-from fairlead.cli.failures import FAILED, REFUSED, TIMED_OUT, wrong_usage
+from fairlead.cli.app import (
+    FAILED,
+    REFUSED,
+    TIMED_OUT,
+    Status,
+    command,
+    complain,
+    connected,
+    key_argument,
+    show_output,
+    wrong_usage,
+)
 from fairlead.cli.jobfields import signal_name
 from fairlead.cli.jobs import LIVE_STATES
 from fairlead.cli.keys import key_of

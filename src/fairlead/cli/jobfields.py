@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from fairlead.cli import completion, render
-from fairlead.cli.failures import wrong_usage
+from fairlead.cli.app import wrong_usage
 from fairlead.cli.render import Column
 from fairlead.client.sync import LIVE
 from fairlead.core.model.quantities import format_amount, format_bytes

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.cli.failures import REFUSED, Failure, wrong_usage
+from fairlead.cli.app import REFUSED, Failure, wrong_usage
 from fairlead.cli.jobfields import NAMES, described
 from fairlead.client.errors import Refused
 

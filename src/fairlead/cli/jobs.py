@@ -15,6 +15,7 @@ import click
 
 from fairlead.cli import completion, render
 from fairlead.cli.app import (
+    REFUSED,
     Status,
     command,
     complain,
@@ -23,8 +24,8 @@ from fairlead.cli.app import (
     list_output,
     queue_option,
     show_output,
+    wrong_usage,
 )
-from fairlead.cli.failures import REFUSED, wrong_usage
 from fairlead.cli.jobfields import COLUMNS, details
 from fairlead.cli.keys import named, namespace_option
 from fairlead.cli.render import Screen

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead.cli import past, render
-from fairlead.cli.app import Group, Status, complain, report_output, show_output
-from fairlead.cli.failures import FAILED, Failure
+from fairlead.cli.app import FAILED, Failure, Group, Status, complain, report_output, show_output
 from fairlead.core.model.quantities import format_bytes
 from fairlead.places import journal_file
 

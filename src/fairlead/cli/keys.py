@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead.cli.failures import wrong_usage
+from fairlead.cli.app import wrong_usage
 
 if TYPE_CHECKING:
     from fairlead.client.sync import Client

@@ -12,8 +12,7 @@ from typing import Any
 
 import click
 
-from fairlead.cli.app import Group, Status
-from fairlead.cli.failures import Failure, wrong_usage
+from fairlead.cli.app import Failure, Group, Status, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
 from fairlead.places import DEFAULT_PORT
 

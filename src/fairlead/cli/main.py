@@ -10,8 +10,7 @@ from importlib import import_module
 
 import click
 
-from fairlead.cli.app import Group
-from fairlead.cli.failures import STATUSES_TEXT
+from fairlead.cli.app import STATUSES_TEXT, Group
 
 COMMANDS = {
     "demo": ("demo", "Show it at work, with real processes."),

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead.cli import render
-from fairlead.cli.app import command, show_output
-from fairlead.cli.failures import Failure, wrong_usage
+from fairlead.cli.app import Failure, command, show_output, wrong_usage
 from fairlead.places import journal_file
 
 if TYPE_CHECKING:

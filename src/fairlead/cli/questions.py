@@ -16,8 +16,7 @@ import click
 
 from fairlead.cli import completion, jobfields, render, submit
 from fairlead.cli.answers import difference_lines, expected_lines, score_lines, waiting_line, why_lines
-from fairlead.cli.app import Group, Status, command, connected, key_argument, show_output
-from fairlead.cli.failures import wrong_usage
+from fairlead.cli.app import Group, Status, command, connected, key_argument, show_output, wrong_usage
 from fairlead.cli.keys import named, namespace_option
 from fairlead.cli.render import Screen
 from fairlead.cli.values import parse_duration

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fairlead.cli.app import Group, Status, command, report_output
-from fairlead.cli.failures import of_files, wrong_usage
+from fairlead.cli.app import Group, Status, command, of_files, report_output, wrong_usage
 from fairlead.cli.values import parse_duration
 from fairlead.places import journal_file
 

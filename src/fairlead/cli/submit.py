@@ -16,8 +16,7 @@ import click
 import msgspec
 
 from fairlead.cli import jobfields, render
-from fairlead.cli.app import Status, command, complain, connected, show_output
-from fairlead.cli.failures import Failure, wrong_usage
+from fairlead.cli.app import Failure, Status, command, complain, connected, show_output, wrong_usage
 from fairlead.cli.jobfile import Described, as_failure_of, describe, read_jobs, read_text
 from fairlead.client.errors import Refused
 from fairlead.client.sync import Client

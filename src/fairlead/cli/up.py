@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from fairlead.cli.app import Status, command
-from fairlead.cli.failures import Failure, wrong_usage
+from fairlead.cli.app import Failure, Status, command, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
 from fairlead.cli.values import parse_amount, parse_resources
 from fairlead.local.pressure import parse_threshold

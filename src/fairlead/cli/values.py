@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fairlead import times
-from fairlead.cli.failures import wrong_usage
+from fairlead.cli.app import wrong_usage
 from fairlead.core.model.quantities import VCORE, QuantityError, parse_quantity, resource_called
 from fairlead.core.model.resources import INT64_MAX
 

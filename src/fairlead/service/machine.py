@@ -42,9 +42,8 @@ from fairlead.service import metrics, views
 from fairlead.service.configfile import ConfigFile
 from fairlead.service.forecaster import Forecaster, kinds, learned
 from fairlead.service.history_events import Hub, stream
-from fairlead.service.identity import Gate
+from fairlead.service.identity import Gate, Tokens
 from fairlead.service.place import NEW, JobFilter, Place, ask_of, place_of
-from fairlead.service.tokens import Tokens
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.wire import cluster as wire
 from fairlead.wire.jobs import Capability as Shown

@@ -38,10 +38,9 @@ from fairlead.service.forecaster import Forecaster, ScoreFile
 from fairlead.service.history_events import Hub
 from fairlead.service.http.app import make_app
 from fairlead.service.http.server import ListenError, Server, on_signals, on_tcp, on_unix, remove_socket, url_of
-from fairlead.service.identity import Gate, PeerProtocol
+from fairlead.service.identity import Gate, PeerProtocol, Tokens, TokensError
 from fairlead.service.machine import MachinePlace
 from fairlead.service.options import Listening, ServeOptions
-from fairlead.service.tokens import Tokens, TokensError
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.version import version
 

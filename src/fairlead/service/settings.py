@@ -15,9 +15,9 @@ from fairlead.local import accounts
 from fairlead.runtime import Refusal
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import PagesOf, api
+from fairlead.service.identity import Token, TokensError
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf
-from fairlead.service.tokens import Token, TokensError
 from fairlead.wire import declarations as wire
 from fairlead.wire.jobs import Done
 

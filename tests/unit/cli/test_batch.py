@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead.cli import follow
-from fairlead.cli.failures import Failure
+from fairlead.cli.app import Failure
 from fairlead.cli.jobfile import describe, read_jobs
 from fairlead.client import Client
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.cli import demo_scenes
+from fairlead.cli import demo
 from fairlead.cli.jobfile import describe
 from fairlead.cli.values import parse_amount
 from fairlead.config import default_text, load_text
@@ -19,13 +19,13 @@ class Stage:
     def __init__(self) -> None:
         self.scheduler = Scheduler()
         capacity = {
-            "vcore": parse_amount("vcore", str(demo_scenes.CORES), "demo"),
-            "memory": parse_amount("memory", demo_scenes.MEMORY, "demo"),
+            "vcore": parse_amount("vcore", str(demo.CORES), "demo"),
+            "memory": parse_amount("memory", demo.MEMORY, "demo"),
         }
         self.scheduler.handle(Configure(load_text(default_text())), 0)
         self.scheduler.handle(AddNode(NodeSpec(id="here", capacity=Resources(capacity))), 0)
 
-    def play(self, scene: demo_scenes.Scene) -> list[Decision]:
+    def play(self, scene: demo.Scene) -> list[Decision]:
         """What the scheduler decides when the jobs of a scene arrive and the evicted ones have gone."""
         now = int(scene.at_s * 1000)
         for job in scene.jobs:
@@ -47,7 +47,7 @@ def placed(decided: list[Decision]) -> set[str]:
 
 def test_one_waits_and_one_preempts() -> None:
     """Scene by scene, as they are announced."""
-    fill, wait, preempt, too_large, fail = demo_scenes.scenes()
+    fill, wait, preempt, too_large, fail = demo.scenes()
     stage = Stage()
     assert placed(stage.play(fill)) == {"train", "nightly-report", "thumbnails"}
 
@@ -70,6 +70,6 @@ def test_one_waits_and_one_preempts() -> None:
 
 def test_what_to_try_next_can_be_pasted() -> None:
     """Paths with blanks are quoted, and a command that the shell would not find is put on its path."""
-    lines = demo_scenes.where_to_look("/a b/bin", "/c d/s.sock", "http://127.0.0.1:9080", "/c d")
+    lines = demo.where_to_look("/a b/bin", "/c d/s.sock", "http://127.0.0.1:9080", "/c d")
     assert "  export FAIRLEAD_SOCKET='/c d/s.sock' PATH='/a b/bin':$PATH" in lines
-    assert all("PATH" not in line for line in demo_scenes.where_to_look("", "/s.sock", "http://127.0.0.1:9080", "/c"))
+    assert all("PATH" not in line for line in demo.where_to_look("", "/s.sock", "http://127.0.0.1:9080", "/c"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.cli.failures import Failure
+from fairlead.cli.app import Failure
 from fairlead.cli.keys import key_of
 
 

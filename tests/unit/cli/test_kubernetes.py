@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli.failures import USAGE
+from fairlead.cli.app import USAGE
 from fairlead.cli.main import app
 
 

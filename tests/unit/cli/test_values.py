@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.cli.failures import USAGE, Failure
+from fairlead.cli.app import USAGE, Failure
 from fairlead.cli.values import parse_amount, parse_duration, parse_pairs, parse_resources
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from fairlead.runtime import Refusal
-from fairlead.service.identity import PEER, Gate, Peer
-from fairlead.service.tokens import Tokens, TokensError
+from fairlead.service.identity import PEER, Gate, Peer, Tokens, TokensError
 
 OWN = 1000
 

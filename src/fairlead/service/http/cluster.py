@@ -1,16 +1,21 @@
-"""Routes about queues, nodes, the service itself, and the stream of events, on a machine and on a cluster.
+"""Routes about queues, nodes, limits, use, the service itself, and the stream of events, on a machine and on a cluster.
 
-Decides what everybody may see: totals of queues and nodes, nobody's single jobs. Never shows another user's work.
+Decides what everybody may see: totals of queues, nodes, users and groups, since on a shared machine each pays for what
+the others use; never whose single jobs they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from fastapi import Header, Query
 from starlette.responses import StreamingResponse
 
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.user_limits import ANYBODY
+from fairlead.core.model.specs import LimitSpec
+from fairlead.insight.usage import usage_groups, usage_users
 from fairlead.runtime import Refusal
 from fairlead.service import views
 from fairlead.service.history_events import parse_id
@@ -18,6 +23,7 @@ from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import PagesOf, api
 from fairlead.service.place import CallerOf, Moment, PlaceOf
 from fairlead.wire import cluster as wire
+from fairlead.wire import declarations as declared
 
 router = api("cluster")
 
@@ -105,3 +111,106 @@ async def stream_events(
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(all_pieces(), media_type="text/event-stream", headers=headers)
+
+
+# -- use and limits -----------------------------------------------------------------------------------------------
+
+
+usage = api("usage")
+NameQuery = Annotated[str | None, Query(max_length=256, description="Only of this one.")]
+QueueQuery = Annotated[str | None, Query(max_length=1024, description="Only in this queue.")]
+
+
+@usage.get("/usage")
+async def list_usage(
+    place: PlaceOf,
+    page: PagesOf,
+    user: NameQuery = None,
+    group: NameQuery = None,
+    queue: QueueQuery = None,
+) -> declared.UsePage | bytes:
+    """What each user and each group with limits uses of every queue, beside what each may use; parents first."""
+
+    def ask(moment: Moment) -> declared.UsePage:
+        partition = moment.scheduler.cluster.partitions[moment.partition]
+        users = _rows("user", "userName", usage_users(partition)) if group is None else ()
+        groups = _rows("group", "groupName", usage_groups(partition)) if user is None else ()
+        name = user if user is not None else group
+        found = [r for r in (*users, *groups) if name in (None, r.name) and queue in (None, r.queue)]
+        return page.of(declared.UsePage, found, lambda row: (int(row.kind != "user"), row.name, row.queue))
+
+    return await place.shown(ask)
+
+
+def _rows(kind: str, name: str, trees: list[dict[str, Any]]) -> Iterator[declared.Use]:
+    """One row a queue, parents first."""
+    for tree in trees:
+        waiting = [tree["queues"]]
+        while waiting:
+            level = waiting.pop(0)
+            waiting = [*level.get("children", ()), *waiting]
+            yield declared.Use(
+                kind=kind,
+                name=tree[name],
+                queue=level["queuePath"],
+                used=level.get("resourceUsage", {}),
+                running=len(level.get("runningApplications", ())),
+                max=level.get("maxResources"),
+                max_running=level.get("maxApplications") or None,
+            )
+
+
+@usage.get("/limits")
+async def list_limits(
+    place: PlaceOf,
+    page: PagesOf,
+    user: NameQuery = None,
+    group: NameQuery = None,
+    queue: QueueQuery = None,
+) -> declared.LimitPage | bytes:
+    """Every limit of the queue file on users and groups, with those who use some of it now."""
+
+    def ask(moment: Moment) -> declared.LimitPage:
+        rows = _limit_rows(moment.scheduler.cluster.partitions[moment.partition])
+        kind, name = ("user", user) if user is not None else ("group", group)
+        wanted = [r for r in rows if (name is None or (r.kind, r.name) == (kind, name)) and queue in (None, r.queue)]
+        return page.of(declared.LimitPage, wanted, lambda row: (row.queue, int(row.kind != "user"), row.name))
+
+    return await place.shown(ask)
+
+
+def _limit_rows(partition: Partition) -> Iterator[declared.Limit]:
+    if partition.trackers is None:
+        return
+    for path, own in partition.trackers.limits.items():
+        for kind, named in (("user", own.users), ("group", own.groups)):
+            for name, limit in named.items():
+                yield _limit_row(partition, path, kind, name, limit, frozenset(named))
+
+
+def _limit_row(
+    partition: Partition, path: str, kind: str, name: str, limit: LimitSpec, named: frozenset[str]
+) -> declared.Limit:
+    ceilings = partition.trackers.ceilings if partition.trackers is not None else {}
+    using = [
+        declared.LimitUse(
+            name=each.name,
+            used={n: v for n, v in sorted(each.used.items()) if v},
+            running=len(each.applications),
+        )
+        for (its_kind, its_name, queue), each in sorted(ceilings.items(), key=lambda item: item[0])
+        if its_kind == kind
+        and queue == path
+        and (its_name == name or (kind == "user" and name == ANYBODY and its_name not in named))
+        and each.applications
+    ]
+    most = limit.max_resources
+    return declared.Limit(
+        queue=path,
+        kind=kind,
+        name=name,
+        limit=limit.limit,
+        max=most.as_dict() if most is not None and most.is_set else None,
+        max_running=limit.max_applications or None,
+        using=using,
+    )

@@ -1,4 +1,4 @@
-"""A cluster as a place: its pods are the jobs.
+"""A cluster as a place: its pods are the jobs; and the routes that only it has: probes, refusals of what kubectl does.
 
 Decides nothing. Everything happens in the event loop in which the controller runs, so that between two of its turns the
 books stand still. Invariant: routes only read; whatever takes long is answered in a process of its own.
@@ -11,11 +11,11 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from fairlead.insight.forecast import Expected
@@ -31,12 +31,15 @@ from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
 from fairlead.service import history_events, views
 from fairlead.service.history_events import HistoryEvent, frame, live
+from fairlead.service.http.app import get_health
+from fairlead.service.http.shaped import ShapedRoute, content, shown
 from fairlead.service.kubernetes.gate import ClusterGate
 from fairlead.service.kubernetes.history_pods import PodHistory
 from fairlead.service.kubernetes.pods import ANYBODY, ClusterMoment, our_pods, state_of
-from fairlead.service.place import Place, now_ms
+from fairlead.service.place import Place, now_ms, place_of
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.wire import cluster as wire
+from fairlead.wire.cluster import Health
 from fairlead.wire.jobs import JobDetails
 
 T = TypeVar("T")
@@ -80,8 +83,6 @@ class ClusterPlace(Place):
 
     def routers(self) -> list[APIRouter]:
         """Probes, and refusals of what changes something."""
-        from fairlead.service.kubernetes.routes import ROUTERS
-
         return ROUTERS
 
     def caller(self, request: Request) -> Caller:
@@ -270,3 +271,40 @@ class ClusterPlace(Place):
     def scheduler(self) -> Scheduler:
         """To look at. Raises `Refusal`."""
         return self.control_loop.driver.scheduler
+
+
+# -- routes that only a cluster has -------------------------------------------------------------------------------
+
+
+probes = APIRouter(tags=["service"], route_class=ShapedRoute)
+last = APIRouter(prefix="/api/v1")
+"""What is asked of a machine and cannot be asked of a cluster."""
+NOT_HERE = "a cluster is changed through its API server, not here: kubectl delete, cordon, patch or apply does it"
+ClusterOf = Annotated[ClusterPlace, Depends(place_of)]
+
+probes.get("/livez", operation_id="getLiveness")(get_health)
+
+
+@probes.get("/readyz", responses={503: content(Health, "Not everything of the cluster is known yet.")})
+async def get_readiness(place: ClusterOf) -> Health | Response:
+    """Whether everything of the cluster is known, or another process leads and this one stands by."""
+    ready = place.controller.ready
+    return shown(Health(status="ok" if ready else "starting", problems=place.problems()), 200 if ready else 503)
+
+
+@last.get("/jobs/{key}/logs", include_in_schema=False)
+async def get_job_logs(key: str) -> Response:
+    """What a pod wrote."""
+    namespace, _, name = unquote(key).rpartition("/")
+    where = "" if namespace in ("", "default") else f" -n {namespace}"
+    raise Refusal("not-found", f"a cluster keeps what its pods write: `kubectl logs {name}{where}` shows it")
+
+
+@last.api_route("/{what:path}", methods=["POST", "PUT", "PATCH", "DELETE"], include_in_schema=False)
+async def not_here(what: str) -> Response:
+    """Whatever would change something."""
+    del what
+    raise Refusal("method-not-allowed", NOT_HERE)
+
+
+ROUTERS = [probes, last]
