@@ -44,6 +44,21 @@ show_output = _output("text", "json", "yaml")
 report_output = _output("text", "json")
 """The format of what is made up of lines, each of which may be JSON."""
 key_argument = click.argument("key", metavar="KEY", help="Key of the job.", shell_complete=completion.keys)
+
+
+def key_or_none(text: str) -> Callable[[_F], _F]:
+    """The argument `key`, which may be left out; `text` says what that means."""
+    return click.argument("key", required=False, metavar="[KEY]", help=text, shell_complete=completion.keys)
+
+
+def keys_argument(text: str, *, required: bool = True) -> Callable[[_F], _F]:
+    """The argument `keys`."""
+    metavar = "KEY..." if required else "[KEY...]"
+    return click.argument(
+        "keys", nargs=-1, required=required, metavar=metavar, help=text, shell_complete=completion.keys
+    )
+
+
 queue_option = click.option(
     "--queue", "-q", metavar="QUEUE", help="Only this queue and those below it.", shell_complete=completion.queues
 )

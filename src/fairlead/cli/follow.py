@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import click
 
-from fairlead.cli import completion, render
+from fairlead.cli import render
 from fairlead.cli.app import (
     FAILED,
     REFUSED,
@@ -26,6 +26,7 @@ from fairlead.cli.app import (
     complain,
     connected,
     key_argument,
+    keys_argument,
     show_output,
     wrong_usage,
 )
@@ -91,7 +92,7 @@ def logs(
 
 
 @command("wait", examples=_WAIT_EXAMPLES)
-@click.argument("keys", nargs=-1, required=True, metavar="KEY...", help="Keys.", shell_complete=completion.keys)
+@keys_argument("Keys.")
 @show_output
 @connected
 def wait(client: Client, keys: tuple[str, ...], output: str) -> Status:

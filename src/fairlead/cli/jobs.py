@@ -21,6 +21,8 @@ from fairlead.cli.app import (
     complain,
     connected,
     key_argument,
+    key_or_none,
+    keys_argument,
     list_output,
     queue_option,
     show_output,
@@ -151,9 +153,7 @@ def _print_history(screen: Screen, entries: Sequence[HistoryItem]) -> None:
 
 
 @command("cancel", examples="fairlead cancel 17 18\nfairlead cancel --queue root.batch --state waiting")
-@click.argument(
-    "keys", nargs=-1, metavar="[KEY...]", help="Keys of the jobs to cancel.", shell_complete=completion.keys
-)
+@keys_argument("Keys of the jobs to cancel.", required=False)
 @queue_option
 @click.option(
     "--state", "-s", type=click.Choice(LIVE_STATES), metavar="STATE", help="Only waiting, running or stopping jobs."
@@ -244,9 +244,7 @@ def reserve(client: Client, key: str, off: bool, why: str, output: str) -> None:
 
 
 @command("checkpoint", examples="fairlead checkpoint        (inside a job)\nfairlead checkpoint 17")
-@click.argument(
-    "key", required=False, metavar="[KEY]", help="Key of the job; inside a job, itself.", shell_complete=completion.keys
-)
+@key_or_none("Key of the job; inside a job, itself.")
 @show_output
 @connected
 def checkpoint(client: Client, key: str | None, output: str) -> None:

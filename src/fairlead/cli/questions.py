@@ -16,7 +16,17 @@ import click
 
 from fairlead.cli import completion, jobfields, render, submit
 from fairlead.cli.answers import difference_lines, expected_lines, score_lines, waiting_line, why_lines
-from fairlead.cli.app import Group, Status, command, connected, key_argument, show_output, wrong_usage
+from fairlead.cli.app import (
+    Group,
+    Status,
+    command,
+    connected,
+    key_argument,
+    key_or_none,
+    keys_argument,
+    show_output,
+    wrong_usage,
+)
 from fairlead.cli.keys import named, namespace_option
 from fairlead.cli.render import Screen
 from fairlead.cli.values import parse_duration
@@ -48,13 +58,7 @@ whatif = Group("whatif", help="Say what would be otherwise, without doing it.")
 
 
 @command("why", examples=WHY_EXAMPLES)
-@click.argument(
-    "key",
-    required=False,
-    metavar="[KEY]",
-    help="Key of the job; everything that waits if left out.",
-    shell_complete=completion.keys,
-)
+@key_or_none("Key of the job; everything that waits if left out.")
 @changes_option
 @namespace_option
 @show_output
@@ -82,13 +86,7 @@ def why(client: Client, key: str | None, changes: bool, namespace: str | None, o
 
 
 @command("when", examples=WHEN_EXAMPLES)
-@click.argument(
-    "key",
-    required=False,
-    metavar="[KEY]",
-    help="Key of the job; how often forecasts came true if left out.",
-    shell_complete=completion.keys,
-)
+@key_or_none("Key of the job; how often forecasts came true if left out.")
 @click.option(
     "--spend", default="", metavar="TIME", help="Look ahead for so long, such as 30s; 5 s if left out, 1m at most."
 )
@@ -161,7 +159,7 @@ def if_submitted(_client: Client, **given: Any) -> dict[str, Any]:
 
 
 @whatif.command("cancel", examples="fairlead whatif cancel 17 18")
-@click.argument("keys", nargs=-1, required=True, metavar="KEY...", help="Keys.", shell_complete=completion.keys)
+@keys_argument("Keys.")
 @namespace_option
 @_asked
 def if_cancelled(client: Client, keys: tuple[str, ...], namespace: str | None) -> dict[str, Any]:

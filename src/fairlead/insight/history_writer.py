@@ -9,6 +9,7 @@ nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.model import decisions as d
@@ -49,31 +50,31 @@ SILENT = frozenset({Cause.PREEMPTED_BY_SCHEDULER, Cause.TIMEOUT, Cause.PLACEHOLD
 """Causes whose releases the scheduler does not echo: they confirm its own orders."""
 
 
+@dataclass(slots=True, eq=False)
 class AskNote:
     """An ask as the records need it."""
 
-    __slots__ = ("held", "items", "key", "node")
-
-    def __init__(self, key: str, items: Items, node: str = "") -> None:
-        self.key, self.items = key, items
-        self.node = node
-        """Where it is; empty while it waits."""
-        self.held: Obstacle | None = None
-        """What was said to hold it back."""
+    key: str
+    items: Items
+    node: str = ""
+    """Where it is; empty while it waits."""
+    held: Obstacle | None = None
+    """What was said to hold it back."""
 
 
+@dataclass(slots=True, eq=False)
 class AppNote:
     """An application as the records need it."""
 
-    __slots__ = ("asks", "group", "held", "id", "partition", "queue", "user")
-
-    def __init__(self, id_: str, partition: str, queue: str, user: str) -> None:
-        self.id, self.partition, self.queue, self.user = id_, partition, queue, user
-        self.group = ""
-        """The group it was linked with; empty: none (yet)."""
-        self.asks: dict[str, AskNote] = {}
-        self.held: Obstacle | None = None
-        """What was said to keep it from running."""
+    id: str
+    partition: str
+    queue: str
+    user: str
+    group: str = ""
+    """The group it was linked with; empty: none (yet)."""
+    asks: dict[str, AskNote] = field(default_factory=dict)
+    held: Obstacle | None = None
+    """What was said to keep it from running."""
 
 
 class HistoryWriter:

@@ -105,25 +105,31 @@ def rfc3339(at_ms: int) -> str:
     return text.replace("+00:00", "Z")
 
 
-def ask(one: Ask, why: Why) -> Plain:
-    """A request that waits."""
-    shown = {
+def _either(one: Ask) -> Plain:
+    """What requests and allocations both show."""
+    return {
         "allocationKey": one.key,
         "allocationTags": dict(one.spec.tags),
-        "requestTime": one.created_ms * MS,
         "resource": dict(one.items),
         "priority": str(one.priority),
-        "requiredNodeId": one.required_node,
         "applicationId": one.app.id,
         "placeholder": one.spec.placeholder,
         "taskGroupName": one.spec.task_group,
+        "originator": one.spec.originator,
+    }
+
+
+def ask(one: Ask, why: Why) -> Plain:
+    """A request that waits."""
+    shown = {
+        "requestTime": one.created_ms * MS,
+        "requiredNodeId": one.required_node,
         "allocationLog": why.log(one),
         "triggeredPreemption": one.preempt_triggered,
-        "originator": one.spec.originator,
         "schedulingAttempted": why.attempted(one),
         "triggeredScaleUp": one.scale_up_reported,
     }
-    return filled(shown, "allocationKey")
+    return filled(_either(one) | shown, "allocationKey")
 
 
 def allocation(one: Ask) -> Plain:
@@ -133,22 +139,14 @@ def allocation(one: Ask) -> Plain:
     """
     requested_ms = one.created_ms if one.stood_in_ms is None else one.stood_in_ms
     shown = {
-        "allocationKey": one.key,
-        "allocationTags": dict(one.spec.tags),
         "requestTime": requested_ms * MS,
         "allocationTime": one.created_ms * MS,
         "allocationDelay": (one.created_ms - requested_ms) * MS,
-        "resource": dict(one.items),
-        "priority": str(one.priority),
         "nodeId": one.node.id if one.node is not None else "",
-        "applicationId": one.app.id,
-        "placeholder": one.spec.placeholder,
         "placeholderUsed": one.stood_in_ms is not None,
-        "taskGroupName": one.spec.task_group,
         "preempted": one.evict_cause is not None and one.evict_cause.value == "PREEMPTED_BY_SCHEDULER",
-        "originator": one.spec.originator,
     }
-    return filled(shown, "allocationKey")
+    return filled(_either(one) | shown, "allocationKey")
 
 
 def foreign(spec: AskSpec, at_ms: int) -> Plain:
