@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.runtime.writer import Runtime
-from fairlead.service.options import Listening, ServeOptions
-from fairlead.service.serve import answer, bring_up
+from fairlead.service.serve import Listening, ServeOptions, answer, bring_up
 
 
 class Longest:

@@ -16,7 +16,6 @@ from fairlead.cli.logs import log_as, log_format_option, log_level_option
 from fairlead.cli.values import parse_amount, parse_resources
 from fairlead.local.pressure import parse_threshold
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
-from fairlead.service.options import ServeOptions
 
 _EXAMPLES = """
 fairlead up
@@ -91,7 +90,7 @@ def up(
     except ValueError as problem:
         raise wrong_usage(f"--memory-pressure: {problem}") from None
     try:
-        from fairlead.service.serve import serve
+        from fairlead.service.serve import ServeOptions, serve
     except ModuleNotFoundError as missing:
         name = str(missing.name).partition(".")[0]
         raise Failure(

@@ -75,20 +75,8 @@ class ResourceManagerCallbacks(Protocol):
         """Anything else that is worth knowing (space is held, a priority changed); there is nothing to do."""
 
 
-class SilentCallbacks:
+class SilentCallbacks(ResourceManagerCallbacks):
     """Callbacks that do nothing: a base for those who need only some of them."""
-
-    def update_application(self, response: ApplicationResponse) -> None:
-        """Ignore it."""
-
-    def update_allocation(self, response: AllocationResponse) -> None:
-        """Ignore it."""
-
-    def update_node(self, response: NodeResponse) -> None:
-        """Ignore it."""
-
-    def send_event(self, at_ms: int, decision: Decision) -> None:
-        """Ignore it."""
 
 
 Call = Callable[[], None]

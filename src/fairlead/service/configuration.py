@@ -35,15 +35,8 @@ VersionQuery = Annotated[int | None, Query(ge=1, le=2**31, description="Of this 
 
 
 def _fields(version: Version, current: Version) -> dict[str, Any]:
-    return {
-        "version": version.number,
-        "at_ms": version.at_ms,
-        "who": version.who,
-        "source": version.source,
-        "checksum": version.checksum,
-        "origin": version.origin,
-        "in_force": version.number == current.number,
-    }
+    named = {name: getattr(version, name) for name in ("at_ms", "who", "source", "checksum", "origin")}
+    return named | {"version": version.number, "in_force": version.number == current.number}
 
 
 def _pick(place: MachinePlace, number: int | None) -> tuple[Version, Version]:

@@ -24,7 +24,7 @@ import msgspec
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight import scorecard
-from fairlead.insight.forecast import Forecast, IsOver, Share, forecast
+from fairlead.insight.forecast import Forecast, IsOver, KindOf, Share, forecast
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.trial import Asked, Name, NoAnswer, ask_apart
@@ -117,30 +117,19 @@ def _used_since(then: tuple[float, float]) -> tuple[float, float]:
     return now[0] - then[0], now[1] - then[1]
 
 
-def draws_for(scheduler: Scheduler, partition: str) -> int:
-    """How many futures to play."""
+def played(
+    scheduler: Scheduler,
+    future: tuple[Runtimes, KindOf],
+    partition: str = DEFAULT_PARTITION,
+    wanted: Sequence[Name] | None = None,
+    spend_s: float = SPEND_S,
+) -> Forecast:
+    """A forecast in as many futures as there is time for; call it in a process of its own."""
     book = scheduler.cluster.partitions.get(partition)
     asks = sum(len(app.asks) for app in book.applications.values()) if book is not None else 0
-    return DRAWS if asks <= MANY else DRAWS_MANY
-
-
-def ask_forecast(
-    scheduler: Scheduler, jobs: Jobs, wanted: Sequence[Name] | None = None, spend_s: float = SPEND_S
-) -> Asked:
-    """A forecast under way in its own process; call it between two turns. It answers with a `Forecast`."""
-
-    def question() -> Forecast:
-        return forecast(
-            scheduler,
-            learned(jobs),
-            draws=draws_for(scheduler, DEFAULT_PARTITION),
-            kind=kinds(jobs),
-            wanted=wanted,
-            fork=True,
-            share=spending(spend_s),
-        )
-
-    return ask_apart(question, PATIENCE_S)
+    draws = DRAWS if asks <= MANY else DRAWS_MANY
+    runtimes, kind = future
+    return forecast(scheduler, runtimes, draws=draws, kind=kind, wanted=wanted, fork=True, share=spending(spend_s))
 
 
 class Forecaster:
@@ -184,7 +173,10 @@ class Forecaster:
             waits = {(DEFAULT_PARTITION, job.key, job.ask_key) for job in jobs.live() if job.state is State.WAITING}
             new = sorted(name for name in waits if not self.card.is_promised(name))
             begun = [(name, at_ms) for name in self.card.promised() if (at_ms := _begun_ms(jobs, name)) is not None]
-            return _Seen(waits, begun), ask_forecast(scheduler, jobs, new) if new else None
+            if not new:
+                return _Seen(waits, begun), None
+            play = lambda: played(scheduler, (learned(jobs), kinds(jobs)), wanted=new)  # noqa: E731 - over there
+            return _Seen(waits, begun), ask_apart(play, PATIENCE_S)
 
         seen, asked = await books.look(fresh)
         self.score()

@@ -1,4 +1,4 @@
-"""`fairlead up`: bring everything up in order, serve, and go down in order.
+"""`fairlead up`: what it is told, with its defaults; bring everything up in order, serve, and go down in order.
 
 Decides the order of start and stop. Never decides anything while it runs. Invariant: what is started is stopped in the
 opposite order, whatever fails; work on the machine goes on in any case.
@@ -14,7 +14,9 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from fairlead.local.memory_guard import MemoryGuard
 from fairlead.local.place import LocalPlace
 from fairlead.local.pressure import Step, Victim, parse_threshold
 from fairlead.local.waits import WaitNotes
+from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
 from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
 from fairlead.runtime.configuring import configure
 from fairlead.runtime.process import log_to_stderr, loop_factory
@@ -40,7 +43,6 @@ from fairlead.service.http.app import make_app
 from fairlead.service.http.server import ListenError, Server, on_signals, on_tcp, on_unix, remove_socket, url_of
 from fairlead.service.identity import Gate, PeerProtocol, Tokens, TokensError
 from fairlead.service.machine import MachinePlace
-from fairlead.service.options import Listening, ServeOptions
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.version import version
 
@@ -53,6 +55,47 @@ _MEMORY = {
     Step.BEGIN: "it is short, so nothing new starts",
     Step.END: "there is enough again, so work starts again",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """How to serve."""
+
+    config: Path | None = None
+    """The queue file, watched for changes; None: what is in the journal, or the built-in one the first time."""
+    config_poll_s: float = 1.0
+    """Between two looks at it. A change counts when two looks find the same."""
+    state_dir: Path = field(default_factory=lambda: Path(default_state_dir()))
+    host: str = "127.0.0.1"
+    port: int | None = DEFAULT_PORT
+    """TCP port; 0: any free one; None: no TCP at all."""
+    socket: Path | None = field(default_factory=lambda: Path(default_socket()))
+    """Unix socket; None: none."""
+    admins: tuple[str, ...] = ()
+    """Users who may see and stop everybody's jobs, beside root and the service's own user."""
+    open_reads: bool = False
+    """Let everybody read /ws/v1 and /metrics over TCP without a token."""
+    resources: Mapping[str, int] = field(default_factory=dict)
+    """Amounts to give out instead of those found: `vcore` in thousandths, `memory` in bytes, `gpu`, or any other."""
+    memory_pressure: str = "5%"
+    """Below so much free memory (a part, or an amount such as `512Mi`) jobs are stopped, one by one; `off`: never."""
+    memory_budget: int | None = None
+    """Bytes that all jobs together may use, instead of what the machine has; None: that."""
+    log_level: str = "info"
+    on_ready: Callable[[Listening], None] | None = None
+    """Called once, when requests are answered."""
+    handle_signals: bool = True
+    """Stop on SIGTERM and SIGINT; False for a service in a thread of another program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a service answers."""
+
+    socket: Path | None
+    url: str | None
+    stop: Callable[[], None]
+    """Stop in order; may be called from any thread."""
 
 
 class StartError(Exception):

@@ -24,14 +24,9 @@ from fairlead.wire.jobs import Done
 router = api("tokens")
 
 
-def _fields(place: MachinePlace, token: Token) -> dict[str, Any]:
-    return {
-        "id": token.id,
-        "name": token.name,
-        "user": token.user,
-        "created_at_ms": token.created_at_ms,
-        "used_at_ms": place.tokens.used_ms(token),
-    }
+def _shown(place: MachinePlace, token: Token) -> dict[str, Any]:
+    named = {name: getattr(token, name) for name in ("id", "name", "user", "created_at_ms")}
+    return named | {"used_at_ms": place.tokens.used_ms(token)}
 
 
 @router.post("/tokens", status_code=201, responses=documented(404))
@@ -50,7 +45,7 @@ async def create_token(body: wire.TokenRequest, place: MachineOf, caller: Caller
         text, token = await run_in_threadpool(place.tokens.create, name=body.name, user=user, uid=uid)
     except (OSError, TokensError) as error:
         raise Refusal("unavailable", f"the token could not be stored: {error}") from error
-    return wire.NewToken(token=text, **_fields(place, token))
+    return wire.NewToken(token=text, **_shown(place, token))
 
 
 @router.get("/tokens")
@@ -62,7 +57,7 @@ async def list_tokens(
 ) -> wire.TokenPage:
     """The caller's tokens, oldest first; those of everybody, for administrators."""
     seen = [t for t in place.tokens.all() if (caller.is_admin or t.uid == caller.uid) and user in (None, t.user)]
-    return page.of(wire.TokenPage, seen, lambda each: int(each.id), lambda each: wire.Token(**_fields(place, each)))
+    return page.of(wire.TokenPage, seen, lambda each: int(each.id), lambda each: wire.Token(**_shown(place, each)))
 
 
 @router.delete("/tokens/{token_id}", responses=documented(404))

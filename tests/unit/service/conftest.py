@@ -20,8 +20,7 @@ from typing import Any
 import pytest
 
 from fairlead.service.identity import Gate
-from fairlead.service.options import Listening, ServeOptions
-from fairlead.service.serve import answer, bring_up
+from fairlead.service.serve import Listening, ServeOptions, answer, bring_up
 from fairlead.wire.cluster import Problem
 
 QUEUES = """

@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.insight import suppositions
 from fairlead.insight.explain import explain
-from fairlead.insight.forecast import Forecast, forecast, kind_of
+from fairlead.insight.forecast import Forecast, kind_of
 from fairlead.insight.suppositions import Supposition
 from fairlead.insight.trial import Name
 from fairlead.insight.unblock import Effort
@@ -27,7 +27,7 @@ from fairlead.insight.whatif import suppose
 from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
 from fairlead.service.configfile import taken
-from fairlead.service.forecaster import draws_for, spending
+from fairlead.service.forecaster import played, spending
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import Pages, api, pages
 from fairlead.service.place import NEW, CallerOf, JobFilter, Moment, PlaceOf, ask_of
@@ -199,11 +199,7 @@ async def forecast_job(key: str, place: PlaceOf, caller: CallerOf, seconds: Seco
         name, scheduler = moment.name(key), moment.scheduler
 
         def question() -> tuple[str, Name, Forecast]:
-            runtimes, kind = moment.future()
-            share = spending(seconds)
-            draws = draws_for(scheduler, moment.partition)
-            told = forecast(scheduler, runtimes, draws=draws, kind=kind, wanted=[name], fork=True, share=share)
-            return shown.key, name, told
+            return shown.key, name, played(scheduler, moment.future(), moment.partition, [name], seconds)
 
         return question
 
