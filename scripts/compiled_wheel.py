@@ -32,11 +32,10 @@ LEFT_PLAIN = (
     "fairlead/core/model/constraints.py",
     "fairlead/core/model/decisions.py",
     "fairlead/core/model/events.py",
-    "fairlead/core/model/gang_reasons.py",
-    "fairlead/core/model/preemption_reasons.py",
     "fairlead/core/model/properties.py",
     "fairlead/core/model/reason.py",
     "fairlead/core/model/reasons.py",
+    "fairlead/core/model/refusals.py",
     "fairlead/core/model/specs.py",
     # A dataclass that is an abstract base class too: mypyc cannot make it.
     "fairlead/policy/queue_choice/rules.py",

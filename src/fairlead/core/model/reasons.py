@@ -1,66 +1,57 @@
 """Every "no" as a typed value with its numbers.
 
-Decides what can be said when something waits or is refused. Never builds log text that somebody would have to parse:
-`sentence()` is for people, the fields are for programs, `code` names the type for good.
+Decides what can be said when something waits; what is said of what is not taken in is in `core.model.refusals`, and can
+be had from here too. Never builds log text that has to be parsed: `sentence()` is for people, the fields are for
+programs, `code` names the type for good.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
-from fairlead.core.model.gang_reasons import GangsHoldEachOther as GangsHoldEachOther
 from fairlead.core.model.matching import filters_in_words
-from fairlead.core.model.preemption_reasons import ApplicationsPromised as ApplicationsPromised
-from fairlead.core.model.preemption_reasons import LimitPromised as LimitPromised
-from fairlead.core.model.preemption_reasons import NeverPreempts as NeverPreempts
-from fairlead.core.model.preemption_reasons import PreemptionDoesNotHelp as PreemptionDoesNotHelp
-from fairlead.core.model.preemption_reasons import WaitingForVictims as WaitingForVictims
 from fairlead.core.model.quantities import format_amounts
 from fairlead.core.model.reason import Reason as Reason
-from fairlead.core.model.reason import short
-
-
-def _only(amounts: Mapping[str, int], names: list[str], *, up: bool = False) -> str:
-    """The amounts of these resources alone: a sentence names what is short and nothing else."""
-    return format_amounts({name: amounts.get(name, 0) for name in names}, up=up)
+from fairlead.core.model.reason import amounts_of, short, short_of
+from fairlead.core.model.refusals import ClassNotAllowed as ClassNotAllowed
+from fairlead.core.model.refusals import PriorityMismatch as PriorityMismatch
+from fairlead.core.model.refusals import QuotaExceeded as QuotaExceeded
+from fairlead.core.model.refusals import Refused as Refused
+from fairlead.core.model.refusals import SubmitDenied as SubmitDenied
+from fairlead.core.model.refusals import UnknownPriorityClass as UnknownPriorityClass
+from fairlead.core.model.resources import pruned
 
 
 @dataclass(frozen=True, slots=True)
 class NoNodes(Reason):
     """The partition has no node at all."""
 
-    code: ClassVar[str] = "no-nodes"
+    template = "there is no node in partition {partition}"
     partition: str
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return f"there is no node in partition {self.partition}"
 
 
 @dataclass(frozen=True, slots=True)
 class TooBigForEveryNode(Reason):
     """No node is large enough, even when empty."""
 
-    code: ClassVar[str] = "too-big-for-every-node"
     needed: Mapping[str, int]
     largest: Mapping[str, int]
     """The most of each needed resource that any single node has in total."""
     nodes: int
 
-    def sentence(self) -> str:
-        """One plain sentence."""
-        short = [r for r in self.needed if self.needed[r] > self.largest.get(r, 0)] or list(self.needed)
+    def _sentence(self) -> str:
+        names = short_of(self.needed, self.largest)
         largest = "the only node has" if self.nodes == 1 else f"the largest of {self.nodes} nodes have"
-        return f"needs {_only(self.needed, short, up=True)} on one node; {largest} {_only(self.largest, short)}"
+        return (
+            f"needs {amounts_of(self.needed, names, up=True)} on one node; {largest} {amounts_of(self.largest, names)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class NoNodeHasRoom(Reason):
     """Nodes are large enough, but none has enough free at the moment."""
 
-    code: ClassVar[str] = "no-node-has-room"
     needed: Mapping[str, int]
     free: Mapping[str, int]
     """What is free on the node that comes closest."""
@@ -74,24 +65,22 @@ class NoNodeHasRoom(Reason):
     excluded: Mapping[str, int] = field(default_factory=dict)
     """Open nodes that do not suit it, by the first filter that keeps it off; not among `open_nodes`."""
 
-    def sentence(self) -> str:
-        """One plain sentence."""
+    def _sentence(self) -> str:
         if not self.node:
-            return f"needs {format_amounts(dict(self.needed), up=True)}; none of {self.nodes} nodes takes new work"
+            return f"needs {format_amounts(self.needed, up=True)}; none of {self.nodes} nodes takes new work"
         left = {r: self.free.get(r, 0) - self.held.get(r, 0) for r in self.needed}
-        short = [r for r in self.needed if self.needed[r] > left[r]] or list(self.needed)
-        held = f", {format_amounts(dict(self.held))} held for a preemptor" if self.held else ""
+        names = short_of(self.needed, left)
+        held = f", {format_amounts(self.held)} held for a preemptor" if self.held else ""
         closest = "" if self.open_nodes == 1 else f" (closest of {self.open_nodes} open nodes)"
-        free = f"{self.node} has {_only(self.free, short)} free{held}{closest}"
+        free = f"{self.node} has {amounts_of(self.free, names)} free{held}{closest}"
         others = f"; others do not suit it: {filters_in_words(self.excluded)}" if self.excluded else ""
-        return f"needs {_only(self.needed, short, up=True)} on one node; {free}{others}"
+        return f"needs {amounts_of(self.needed, names, up=True)} on one node; {free}{others}"
 
 
 @dataclass(frozen=True, slots=True)
 class NoNodeSuits(Reason):
     """Whatever is free: every open node is one that it may not run on."""
 
-    code: ClassVar[str] = "no-node-suits"
     needed: Mapping[str, int]
     excluded: Mapping[str, int]
     """How many open nodes each filter keeps it off, the first filter counts: `selector`, `taint`, `ports`, `affinity`,
@@ -99,8 +88,7 @@ class NoNodeSuits(Reason):
     either, is kept for work that is to start there)."""
     nodes: int
 
-    def sentence(self) -> str:
-        """One plain sentence."""
+    def _sentence(self) -> str:
         of = f"none of {self.nodes} nodes suits" if self.nodes != 1 else "the only node does not suit"
         return f"{of} it: {filters_in_words(self.excluded)}"
 
@@ -109,39 +97,27 @@ class NoNodeSuits(Reason):
 class RequiredNodeUnknown(Reason):
     """The only node it may run on is not there."""
 
-    code: ClassVar[str] = "required-node-unknown"
+    template = "may run on node {node} only, and there is no such node"
     node: str
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return f"may run on node {self.node} only, and there is no such node"
 
 
 @dataclass(frozen=True, slots=True)
 class QueueFull(Reason):
     """A queue on the way to the root is at its maximum."""
 
-    code: ClassVar[str] = "queue-full"
+    template = "needs {needed}; queue {queue} has {free} left of its maximum {max}"
     queue: str
     needed: Mapping[str, int]
     free: Mapping[str, int]
     """What is left under the queue's maximum, for the resources that are short."""
     max: Mapping[str, int]
 
-    def sentence(self) -> str:
-        """One plain sentence."""
-        needed = format_amounts(dict(self.needed), up=True)
-        return (
-            f"needs {needed}; queue {self.queue} has {format_amounts(dict(self.free))} left "
-            f"of its maximum {format_amounts(dict(self.max))}"
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class QueuePromised(Reason):
     """A queue has room under its maximum, but that is promised to asks for which others were told to stop."""
 
-    code: ClassVar[str] = "queue-promised"
+    template = "needs {needed}; what queue {queue} has left of its maximum, {free}, is promised to {promised_to}"
     queue: str
     needed: Mapping[str, int]
     free: Mapping[str, int]
@@ -149,52 +125,36 @@ class QueuePromised(Reason):
     promised_to: tuple[str, ...]
     """`application/key` of each ask for which space is held."""
 
-    def sentence(self) -> str:
-        """One plain sentence."""
-        needed = format_amounts(dict(self.needed), up=True)
-        return (
-            f"needs {needed}; what queue {self.queue} has left of its maximum, "
-            f"{format_amounts(dict(self.free))}, is promised to {', '.join(self.promised_to)}"
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class ClusterFull(Reason):
     """All nodes together have not enough free."""
 
-    code: ClassVar[str] = "cluster-full"
     needed: Mapping[str, int]
     free: Mapping[str, int]
     total: Mapping[str, int]
 
-    def sentence(self) -> str:
-        """One plain sentence."""
-        short = [r for r in self.needed if self.needed[r] > self.free.get(r, 0)] or list(self.needed)
-        return (
-            f"needs {_only(self.needed, short, up=True)}; all nodes together have {_only(self.free, short)} free "
-            f"of {_only(self.total, short)}"
-        )
+    def _sentence(self) -> str:
+        names = short_of(self.needed, self.free)
+        free, total = amounts_of(self.free, names), amounts_of(self.total, names)
+        return f"needs {amounts_of(self.needed, names, up=True)}; all nodes together have {free} free of {total}"
 
 
 @dataclass(frozen=True, slots=True)
 class ApplicationsAtMax(Reason):
     """A queue runs as many applications as it may."""
 
-    code: ClassVar[str] = "applications-at-max"
+    template = "queue {queue} runs {running} of at most {max} applications"
     queue: str
     running: int
     max: int
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return f"queue {self.queue} runs {self.running} of at most {self.max} applications"
 
 
 @dataclass(frozen=True, slots=True)
 class LimitReached(Reason):
     """A user or group is at its limit in some queue."""
 
-    code: ClassVar[str] = "limit-reached"
+    template = "needs {needed}; {kind} {name} has {free} left of {max} in {queue}"
     kind: str
     """`user` or `group`."""
     name: str
@@ -203,78 +163,50 @@ class LimitReached(Reason):
     free: Mapping[str, int]
     max: Mapping[str, int]
 
-    def sentence(self) -> str:
-        """One plain sentence."""
-        needed = format_amounts(dict(self.needed), up=True)
-        return (
-            f"needs {needed}; {self.kind} {self.name} has {format_amounts(dict(self.free))} "
-            f"left of {format_amounts(dict(self.max))} in {self.queue}"
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class LimitApplications(Reason):
     """A user or group runs as many applications as it may in some queue."""
 
-    code: ClassVar[str] = "limit-applications"
+    template = "{kind} {name} runs {running} of at most {max} applications in {queue}"
     kind: str
     name: str
     queue: str
     running: int
     max: int
 
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return f"{self.kind} {self.name} runs {self.running} of at most {self.max} applications in {self.queue}"
-
 
 @dataclass(frozen=True, slots=True)
 class WaitingForPlaceholder(Reason):
     """It takes the place of a placeholder of its task group, and none can be taken yet."""
 
-    code: ClassVar[str] = "waiting-for-placeholder"
+    template = "takes the place of a placeholder of task group {task_group}; {standing} of {expected} have a node"
     task_group: str
     expected: int
     """Placeholders of the group that were neither replaced nor lost."""
     standing: int
     """Those of them that have a node."""
 
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return (
-            f"takes the place of a placeholder of task group {self.task_group}; {self.standing} of {self.expected} "
-            "have a node"
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class ReservedNodeTooFull(Reason):
     """A node is set aside for it and fills up for nobody else; too much still runs there."""
 
-    code: ClassVar[str] = "reserved-node-too-full"
+    template = "node {node} is set aside for it and has {free} free so far; needs {needed}"
     node: str
     needed: Mapping[str, int]
     free: Mapping[str, int]
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return (
-            f"node {self.node} is set aside for it and has {format_amounts(dict(self.free))} free so far; needs "
-            f"{format_amounts(dict(self.needed), up=True)}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
 class NodeReserved(Reason):
     """A node has room for it but is set aside for work that came before it."""
 
-    code: ClassVar[str] = "node-reserved"
     node: str
     reserved_for: tuple[str, ...]
     """`application/key` of each ask that the node is set aside for."""
 
-    def sentence(self) -> str:
-        """One plain sentence."""
+    def _sentence(self) -> str:
         return f"the room on node {self.node} is set aside for {', '.join(map(short, self.reserved_for))}"
 
 
@@ -282,37 +214,28 @@ class NodeReserved(Reason):
 class BackedOff(Reason):
     """Too many asks of its application fitted on no node; the application rests."""
 
-    code: ClassVar[str] = "backed-off"
+    template = "the application rests because {misses} of its asks fitted on no node"
     until_ms: int
     misses: int
     """Asks that fitted nowhere when it was last looked at."""
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return f"the application rests because {self.misses} of its asks fitted on no node"
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptHeldBack(Reason):
     """The attempt before it was broken off or failed; it enters when its back-off is over."""
 
-    code: ClassVar[str] = "attempt-held-back"
+    template = "attempt {attempt} of at most {most} enters after its back-off"
     key: str
     attempt: int
     most: int
     """Attempts at most, the first one included."""
     due_ms: int
 
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return f"attempt {self.attempt} of at most {self.most} enters after its back-off"
-
 
 @dataclass(frozen=True, slots=True)
 class HeldForReservation(Reason):
     """Another ask has a reservation in its queue (idle work: in its resource group), and it waits until that runs."""
 
-    code: ClassVar[str] = "held-for-reservation"
     queue: str
     reserved_for: str
     """`application/key` of the ask with the reservation."""
@@ -323,8 +246,7 @@ class HeldForReservation(Reason):
     """Who switched it on; empty: nobody, it has waited as long as its queue allows."""
     why: str
 
-    def sentence(self) -> str:
-        """One plain sentence."""
+    def _sentence(self) -> str:
         by = f"switched on by {self.who}" if self.who else "given by itself"
         why = f": {self.why}" if self.why else ""
         return f"waits until {short(self.reserved_for)} runs, which has a reservation in {self.queue} ({by}{why})"
@@ -334,111 +256,107 @@ class HeldForReservation(Reason):
 class NextInLine(Reason):
     """It fits; the scheduler has not come to it yet."""
 
-    code: ClassVar[str] = "next-in-line"
+    template = "fits and is next in line in {queue}; it starts with the next scheduling run"
     queue: str
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return f"fits and is next in line in {self.queue}; it starts with the next scheduling run"
 
 
 @dataclass(frozen=True, slots=True)
-class SubmitDenied(Reason):
-    """No access list lets the user submit to a queue."""
+class LimitPromised(Reason):
+    """A user or group has room under its limit, but that is promised to asks for which others were told to stop."""
 
-    code: ClassVar[str] = "submit-denied"
-    queue: str
-    user: str
-    groups: tuple[str, ...]
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        groups = ", ".join(self.groups[:8]) + (", ..." if len(self.groups) > 8 else "")
-        return (
-            f"{self.user} may not submit to {self.queue}: no access list there or above it names {self.user} or one of "
-            f"the groups {groups or '(none)'}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownPriorityClass(Reason):
-    """There is no priority class of that name."""
-
-    code: ClassVar[str] = "unknown-priority-class"
+    template = (
+        "needs {needed}; what {kind} {name} has left of the limit in {queue}, {free}, is promised to {promised_to}"
+    )
+    kind: str
     name: str
-    known: tuple[str, ...]
-    """The names of all classes, highest value first."""
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        more = ", ..." if len(self.known) > 8 else ""
-        return f"there is no priority class {self.name}; there are {', '.join(self.known[:8])}{more}"
-
-
-@dataclass(frozen=True, slots=True)
-class PriorityMismatch(Reason):
-    """A priority was given beside a class that has another value."""
-
-    code: ClassVar[str] = "priority-mismatch"
-    name: str
-    """The priority class."""
-    value: int
-    priority: int
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return (
-            f"priority class {self.name} stands for {self.value}, and the priority {self.priority} was given too; "
-            "leave one of the two out"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaExceeded(Reason):
-    """A quota by priority class has no room for it; this is known when it is submitted, and it does not wait."""
-
-    code: ClassVar[str] = "quota-exceeded"
-    quota: str
     queue: str
-    """The queue whose quota it is."""
     needed: Mapping[str, int]
-    used: Mapping[str, int]
-    """What has been admitted under the quota, whether it waits or runs."""
-    max: Mapping[str, int]
-
-    def sentence(self) -> str:
-        """One plain sentence."""
-        needed = format_amounts(dict(self.needed), up=True)
-        return (
-            f"needs {needed}; quota {self.quota} of queue {self.queue} has "
-            f"{format_amounts(dict(self.used))} in use of {format_amounts(dict(self.max))}"
-        )
+    free: Mapping[str, int]
+    promised_to: tuple[str, ...]
+    """`application/key` of each ask for which space is held."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClassNotAllowed(Reason):
-    """Its priority class is limited, and no quota by class selects it in that queue."""
+class ApplicationsPromised(Reason):
+    """One application more could run, but the last places are promised to work for which others were told to stop."""
 
-    code: ClassVar[str] = "class-not-allowed"
+    kind: str
+    """`queue`, `user` or `group`: whose number of applications it is."""
     name: str
-    """The priority class."""
+    """Of the user or group; nothing for a queue."""
     queue: str
+    running: int
+    max: int
+    promised_to: tuple[str, ...]
+    """The applications that are to start."""
 
-    def sentence(self) -> str:
-        """One plain sentence."""
+    def _sentence(self) -> str:
+        where = f"queue {self.queue}" if self.kind == "queue" else f"{self.kind} {self.name} in {self.queue}"
         return (
-            f"priority class {self.name} is limited: it may be used only where a quota selects it, and none of "
-            f"{self.queue} or above does"
+            f"{where} runs {self.running} of at most {self.max} applications; "
+            f"the rest is promised to {', '.join(self.promised_to)}"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Refused(Reason):
-    """A request that can never be done as it stands; `text` says why in the field's own words."""
+class NeverPreempts(Reason):
+    """It goes ahead of lower priorities but nobody is stopped for it."""
 
-    code: ClassVar[str] = "refused"
-    text: str
+    template = "it may not cause other work to stop; it starts when there is room"
 
-    def sentence(self) -> str:
-        """One plain sentence."""
-        return self.text
+
+@dataclass(frozen=True, slots=True)
+class PreemptionDoesNotHelp(Reason):
+    """There is no work that may be stopped and whose going would make it fit."""
+
+    priority: int
+    below: int
+    """How much running work stands below it, as far as it may look for victims."""
+    spared: int
+    """How much of that may not be stopped now: it has not run for long, or it was stopped for the same ask before."""
+
+    def _sentence(self) -> str:
+        if not self.below:
+            return f"no running work that it may stop stands below its priority {self.priority}"
+        spared = f", {self.spared} of which are spared for now" if self.spared else ""
+        found = "1 allocation stands" if self.below == 1 else f"{self.below} allocations stand"
+        return f"{found} below its priority {self.priority}{spared}; stopping them would not make it fit on any node"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingForVictims(Reason):
+    """Others were told to stop for it; the space is held until they are gone."""
+
+    node: str
+    victims: tuple[str, ...]
+    overdue: tuple[str, ...] = ()
+    """Those of them that have not left in their time."""
+
+    def _sentence(self) -> str:
+        late = f"; {', '.join(self.overdue)} should have stopped by now" if self.overdue else ""
+        return f"space on {self.node} is held for it; waiting for {', '.join(self.victims)} to stop{late}"
+
+
+@dataclass(frozen=True, slots=True)
+class GangsHoldEachOther(Reason):
+    """Its gang and another one each held a part of what the other lacks; one of them gives its placeholders back."""
+
+    other: str
+    """The application of the other gang."""
+    holds: Mapping[str, int]
+    """What the placeholders of its own gang hold."""
+    needs: Mapping[str, int]
+    """What its own gang still needs to be whole."""
+    other_holds: Mapping[str, int]
+    other_needs: Mapping[str, int]
+    gives_way: bool
+    """Whether it is its own gang that gives way."""
+
+    def _sentence(self) -> str:
+        holds, other_holds = (format_amounts(pruned(held)) for held in (self.holds, self.other_holds))
+        needs, other_needs = (format_amounts(pruned(n), up=True) for n in (self.needs, self.other_needs))
+        theirs = f"gang {self.other} holds {other_holds} and still needs {other_needs}"
+        both = f"its gang holds {holds} and still needs {needs}, {theirs}"
+        if self.gives_way:
+            return f"{both}; its placeholders are given back until gang {self.other} is whole or gone"
+        return f"{both}; gang {self.other} gives its placeholders back"
