@@ -2,7 +2,7 @@
 
 Decides which attributes are state and which are only kept orders that can be made again. Never decides what happens
 next. Invariant: a cluster that was dumped and loaded decides exactly as the one that was not. Every attribute of every
-book is either listed here as state or named as made again; a test holds the lists against the classes.
+book is either listed here or named as made again by the test of this module.
 """
 
 from __future__ import annotations
@@ -28,17 +28,55 @@ from fairlead.core.books.usage_history import Consumption
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.plain import from_plain, to_plain, values_of
-from fairlead.core.snapshot.lists import (
-    APP_STATE,
-    ASK_STATE,
-    GROUP_STATE,
-    NODE_BOOKS,
-    PARTITION_STATE,
-    QUEUE_BOOKS,
-    QUEUE_STATE,
-)
 
 VERSION = 2
+
+# For each class: the attributes that are written as they are. All others are made again, or have a form of their own.
+ASK_STATE = (
+    "priority",
+    "seq",
+    "created_ms",
+    "pending",
+    "allocated_ms",
+    "preempt_triggered",
+    "preempt_checked_ms",
+    "attempted",
+    "scale_up_reported",
+    "stood_in_ms",
+    "overdue",
+    "checkpoint_ms",
+    "started_at",
+    "guaranteed_at",
+)
+APP_STATE = (
+    "seq",
+    "submitted_ms",
+    "submitted_seq",
+    "start_ms",
+    "finished_ms",
+    "message",
+    "backoff_until_ms",
+    "unschedulable",
+    "placeholder_timeout_ms",
+    "placeholder_due_ms",
+    "closing",
+    "limit_group",
+    "tracked",
+)
+GROUP_STATE = ("name", "count", "replaced", "timed_out")
+QUEUE_STATE = ("seq", "is_leaf", "managed", "max_applications", "admin_acl", "submit_acl", "running", "quota_due_ms")
+QUEUE_BOOKS = ("max", "guaranteed", "allocated", "pending", "preempting")
+NODE_BOOKS = ("total", "allocated", "occupied")
+PARTITION_STATE = (
+    "draining",
+    "clean_due_ms",
+    "reservations",
+    "allocation_count",
+    "released_count",
+    "books_version",
+    "tightened",
+    "news",
+)
 
 
 # -- writing ------------------------------------------------------------------------------------------------------
