@@ -136,16 +136,11 @@ _Set = events.SetPriorityClass | events.SetQuota | events.SetBudget
 _Remove = events.RemovePriorityClass | events.RemoveQuota | events.RemoveBudget
 
 
-def _book(scheduler: Scheduler, kind: str) -> Any:
-    admission = scheduler.cluster.admission
-    return {CLASS: admission.classes, QUOTA: admission.quotas, BUDGET: admission.budgets}[kind]
-
-
 async def _set(place: MachinePlace, kind: str, name: str, event: _Set, shape: type[T]) -> T:
     def act(turn: Turn) -> None:
         if kind == BUDGET and not is_subdomain(name):
             raise Refusal("invalid", f"{name[:60]!r} is no name for a disruption budget; {SUBDOMAIN_RULE}")
-        reason = _book(turn.scheduler, kind).why_not_set(event.spec)
+        reason = turn.scheduler.cluster.admission.of(kind).why_not_set(event.spec)
         if reason is not None:
             raise Refusal("invalid", reason.sentence())
         turn.event(event)
@@ -162,7 +157,7 @@ async def _remove(place: MachinePlace, kind: str, name: str, event: _Remove) -> 
     def act(turn: Turn) -> None:
         if all(view.name != name for view in _VIEWS[kind](turn.scheduler)):
             raise Refusal("not-found", f"there is no {kind.replace('-', ' ')} {name!r}")
-        reason = _book(turn.scheduler, kind).why_not_remove(name)
+        reason = turn.scheduler.cluster.admission.of(kind).why_not_remove(name)
         if reason is not None:
             raise Refusal("conflict", reason.sentence())
         turn.event(event)

@@ -65,7 +65,7 @@ PARTITION_OTHER = """
 )
 @pytest.mark.plain
 def test_every_attribute_is_state_or_named_as_made_again(cls: Any, written: tuple[str, ...], other: str) -> None:
-    """A new attribute is put into a list of `core.snapshot.cluster` and written, or it is made again and named above."""
+    """A new attribute stands in a list of `core.snapshot.cluster` and is written, or above, and is made again."""
     assert sorted([*written, *other.split()]) == sorted(
         name for each in cls.__mro__ for name in getattr(each, "__slots__", ())
     )

@@ -7,12 +7,15 @@ Invariant: every ask and allocation of every partition is counted in the quotas 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.books.budgets import Budgets
 from fairlead.core.books.budgets import flaw as budget_flaw
 from fairlead.core.books.class_quotas import ClassQuotas, quota_problem
 from fairlead.core.books.classes import PriorityClasses
+from fairlead.core.books.declared import Declared
+from fairlead.core.model.resources import negative
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -60,9 +63,8 @@ class Admission:
     def resized(self, ask: Ask, old: Items, new: Items) -> None:
         """`ask` changes its size."""
         if self.quotas:
-            less = tuple((name, -amount) for name, amount in old)
-            self.quotas.add(ask.app.queue.path, ask.spec.priority_class, less)
-            self.quotas.add(ask.app.queue.path, ask.spec.priority_class, new)
+            for items in (negative(old), new):
+                self.quotas.add(ask.app.queue.path, ask.spec.priority_class, items)
 
     def file_problems(self, spec: ClusterSpec) -> list[str]:
         """Why the queue file's part cannot be put in force."""
@@ -72,10 +74,14 @@ class Admission:
 
     def configure(self, spec: ClusterSpec, partitions: Iterable[Partition]) -> list[tuple[str, str, str]]:
         """The queue file declares this from now on: kind, name and change of whatever differs."""
-        changes = [(CLASS, *change) for change in self.classes.configure(spec.priority_classes)]
-        changes += [(QUOTA, *change) for change in self.quotas.configure(spec.quotas, every_ask(partitions))]
-        changes += [(BUDGET, *change) for change in self.budgets.configure(spec.budgets)]
-        return changes
+        declared = {CLASS: spec.priority_classes, QUOTA: spec.quotas, BUDGET: spec.budgets}
+        asks = partial(every_ask, partitions)
+        return [(kind, *change) for kind, specs in declared.items() for change in self.of(kind).configure(specs, asks)]
+
+    def of(self, kind: str) -> Declared[Any]:
+        """The things of this kind."""
+        books: dict[str, Declared[Any]] = {CLASS: self.classes, QUOTA: self.quotas, BUDGET: self.budgets}
+        return books[kind]
 
     def dump(self) -> dict[str, Any]:
         """All of it as plain values."""

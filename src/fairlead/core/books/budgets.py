@@ -13,11 +13,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from fairlead.core.books.declared import Asks, Declared
 from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.matching import flaw as constraints_flaw
-from fairlead.core.model.plain import from_plain, to_plain
-from fairlead.core.model.reasons import Refused
+from fairlead.core.model.plain import to_plain
 from fairlead.core.model.selector_index import SelectorIndex
+from fairlead.core.model.specs import BudgetSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.partition import Partition
-    from fairlead.core.model.reasons import Reason
-    from fairlead.core.model.specs import AskSpec, BudgetSpec
+    from fairlead.core.model.specs import AskSpec
 
 TAG_NAMESPACE = "namespace"
 """The tag of an application that says which namespace its work belongs to."""
@@ -104,72 +104,26 @@ class Counted:
                 self.healthy[name] += 1 if is_healthy else -1
 
 
-class Budgets:
+class Budgets(Declared[BudgetSpec]):
     """All budgets, by name. They hold in each partition for itself."""
 
-    __slots__ = ("_filed", "_index", "_specs", "counted")
+    __slots__ = ("_index", "counted")
 
     def __init__(self) -> None:
-        self._specs: dict[str, BudgetSpec] = {}
-        self._filed: dict[str, None] = {}
-        """Names of those that the queue file has."""
+        super().__init__("budget")
         self._index: SelectorIndex[str] | None = None
         """The budgets by the labels that they look at; None: to be made."""
         self.counted: dict[str, Counted] = {}
         """By partition; those that were asked for since the budgets last changed."""
 
-    def __bool__(self) -> bool:
-        return bool(self._specs)
-
     def __iter__(self) -> Iterator[BudgetSpec]:
         """Every budget, in the order in which they were made."""
         return iter(self._specs.values())
 
-    def is_of_file(self, name: str) -> bool:
-        """Whether the queue file declares it."""
-        return name in self._filed
+    def _flaw(self, spec: BudgetSpec) -> str:
+        return flaw(spec)
 
-    def why_not_set(self, spec: BudgetSpec) -> Reason | None:
-        """Why the budget cannot be made or changed so; None when it can."""
-        bad = flaw(spec)
-        if not bad and spec.name in self._filed:
-            bad = f"budget {spec.name} is in the queue file; change it there"
-        return Refused(bad) if bad else None
-
-    def why_not_remove(self, name: str) -> Reason | None:
-        """Why the budget cannot be removed; None when it can."""
-        if name not in self._specs:
-            return Refused(f"there is no budget {name}")
-        return Refused(f"budget {name} is in the queue file; remove it there") if name in self._filed else None
-
-    def set(self, spec: BudgetSpec) -> str:
-        """Make the budget or change it: `added`, `changed`, or nothing when it was so already."""
-        known = self._specs.get(spec.name)
-        self._specs[spec.name] = spec
-        if known != spec:
-            self._changed()
-        return "added" if known is None else "changed" if known != spec else ""
-
-    def remove(self, name: str) -> None:
-        """It protects nothing any more."""
-        del self._specs[name]
-        self._filed.pop(name, None)
-        self._changed()
-
-    def configure(self, specs: Iterable[BudgetSpec]) -> list[tuple[str, str]]:
-        """The file's budgets are these from now on: name and `added`, `changed` or `removed` for each difference.
-
-        Those that were made by order stay, unless the file has one of the same name.
-        """
-        wanted = {spec.name: spec for spec in specs}
-        changes = [(name, "removed") for name in self._filed if name not in wanted]
-        for name, _ in changes:
-            self.remove(name)
-        changes += [(spec.name, change) for spec in wanted.values() if (change := self.set(spec))]
-        self._filed = dict.fromkeys(wanted)
-        return changes
-
-    def _changed(self) -> None:
+    def _changed(self, name: str, asks: Asks) -> None:  # noqa: ARG002 (all counts are void, whichever it was)
         self._index = None
         self.counted.clear()
 
@@ -259,17 +213,12 @@ class Budgets:
     # -- written down ---------------------------------------------------------------------------------------------
 
     def dump(self) -> list[Any]:
-        """All of it as plain values."""
-        return [[to_plain(spec), spec.name in self._filed] for spec in self._specs.values()]
+        """Each with whether the file declares it, as plain values."""
+        return [[to_plain(spec), name in self._filed] for name, spec in self._specs.items()]
 
     def load(self, rows: list[Any]) -> None:
         """What `dump` wrote down."""
-        for plain, filed in rows:
-            spec = from_plain(plain)
-            self._specs[spec.name] = spec
-            if filed:
-                self._filed[spec.name] = None
-        self._changed()
+        self._load((plain for plain, _ in rows), (plain["name"] for plain, filed in rows if filed))
 
 
 def _needed(spec: BudgetSpec, expected: int) -> int:

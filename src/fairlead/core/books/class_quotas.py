@@ -11,13 +11,14 @@ placement may make it later.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fairlead.core.books.declared import Asks, Declared
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
 from fairlead.core.model.names import SUBDOMAIN_RULE, is_queue_name, is_subdomain
-from fairlead.core.model.plain import from_plain, to_plain
-from fairlead.core.model.reasons import ClassNotAllowed, QuotaExceeded, Reason, Refused
-from fairlead.core.model.resources import Book, Items, add_to, pruned, take_from
+from fairlead.core.model.reasons import ClassNotAllowed, QuotaExceeded, Reason
+from fairlead.core.model.resources import Book, Items, add_to, negative, pruned
 from fairlead.core.model.specs import QuotaSpec
 
 if TYPE_CHECKING:
@@ -68,16 +69,19 @@ def _scope_problem(scope: Requirement) -> str:
     return ""
 
 
+@dataclass(slots=True)
 class Quota:
     """One quota and what has been admitted under it."""
 
-    __slots__ = ("spec", "used", "works")
+    spec: QuotaSpec
+    used: Book = field(default_factory=dict)
+    works: int = 0
+    """How many asks and allocations come under it."""
 
-    def __init__(self, spec: QuotaSpec) -> None:
-        self.spec = spec
-        self.used: Book = {}
-        self.works = 0
-        """How many asks and allocations come under it."""
+    def add(self, items: Items, works: int) -> None:
+        """So much more has been admitted."""
+        self.works += works
+        add_to(self.used, items)
 
     def shortage(self, items: Items) -> QuotaExceeded | None:
         """Which of its amounts this ask would exceed, with the numbers; None when there is room.
@@ -92,30 +96,38 @@ class Quota:
         return QuotaExceeded(self.spec.name, self.spec.queue, short, used, {name: most[name] for name in short})
 
 
-class ClassQuotas:
+class ClassQuotas(Declared[QuotaSpec]):
     """The quotas of all partitions."""
 
-    __slots__ = ("_by_queue", "_from_file", "_of")
+    __slots__ = ("_by_queue", "_of")
 
     def __init__(self) -> None:
+        super().__init__("quota")
         self._of: dict[str, Quota] = {}
-        self._from_file: dict[str, None] = {}
         self._by_queue: dict[str, list[Quota]] = {}
 
     def __iter__(self) -> Iterator[Quota]:
         """Every quota, by name."""
-        return iter(sorted(self._of.values(), key=lambda quota: quota.spec.name))
-
-    def __bool__(self) -> bool:
-        return bool(self._of)
+        return iter([self._of[name] for name in sorted(self._of)])
 
     def get(self, name: str) -> Quota | None:
         """The quota of this name."""
         return self._of.get(name)
 
-    def is_of_file(self, name: str) -> bool:
-        """Whether the queue file declares it."""
-        return name in self._from_file
+    def _flaw(self, spec: QuotaSpec) -> str:
+        problem = quota_problem(spec)
+        return problem[1] if problem is not None else ""
+
+    def _changed(self, name: str, asks: Asks) -> None:
+        if name in self._specs:
+            self._of[name] = Quota(self._specs[name])
+        else:
+            del self._of[name]
+        self._index()
+        for ask in asks():
+            for quota in self.over(ask.app.queue.path, ask.spec.priority_class):
+                if quota.spec.name == name:
+                    quota.add(ask.items, 1)
 
     # -- what comes under them ----------------------------------------------------------------------------------------
 
@@ -145,73 +157,21 @@ class ClassQuotas:
     def leave(self, ask: Ask) -> None:
         """`ask` is gone, whether it waited or ran."""
         if self._of:
-            for quota in self.over(ask.app.queue.path, ask.spec.priority_class):
-                quota.works -= 1
-                take_from(quota.used, ask.items)
+            self.add(ask.app.queue.path, ask.spec.priority_class, negative(ask.items), -1)
 
     def add(self, path: str, priority_class: str, items: Items, works: int = 0) -> None:
         """What is admitted in the queue grows by so much."""
         if self._of:
             for quota in self.over(path, priority_class):
-                quota.works += works
-                add_to(quota.used, items)
+                quota.add(items, works)
 
     def copied(self) -> ClassQuotas:
         """The same quotas with the same figures, to try something with."""
         other = ClassQuotas()
-        for name, quota in self._of.items():
-            mine = other._of[name] = Quota(quota.spec)
-            mine.used, mine.works = dict(quota.used), quota.works
+        other._specs = dict(self._specs)
+        other._of = {name: Quota(quota.spec, dict(quota.used), quota.works) for name, quota in self._of.items()}
         other._index()
         return other
-
-    # -- one at a time ----------------------------------------------------------------------------------------------
-
-    def why_not_set(self, spec: QuotaSpec) -> Reason | None:
-        """Why the quota cannot be made or changed so; None when it can."""
-        problem = quota_problem(spec)
-        if problem is not None:
-            return Refused(problem[1])
-        if spec.name in self._from_file:
-            return Refused(f"quota {spec.name} is in the queue file; change it there")
-        return None
-
-    def why_not_remove(self, name: str) -> Reason | None:
-        """Why the quota cannot be removed; None when it can."""
-        if name not in self._of:
-            return Refused(f"there is no quota {name}")
-        return Refused(f"quota {name} is in the queue file; remove it there") if name in self._from_file else None
-
-    def set(self, spec: QuotaSpec, asks: Iterable[Ask]) -> str:
-        """Make the quota or change it: `added`, `changed`, or nothing when it was so already. `asks`: all there are."""
-        known = self._of.get(spec.name)
-        if known is not None and known.spec == spec:
-            return ""
-        quota = self._of[spec.name] = Quota(spec)
-        self._index()
-        for ask in asks:
-            if any(over is quota for over in self.over(ask.app.queue.path, ask.spec.priority_class)):
-                quota.works += 1
-                add_to(quota.used, ask.items)
-        return "added" if known is None else "changed"
-
-    def remove(self, name: str) -> None:
-        """It holds no longer."""
-        del self._of[name]
-        self._from_file.pop(name, None)
-        self._index()
-
-    def configure(self, specs: Iterable[QuotaSpec], asks: Iterable[Ask]) -> list[tuple[str, str]]:
-        """The file's quotas are these from now on: name and `added`, `changed` or `removed` for each difference."""
-        wanted = {spec.name: spec for spec in specs}
-        there = list(asks) if wanted else []
-        changes = [(name, "removed") for name in self._from_file if name not in wanted]
-        for name, _ in changes:
-            del self._of[name]
-        self._index()
-        changes += [(spec.name, change) for spec in wanted.values() if (change := self.set(spec, there))]
-        self._from_file = dict.fromkeys(wanted)
-        return changes
 
     def _index(self) -> None:
         self._by_queue = {}
@@ -222,22 +182,19 @@ class ClassQuotas:
 
     def dump(self) -> dict[str, Any]:
         """The quotas; what has been admitted under them is counted again."""
-        return {"quotas": [to_plain(q.spec) for q in self._of.values()], "from_file": list(self._from_file)}
+        quotas, from_file = super().dump()
+        return {"quotas": quotas, "from_file": from_file}
 
     def load(self, state: dict[str, Any]) -> None:
         """What `dump` wrote down, with nothing admitted yet."""
-        self._of = {spec.name: Quota(spec) for spec in map(from_plain, state["quotas"])}
-        self._from_file = dict.fromkeys(state["from_file"])
-        self._index()
+        self._load(state["quotas"], state["from_file"])
 
     def check(self, asks: Iterable[Ask]) -> None:
         """Assert that every quota counts exactly what is there."""
         again = {name: Quota(quota.spec) for name, quota in self._of.items()}
         for ask in asks if again else ():
             for quota in self.over(ask.app.queue.path, ask.spec.priority_class):
-                count = again[quota.spec.name]
-                count.works += 1
-                add_to(count.used, ask.items)
+                again[quota.spec.name].add(ask.items, 1)
         for name, quota in self._of.items():
             want, got = again[name], quota
             assert got.works == want.works, f"quota {name} counts {got.works} works, {want.works} are there"

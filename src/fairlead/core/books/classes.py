@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from fairlead.core.books.declared import Asks, Declared
 from fairlead.core.model.names import SUBDOMAIN_RULE, is_subdomain
-from fairlead.core.model.plain import from_plain, to_plain
+from fairlead.core.model.plain import to_plain
 from fairlead.core.model.reasons import Reason, Refused
 from fairlead.core.model.specs import PRIORITY_MIN, PriorityClassSpec
 
@@ -52,78 +53,56 @@ def class_problem(spec: PriorityClassSpec) -> tuple[str, str] | None:
     return None
 
 
-class PriorityClasses:
+class PriorityClasses(Declared[PriorityClassSpec]):
     """The classes that new work may name."""
 
-    __slots__ = ("_from_file", "_of", "default")
+    __slots__ = ("default",)
 
     def __init__(self) -> None:
-        self._of: dict[str, PriorityClassSpec] = {spec.name: spec for spec in BUILT_IN}
-        self._from_file: dict[str, None] = {}
+        super().__init__("priority class")
+        self._specs = {spec.name: spec for spec in BUILT_IN}
         self.default: PriorityClassSpec | None = None
         """What work gets that names neither class nor priority."""
 
     def __iter__(self) -> Iterator[PriorityClassSpec]:
         """Every class: 1. higher value first, 2. by name."""
-        return iter(sorted(self._of.values(), key=lambda spec: (-spec.value, spec.name)))
+        return iter(sorted(self._specs.values(), key=lambda spec: (-spec.value, spec.name)))
 
     def get(self, name: str) -> PriorityClassSpec | None:
         """The class of this name."""
-        return self._of.get(name)
+        return self._specs.get(name)
 
     def names(self) -> tuple[str, ...]:
         """The names of all classes, in their order."""
         return tuple(spec.name for spec in self)
 
-    def is_of_file(self, name: str) -> bool:
-        """Whether the queue file declares it."""
-        return name in self._from_file
-
-    # -- one at a time ----------------------------------------------------------------------------------------------
-
     def why_not_set(self, spec: PriorityClassSpec) -> Reason | None:
         """Why the class cannot be made or changed so; None when it can."""
-        problem = class_problem(spec)
-        if problem is not None:
-            return Refused(problem[1])
-        if spec.name in self._from_file:
-            return Refused(f"priority class {spec.name} is in the queue file; change it there")
         rival = self.default
-        if spec.global_default and rival is not None and rival.name != spec.name:
+        refused = super().why_not_set(spec)
+        if refused is None and spec.global_default and rival is not None and rival.name != spec.name:
             return Refused(f"{rival.name} is the global default already, and there is one at most; change that first")
-        return None
+        return refused
 
     def why_not_remove(self, name: str) -> Reason | None:
         """Why the class cannot be removed; None when it can."""
         if any(name == spec.name for spec in BUILT_IN):
             return Refused(f"priority class {name} is built in and cannot be removed")
-        if name not in self._of:
-            return Refused(f"there is no priority class {name}")
-        if name in self._from_file:
-            return Refused(f"priority class {name} is in the queue file; remove it there")
-        return None
+        return super().why_not_remove(name)
 
-    def set(self, spec: PriorityClassSpec) -> str:
-        """Make the class or change it: `added`, `changed`, or nothing when it was so already."""
-        known = self._of.get(spec.name)
-        self._of[spec.name] = spec
-        self._find_default()
-        return "added" if known is None else "changed" if known != spec else ""
+    def _flaw(self, spec: PriorityClassSpec) -> str:
+        problem = class_problem(spec)
+        return problem[1] if problem is not None else ""
 
-    def remove(self, name: str) -> None:
-        """New work cannot name it any more."""
-        del self._of[name]
-        self._from_file.pop(name, None)
-        self._find_default()
-
-    # -- by the queue file ------------------------------------------------------------------------------------------
+    def _changed(self, name: str, asks: Asks) -> None:  # noqa: ARG002 (work keeps what it was admitted with)
+        self.default = next((spec for spec in self._specs.values() if spec.global_default), None)
 
     def file_problems(self, specs: Iterable[PriorityClassSpec]) -> list[str]:
         """Why the classes of a new queue file cannot be put in force, given those that it does not declare."""
         wanted = {spec.name: spec for spec in specs}
         found = [problem[1] for problem in map(class_problem, wanted.values()) if problem is not None]
         default = self.default
-        kept = default is not None and default.name not in wanted and default.name not in self._from_file
+        kept = default is not None and default.name not in wanted and default.name not in self._filed
         if kept and default is not None and (rivals := [s.name for s in wanted.values() if s.global_default]):
             found.append(
                 f"priority class {rivals[0]} cannot be the global default: {default.name}, which is not in the file, "
@@ -131,37 +110,19 @@ class PriorityClasses:
             )
         return found
 
-    def configure(self, specs: Iterable[PriorityClassSpec]) -> list[tuple[str, str]]:
-        """The file's classes are these from now on: name and `added`, `changed` or `removed` for each difference."""
-        wanted = {spec.name: spec for spec in specs}
-        changes = [(name, "removed") for name in self._from_file if name not in wanted]
-        for name, _ in changes:
-            del self._of[name]
-        changes += [(spec.name, change) for spec in wanted.values() if (change := self.set(spec))]
-        self._from_file = dict.fromkeys(wanted)
-        self._find_default()
-        return changes
-
-    def _find_default(self) -> None:
-        self.default = next((spec for spec in self._of.values() if spec.global_default), None)
-
-    # -- as plain values ----------------------------------------------------------------------------------------------
-
     def dump(self) -> dict[str, Any]:
         """All but the built-in ones."""
-        own = [to_plain(spec) for spec in self._of.values() if spec not in BUILT_IN]
-        return {"classes": own, "from_file": list(self._from_file)}
+        own = [to_plain(spec) for spec in self._specs.values() if spec not in BUILT_IN]
+        return {"classes": own, "from_file": list(self._filed)}
 
     def load(self, state: dict[str, Any]) -> None:
         """What `dump` wrote down."""
-        self._of = {spec.name: spec for spec in (*BUILT_IN, *map(from_plain, state["classes"]))}
-        self._from_file = dict.fromkeys(state["from_file"])
-        self._find_default()
+        self._load(state["classes"], state["from_file"])
 
     def check(self) -> None:
         """Assert what always holds."""
-        assert all(self._of.get(spec.name) == spec for spec in BUILT_IN), "a built-in priority class is not there"
-        defaults = [spec for spec in self._of.values() if spec.global_default]
+        assert all(self._specs.get(spec.name) == spec for spec in BUILT_IN), "a built-in priority class is not there"
+        defaults = [spec for spec in self._specs.values() if spec.global_default]
         assert len(defaults) < 2, f"two global defaults: {[spec.name for spec in defaults]}"
         assert self.default == (defaults[0] if defaults else None), f"{self.default} is not the global default"
-        assert all(name in self._of for name in self._from_file), f"the file's {list(self._from_file)} are not there"
+        assert all(name in self._specs for name in self._filed), f"the file's {list(self._filed)} are not there"

@@ -81,11 +81,6 @@ class Resources:
         return dict(self.items)
 
     @property
-    def is_positive(self) -> bool:
-        """At least one amount, and none below zero (what a valid ask must be)."""
-        return bool(self.items) and all(v > 0 for _, v in self.items)
-
-    @property
     def negative(self) -> tuple[str, ...]:
         """The names whose amount is below zero."""
         return tuple(n for n, v in self.items if v < 0)
@@ -168,6 +163,11 @@ def take_from(book: Book, items: Items) -> None:
             book[n] = left
         else:
             book.pop(n, None)
+
+
+def negative(items: Items) -> Items:
+    """The same amounts below zero: to take away what `add_to` adds."""
+    return tuple((name, -amount) for name, amount in items)
 
 
 def pruned(book: Mapping[str, int]) -> dict[str, int]:
