@@ -60,16 +60,13 @@ def below_its_guarantee(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> gua
     return guarantee.Verdict.TAKEN
 
 
-def with_the_shared_offset(ask: Ask, top: Queue) -> dict[Queue, int]:
+def with_the_shared_offset(leaf: Queue, standing: int) -> dict[Queue, int]:
     """By guarantee: the offset of a queue that ask and victim share is added to the ask alone."""
     seen: dict[Queue, int] = {}
-    standing = ask.priority
-    for queue in ask.app.queue.lineage:
+    for queue in leaf.lineage:
         rules = queue.properties
         standing = rules.priority_offset if rules.priority_fence else standing + rules.priority_offset
         seen[queue] = standing
-        if queue is top:
-            break
     return seen
 
 
@@ -139,7 +136,7 @@ def wholly_lower(new: Amounts, old: Amounts | None) -> bool:
 RULES: dict[str, tuple[Any, str, Any]] = {
     "guarantee: how many victims": (guarantee, "_as_many_as_needed", as_large_as_the_ask),
     "guarantee: law 2": (guarantee, "_judge", below_its_guarantee),
-    "guarantee: offset of a queue that ask and victim share": (victims, "standing_at", with_the_shared_offset),
+    "guarantee: offset of a queue that ask and victim share": (victims, "standing_by_queue", with_the_shared_offset),
     "required node: how many victims": (required_node, "_victims", whatever_is_free_there),
     "quota: when enough is taken": (quota, "_victims", one_resource_is_enough),
     "quota: which change starts the clock": (quota_clocks, "_is_lower", wholly_lower),

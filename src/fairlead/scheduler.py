@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.acts import room_changes
-from fairlead.core.acts.fire_timers import fire_due
 from fairlead.core.acts.reconfigure import configure
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.invariants.books import check_cluster
@@ -24,7 +23,7 @@ from fairlead.policy.eligibility.start_estimates import expected_start
 from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import HANDLERS, partition_of, refuse_unknown_partition
 from fairlead.policy.events.reload import why_not
-from fairlead.policy.events.timer_handlers import ON_DUE
+from fairlead.policy.events.timer_handlers import fire_due
 from fairlead.policy.preemption.by_priority import why_not as why_not_preempting
 from fairlead.policy.why.waiting import why_waiting
 
@@ -40,7 +39,6 @@ class Scheduler:
 
     def __init__(self, spec: ClusterSpec | None = None, now_ms: int = 0) -> None:
         self.cluster = Cluster()
-        self.cluster.on_due = dict(ON_DUE)
         self._cycles: dict[str, Cycle] = {}
         self.cluster.set_time(now_ms)
         self.cluster.started_ms = now_ms
@@ -202,7 +200,6 @@ class Scheduler:
         """
         scheduler = cls(ClusterSpec(partitions=()), state["now_ms"])
         scheduler.cluster = load_cluster(state)
-        scheduler.cluster.on_due = dict(ON_DUE)
         return scheduler
 
 

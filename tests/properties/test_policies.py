@@ -25,7 +25,6 @@ from properties.standing import standings
 from reference.constrained import meets, puts_up_with
 
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.eviction_history import Disruption
 from fairlead.core.books.idle_work import group_of
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
@@ -353,7 +352,7 @@ class Course(SettlingCourse):
 def memory(scheduler: Scheduler) -> dict[str, str]:
     """What is remembered of evictions, as it is and not as it is written down; what is kept is made from the holds."""
     known = scheduler.cluster.partitions["default"].disruption
-    return {name: str(getattr(known, name)) for name in Disruption.__slots__ if name not in ("kept", "_kept_for")}
+    return {name: str(value) for name, value in vars(known).items()}
 
 
 def have_a_maximum(one: Ask, other: Ask) -> bool:

@@ -12,7 +12,6 @@ import msgspec
 from msgspec.structs import replace
 
 from fairlead import times
-from fairlead.core.acts.idle_use import use_by_queue
 from fairlead.core.books.applications import NO_PRIORITY
 from fairlead.core.model.reasons import AttemptHeldBack, BackedOff, Reason
 from fairlead.core.model.resources import pruned
@@ -234,7 +233,7 @@ def queue_view(queue: Queue, partition: str, idle: Mapping[str, Book]) -> cluste
 def queue_views(scheduler: Scheduler) -> list[cluster.Queue]:
     """The tree of each partition."""
     parts = scheduler.cluster.partitions.values()
-    return [queue_view(part.root, part.name, use_by_queue(part)) for part in parts]
+    return [queue_view(part.root, part.name, part.idle.use_by_queue()) for part in parts]
 
 
 def leaves(scheduler: Scheduler) -> list[str]:

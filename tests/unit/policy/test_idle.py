@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fairlead.core.acts.idle_use import use_by_queue
 from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, Reserved, Retried
 from fairlead.core.model.events import (
     AddApplication,
@@ -98,7 +97,7 @@ def test_it_goes_beyond_the_maximum_of_its_own_queue() -> None:
     root = p.s.cluster.partitions["default"].root
     assert root.children["g"].allocated == {"vcore": 8}
     assert root.children["g"].children["a"].allocated == {}
-    assert use_by_queue(p.s.cluster.partitions["default"]) == {"root.g.a": {"vcore": 8}}
+    assert p.s.cluster.partitions["default"].idle.use_by_queue() == {"root.g.a": {"vcore": 8}}
     assert isinstance(p.s.why("i3", "i3"), QueueFull)
 
 

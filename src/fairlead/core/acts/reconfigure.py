@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import (
     allocations,
     application_steps,
-    idle_use,
     infeasible,
     queue_removal,
     quota_clocks,
@@ -126,11 +125,11 @@ def find_owing(queue: Queue, counts: bool) -> bool:
 def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
     held_to = quota_clocks.terms(partition.root)
     partition.spec = spec
-    idle_use.uncount(partition)
+    partition.idle.count(-1)
     partition.nodes.resort(spec.node_sort)
     _derive(partition.root, spec.root)
     _apply_children(partition, partition.root, spec.root)
-    idle_use.recount(partition)
+    partition.idle.count(1)
     _set_order(partition)
     reserve_turn.watch_all(partition)
     recount_priorities(partition.root)

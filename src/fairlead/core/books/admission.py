@@ -30,8 +30,6 @@ CLASS, QUOTA, BUDGET = "priority-class", "quota", "budget"
 class Admission:
     """The classes and quotas that new work is measured against; one for all partitions."""
 
-    __slots__ = ("budgets", "classes", "quotas")
-
     def __init__(self) -> None:
         self.classes = PriorityClasses()
         self.quotas = ClassQuotas()

@@ -107,8 +107,6 @@ class Counted:
 class Budgets(Declared[BudgetSpec]):
     """All budgets, by name. They hold in each partition for itself."""
 
-    __slots__ = ("_index", "counted")
-
     def __init__(self) -> None:
         super().__init__("budget")
         self._index: SelectorIndex[str] | None = None

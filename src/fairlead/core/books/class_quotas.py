@@ -99,8 +99,6 @@ class Quota:
 class ClassQuotas(Declared[QuotaSpec]):
     """The quotas of all partitions."""
 
-    __slots__ = ("_by_queue", "_of")
-
     def __init__(self) -> None:
         super().__init__("quota")
         self._of: dict[str, Quota] = {}

@@ -56,8 +56,6 @@ def class_problem(spec: PriorityClassSpec) -> tuple[str, str] | None:
 class PriorityClasses(Declared[PriorityClassSpec]):
     """The classes that new work may name."""
 
-    __slots__ = ("default",)
-
     def __init__(self) -> None:
         super().__init__("priority class")
         self._specs = {spec.name: spec for spec in BUILT_IN}

@@ -6,8 +6,6 @@ goes back, and all partitions have the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fairlead.core.books.admission import Admission
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.timers import Timers
@@ -26,23 +24,13 @@ class Cluster:
         self.started_ms = 0
         self.checksum = ""
         self.text = ""
-        self._seq = 0
-        self.on_due: dict[str, Callable[[Partition, str], None]] = {}
-        """What a due timer of a kind that the books do not know means for its subject; filled by the front door."""
+        self.last_seq = 0
+        """The last number given out."""
 
     def next_seq(self) -> int:
         """The next number in the order of arrival."""
-        self._seq += 1
-        return self._seq
-
-    @property
-    def last_seq(self) -> int:
-        """The last number given out."""
-        return self._seq
-
-    def restore_seq(self, seq: int) -> None:
-        """Go on counting after `seq` (after a restart)."""
-        self._seq = seq
+        self.last_seq += 1
+        return self.last_seq
 
     def set_time(self, now_ms: int) -> None:
         """Bring the time forward; it never goes back."""

@@ -30,8 +30,6 @@ def no_asks() -> Iterable[Ask]:
 class Declared(Generic[S]):
     """The things of one kind by name, in the order in which they were made."""
 
-    __slots__ = ("_filed", "_specs", "_what")
-
     def __init__(self, what: str) -> None:
         self._what = what
         """What people call such a thing."""

@@ -33,16 +33,6 @@ def work_name(ask: Ask) -> str:
 class Disruption:
     """The memory of one partition."""
 
-    __slots__ = (
-        "_fruitless",
-        "_pairs",
-        "_times",
-        "capacity",
-        "leave_by",
-        "news",
-        "overdue",
-    )
-
     def __init__(self) -> None:
         self.news = 0
         self.capacity = 0

@@ -12,6 +12,9 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
+from fairlead.core.books.asks import counts_as_gone
+from fairlead.core.model.resources import add_to, negative
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.demand import Shape
     from fairlead.core.books.node import Node
     from fairlead.core.books.queues import Queue
+    from fairlead.core.model.resources import Book
 
 IdleKey = tuple[bool, int, int, int]
 """Order of idle asks in their whole resource group; see `idle_key`."""
@@ -47,8 +51,6 @@ class IdleLine:
 
 class IdleWork:
     """The idle asks of one partition."""
-
-    __slots__ = ("lines", "running", "tried")
 
     def __init__(self) -> None:
         self.lines: dict[tuple[Queue, Shape], IdleLine] = {}
@@ -91,6 +93,27 @@ class IdleWork:
         """All that run, node by node."""
         for asks in self.running.values():
             yield from asks
+
+    def count(self, sign: int) -> None:
+        """The queue file is about to change, and with it, maybe, which queue is a resource group: all that runs leaves
+        the books of the queues (-1); or it has changed: all counts where it belongs by now (1).
+        """
+        for ask in self.every():
+            queue = payer(ask)
+            for above in queue.lineage:
+                add_to(above.allocated, ask.items if sign > 0 else negative(ask.items))
+                above.touch()
+            if counts_as_gone(ask):
+                queue.add_preempting(ask.items, sign)
+
+    def use_by_queue(self) -> dict[str, Book]:
+        """What runs in each queue below its resource group, by path: it is in no book of these queues."""
+        use: dict[str, Book] = {}
+        for ask in self.every():
+            lineage = ask.app.queue.lineage
+            for queue in lineage[: lineage.index(payer(ask))]:
+                add_to(use.setdefault(queue.path, {}), ask.items)
+        return use
 
 
 def group_of(leaf: Queue) -> Queue:

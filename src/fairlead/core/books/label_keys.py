@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 class LabelKeys:
     """The keys that count, and by label who waits with it."""
 
-    __slots__ = ("_carriers", "_lookers")
-
     def __init__(self) -> None:
         self._lookers: dict[str, int] = {}
         """Of each key that counts: how many asks in the books have terms that look at it."""

@@ -56,8 +56,6 @@ class Ground:
 class Grounds:
     """The grounds and topologies of one table of nodes."""
 
-    __slots__ = ("_columns", "_of", "_topologies")
-
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._of: dict[GroundKey, Ground] = {}

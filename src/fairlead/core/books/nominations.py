@@ -53,8 +53,6 @@ class Nomination:
 class Nominations:
     """The nominations of one partition, in the order in which they were made."""
 
-    __slots__ = ("kept", "of")
-
     def __init__(self) -> None:
         self.of: dict[Ask, Nomination] = {}
         self.kept: dict[Queue | Ceiling, Book] = {}

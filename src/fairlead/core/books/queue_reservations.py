@@ -39,8 +39,6 @@ class Reservation:
 class Reserving:
     """The reservations of one partition, by leaf, each in the order in which they were given."""
 
-    __slots__ = ("bounded", "of", "overdue")
-
     def __init__(self) -> None:
         self.of: dict[Queue, dict[Ask, Reservation]] = {}
         self.overdue: dict[Queue, None] = {}

@@ -111,8 +111,6 @@ class Coming:
 class Retries:
     """The attempts of one partition that wait for their time, by application and key, in the order of their making."""
 
-    __slots__ = ("_of", "version")
-
     def __init__(self) -> None:
         self._of: dict[str, dict[str, Coming]] = {}
         self.version = 0

@@ -6,6 +6,7 @@ have a node and were not told to go; replaced and timed out ones never come back
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.resources import Items
@@ -14,22 +15,20 @@ if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
 
 
+@dataclass(slots=True, eq=False)
 class TaskGroup:
     """The placeholders of one name in an application, and what became of them."""
 
-    __slots__ = ("count", "name", "replaced", "smallest", "standing", "timed_out")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.count = 0
-        """Placeholders that were asked for, ever."""
-        self.smallest: Items = ()
-        """The size of the first one."""
-        self.replaced = 0
-        self.timed_out = 0
-        """Lost in any other way than by being replaced."""
-        self.standing: dict[Ask, None] = {}
-        """Those that have a node and were not told to go."""
+    name: str
+    count: int = 0
+    """Placeholders that were asked for, ever."""
+    smallest: Items = ()
+    """The size of the first one."""
+    replaced: int = 0
+    timed_out: int = 0
+    """Lost in any other way than by being replaced."""
+    standing: dict[Ask, None] = field(default_factory=dict)
+    """Those that have a node and were not told to go."""
 
     def count_in(self, ask: Ask) -> None:
         """One more placeholder was asked for."""

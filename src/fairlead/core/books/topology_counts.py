@@ -122,8 +122,6 @@ class Tally:
 class TallyIndex(Generic[K]):
     """Tallies by selector, with a quick way to those that match given labels."""
 
-    __slots__ = ("_selectors", "tallies")
-
     def __init__(self) -> None:
         self.tallies: dict[K, Tally] = {}
         """By what tells them apart: the selector, or selector and topology key."""

@@ -39,47 +39,31 @@ class QueueLimits:
     groups: dict[str, LimitSpec] = field(default_factory=dict)
 
 
+@dataclass(slots=True, eq=False)
 class Ceiling:
     """What one user, or one group, may use of one queue and all below it, and what of that is in use."""
 
-    __slots__ = (
-        "applications",
-        "gated",
-        "holders",
-        "kind",
-        "max",
-        "max_applications",
-        "name",
-        "promised",
-        "queue",
-        "reserved",
-        "used",
-        "waiting",
-    )
-
-    def __init__(self, kind: str, name: str, queue: str, limit: LimitSpec) -> None:
-        self.kind = kind
-        """`user` or `group`."""
-        self.name = name
-        """Of the user or group; for the wildcard of users it is the user's own name, for that of groups it is `*`."""
-        self.queue = queue
-        """Full path."""
-        amounts = limit.max_resources
-        self.max: Mapping[str, int] | None = amounts.as_dict() if amounts is not None and amounts.is_set else None
-        self.max_applications = limit.max_applications
-        self.used: Book = {}
-        self.applications: dict[str, None] = {}
-        """Applications that count against `max_applications`."""
-        self.promised: dict[Application, int] = {}
-        """Applications with nominated asks, and how many of those: their place is kept (`application_limits`)."""
-        self.holders = 0
-        """Allowances that refer to it; the trackers drop it at 0."""
-        self.waiting: dict[Demand, None] = {}
-        """Demands to wake up when room is made here."""
-        self.gated: dict[Demand, None] = {}
-        """Demands to wake up when an application less counts here."""
-        self.reserved: dict[Ask, dict[Ask, None]] = {}
-        """Asks with a reserved node that are tried there again when room is made here: each with the list of those."""
+    kind: str
+    """`user` or `group`."""
+    name: str
+    """Of the user or group; for the wildcard of users it is the user's own name, for that of groups it is `*`."""
+    queue: str
+    """Full path."""
+    max: Mapping[str, int] | None
+    max_applications: int
+    used: Book = field(default_factory=dict)
+    applications: dict[str, None] = field(default_factory=dict)
+    """Applications that count against `max_applications`."""
+    promised: dict[Application, int] = field(default_factory=dict)
+    """Applications with nominated asks, and how many of those: their place is kept (`application_limits`)."""
+    holders: int = 0
+    """Allowances that refer to it; the trackers drop it at 0."""
+    waiting: dict[Demand, None] = field(default_factory=dict)
+    """Demands to wake up when room is made here."""
+    gated: dict[Demand, None] = field(default_factory=dict)
+    """Demands to wake up when an application less counts here."""
+    reserved: dict[Ask, dict[Ask, None]] = field(default_factory=dict)
+    """Asks with a reserved node that are tried there again when room is made here: each with the list of those."""
 
     def lacks(self, items: Items) -> bool:
         """Whether this amount does not fit under the maximum any more."""
@@ -238,7 +222,9 @@ class Trackers:
         key = (kind, name, path)
         found = self.ceilings.get(key)
         if found is None:
-            found = self.ceilings[key] = Ceiling(kind, name, path, limit)
+            amounts = limit.max_resources
+            most = amounts.as_dict() if amounts is not None and amounts.is_set else None
+            found = self.ceilings[key] = Ceiling(kind, name, path, most, limit.max_applications)
         return found
 
     # -- who counts -----------------------------------------------------------------------------------------------

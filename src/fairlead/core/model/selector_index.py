@@ -19,8 +19,6 @@ K = TypeVar("K", bound=Hashable)
 class SelectorIndex(Generic[K]):
     """Selectors by key, with a quick way to those that match."""
 
-    __slots__ = ("_by_label", "_general", "selectors")
-
     def __init__(self) -> None:
         self.selectors: dict[K, Selector] = {}
         self._by_label: dict[tuple[str, str], dict[K, None]] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core.acts import gangs, idle_use, infeasible, reserve_turn, room_changes, waiting_asks
+from fairlead.core.acts import gangs, infeasible, reserve_turn, room_changes, waiting_asks
 from fairlead.core.acts.nominate import enter
 from fairlead.core.acts.reconfigure import find_owing, recount_priorities
 from fairlead.core.acts.shapes import shape_of
@@ -215,7 +215,7 @@ def load_cluster(state: dict[str, Any]) -> Cluster:
     cluster = Cluster()
     cluster.now_ms, cluster.started_ms = state["now_ms"], state["started_ms"]
     cluster.checksum, cluster.text = state["checksum"], state["text"]
-    cluster.restore_seq(state["seq"])
+    cluster.last_seq = state["seq"]
     cluster.admission.load(state.get("admission"))
     timers = [Timer(*t) for t in state["timers"]]
     cluster.timers.restore(timers, state["timer_seq"])
@@ -342,6 +342,9 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
     for row in state["nodes"]:
         node = nodes[row["spec"]["id"]]
         node.allocations = {asks[app, key]: None for app, key in row["allocations"]}
+        for ask in node.allocations:
+            if ask.spec.idle:
+                partition.idle.settle(ask, node)
         node.held = {asks[app, key]: asks[app, key].items for app, key in row["held"]}  # Also of swaps under way.
         node.reservations = {asks[app, key]: since_ms for app, key, since_ms in row["reservations"]}
         node.recompute()
@@ -366,7 +369,6 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
             ask.app.leave(ask)
         enter(partition, Nomination(ask, nodes[row["node"]], victims, row["gathers"]))
     partition.nodes.suspects = dict.fromkeys(partition.nodes.nodes.values())
-    idle_use.load(partition)
     for app in partition.applications.values():
         gangs.look_again(partition, app)
 

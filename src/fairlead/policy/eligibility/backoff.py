@@ -83,10 +83,9 @@ def _back_off(partition: Partition, app: Application, missed: int) -> None:
         partition.books_version += 1
 
 
-def on_timer(partition: Partition, app_id: str) -> None:
+def on_timer(partition: Partition, app: Application) -> None:
     """The rest is over: the application is looked at again."""
-    app = partition.applications.get(app_id)
-    if app is None or app.backoff_until_ms is None or app.backoff_until_ms > partition.now_ms:
+    if app.backoff_until_ms is None or is_resting(partition, app):
         return
     # Others may be stopped for it again, though nothing else has changed.
     partition.books_version += 1

@@ -87,8 +87,6 @@ def _ends(partition: Partition) -> Iterator[tuple[int, list[Ask]]]:
 class _Future:
     """The books as they will be when work has gone, as far as one ask is concerned."""
 
-    __slots__ = ("_all", "_ask", "_free", "_gone", "_partition", "_used")
-
     def __init__(self, partition: Partition, ask: Ask) -> None:
         self._partition = partition
         self._ask = ask

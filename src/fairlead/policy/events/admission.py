@@ -39,8 +39,6 @@ def admit(admission: Admission, queue: str, spec: AskSpec) -> AskSpec | Reason:
 class Trial:
     """Admission of several asks before any of them enters: each counts for those after it."""
 
-    __slots__ = ("_admission",)
-
     def __init__(self, admission: Admission) -> None:
         self._admission = Admission()
         self._admission.classes = admission.classes

@@ -63,7 +63,7 @@ def _gave_way(ask: Ask, cause: Cause) -> bool:
 
 
 def enter_due(partition: Partition, app: Application) -> None:
-    """The attempts of this application whose time has come wait in line from now on."""
+    """The attempts of this application whose time has come, and that were not withdrawn, wait in line from now on."""
     for spec in partition.retries.take_due(app.id, partition.now_ms):
         if spec.key in app.asks:
             text = f"attempt {spec.attempt} of {spec.first_key} cannot enter: an ask of that name is there already"
@@ -74,13 +74,6 @@ def enter_due(partition: Partition, app: Application) -> None:
         waiting_asks.new_ask(partition, app, spec)
     if later := partition.retries.of(app.id):
         partition.timers.set_earlier(min(coming.due_ms for coming in later), partition.name, app.id, TIMER)
-
-
-def on_timer(partition: Partition, app_id: str) -> None:
-    """A back-off is over. Nothing happens if the application has ended meanwhile, or the attempt was withdrawn."""
-    app = partition.applications.get(app_id)
-    if app is not None:
-        enter_due(partition, app)
 
 
 def checkpoint(partition: Partition, event: Checkpoint) -> None:

@@ -59,24 +59,6 @@ class Need:
 class Stoppable:
     """The table of one partition."""
 
-    __slots__ = (
-        "_amounts",
-        "_counts",
-        "_entry_group",
-        "_entry_row",
-        "_group_of",
-        "_helping",
-        "_live",
-        "_nodes",
-        "_open",
-        "_room",
-        "_row",
-        "_sorted",
-        "_spans",
-        "_used",
-        "groups",
-    )
-
     def __init__(self) -> None:
         self._forget()
 
@@ -253,19 +235,6 @@ class Stoppable:
 
 class Sorted:
     """The rows by the rank of their groups: the same for all who look in one turn before the table changes."""
-
-    __slots__ = (
-        "_group_of_row",
-        "_groups",
-        "_is_allowed",
-        "_leaf_of",
-        "_leaves",
-        "_level_of_row",
-        "_places",
-        "_priorities",
-        "_rows",
-        "ranks",
-    )
 
     def __init__(self, groups: list[Group], counts: list[int], entry_group: Rows, ranks: dict[Group, Rank]) -> None:
         self.ranks = ranks

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.idle_work import payer
+from fairlead.policy.order.effective_priority import standing_by_queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,28 +60,12 @@ def search_root(ask: Ask) -> Queue:
     raise AssertionError("a lineage ends with the root")
 
 
-def standing_at(ask: Ask, top: Queue) -> dict[Queue, int]:
-    """The ask's priority as it counts inside each queue from its leaf to `top`: before that queue's own offset.
-
-    An offset or fence holds for comparisons with work outside of its queue; inside, all carry it alike.
-    """
-    seen: dict[Queue, int] = {}
-    standing = ask.priority
-    for queue in ask.app.queue.lineage:
-        seen[queue] = standing
-        if queue is top:
-            break
-        rules = queue.properties
-        standing = rules.priority_offset if rules.priority_fence else standing + rules.priority_offset
-    return seen
-
-
 def candidates(ask: Ask, snapshots: QueueSnapshots, news: int) -> list[Ask]:
     """Every allocation that may be stopped for `ask`, by queue and application in order of arrival. What has started
     since the last event (`news`) is not.
     """
     top = search_root(ask)
-    seen = standing_at(ask, top)
+    seen = standing_by_queue(ask.app.queue, ask.priority)
     names = {name for name, _ in ask.items}
     found: list[Ask] = []
     for leaf, most in _leaves(top, seen, seen[top]):
