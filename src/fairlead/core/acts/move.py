@@ -1,7 +1,7 @@
 """Moving: an application goes to another leaf with all it has.
 
-Decides what that means in the books of both queues. Never decides whether it may (`policy.events.move`). Invariant: the
-sums of every queue are right afterwards; the application keeps its state, its age, what runs and what waits.
+Decides what that means in the books of both queues. Never decides whether it may (`policy.events.orders`). Invariant:
+the sums of every queue are right afterwards; the application keeps its state, its age, what runs and what waits.
 """
 
 from __future__ import annotations

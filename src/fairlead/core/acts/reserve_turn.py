@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.acts import nominate, reserve_node
+from fairlead.core.acts import nominate, reserve_node, room_changes
 from fairlead.core.books.queue_reservations import Reservation
 from fairlead.core.model.decisions import ReservationSwitched
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
+
+TIMER = "wait"
 
 
 def begin(partition: Partition, ask: Ask, who: str, why: str, *, by_itself: bool = False) -> None:
@@ -43,7 +45,7 @@ def end(partition: Partition, ask: Ask, who: str = "", why: str = "") -> None:
     if ask.nomination is not None and not ask.nomination.is_coming:
         nominate.withdraw(partition, ask)
     partition.out.append(ReservationSwitched(ask.app.id, ask.key, False, who, why, partition.name))
-    wake(leaf)
+    room_changes.wake_leaf(leaf)  # What is held back may be another now.
     if leaf.properties.wait_max_ms:
         partition.reserving.overdue[leaf] = None
 
@@ -55,19 +57,7 @@ def reordered(partition: Partition, leaf: Queue) -> None:
             for ask in app.asks.values():
                 if ask.reserved_on is not None and partition.reserving.holder(ask) is not None:
                     reserve_node.unreserve(partition, ask)
-    wake(leaf)
-
-
-def wake(leaf: Queue) -> None:
-    """Who is held back in this leaf may have changed: asks that nobody looked at are looked at now."""
-    for app in leaf.applications.values():
-        for batch in app.batches.values():
-            app.forget_attempts(batch)
-        if app.pending_count:
-            leaf.touch_app(app)
-
-
-TIMER = "wait"
+    room_changes.wake_leaf(leaf)
 
 
 def watch(partition: Partition, ask: Ask) -> None:

@@ -7,10 +7,12 @@ no decision.
 from __future__ import annotations
 
 from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 
 
 def nodes_changed(partition: Partition) -> None:
     """The sum of the nodes is the root's maximum; every share is measured anew before it is next compared."""
+    partition.books_version += 1
     partition.root.max = dict(partition.nodes.total) if partition.nodes.nodes else None
     partition.shares_stale = True
     partition.disruption.capacity_changed()
@@ -41,8 +43,13 @@ def wake_all(partition: Partition) -> None:
         for demand in (*queue.waiting, *queue.gated):
             demand.wake()
         queue.touch()
-        for app in queue.applications.values():
-            for batch in app.batches.values():
-                app.forget_attempts(batch)
-            if app.pending_count:
-                queue.touch_app(app)
+        wake_leaf(queue)
+
+
+def wake_leaf(leaf: Queue) -> None:
+    """What waits in this leaf, if it is one, is looked at again."""
+    for app in leaf.applications.values():
+        for batch in app.batches.values():
+            app.forget_attempts(batch)
+        if app.pending_count:
+            leaf.touch_app(app)

@@ -205,7 +205,7 @@ class Terrain:
     def misfit(
         self, where: Constraints, labels: Mapping[str, str], node: Node, gone: Collection[Ask] = ()
     ) -> str | None:
-        """The first of `FILTERS` that keeps work with these constraints and labels off the node; None: it suits.
+        """The first filter that keeps work with these constraints and labels off the node; None: it suits.
 
         `gone` is running work that is taken to have ended: so preemption asks whether a node would do without it. Of
         asks among them does not count what they are promised.

@@ -117,16 +117,8 @@ def collide(mine: str, theirs: str) -> bool:
 
 # -- filters in words ---------------------------------------------------------------------------------------------
 
-SELECTOR, TAINT, PORTS, AFFINITY, ANTI_AFFINITY, REPELLED, SPREAD, PROMISED = FILTERS = (
-    "selector",
-    "taint",
-    "ports",
-    "affinity",
-    "anti-affinity",
-    "repelled",
-    "spread",
-    "promised",
-)
+SELECTOR, TAINT, PORTS, AFFINITY = "selector", "taint", "ports", "affinity"
+ANTI_AFFINITY, REPELLED, SPREAD, PROMISED = "anti-affinity", "repelled", "spread", "promised"
 """What can keep an ask off a node, in this order; `repelled` by the anti-affinity of running work, `promised` where one
 of these is kept for an ask that is to start."""
 _IN_WORDS = {

@@ -84,91 +84,55 @@ def _count(text: str) -> int | None:
     return value if value <= _UINT64_MAX else None
 
 
-def _choice(words: Mapping[str, object], any_case: bool) -> Callable[[str], object | None]:
-    def read(text: str) -> object | None:
-        return words.get(text.lower() if any_case else text)
+Reading = tuple[Callable[[str], object | None], str]
+"""How a text is read (None: it cannot be), and what may be written, for people."""
 
-    return read
+
+def _words(meant: Mapping[str, object], any_case: bool = True) -> Reading:
+    *others, last = meant
+    allowed = f"{', '.join(others)} or {last}"
+    if any_case:
+        return (lambda text: meant.get(text.lower())), allowed
+    return meant.get, f"{allowed} (lower case)"
 
 
 @dataclass(frozen=True, slots=True)
 class PropertyRule:
-    """How one key is read. `read` gives None for a text it cannot read; then `default` counts."""
+    """How one key is read. `read` gives None for a text it cannot read; then the default counts."""
 
     key: str
     field: str
     read: Callable[[str], object | None]
-    default: object
     allowed: str
     """What may be written, for people."""
     leaf_only: bool = False
     parent_only: bool = False
 
 
-_POLICIES = {"default": "default", "fence": "fence", "disabled": "disabled"}
-_DURATION_TEXT = "a positive duration with units, such as 30s, 500ms or 1h30m"
+_DURATION: Reading = (parse_duration_ms, "a positive duration with units, such as 30s, 500ms or 1h30m")
+_WHOLE: Reading = (_count, "a whole number, 0 or more")
+_OFFSET: Reading = (_offset, "a whole number of 32 bits, such as 100 or -100")
+_SORT = _words({"fifo": "fifo", "fair": "fair", "stateaware": "fifo"}, any_case=False)
+_PREEMPTION = _words({"default": "default", "fence": "fence", "disabled": "disabled"})
 
 RULES: tuple[PropertyRule, ...] = (
-    PropertyRule(
-        SORT_POLICY,
-        "sort_policy",
-        _choice({"fifo": "fifo", "fair": "fair", "stateaware": "fifo"}, any_case=False),
-        "fifo",
-        "fifo, fair or stateaware (lower case)",
-        leaf_only=True,
-    ),
-    PropertyRule(
-        PRIORITY_SORTING,
-        "priority_sorting",
-        _choice({"enabled": True, "disabled": False}, any_case=True),
-        True,
-        "enabled or disabled",
-    ),
-    PropertyRule(
-        PRIORITY_POLICY,
-        "priority_fence",
-        _choice({"default": False, "fence": True}, any_case=True),
-        False,
-        "default or fence",
-    ),
-    PropertyRule(PRIORITY_OFFSET, "priority_offset", _offset, 0, "a whole number of 32 bits, such as 100 or -100"),
-    PropertyRule(
-        PREEMPTION_POLICY,
-        "preemption_policy",
-        _choice(_POLICIES, any_case=True),
-        "default",
-        "default, fence or disabled",
-    ),
-    PropertyRule(
-        PREEMPTION_DELAY, "preemption_delay_ms", parse_duration_ms, DEFAULT_DELAY_MS, _DURATION_TEXT, leaf_only=True
-    ),
-    PropertyRule(MIN_RUNTIME, "preemption_min_runtime_ms", parse_duration_ms, 0, _DURATION_TEXT),
-    PropertyRule(EVICTIONS_MAX, "preemption_evictions_max", _count, None, "a whole number, 0 or more"),
-    PropertyRule(QUOTA_PREEMPTION_DELAY, "quota_preemption_delay_ms", parse_duration_ms, 0, _DURATION_TEXT),
-    PropertyRule(QUOTA_PREEMPTION_DELAY_1_8, "quota_preemption_delay_ms", parse_duration_ms, 0, _DURATION_TEXT),
-    PropertyRule(BACKOFF, "backoff_threshold", _count, 0, "a whole number, 0 or more", leaf_only=True),
-    PropertyRule(
-        BACKOFF_DELAY, "backoff_delay_ms", parse_duration_ms, DEFAULT_DELAY_MS, _DURATION_TEXT, leaf_only=True
-    ),
-    PropertyRule(
-        RESOURCE_GROUP,
-        "resource_group",
-        _choice({"true": True, "false": False}, any_case=True),
-        False,
-        "true or false",
-        parent_only=True,
-    ),
-    PropertyRule(WAIT_MAX, "wait_max_ms", parse_duration_ms, 0, _DURATION_TEXT, leaf_only=True),
-    PropertyRule(
-        BACKFILL,
-        "easy_backfill",
-        _choice({"free": False, "easy": True}, any_case=True),
-        False,
-        "free or easy",
-        leaf_only=True,
-    ),
+    PropertyRule(SORT_POLICY, "sort_policy", *_SORT, leaf_only=True),
+    PropertyRule(PRIORITY_SORTING, "priority_sorting", *_words({"enabled": True, "disabled": False})),
+    PropertyRule(PRIORITY_POLICY, "priority_fence", *_words({"default": False, "fence": True})),
+    PropertyRule(PRIORITY_OFFSET, "priority_offset", *_OFFSET),
+    PropertyRule(PREEMPTION_POLICY, "preemption_policy", *_PREEMPTION),
+    PropertyRule(PREEMPTION_DELAY, "preemption_delay_ms", *_DURATION, leaf_only=True),
+    PropertyRule(MIN_RUNTIME, "preemption_min_runtime_ms", *_DURATION),
+    PropertyRule(EVICTIONS_MAX, "preemption_evictions_max", *_WHOLE),
+    PropertyRule(QUOTA_PREEMPTION_DELAY, "quota_preemption_delay_ms", *_DURATION),
+    PropertyRule(QUOTA_PREEMPTION_DELAY_1_8, "quota_preemption_delay_ms", *_DURATION),
+    PropertyRule(BACKOFF, "backoff_threshold", *_WHOLE, leaf_only=True),
+    PropertyRule(BACKOFF_DELAY, "backoff_delay_ms", *_DURATION, leaf_only=True),
+    PropertyRule(RESOURCE_GROUP, "resource_group", *_words({"true": True, "false": False}), parent_only=True),
+    PropertyRule(WAIT_MAX, "wait_max_ms", *_DURATION, leaf_only=True),
+    PropertyRule(BACKFILL, "easy_backfill", *_words({"free": False, "easy": True}), leaf_only=True),
 )
-"""Every known key. A new one needs a row here and a field in `QueueProperties`."""
+"""Every known key. A new one needs a row here and a field with its default in `QueueProperties`."""
 
 KNOWN: Mapping[str, PropertyRule] = {rule.key: rule for rule in RULES}
 
@@ -216,7 +180,8 @@ class QueueProperties:
             if key == QUOTA_PREEMPTION_DELAY_1_8 and QUOTA_PREEMPTION_DELAY in mapping:
                 continue
             value = rule.read(text)
-            values[rule.field] = rule.default if value is None else value
+            if value is not None:
+                values[rule.field] = value
         return cls(**values, raw=dict(mapping))  # type: ignore[arg-type]
 
 

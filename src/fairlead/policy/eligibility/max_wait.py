@@ -1,6 +1,6 @@
 """Turns: who has a reservation in his queue, who is held back by it, and what is kept for those that waited too long.
 
-Decides when an administrator's order makes sense, which ask gets a reservation by itself (the oldest of a queue that
+Decides which ask gets a reservation by itself (the oldest of a queue that
 waited for `wait.max`, one per queue at a time), and on which node room gathers for that one. Never places an ask.
 Invariant: who is held back is in no line, and is looked at again when the reservation ends.
 
@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import nominate, reserve_node, reserve_turn
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import line_group
-from fairlead.core.model.decisions import AskRejected
-from fairlead.core.model.reasons import Refused
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
 
@@ -25,50 +23,11 @@ if TYPE_CHECKING:
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
-    from fairlead.core.model.events import ReserveAsk
 
 
 def waits_for_turn(partition: Partition, ask: Ask) -> bool:
     """Whether another ask of its queue has a reservation that this one has to wait for."""
     return bool(partition.reserving.of) and partition.reserving.holder(ask) is not None
-
-
-# -- an administrator's order -------------------------------------------------------------------------------------
-
-
-def reserve_ask(partition: Partition, event: ReserveAsk) -> None:
-    """Switch the reservation of a waiting ask on or off (an empty key: of all that the application waits for).
-
-    Who may order it is the caller's business. What makes no sense is refused with a reason.
-    """
-    app = partition.applications.get(event.application)
-    asks = [] if app is None else app.waiting_asks() if not event.key else [app.asks.get(event.key)]
-    waiting = [a for a in asks if a is not None and a.pending]
-    bad = _why_not(partition, event, waiting)
-    if bad:
-        partition.out.append(AskRejected(event.application, event.key, Refused(bad), partition.name))
-        return
-    for ask in waiting:
-        known = partition.reserving.get(ask)
-        if not event.on:
-            if known is not None:
-                reserve_turn.end(partition, ask, event.who, event.why)
-        elif known is None:
-            reserve_turn.begin(partition, ask, event.who, event.why)
-
-
-def _why_not(partition: Partition, event: ReserveAsk, waiting: list[Ask]) -> str:
-    name = f"{event.application}/{event.key}" if event.key else event.application
-    if not waiting:
-        return f"nothing waits under {name}: only waiting work can have a reservation"
-    if any(ask.spec.idle for ask in waiting):
-        return f"{name} is idle work, which runs on what others leave over: it cannot have a reservation"
-    has = [ask for ask in waiting if partition.reserving.get(ask) is not None]
-    if event.on and len(has) == len(waiting):
-        return f"{name} has a reservation already"
-    if not event.on and not has:
-        return f"{name} has no reservation"
-    return ""
 
 
 # -- waiting too long ---------------------------------------------------------------------------------------------

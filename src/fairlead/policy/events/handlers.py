@@ -33,7 +33,6 @@ from fairlead.core.model.decisions import (
     MoveRejected,
     NodeAccepted,
     NodeRejected,
-    PriorityChanged,
 )
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State, Step
@@ -41,10 +40,8 @@ from fairlead.core.model.matching import flaw
 from fairlead.core.model.reasons import Refused
 from fairlead.core.model.resources import INT64_MAX, Resources
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, TAG_FOREIGN, ApplicationSpec, AskSpec
-from fairlead.policy.eligibility.max_wait import reserve_ask
-from fairlead.policy.events import recovery, retry
+from fairlead.policy.events import orders, recovery, retry
 from fairlead.policy.events.admission import admit, as_reported, why_not_larger
-from fairlead.policy.events.move import move_application
 from fairlead.policy.events.node_labels import label_node, taints_flaw
 from fairlead.policy.queue_choice.placement import place_application, resolve_user
 
@@ -65,14 +62,13 @@ def add_node(partition: Partition, event: events.AddNode) -> None:
     if spec.id in partition.nodes.nodes:
         bad = f"failed to add node {spec.id} to partition {partition.name}, error: node already exists"
     if bad:
-        partition.out.append(NodeRejected(spec.id, Refused(bad), partition.name))
+        _refuse_node(partition, spec.id, bad)
         return
     node = Node(spec, partition.next_seq())
     node.set_capacity(spec.capacity)
     partition.nodes.add(node)
     infeasible.widened(partition.nodes, node, partition.now_ms)
     room_changes.nodes_changed(partition)
-    partition.books_version += 1
     partition.out.append(NodeAccepted(spec.id, partition.name))
 
 
@@ -81,14 +77,12 @@ def update_node(partition: Partition, event: events.UpdateNode) -> None:
     node = _known_node(partition, event.id)
     if node is None:
         return
-    bad = _bad_amount(event.capacity)
-    if bad:
-        partition.out.append(NodeRejected(event.id, Refused(bad), partition.name))
+    if bad := _bad_amount(event.capacity):
+        _refuse_node(partition, event.id, bad)
         return
     partition.nodes.resize(node, event.capacity)
     infeasible.widened(partition.nodes, node, partition.now_ms)
     room_changes.nodes_changed(partition)
-    partition.books_version += 1
 
 
 def drain_node(partition: Partition, event: events.DrainNode) -> None:
@@ -135,15 +129,17 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
         application_steps.complete_if_idle(partition, app, real)
     partition.nodes.remove(node)
     room_changes.nodes_changed(partition)
-    partition.books_version += 1
 
 
 def _known_node(partition: Partition, node_id: str) -> Node | None:
     node = partition.nodes.nodes.get(node_id)
     if node is None:
-        reason = Refused(f"failed to find node {node_id}")
-        partition.out.append(NodeRejected(node_id, reason, partition.name))
+        _refuse_node(partition, node_id, f"failed to find node {node_id}")
     return node
+
+
+def _refuse_node(partition: Partition, node_id: str, why: str) -> None:
+    partition.out.append(NodeRejected(node_id, Refused(why), partition.name))
 
 
 # -- applications -------------------------------------------------------------------------------------------------
@@ -157,11 +153,8 @@ def add_application(partition: Partition, event: events.AddApplication) -> None:
         partition.out.append(ApplicationRejected(spec.id, Refused(text), partition.name))
         return
     resolved = resolve_user(spec)
-    if isinstance(resolved, Refused):
-        _reject(partition, spec, resolved)
-        return
-    spec = resolved
-    queue = place_application(partition, spec)
+    spec = spec if isinstance(resolved, Refused) else resolved
+    queue = resolved if isinstance(resolved, Refused) else place_application(partition, resolved)
     if isinstance(queue, Refused):
         _reject(partition, spec, queue)
         return
@@ -300,7 +293,7 @@ def _foreign(partition: Partition, spec: AskSpec) -> None:
 def release(partition: Partition, event: events.Release) -> None:
     """An allocation or ask is no more. Unknown ones are ignored: the end may be reported twice."""
     if not event.application:
-        _release_foreign(partition, event.key)
+        partition.books_version += partition.nodes.end_foreign(event.key)
         return
     app = partition.applications.get(event.application)
     if app is None:
@@ -343,36 +336,6 @@ def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:
     allocations.release(partition, ask, cause, message, echo=echo)
 
 
-def _release_foreign(partition: Partition, key: str) -> None:
-    if partition.nodes.end_foreign(key):
-        partition.books_version += 1
-
-
-def set_priority(partition: Partition, event: events.SetPriority) -> None:
-    """A waiting ask (or all of an application) gets another priority; running ones are left as they are."""
-    app = partition.applications.get(event.application)
-    asks = [] if app is None else app.waiting_asks() if not event.key else [app.asks.get(event.key)]
-    waiting = [a for a in asks if a is not None and a.pending]
-    coming = partition.retries.named(event.application, event.key) if partition.retries else []
-    bad = ""
-    if not PRIORITY_MIN <= event.priority <= PRIORITY_MAX:
-        bad = f"priority {event.priority} is not a 32-bit integer"
-    elif not waiting and not coming:
-        bad = f"nothing waits under {event.application}/{event.key}: only waiting work can change its priority"
-    if bad:
-        partition.out.append(AskRejected(event.application, event.key, Refused(bad), partition.name))
-        return
-    by = (event.who, event.why)
-    for attempt in coming:
-        old = attempt.change_priority(event.priority)
-        key = attempt.spec.key
-        partition.out.append(PriorityChanged(event.application, key, old, event.priority, *by, partition.name))
-    for ask in waiting:
-        old = ask.priority
-        waiting_asks.change_priority(partition, ask, event.priority)
-        partition.out.append(PriorityChanged(event.application, ask.key, old, event.priority, *by, partition.name))
-
-
 # -- which event goes where ---------------------------------------------------------------------------------------
 
 HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
@@ -387,23 +350,21 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
     events.AddAsks: add_asks,
     events.Release: release,
     events.Checkpoint: retry.checkpoint,
-    events.SetPriority: set_priority,
-    events.ReserveAsk: reserve_ask,
+    events.SetPriority: orders.set_priority,
+    events.ReserveAsk: orders.reserve_ask,
     events.Leaving: recovery.leaving,
     events.Nominated: recovery.nominated,
-    events.MoveApplication: move_application,
+    events.MoveApplication: orders.move_application,
 }
 
 
 def partition_of(event: Any) -> str:
     """The name of the partition that an event is about."""
-    name: str
     if isinstance(event, events.AddNode):
-        name = event.node.partition
+        event = event.node
     elif isinstance(event, events.AddApplication):
-        name = event.application.partition
-    else:
-        name = event.partition
+        event = event.application
+    name: str = event.partition
     return name
 
 

@@ -76,7 +76,8 @@ def candidates(ask: Ask, snapshots: QueueSnapshots, news: int) -> list[Ask]:
             continue
         for app in leaf.applications.values():
             if app.allocations:
-                found += (a for a in app.asks.values() if a.started_at != news and _may_go(a, names, most))
+                work = (a for a in app.asks.values() if not a.spec.idle and (most is None or a.priority <= most))
+                found += (a for a in work if _may_go(a, names, news))
     return found
 
 
@@ -91,10 +92,7 @@ def idle_candidates(partition: Partition, ask: Ask) -> list[Ask]:
         for running in partition.idle.every()
         if top in payer(running).lineage
         and running.app.queue.properties.preemption_policy != "disabled"
-        and running.evict_cause is None
-        and running.started_at != partition.news
-        and not running.required_node
-        and any(name in names for name, _ in running.items)
+        and _may_go(running, names, partition.news)
     ]
 
 
@@ -115,12 +113,12 @@ def _leaves(queue: Queue, seen: dict[Queue, int], standing: int | None) -> Itera
             yield from _leaves(child, seen, None)
 
 
-def _may_go(running: Ask, names: set[str], most: int | None) -> bool:
+def _may_go(running: Ask, names: set[str], news: int) -> bool:
+    """Whether it runs, not only since the last event, may be told to stop, and has some of these resources."""
     return (
         running.node is not None
         and running.evict_cause is None
-        and not running.spec.idle
-        and (most is None or running.priority <= most)
+        and running.started_at != news
         and not running.required_node
         and any(name in names for name, _ in running.items)
     )

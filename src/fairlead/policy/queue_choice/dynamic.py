@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.acts import infeasible, queue_removal
+from fairlead.core.acts import infeasible, queue_removal, room_changes
 from fairlead.core.acts.reconfigure import find_owing
 from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
 from fairlead.core.model.resources import INT64_MAX, INT64_MIN, Limits
@@ -110,10 +110,7 @@ def _limits_changed(partition: Partition, leaf: Queue) -> None:
     leaf.touch()
     for app in leaf.applications.values():
         app.order_key = ()
-        for batch in app.batches.values():
-            app.forget_attempts(batch)
-        if app.pending_count:
-            leaf.touch_app(app)
+    room_changes.wake_leaf(leaf)
     leaf.loosened()
     leaf.open_gates()
     infeasible.raised(leaf, partition.now_ms)

@@ -1,0 +1,153 @@
+"""Orders about work: another queue for an application, another priority or a reservation for what waits.
+
+Decides from the books whether an order makes sense, and refuses it with a reason when it does not. Which user may give
+it is the caller's business (for a move: `acl.may_administer` of both queues). Never takes anything back to make a move
+fit. Invariant: a move takes no queue over its maximum, nor over the applications it may run. Limits of users and groups
+may be exceeded by it; then nothing new starts until they are met.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import reserve_turn, waiting_asks
+from fairlead.core.acts.move import move, running_amounts
+from fairlead.core.books.queues import RECOVERY_QUEUE, QueueState
+from fairlead.core.model.decisions import ApplicationMoved, AskRejected, MoveRejected, PriorityChanged
+from fairlead.core.model.lifecycle import LIVE
+from fairlead.core.model.reasons import ApplicationsAtMax, QueueFull, Reason, Refused
+from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
+from fairlead.policy.queue_choice.placement import gang_obstacle
+
+if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.events import MoveApplication, ReserveAsk, SetPriority
+
+
+def move_application(partition: Partition, event: MoveApplication) -> None:
+    """Put an application into another leaf, or say why it stays."""
+    app = partition.applications.get(event.id)
+    if app is None:
+        _refuse(partition, event, Refused(f"failed to find application {event.id}"))
+        return
+    target = partition.root.find(event.queue)
+    if target is None:
+        text = f"there is no queue {event.queue}; give the whole path of a leaf, such as root.team"
+        _refuse(partition, event, Refused(text))
+        return
+    refused = _obstacle(app, target)
+    if refused is not None:
+        _refuse(partition, event, refused)
+        return
+    old = app.queue.path
+    move(partition, app, target)
+    partition.out.append(ApplicationMoved(app.id, old, target.path, event.who, partition.name))
+
+
+def _refuse(partition: Partition, event: MoveApplication, reason: Reason) -> None:
+    partition.out.append(MoveRejected(event.id, reason, partition.name))
+
+
+def _obstacle(app: Application, target: Queue) -> Reason | None:
+    if target is app.queue:
+        return Refused(f"application {app.id} is in {target.path} already")
+    if not target.is_leaf:
+        return Refused(f"queue {target.path} is a parent; applications are in leaves")
+    if target.state is QueueState.DRAINING:
+        return Refused(f"queue {target.path} is draining and takes nothing new")
+    if target.path == RECOVERY_QUEUE:
+        return Refused(f"queue {target.path} is for recovery only")
+    if app.swapping:
+        return Refused(f"placeholders of application {app.id} are being replaced; try again when that is done")
+    return gang_obstacle(target, app.spec) or _too_many(app, target) or _too_much(app, target)
+
+
+def _too_many(app: Application, target: Queue) -> Reason | None:
+    """A queue that the application does not count for yet and that runs as many as it may."""
+    if app.state not in LIVE and app.id not in app.queue.allocating_accepted:
+        return None
+    for queue in target.lineage:
+        count = queue.running + len(queue.allocating_accepted)
+        if queue not in app.queue.lineage and queue.max_applications and count >= queue.max_applications:
+            return ApplicationsAtMax(queue.path, count, queue.max_applications)
+    return None
+
+
+def _too_much(app: Application, target: Queue) -> Reason | None:
+    """A queue that does not hold what the application runs yet and has no room for it."""
+    amounts = running_amounts(app)
+    for queue in target.lineage:
+        if queue in app.queue.lineage or queue.max is None:
+            continue
+        room = {name: most - queue.allocated.get(name, 0) for name, most in queue.max.items()}
+        short = {name: left for name, left in room.items() if amounts.get(name, 0) > max(left, 0)}
+        if short:
+            needed = {name: amounts[name] for name in short}
+            return QueueFull(queue.path, needed, short, {name: queue.max[name] for name in short})
+    return None
+
+
+# -- what waits ---------------------------------------------------------------------------------------------------
+
+
+def _waiting(partition: Partition, event: SetPriority | ReserveAsk) -> list[Ask]:
+    """The waiting asks that an order is about: one, or where it names no key all of the application."""
+    app = partition.applications.get(event.application)
+    asks = [] if app is None else app.waiting_asks() if not event.key else [app.asks.get(event.key)]
+    return [ask for ask in asks if ask is not None and ask.pending]
+
+
+def set_priority(partition: Partition, event: SetPriority) -> None:
+    """A waiting ask (or all of an application) gets another priority; running ones are left as they are."""
+    waiting = _waiting(partition, event)
+    coming = partition.retries.named(event.application, event.key) if partition.retries else []
+    bad = ""
+    if not PRIORITY_MIN <= event.priority <= PRIORITY_MAX:
+        bad = f"priority {event.priority} is not a 32-bit integer"
+    elif not waiting and not coming:
+        bad = f"nothing waits under {event.application}/{event.key}: only waiting work can change its priority"
+    if bad:
+        partition.out.append(AskRejected(event.application, event.key, Refused(bad), partition.name))
+        return
+    by = (event.who, event.why)
+    for attempt in coming:
+        old = attempt.change_priority(event.priority)
+        key = attempt.spec.key
+        partition.out.append(PriorityChanged(event.application, key, old, event.priority, *by, partition.name))
+    for ask in waiting:
+        old = ask.priority
+        waiting_asks.change_priority(partition, ask, event.priority)
+        partition.out.append(PriorityChanged(event.application, ask.key, old, event.priority, *by, partition.name))
+
+
+def reserve_ask(partition: Partition, event: ReserveAsk) -> None:
+    """Switch the reservation of a waiting ask on or off (an empty key: of all that the application waits for)."""
+    waiting = _waiting(partition, event)
+    bad = _why_not_reserve(partition, event, waiting)
+    if bad:
+        partition.out.append(AskRejected(event.application, event.key, Refused(bad), partition.name))
+        return
+    for ask in waiting:
+        known = partition.reserving.get(ask)
+        if not event.on:
+            if known is not None:
+                reserve_turn.end(partition, ask, event.who, event.why)
+        elif known is None:
+            reserve_turn.begin(partition, ask, event.who, event.why)
+
+
+def _why_not_reserve(partition: Partition, event: ReserveAsk, waiting: list[Ask]) -> str:
+    name = f"{event.application}/{event.key}" if event.key else event.application
+    if not waiting:
+        return f"nothing waits under {name}: only waiting work can have a reservation"
+    if any(ask.spec.idle for ask in waiting):
+        return f"{name} is idle work, which runs on what others leave over: it cannot have a reservation"
+    has = [ask for ask in waiting if partition.reserving.get(ask) is not None]
+    if event.on and len(has) == len(waiting):
+        return f"{name} has a reservation already"
+    if not event.on and not has:
+        return f"{name} has no reservation"
+    return ""
