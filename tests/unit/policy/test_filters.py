@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead.core.model.specs import FilterSpec
-from fairlead.policy.queue_choice.filters import RuleError, build_filter
+from fairlead.policy.queue_choice.rules import RuleError, build_filter
 
 
 def passes(user: str = "alice", **filter_: object) -> bool:

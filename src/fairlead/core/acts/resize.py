@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import gangs, nominate, quota_clocks, reserve_node, waiting_asks
 from fairlead.core.books import asks, idle_work
 from fairlead.core.books.usage_history import Consumption
+from fairlead.core.model.resources import add_to, negative
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -56,9 +57,8 @@ def resize(partition: Partition, ask: Ask, spec: AskSpec) -> None:
     if app.consumed is None:
         app.consumed = Consumption()
     app.consumed.note_peak(app.allocated)
-    for items, sign in ((old, -1), (new, 1)):
-        for name, amount in items:
-            book[name] = book.get(name, 0) + sign * amount
+    add_to(book, negative(old))
+    add_to(book, new)
     if app.allowance is not None:
         app.allowance.add(app.id, new)
         app.allowance.take(old)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.books.application_limits import give_place_back, keep_place
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
-from fairlead.core.model.resources import add_to, take_from
+from fairlead.core.model.resources import add_to, lacks, take_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,13 +140,11 @@ def queue_short_of_kept(partition: Partition, leaf: Queue, items: Items, but: As
     ask itself, which may be one of them.
     """
     for queue in leaf.lineage:
-        most = queue.max
-        book = kept_under(partition, queue, but) if most is not None else None
-        if most is None or not book:
+        if queue.max is None or not (book := kept_under(partition, queue, but)):
             continue
         for name, amount in items:
             used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0) + book.get(name, 0)
-            if name in most and amount > 0 and used + amount > most[name]:
+            if name in queue.max and amount > 0 and used + amount > queue.max[name]:
                 return queue
     return None
 
@@ -155,10 +153,8 @@ def limit_short_of_kept(partition: Partition, ask: Ask) -> Ceiling | None:
     """The first limit of its user or group without room for this ask beside other asks that are nominated."""
     allowance = ask.app.allowance
     for ceiling in allowance.ceilings if allowance is not None else ():
-        book, limit = kept_under(partition, ceiling, ask), ceiling.max
-        if not book or limit is None:
-            continue
-        for name, amount in ask.items:
-            if name in limit and amount > 0 and ceiling.used.get(name, 0) + book.get(name, 0) + amount > limit[name]:
+        if ceiling.max is not None and (book := dict(kept_under(partition, ceiling, ask))):
+            add_to(book, tuple(ceiling.used.items()))
+            if lacks(ceiling.max, book, ask.items):
                 return ceiling
     return None

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.application_limits import NOBODY, Yielding, awaited
-from fairlead.core.model.resources import Book, Items
+from fairlead.core.model.resources import Book, Items, add_to, lacks, negative
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
@@ -67,14 +67,7 @@ class Ceiling:
 
     def lacks(self, items: Items) -> bool:
         """Whether this amount does not fit under the maximum any more."""
-        limit = self.max
-        if limit is None:
-            return False
-        used = self.used
-        for name, amount in items:
-            if name in limit and amount > 0 and used.get(name, 0) + amount > limit[name]:
-                return True
-        return False
+        return lacks(self.max, self.used, items)
 
     def is_closed_for(self, app: Application, yielding: Yielding = NOBODY) -> bool:
         """Whether one application more would be too many."""
@@ -136,17 +129,14 @@ class Allowance:
     def add(self, app: str, items: Items) -> None:
         """This much more is in use by `app`. No check: the caller made sure, or is forced to."""
         for ceiling in self.ceilings:
-            used = ceiling.used
-            for name, amount in items:
-                used[name] = used.get(name, 0) + amount
+            add_to(ceiling.used, items)
             ceiling.applications[app] = None
 
     def take(self, items: Items) -> None:
         """This much is free again; whoever waits for it is woken."""
+        less = negative(items)
         for ceiling in self.ceilings:
-            used = ceiling.used
-            for name, amount in items:
-                used[name] = used.get(name, 0) - amount
+            add_to(ceiling.used, less)
             if ceiling.waiting or ceiling.reserved:
                 ceiling.wake_waiting()
 

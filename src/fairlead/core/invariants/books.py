@@ -6,6 +6,7 @@ step.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.applications import NO_PRIORITY
@@ -14,7 +15,7 @@ from fairlead.core.books.idle_work import group_of, idle_key
 from fairlead.core.invariants.constraints import check_terrain
 from fairlead.core.invariants.waking import check_waking
 from fairlead.core.model.lifecycle import LIVE, State
-from fairlead.core.model.resources import Book, Items, add_to, pruned, take_from
+from fairlead.core.model.resources import Book, add_to, pruned, take_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -198,10 +199,6 @@ def check_reserving(partition: Partition) -> None:
         assert sum(r.by_itself for r in own.values()) <= 1, f"two asks of {leaf} have reservations by waiting"
 
 
-def _sum_items(asks: Iterable[Ask]) -> Items:
-    return tuple(_sum(asks).items())
-
-
 def _sum(asks: Iterable[Ask]) -> Book:
     book: Book = {}
     for ask in asks:
@@ -217,13 +214,11 @@ def _check_node(node: Node) -> None:
     _same(node.allocated, _sum(node.allocations), "allocated", node.id)
     available = dict(node.total)
     for book in (node.allocated, node.occupied):
-        for name, amount in book.items():
-            available[name] = available.get(name, 0) - amount
+        take_from(available, tuple(book.items()))
     _same(node.available, available, "available", node.id)
     free = dict(available)
     for items in node.held.values():
-        for name, amount in items:
-            free[name] = free.get(name, 0) - amount
+        take_from(free, items)
     _same(node.free, free, "free", node.id)
     for ask in node.allocations:
         assert ask.node is node, f"{ask} is in the books of {node.id}"
@@ -240,10 +235,7 @@ def _check_application(partition: Partition, app: Application) -> None:
     assert app.allocations == len(running), f"{app.id}: {app.allocations} allocations counted, {len(running)} there"
     in_line = [a for a in waiting if not a.spec.idle]
     assert app.priority == max((a.priority for a in in_line), default=NO_PRIORITY), f"{app.id}: priority {app.priority}"
-    by_priority: dict[int, int] = {}
-    for ask in waiting:
-        if not ask.spec.idle:
-            by_priority[ask.priority] = by_priority.get(ask.priority, 0) + 1
+    by_priority = dict(Counter(ask.priority for ask in in_line))
     assert app.by_priority == by_priority, f"{app.id}: {app.by_priority} wait by priority, {by_priority} are there"
     assert app.retried == sum(a.spec.retried for a in in_line), f"{app.id}: {app.retried} further attempts counted"
     in_batches = sorted(a.seq for batch in app.batches.values() for a in batch.asks)
@@ -280,8 +272,10 @@ def _check_queue(queue: Queue, idle: list[Ask]) -> None:
         add_to(pending, tuple(child.pending.items()))
     idle_here = [a for a in idle if group_of(a.app.queue) is queue]
     for app in apps:
-        take_from(allocated, _sum_items(a for a in app.asks.values() if a.node is not None and a.spec.idle))
-    add_to(allocated, _sum_items(idle_here))
+        for ask in app.asks.values():
+            if ask.node is not None and ask.spec.idle:
+                take_from(allocated, ask.items)
+    add_to(allocated, tuple(_sum(idle_here).items()))
     _same(queue.allocated, allocated, "allocated", queue.path)
     _same(queue.pending, pending, "pending", queue.path)
     assert queue.pending_sum == sum(queue.pending.values()), f"{queue.path} sums up what waits as {queue.pending_sum}"

@@ -165,6 +165,25 @@ def take_from(book: Book, items: Items) -> None:
             book.pop(n, None)
 
 
+def lacks(most: Mapping[str, int] | None, used: Mapping[str, int], items: Items) -> bool:
+    """Whether a maximum has no room for this amount beside what is used; what it does not name is unlimited."""
+    if most is None:
+        return False
+    return any(v > 0 and n in most and used.get(n, 0) + v > most[n] for n, v in items)
+
+
+def amount_flaw(amounts: Resources) -> str:
+    """What is wrong with an amount from outside; nothing when it makes sense."""
+    for name, amount in amounts:
+        if not name:
+            return "a resource has no name"
+        if amount < 0:
+            return f"{name} is negative ({amount})"
+        if amount > INT64_MAX:
+            return f"{name} is larger than {INT64_MAX}"
+    return ""
+
+
 def negative(items: Items) -> Items:
     """The same amounts below zero: to take away what `add_to` adds."""
     return tuple((name, -amount) for name, amount in items)

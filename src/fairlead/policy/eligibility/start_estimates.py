@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.model.matching import AFFINITY, SELECTOR, TAINT, all_of, matches
-from fairlead.core.model.resources import Book, Items, add_to, fits_in, take_from
+from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
@@ -137,10 +137,3 @@ class _Future:
     def at(self, start_ms: int, node: Node) -> Expected:
         """The answer."""
         return Expected(start_ms, node, dict(self._free_on(node)), self._used)
-
-
-def lacks(most: Book | None, used: Book, items: Items) -> bool:
-    """Whether a maximum has no room for this amount."""
-    if most is None:
-        return False
-    return any(amount > 0 and name in most and used.get(name, 0) + amount > most[name] for name, amount in items)

@@ -13,16 +13,11 @@ from fairlead.core.acts import (
     allocations,
     application_steps,
     gangs,
-    infeasible,
-    nominate,
-    reserve_node,
-    room_changes,
     waiting_asks,
 )
 from fairlead.core.acts.resize import resize
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.node import Node
 from fairlead.core.model import events
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.decisions import (
@@ -31,18 +26,16 @@ from fairlead.core.model.decisions import (
     ApplicationRejected,
     AskRejected,
     MoveRejected,
-    NodeAccepted,
     NodeRejected,
 )
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State, Step
 from fairlead.core.model.matching import flaw
 from fairlead.core.model.reasons import Refused
-from fairlead.core.model.resources import INT64_MAX, Resources
+from fairlead.core.model.resources import amount_flaw
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, TAG_FOREIGN, ApplicationSpec, AskSpec
-from fairlead.policy.events import orders, recovery, retry
+from fairlead.policy.events import node_events, orders, recovery, retry
 from fairlead.policy.events.admission import admit, as_reported, why_not_larger
-from fairlead.policy.events.node_labels import label_node, taints_flaw
 from fairlead.policy.queue_choice.placement import place_application, resolve_user
 
 if TYPE_CHECKING:
@@ -50,96 +43,6 @@ if TYPE_CHECKING:
 
 CONFIRMS_SILENTLY = frozenset({Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER, Cause.PLACEHOLDER_REPLACED})
 """Causes that confirm what the scheduler ordered itself: not echoed."""
-
-
-# -- nodes --------------------------------------------------------------------------------------------------------
-
-
-def add_node(partition: Partition, event: events.AddNode) -> None:
-    """A node registers; a known id is refused."""
-    spec = event.node
-    bad = _bad_amount(spec.capacity) or taints_flaw(spec.taints)
-    if spec.id in partition.nodes.nodes:
-        bad = f"failed to add node {spec.id} to partition {partition.name}, error: node already exists"
-    if bad:
-        _refuse_node(partition, spec.id, bad)
-        return
-    node = Node(spec, partition.next_seq())
-    node.set_capacity(spec.capacity)
-    partition.nodes.add(node)
-    infeasible.widened(partition.nodes, node, partition.now_ms)
-    room_changes.nodes_changed(partition)
-    partition.out.append(NodeAccepted(spec.id, partition.name))
-
-
-def update_node(partition: Partition, event: events.UpdateNode) -> None:
-    """A node's capacity is replaced."""
-    node = _known_node(partition, event.id)
-    if node is None:
-        return
-    if bad := _bad_amount(event.capacity):
-        _refuse_node(partition, event.id, bad)
-        return
-    partition.nodes.resize(node, event.capacity)
-    infeasible.widened(partition.nodes, node, partition.now_ms)
-    room_changes.nodes_changed(partition)
-
-
-def drain_node(partition: Partition, event: events.DrainNode) -> None:
-    """No new work for this node."""
-    node = _known_node(partition, event.id)
-    if node is not None and node.schedulable:
-        node.schedulable = False
-        partition.disruption.capacity_changed()
-        partition.nodes.touch(node)
-        partition.books_version += 1
-        for ask in list(node.held):
-            nominate.withdraw(partition, ask)
-        for ask in [a for a in node.reservations if not a.required_node]:
-            reserve_node.unreserve(partition, ask)
-            ask.app.queue.touch_app(ask.app)
-
-
-def undrain_node(partition: Partition, event: events.UndrainNode) -> None:
-    """The node takes new work again."""
-    node = _known_node(partition, event.id)
-    if node is not None and not node.schedulable:
-        node.schedulable = True
-        partition.disruption.capacity_changed()
-        infeasible.widened(partition.nodes, node, partition.now_ms)
-        partition.nodes.gained(node)
-        partition.books_version += 1
-
-
-def remove_node(partition: Partition, event: events.RemoveNode) -> None:
-    """The node is gone: what ran there is lost, its capacity leaves last."""
-    node = _known_node(partition, event.id)
-    if node is None:
-        return
-    for ask in [*node.held, *node.reservations]:
-        nominate.withdraw(partition, ask)
-        reserve_node.unreserve(partition, ask)
-    gangs.leave_node(partition, node)
-    for ask in list(node.allocations):
-        app, real = ask.app, not ask.spec.placeholder
-        again = retry.try_again(partition, ask, Cause.INTERRUPTED)
-        allocations.release(partition, ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
-        if again:
-            retry.enter_due(partition, app)
-        application_steps.complete_if_idle(partition, app, real)
-    partition.nodes.remove(node)
-    room_changes.nodes_changed(partition)
-
-
-def _known_node(partition: Partition, node_id: str) -> Node | None:
-    node = partition.nodes.nodes.get(node_id)
-    if node is None:
-        _refuse_node(partition, node_id, f"failed to find node {node_id}")
-    return node
-
-
-def _refuse_node(partition: Partition, node_id: str, why: str) -> None:
-    partition.out.append(NodeRejected(node_id, Refused(why), partition.name))
 
 
 # -- applications -------------------------------------------------------------------------------------------------
@@ -261,18 +164,7 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
         return f"priority {spec.priority} is not a 32-bit integer"
     if spec.idle and spec.task_group:
         return f"idle work cannot be a gang: leave out idle, or task group {spec.task_group}"
-    return _bad_amount(spec.resources) or (flaw(spec.where) if spec.where is not ANYWHERE else "")
-
-
-def _bad_amount(resources: Resources) -> str:
-    for name, amount in resources:
-        if not name:
-            return "a resource has no name"
-        if amount < 0:
-            return f"{name} is negative ({amount})"
-        if amount > INT64_MAX:
-            return f"{name} is larger than {INT64_MAX}"
-    return ""
+    return amount_flaw(spec.resources) or (flaw(spec.where) if spec.where is not ANYWHERE else "")
 
 
 def _foreign(partition: Partition, spec: AskSpec) -> None:
@@ -339,12 +231,12 @@ def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:
 # -- which event goes where ---------------------------------------------------------------------------------------
 
 HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
-    events.AddNode: add_node,
-    events.UpdateNode: update_node,
-    events.LabelNode: label_node,
-    events.DrainNode: drain_node,
-    events.UndrainNode: undrain_node,
-    events.RemoveNode: remove_node,
+    events.AddNode: node_events.add_node,
+    events.UpdateNode: node_events.update_node,
+    events.LabelNode: node_events.label_node,
+    events.DrainNode: node_events.drain_node,
+    events.UndrainNode: node_events.undrain_node,
+    events.RemoveNode: node_events.remove_node,
     events.AddApplication: add_application,
     events.RemoveApplication: remove_application,
     events.AddAsks: add_asks,

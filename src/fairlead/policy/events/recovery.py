@@ -13,7 +13,7 @@ from fairlead.core.acts import allocations, gangs, nominate
 from fairlead.core.acts.terminating import begin
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.events import Cause, Leaving, Nominated
-from fairlead.core.model.resources import fits_in
+from fairlead.core.model.resources import add_to, fits_in
 from fairlead.policy.preemption.by_priority import RULE, plan_on
 from fairlead.policy.preemption.victims import on_behalf_of
 
@@ -68,8 +68,7 @@ def nominated(partition: Partition, event: Nominated) -> None:
 def _would_fit(node: Node, ask: Ask, gone: Sequence[Ask]) -> bool:
     free = dict(node.free)
     for victim in gone:
-        for name, amount in victim.items:
-            free[name] = free.get(name, 0) + amount
+        add_to(free, victim.items)
     return fits_in(ask.items, free)
 
 

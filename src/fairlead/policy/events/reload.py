@@ -12,8 +12,7 @@ from fairlead.core.acts.reconfigure import in_the_way
 from fairlead.core.model.names import QUEUE_NAME_RULE, is_queue_name
 from fairlead.core.model.reasons import Refused
 from fairlead.policy.queue_choice.acl import access_list_problem
-from fairlead.policy.queue_choice.filters import RuleError
-from fairlead.policy.queue_choice.rules import build_rules
+from fairlead.policy.queue_choice.rules import RuleError, build_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

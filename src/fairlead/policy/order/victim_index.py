@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.core.books.asks import counts_as_gone
+from fairlead.core.model.resources import add_to
 from fairlead.policy.order.effective_priority import rank
 
 if TYPE_CHECKING:
@@ -123,8 +124,7 @@ class Stoppable:
                 continue
             else:
                 book = sums.setdefault(self._group((ask.app.queue, ask.priority)), {})
-            for name, amount in ask.items:
-                book[name] = book.get(name, 0) + amount
+            add_to(book, ask.items)
         for name, column in self._room.items():
             column[row] = free.get(name, 0)
         for name in free:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations
-from fairlead.core.model.resources import fits_in, take_from
+from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
-from fairlead.policy.eligibility.start_estimates import Expected, expected_start, lacks
+from fairlead.policy.eligibility.start_estimates import Expected, expected_start
 from fairlead.policy.order.keys import application_key
 
 if TYPE_CHECKING:
@@ -84,8 +84,7 @@ def _has_room(partition: Partition, ask: Ask, node: Node, starts: list[tuple[Ask
         in_time = _ends_by(partition, ask, expected.start_ms)
         if in_time:
             # Room that gathers for it may be used until then.
-            for name, amount in node.held.get(holder, ()):
-                free[name] = free.get(name, 0) + amount
+            add_to(free, node.held.get(holder, ()))
         elif not _leaves_enough(ask, node, holder, expected):
             return False
     return fits_in(ask.items, free) and fits_in(ask.items, node.available)
@@ -99,8 +98,7 @@ def _ends_by(partition: Partition, ask: Ask, time_ms: int) -> bool:
 def _leaves_enough(ask: Ask, node: Node, holder: Ask, expected: Expected) -> bool:
     """Whether both have room at the expected start, under every maximum and on the node."""
     both = dict(holder.items)
-    for name, amount in ask.items:
-        both[name] = both.get(name, 0) + amount
+    add_to(both, ask.items)
     items = tuple(both.items())
     if any(lacks(queue.max, used, items) for queue, used in expected.used.items()):
         return False

@@ -20,7 +20,7 @@ from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.resources import Book, add_to, fits_in, take_from
+from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -212,8 +212,7 @@ def _would_be_whole(partition: Partition, app: Application, cluster: Empty | AsI
     for ask in waiting:
         add_to(needed, ask.items)
     for place in _places(app):
-        used, most = cluster.used_of(place), place.max
-        if most is not None and any(name in most and used.get(name, 0) + needed[name] > most[name] for name in needed):
+        if lacks(place.max, cluster.used_of(place), tuple(needed.items())):
             return False
     constrained = partition.nodes.terrain.counted or any(ask.spec.where is not ANYWHERE for ask in waiting)
     gone = cluster.gone() if constrained else ()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core.model.resources import add_to, negative
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -33,13 +35,11 @@ class QueueSnapshot:
         self.is_above_ask = False
         """A queue above an ask queue that has a guarantee of its own; it does not restrict what happens below it."""
 
-    def add(self, items: Items, sign: int) -> None:
-        """This much more (sign 1) or less (-1) is used, here and up to the root."""
+    def add(self, items: Items) -> None:
+        """This much more (or less, where it is negative) is used, here and up to the root."""
         snapshot: QueueSnapshot | None = self
         while snapshot is not None:
-            used = snapshot.used
-            for name, amount in items:
-                used[name] = used.get(name, 0) + sign * amount
+            add_to(snapshot.used, items)
             snapshot = snapshot.parent
 
     def remaining(self) -> Remaining:
@@ -69,7 +69,7 @@ class QueueSnapshots:
 
     def __init__(self, ask_queue: Queue) -> None:
         self._of: dict[Queue, QueueSnapshot] = {}
-        self._changes: list[tuple[QueueSnapshot, Items, int]] = []
+        self._changes: list[tuple[QueueSnapshot, Items]] = []
         self._ask_lineage = frozenset(ask_queue.lineage)
         self._ask_queue = ask_queue
         self.ask_queue = self.of(ask_queue)
@@ -88,13 +88,12 @@ class QueueSnapshots:
 
     def add(self, snapshot: QueueSnapshot, items: Items) -> None:
         """Suppose that this much more is used there."""
-        snapshot.add(items, 1)
-        self._changes.append((snapshot, items, 1))
+        snapshot.add(items)
+        self._changes.append((snapshot, items))
 
     def remove(self, snapshot: QueueSnapshot, items: Items) -> None:
         """Suppose that this much less is used there."""
-        snapshot.add(items, -1)
-        self._changes.append((snapshot, items, -1))
+        self.add(snapshot, negative(items))
 
     def mark(self) -> int:
         """A point to go back to."""
@@ -103,5 +102,5 @@ class QueueSnapshots:
     def undo(self, mark: int = 0) -> None:
         """Take back every change made since the mark."""
         while len(self._changes) > mark:
-            snapshot, items, sign = self._changes.pop()
-            snapshot.add(items, -sign)
+            snapshot, items = self._changes.pop()
+            snapshot.add(negative(items))

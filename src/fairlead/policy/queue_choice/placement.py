@@ -26,8 +26,7 @@ from fairlead.policy.queue_choice.dynamic import (
     create_recovery_queue,
     nearest,
 )
-from fairlead.policy.queue_choice.filters import RuleError
-from fairlead.policy.queue_choice.rules import Applicant, build_rules
+from fairlead.policy.queue_choice.rules import Applicant, RuleError, build_rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,0 +1,161 @@
+"""Nodes: what it means when one registers, changes what it says about itself, is drained, or goes.
+
+Decides whether a report about a node makes sense, and which work on it has to go: all of it with the node, and what
+does not tolerate a `NoExecute` taint. All else that runs goes on, even where it could not start any more; what was only
+under way to a node (nominated, or about to take a placeholder's place) waits again if it could not. Never makes room for
+anything. Invariant: a refused event changes nothing but what it says, and work that leaves already is not told again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import (
+    allocations,
+    application_steps,
+    gangs,
+    infeasible,
+    nominate,
+    reserve_node,
+    room_changes,
+)
+from fairlead.core.books.node import Node
+from fairlead.core.model import events
+from fairlead.core.model.constraints import NO_EXECUTE, Taint
+from fairlead.core.model.decisions import NodeAccepted, NodeRejected
+from fairlead.core.model.events import Cause
+from fairlead.core.model.matching import must_leave, taint_flaw
+from fairlead.core.model.reasons import Refused
+from fairlead.core.model.resources import amount_flaw
+from fairlead.policy.events import retry
+from fairlead.policy.place.gang import suits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fairlead.core.books.partition import Partition
+
+
+def add_node(partition: Partition, event: events.AddNode) -> None:
+    """A node registers; a known id is refused."""
+    spec = event.node
+    bad = amount_flaw(spec.capacity) or _taints_flaw(spec.taints)
+    if spec.id in partition.nodes.nodes:
+        bad = f"failed to add node {spec.id} to partition {partition.name}, error: node already exists"
+    if bad:
+        _refuse_node(partition, spec.id, bad)
+        return
+    node = Node(spec, partition.next_seq())
+    node.set_capacity(spec.capacity)
+    partition.nodes.add(node)
+    infeasible.widened(partition.nodes, node, partition.now_ms)
+    room_changes.nodes_changed(partition)
+    partition.out.append(NodeAccepted(spec.id, partition.name))
+
+
+def update_node(partition: Partition, event: events.UpdateNode) -> None:
+    """A node's capacity is replaced."""
+    node = _known_node(partition, event.id)
+    if node is None:
+        return
+    if bad := amount_flaw(event.capacity):
+        _refuse_node(partition, event.id, bad)
+        return
+    partition.nodes.resize(node, event.capacity)
+    infeasible.widened(partition.nodes, node, partition.now_ms)
+    room_changes.nodes_changed(partition)
+
+
+def drain_node(partition: Partition, event: events.DrainNode) -> None:
+    """No new work for this node."""
+    node = _known_node(partition, event.id)
+    if node is not None and node.schedulable:
+        node.schedulable = False
+        partition.disruption.capacity_changed()
+        partition.nodes.touch(node)
+        partition.books_version += 1
+        for ask in list(node.held):
+            nominate.withdraw(partition, ask)
+        for ask in [a for a in node.reservations if not a.required_node]:
+            reserve_node.unreserve(partition, ask)
+            ask.app.queue.touch_app(ask.app)
+
+
+def undrain_node(partition: Partition, event: events.UndrainNode) -> None:
+    """The node takes new work again."""
+    node = _known_node(partition, event.id)
+    if node is not None and not node.schedulable:
+        node.schedulable = True
+        partition.disruption.capacity_changed()
+        infeasible.widened(partition.nodes, node, partition.now_ms)
+        partition.nodes.gained(node)
+        partition.books_version += 1
+
+
+def remove_node(partition: Partition, event: events.RemoveNode) -> None:
+    """The node is gone: what ran there is lost, its capacity leaves last."""
+    node = _known_node(partition, event.id)
+    if node is None:
+        return
+    for ask in [*node.held, *node.reservations]:
+        nominate.withdraw(partition, ask)
+        reserve_node.unreserve(partition, ask)
+    gangs.leave_node(partition, node)
+    for ask in list(node.allocations):
+        app, real = ask.app, not ask.spec.placeholder
+        again = retry.try_again(partition, ask, Cause.INTERRUPTED)
+        allocations.release(partition, ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
+        if again:
+            retry.enter_due(partition, app)
+        application_steps.complete_if_idle(partition, app, real)
+    partition.nodes.remove(node)
+    room_changes.nodes_changed(partition)
+
+
+def label_node(partition: Partition, event: events.LabelNode) -> None:
+    """A node's attributes and taints are replaced; unknown nodes and taints without meaning are refused."""
+    node = _known_node(partition, event.id)
+    if node is None:
+        return
+    if bad := _taints_flaw(event.taints):
+        _refuse_node(partition, event.id, bad)
+        return
+    attributes = dict(event.attributes)
+    if attributes == node.attributes and event.taints == node.spec.taints:
+        return
+    partition.nodes.describe(node, attributes, event.taints)
+    partition.disruption.capacity_changed()
+    partition.books_version += 1
+    for ask in [a for a in node.held if a.held_on is node and not partition.nodes.suits(a, node, a.victims)]:
+        nominate.withdraw(partition, ask)
+    for ask, placeholder in gangs.under_way_to(node):
+        if not suits(partition, ask, node, placeholder):
+            gangs.wait_again(partition, ask)
+    _evict_intolerant(partition, node)
+
+
+def _taints_flaw(taints: Iterable[Taint]) -> str:
+    """What is wrong with the first bad one of some taints; nothing when all make sense."""
+    return next((bad for bad in map(taint_flaw, taints) if bad), "")
+
+
+def _evict_intolerant(partition: Partition, node: Node) -> None:
+    taints = node.spec.taints
+    named = ", ".join(f"{t.key}={t.value}" if t.value else t.key for t in taints if t.effect == NO_EXECUTE)
+    if not named:
+        return
+    for ask in list(node.allocations):
+        if ask.evict_cause is None and must_leave(taints, ask.spec.where.tolerations):
+            message = f"node {node.id} has a {NO_EXECUTE} taint that it does not tolerate: {named}"
+            allocations.evict(partition, ask, Cause.PREEMPTED_BY_SCHEDULER, rule="taint", message=message)
+
+
+def _known_node(partition: Partition, node_id: str) -> Node | None:
+    node = partition.nodes.nodes.get(node_id)
+    if node is None:
+        _refuse_node(partition, node_id, f"failed to find node {node_id}")
+    return node
+
+
+def _refuse_node(partition: Partition, node_id: str, why: str) -> None:
+    partition.out.append(NodeRejected(node_id, Refused(why), partition.name))
