@@ -15,15 +15,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
-from typing import get_args
 
 from fairlead.config import admission, declare
 from fairlead.core.books.queues import QueueState
 from fairlead.core.model import reasons
-from fairlead.core.model.decisions import Decision
+from fairlead.core.model.decisions import DECISIONS
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.properties import RULES, PropertyRule, inherited
+from fairlead.core.model.properties import RULES, PropertyRule, QueueProperties, inherited
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 TO_DO = "TO DO"
@@ -71,7 +70,7 @@ def keys(table: Mapping[str, object]) -> Table:
 
 
 def default_text(rule: PropertyRule) -> str:
-    default = rule.default
+    default = getattr(QueueProperties(), rule.field)
     if isinstance(default, bool):
         said = {
             "priority_sorting": {True: "enabled"},
@@ -91,7 +90,7 @@ _SAMPLES = ("fair", "disabled", "fence", "7", "7s", "true", "easy")
 
 def inheritance(rule: PropertyRule) -> str:
     """Which values a configured child takes over."""
-    tried = [text for text in _SAMPLES if rule.read(text) not in (None, rule.default)]
+    tried = [text for text in _SAMPLES if rule.read(text) not in (None, getattr(QueueProperties(), rule.field))]
     passed = [text for text in tried if inherited({rule.key: text}, {}).get(rule.key) == text]
     return "yes" if passed == tried else f"only `{'`, `'.join(passed)}`" if passed else "no"
 
@@ -122,7 +121,7 @@ def reason_table() -> Table:
 
 def decision_table() -> Table:
     """The types of decisions."""
-    rows = tuple((code(d.__name__), first_sentence(d), field_names(d)) for d in get_args(Decision))
+    rows = tuple((code(d.__name__), first_sentence(d), field_names(d)) for d in DECISIONS)
     return Table(("decision", "what it says", "its fields"), rows)
 
 

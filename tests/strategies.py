@@ -14,8 +14,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from fairlead.core.model import reasons as reason_module
-from fairlead.core.model.decisions import Decision
-from fairlead.core.model.events import Event
+from fairlead.core.model.decisions import DECISIONS, Decision
+from fairlead.core.model.events import EVENTS, Event
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
@@ -33,8 +33,8 @@ from fairlead.core.model.specs import (
     TemplateSpec,
 )
 
-EVENT_TYPES: tuple[type, ...] = typing.get_args(Event)
-DECISION_TYPES: tuple[type, ...] = typing.get_args(Decision)
+EVENT_TYPES: tuple[type, ...] = EVENTS
+DECISION_TYPES: tuple[type, ...] = DECISIONS
 REASON_TYPES: tuple[type[Reason], ...] = tuple(
     c for c in vars(reason_module).values() if isinstance(c, type) and issubclass(c, Reason) and c is not Reason
 )

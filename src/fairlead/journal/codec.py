@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from fairlead.core.model import reasons
-from fairlead.core.model.decisions import Decision
-from fairlead.core.model.events import Event
+from fairlead.core.model.decisions import DECISIONS, Decision
+from fairlead.core.model.events import EVENTS, Event
 from fairlead.journal.structs import TAG, CodecError, Structs
 
 __all__ = [
@@ -46,7 +46,7 @@ _STRUCTS = Structs()
 for _cls in vars(reasons).values():
     if isinstance(_cls, type) and issubclass(_cls, reasons.Reason):
         _STRUCTS.register(_cls)
-for _cls in (*typing.get_args(Event), *typing.get_args(Decision)):
+for _cls in (*EVENTS, *DECISIONS):
     _STRUCTS.register(_cls)
 
 _DECODERS: dict[tuple[bool, tuple[type, ...]], msgspec.json.Decoder[Any]] = {}
@@ -89,12 +89,12 @@ def decode(data: bytes, expect: type[T]) -> T:
 
 def decode_event(data: bytes) -> Event:
     """The event that `encode` wrote. Raises `CodecError`, also for a value of another kind."""
-    return typing.cast(Event, _lifted(_read(data, _decoder(*typing.get_args(Event)))))
+    return typing.cast(Event, _lifted(_read(data, _decoder(Event))))
 
 
 def decode_decisions(data: bytes) -> tuple[Decision, ...]:
     """The decisions that `encode_all` wrote. Raises `CodecError`, also when one of them is something else."""
-    return tuple(map(_lifted, _read(data, _decoder(*typing.get_args(Decision), many=True))))
+    return tuple(map(_lifted, _read(data, _decoder(Decision, many=True))))
 
 
 def decode_plain(data: bytes) -> Any:

@@ -19,8 +19,8 @@ from typing import Any
 from journals import Session, node
 
 from fairlead.core.model import reasons
-from fairlead.core.model.decisions import Decision
-from fairlead.core.model.events import Event
+from fairlead.core.model.decisions import DECISIONS
+from fairlead.core.model.events import EVENTS
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.journal.codec import encode
 from fairlead.journal.format import FORMAT, NOTE
@@ -43,7 +43,7 @@ def contents(version: int) -> list[Any]:
 def values() -> Iterator[Any]:
     """Of each event, decision and reason one with every field set, and one with the least that is possible."""
     no = [c for c in vars(reasons).values() if isinstance(c, type) and issubclass(c, reasons.Reason)]
-    for cls in (*typing.get_args(Event), *typing.get_args(Decision), *no):
+    for cls in (*EVENTS, *DECISIONS, *no):
         yield of(cls, whole=True)
         yield of(cls, whole=False)
 

@@ -23,8 +23,14 @@ def _made_often(cls: type[T]) -> type[T]:
     return dataclass(slots=True, unsafe_hash=True)(cls)
 
 
+class Decision:
+    """What the scheduler orders or reports."""
+
+    __slots__ = ()
+
+
 @_made_often
-class Allocated:
+class Allocated(Decision):
     """Start this: the ask has a node."""
 
     application: str
@@ -34,7 +40,7 @@ class Allocated:
 
 
 @dataclass(frozen=True, slots=True)
-class Evict:
+class Evict(Decision):
     """Stop this and confirm with `Release`; `on_behalf_of` is the key it makes room for (empty: nobody)."""
 
     application: str
@@ -51,7 +57,7 @@ class Evict:
 
 
 @_made_often
-class Released:
+class Released(Decision):
     """This is no longer in the books (an echo, nothing to do; on a lost node the work is gone too)."""
 
     application: str
@@ -63,7 +69,7 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True)
-class Retried:
+class Retried(Decision):
     """An allocation ends and is tried again: the attempt `new_key` enters at `due_ms`, after its back-off."""
 
     application: str
@@ -75,7 +81,7 @@ class Retried:
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(Decision):
     """A node (or the space that victims leave) is held for this ask."""
 
     application: str
@@ -85,7 +91,7 @@ class Reserved:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreserved:
+class Unreserved(Decision):
     """It is no longer held."""
 
     application: str
@@ -95,7 +101,7 @@ class Unreserved:
 
 
 @dataclass(frozen=True, slots=True)
-class Overdue:
+class Overdue(Decision):
     """Work that was told to stop for other work has not left in its time: nobody counts on its room any more."""
 
     application: str
@@ -107,7 +113,7 @@ class Overdue:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopBroken:
+class LoopBroken(Decision):
     """A waiting ask would have stopped work again without anything being gained by it: that was not done.
 
     Either the same `victim` (`application/key`) a second time although nothing new has come, or, with no victim, any
@@ -124,7 +130,7 @@ class LoopBroken:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplicationAccepted:
+class ApplicationAccepted(Decision):
     """The application has a queue."""
 
     id: str
@@ -133,7 +139,7 @@ class ApplicationAccepted:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplicationRejected:
+class ApplicationRejected(Decision):
     """The application was not taken in."""
 
     id: str
@@ -142,7 +148,7 @@ class ApplicationRejected:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplicationChanged:
+class ApplicationChanged(Decision):
     """The application has a new state."""
 
     id: str
@@ -152,7 +158,7 @@ class ApplicationChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplicationMoved:
+class ApplicationMoved(Decision):
     """The application, with all it has, is in another queue now."""
 
     id: str
@@ -163,7 +169,7 @@ class ApplicationMoved:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveRejected:
+class MoveRejected(Decision):
     """The application stays where it is."""
 
     id: str
@@ -172,7 +178,7 @@ class MoveRejected:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueChanged:
+class QueueChanged(Decision):
     """A queue was `added`, `removed`, is `draining` (takes nothing new) or `restarted` (takes work again)."""
 
     queue: str
@@ -181,7 +187,7 @@ class QueueChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaEnforced:
+class QuotaEnforced(Decision):
     """A queue was above its lowered maximum: what it had to give back, and how many allocations were told to stop."""
 
     queue: str
@@ -191,7 +197,7 @@ class QuotaEnforced:
 
 
 @dataclass(frozen=True, slots=True)
-class AskRejected:
+class AskRejected(Decision):
     """The ask was not taken in."""
 
     application: str
@@ -201,7 +207,7 @@ class AskRejected:
 
 
 @dataclass(frozen=True, slots=True)
-class PriorityChanged:
+class PriorityChanged(Decision):
     """A waiting ask has a new priority."""
 
     application: str
@@ -214,7 +220,7 @@ class PriorityChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ReservationSwitched:
+class ReservationSwitched(Decision):
     """The turn of a waiting ask is kept from now on (`on`), so that those behind it wait; or no longer.
 
     `who` is empty where nobody ordered it: it waited as long as its queue allows, or it waits no longer.
@@ -229,7 +235,7 @@ class ReservationSwitched:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAccepted:
+class NodeAccepted(Decision):
     """The node is in."""
 
     id: str
@@ -237,7 +243,7 @@ class NodeAccepted:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRejected:
+class NodeRejected(Decision):
     """The node was not taken in (or an order about it made no sense)."""
 
     id: str
@@ -246,21 +252,21 @@ class NodeRejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
+class Configured(Decision):
     """A configuration took effect."""
 
     checksum: str
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigurationRejected:
+class ConfigurationRejected(Decision):
     """A configuration was refused as a whole; the old one goes on."""
 
     reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
-class DeclarationChanged:
+class DeclarationChanged(Decision):
     """A priority class, quota or budget was `added`, `changed` or `removed`."""
 
     kind: str
@@ -272,7 +278,7 @@ class DeclarationChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclarationRejected:
+class DeclarationRejected(Decision):
     """A priority class, quota or budget stays as it is."""
 
     kind: str
@@ -280,29 +286,6 @@ class DeclarationRejected:
     reason: Reason
 
 
-Decision = (
-    Allocated
-    | Evict
-    | Released
-    | Retried
-    | Reserved
-    | Unreserved
-    | Overdue
-    | LoopBroken
-    | ApplicationAccepted
-    | ApplicationRejected
-    | ApplicationChanged
-    | ApplicationMoved
-    | MoveRejected
-    | QueueChanged
-    | QuotaEnforced
-    | AskRejected
-    | PriorityChanged
-    | ReservationSwitched
-    | NodeAccepted
-    | NodeRejected
-    | Configured
-    | ConfigurationRejected
-    | DeclarationChanged
-    | DeclarationRejected
-)
+_kinds = [kind for kind in globals().values() if isinstance(kind, type) and issubclass(kind, Decision)]
+DECISIONS: tuple[type[Decision], ...] = tuple(kind for kind in _kinds if kind is not Decision)
+"""Every kind of them."""

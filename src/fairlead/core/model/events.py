@@ -37,8 +37,14 @@ class Cause(StrEnum):
     """It was broken off from outside (killed, machine lost) and may be tried again."""
 
 
+class Event:
+    """What can happen to the scheduler."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Configure:
+class Configure(Event):
     """The queue file is (re)placed as one step."""
 
     spec: ClusterSpec
@@ -50,14 +56,14 @@ class Configure:
 
 
 @dataclass(frozen=True, slots=True)
-class AddNode:
+class AddNode(Event):
     """A node registers."""
 
     node: NodeSpec
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateNode:
+class UpdateNode(Event):
     """A node's capacity is replaced."""
 
     id: str
@@ -66,7 +72,7 @@ class UpdateNode:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelNode:
+class LabelNode(Event):
     """A node's attributes and taints are replaced, all of them."""
 
     id: str
@@ -76,7 +82,7 @@ class LabelNode:
 
 
 @dataclass(frozen=True, slots=True)
-class DrainNode:
+class DrainNode(Event):
     """No new work for this node; what runs goes on."""
 
     id: str
@@ -84,7 +90,7 @@ class DrainNode:
 
 
 @dataclass(frozen=True, slots=True)
-class UndrainNode:
+class UndrainNode(Event):
     """The node takes new work again."""
 
     id: str
@@ -92,7 +98,7 @@ class UndrainNode:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveNode:
+class RemoveNode(Event):
     """The node is gone; its allocations are lost."""
 
     id: str
@@ -100,14 +106,14 @@ class RemoveNode:
 
 
 @dataclass(frozen=True, slots=True)
-class AddApplication:
+class AddApplication(Event):
     """A user submits an application."""
 
     application: ApplicationSpec
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveApplication:
+class RemoveApplication(Event):
     """An application is taken out with all it has."""
 
     id: str
@@ -115,7 +121,7 @@ class RemoveApplication:
 
 
 @dataclass(frozen=True, slots=True)
-class AddAsks:
+class AddAsks(Event):
     """Asks arrive (or known ones change, or allocations that exist already are reported with their node)."""
 
     asks: tuple[AskSpec, ...]
@@ -123,7 +129,7 @@ class AddAsks:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class Release(Event):
     """An allocation or ask is no more: the resource manager stopped it, or confirms what it was told to stop.
 
     An empty `key` means everything of the application.
@@ -138,7 +144,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Event):
     """A running allocation has saved its work: what it did before would not be lost if it were stopped now."""
 
     application: str
@@ -147,7 +153,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class SetPriority:
+class SetPriority(Event):
     """An administrator or the owner changes the priority of a waiting ask. An empty `key`: all of the application."""
 
     application: str
@@ -159,7 +165,7 @@ class SetPriority:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveApplication:
+class MoveApplication(Event):
     """An administrator puts an application, with all it has, into another queue. `queue` is a whole path."""
 
     id: str
@@ -169,7 +175,7 @@ class MoveApplication:
 
 
 @dataclass(frozen=True, slots=True)
-class ReserveAsk:
+class ReserveAsk(Event):
     """An administrator has room kept for a waiting ask (`on`), or no longer."""
 
     application: str
@@ -181,7 +187,7 @@ class ReserveAsk:
 
 
 @dataclass(frozen=True, slots=True)
-class SetPriorityClass:
+class SetPriorityClass(Event):
     """A priority class is made or changed; work that was admitted before keeps what it has."""
 
     spec: PriorityClassSpec
@@ -189,7 +195,7 @@ class SetPriorityClass:
 
 
 @dataclass(frozen=True, slots=True)
-class RemovePriorityClass:
+class RemovePriorityClass(Event):
     """New work cannot use this priority class any more; work that has it keeps its priority."""
 
     name: str
@@ -197,7 +203,7 @@ class RemovePriorityClass:
 
 
 @dataclass(frozen=True, slots=True)
-class SetQuota:
+class SetQuota(Event):
     """A quota by priority class is made or changed; what was admitted before stays, even above it."""
 
     spec: QuotaSpec
@@ -205,7 +211,7 @@ class SetQuota:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveQuota:
+class RemoveQuota(Event):
     """The quota holds no longer."""
 
     name: str
@@ -213,7 +219,7 @@ class RemoveQuota:
 
 
 @dataclass(frozen=True, slots=True)
-class SetBudget:
+class SetBudget(Event):
     """A disruption budget is made or changed."""
 
     spec: BudgetSpec
@@ -221,7 +227,7 @@ class SetBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveBudget:
+class RemoveBudget(Event):
     """The disruption budget protects nothing any more."""
 
     name: str
@@ -229,7 +235,7 @@ class RemoveBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class Leaving(Event):
     """An allocation was told to stop by somebody else, or before a restart that we know nothing of; it will end soon.
 
     `cause` is `PREEMPTED_BY_SCHEDULER` when it makes room for somebody.
@@ -242,7 +248,7 @@ class Leaving:
 
 
 @dataclass(frozen=True, slots=True)
-class Nominated:
+class Nominated(Event):
     """Before a restart, space on this node was held for a waiting ask; it is held again if it still makes sense."""
 
     application: str
@@ -251,28 +257,6 @@ class Nominated:
     partition: str = DEFAULT_PARTITION
 
 
-Event = (
-    Configure
-    | AddNode
-    | UpdateNode
-    | LabelNode
-    | DrainNode
-    | UndrainNode
-    | RemoveNode
-    | AddApplication
-    | RemoveApplication
-    | AddAsks
-    | Release
-    | Checkpoint
-    | SetPriority
-    | MoveApplication
-    | ReserveAsk
-    | SetPriorityClass
-    | RemovePriorityClass
-    | SetQuota
-    | RemoveQuota
-    | SetBudget
-    | RemoveBudget
-    | Leaving
-    | Nominated
-)
+_kinds = [kind for kind in globals().values() if isinstance(kind, type) and issubclass(kind, Event)]
+EVENTS: tuple[type[Event], ...] = tuple(kind for kind in _kinds if kind is not Event)
+"""Every kind of them."""

@@ -1,9 +1,10 @@
 """Nodes: what it means when one registers, changes what it says about itself, is drained, or goes.
 
 Decides whether a report about a node makes sense, and which work on it has to go: all of it with the node, and what
-does not tolerate a `NoExecute` taint. All else that runs goes on, even where it could not start any more; what was only
-under way to a node (nominated, or about to take a placeholder's place) waits again if it could not. Never makes room for
-anything. Invariant: a refused event changes nothing but what it says, and work that leaves already is not told again.
+does not tolerate a `NoExecute` taint. All else that runs goes on, even where it could not start any more; what was
+only under way to a node (nominated, or about to take a placeholder's place) waits again if it could not. Never makes
+room for anything. Invariant: a refused event changes nothing but what it says, and work that leaves already is not told
+again.
 """
 
 from __future__ import annotations
