@@ -26,7 +26,7 @@ _KINDS: dict[type, tuple[str, tuple[tuple[str, Any], ...]]] = {}
 
 def decision_line(at_ms: int, decision: Decision) -> bytes:
     """One line with its end."""
-    kind = type(decision)
+    kind: type[Any] = type(decision)
     if kind not in _KINDS:
         name = re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
         _KINDS[kind] = name, tuple((f.name, f.default) for f in fields(kind))

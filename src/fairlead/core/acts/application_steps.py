@@ -16,9 +16,7 @@ from fairlead.core.model.lifecycle import ENDED, LIVE, State, Step
 from fairlead.core.model.specs import TAG_STATE_AWARE_DISABLE
 
 if TYPE_CHECKING:
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
+    from fairlead.core.books import Application, Ask, Partition
 
 TIMER, ENDED_TIMER = "application", "ended"
 COMPLETING_MS = 30_000

@@ -20,8 +20,7 @@ from fairlead.core.model.lifecycle import LIVE, State, Step
 from fairlead.core.model.specs import TAG_APP_CREATION_TIME, ApplicationSpec
 
 if TYPE_CHECKING:
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
+    from fairlead.core.books import Node, Partition
 
 DEFAULT_TIMEOUT_MS = 15 * 60_000
 """How long placeholders wait for their gang unless the application says otherwise."""

@@ -11,12 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask, Batch
-    from fairlead.core.books.demand import Shape
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.nodes import NodeTable
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Batch, Node, NodeTable, Partition, Queue, Shape
 
 ATTEMPT_EVERY_MS = 15_000
 """An ask that may cause others to be stopped tries that again after this time."""

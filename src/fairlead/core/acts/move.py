@@ -15,9 +15,7 @@ from fairlead.core.model.lifecycle import LIVE
 from fairlead.core.model.resources import Book, add_to, take_from
 
 if TYPE_CHECKING:
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Application, Partition, Queue
 
 
 def move(partition: Partition, app: Application, leaf: Queue) -> None:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Partition, Queue
 
 TIMER = "quota"
 Terms = tuple["Mapping[str, int] | None", int]

@@ -30,8 +30,7 @@ from fairlead.core.model.lifecycle import ENDED, TRANSITIONS, Step
 from fairlead.core.model.reasons import Refused
 
 if TYPE_CHECKING:
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.cluster import Cluster
+    from fairlead.core.books import Application, Cluster
     from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec, TemplateSpec
 
 PARTITION_REMOVED = "PartitionRemoved"

@@ -12,9 +12,7 @@ from fairlead.core.acts import nominate
 from fairlead.core.model.decisions import Reserved, Unreserved
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
+    from fairlead.core.books import Ask, Node, Partition
 
 RESERVATION_MS = 60 * 60_000
 """A reserved node that its ask has had no use for since then (its queue or user is full) is given up."""

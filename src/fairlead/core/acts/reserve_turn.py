@@ -14,9 +14,7 @@ from fairlead.core.books.queue_reservations import Reservation
 from fairlead.core.model.decisions import ReservationSwitched
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Partition, Queue
 
 TIMER = "wait"
 

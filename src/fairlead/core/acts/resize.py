@@ -15,8 +15,7 @@ from fairlead.core.books.usage_history import Consumption
 from fairlead.core.model.resources import add_to, negative
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
+    from fairlead.core.books import Ask, Partition
     from fairlead.core.model.specs import AskSpec
 
 

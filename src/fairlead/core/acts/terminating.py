@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.books.asks import counts_as_gone
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Partition, Queue
 
 GRACE_MS = 30_000
 """How long work has to stop where it does not say."""

@@ -18,8 +18,7 @@ from fairlead.core.books.declared import Declared
 from fairlead.core.model.resources import negative
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
+    from fairlead.core.books import Ask, Partition
     from fairlead.core.model.resources import Items
     from fairlead.core.model.specs import ClusterSpec
 

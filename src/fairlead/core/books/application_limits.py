@@ -17,9 +17,7 @@ from fairlead.core.model.lifecycle import State
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.books.user_limits import Ceiling
+    from fairlead.core.books import Application, Ceiling, Queue
 
 
 Yielding = Mapping["Application", int]

@@ -23,9 +23,7 @@ from fairlead.core.model.specs import BudgetSpec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
+    from fairlead.core.books import Application, Ask, Partition
     from fairlead.core.model.specs import AskSpec
 
 TAG_NAMESPACE = "namespace"

@@ -45,11 +45,9 @@ from fairlead.core.model.matching import (
 )
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.demand import Shape, ShapeKey
-    from fairlead.core.books.node import Node
+    from fairlead.core.books import Ask, Node, NodeTable, Shape
+    from fairlead.core.books.demand import ShapeKey
     from fairlead.core.books.node_columns import Mask
-    from fairlead.core.books.nodes import NodeTable
 
 UNUSED_KEPT = 64
 """Tallies that no waiting shape needs are kept up to this many: counting from the start costs more than keeping."""

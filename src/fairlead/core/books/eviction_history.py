@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Node, Queue
 
 HOUR_MS = 3_600_000
 FRUITLESS_MAX = 2

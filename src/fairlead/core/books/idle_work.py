@@ -18,10 +18,7 @@ from fairlead.core.model.resources import add_to, negative
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.demand import Shape
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Node, Queue, Shape
     from fairlead.core.model.resources import Book
 
 IdleKey = tuple[bool, int, int, int]

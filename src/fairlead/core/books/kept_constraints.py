@@ -19,11 +19,9 @@ from fairlead.core.model.matching import PROMISED, all_of, drawn_by, matches
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from fairlead.core.books.asks import Ask
+    from fairlead.core.books import Ask, Node, NodeTable
     from fairlead.core.books.constraints_index import Terrain
-    from fairlead.core.books.node import Node
     from fairlead.core.books.node_columns import Mask
-    from fairlead.core.books.nodes import NodeTable
     from fairlead.core.model.constraints import AffinityTerm, SpreadTerm
     from fairlead.core.model.matching import Selector
 

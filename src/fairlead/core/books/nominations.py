@@ -19,9 +19,7 @@ from fairlead.core.model.resources import add_to, lacks, take_from
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.books.user_limits import Ceiling
+    from fairlead.core.books import Ceiling, Partition, Queue
     from fairlead.core.model.resources import Book, Items
 
 

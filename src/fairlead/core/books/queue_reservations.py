@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Queue
 
 
 @dataclass(slots=True)

@@ -17,8 +17,7 @@ from fairlead.core.model.matching import Selector
 from fairlead.core.model.selector_index import SelectorIndex
 
 if TYPE_CHECKING:
-    from fairlead.core.books.demand import Shape
-    from fairlead.core.books.node import Node
+    from fairlead.core.books import Node, Shape
     from fairlead.core.books.node_columns import Columns, Mask
 
 K = TypeVar("K", bound=Hashable)

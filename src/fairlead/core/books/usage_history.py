@@ -14,8 +14,7 @@ from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Book
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.node import Node
+    from fairlead.core.books import Ask, Node
 
 USED, PREEMPTED, PLACEHOLDER = "used", "preempted", "placeholder"
 BUCKETS = (USED, PREEMPTED, PLACEHOLDER)

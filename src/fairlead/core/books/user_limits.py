@@ -19,10 +19,7 @@ from fairlead.core.books.application_limits import NOBODY, Yielding, awaited
 from fairlead.core.model.resources import Book, Items, add_to, lacks, negative
 
 if TYPE_CHECKING:
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.demand import Demand
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Application, Ask, Demand, Queue
     from fairlead.core.model.specs import LimitSpec, QueueSpec
 
 ANYBODY = "*"

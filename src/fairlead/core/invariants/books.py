@@ -20,12 +20,7 @@ from fairlead.core.model.resources import Book, add_to, pruned, take_from
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.cluster import Cluster
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Application, Ask, Cluster, Node, Partition, Queue
 
 
 def check_cluster(cluster: Cluster) -> None:

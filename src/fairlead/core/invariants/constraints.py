@@ -12,10 +12,8 @@ from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.matching import Selector, drawn_by, matches, port_of
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
+    from fairlead.core.books import Ask, Node, Partition
     from fairlead.core.books.constraints_index import Terrain
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
     from fairlead.core.books.topology_counts import Tally
 
 

@@ -12,9 +12,7 @@ from fairlead.core.books.application_limits import has_to_enter
 from fairlead.core.books.candidate_nodes import has_room
 
 if TYPE_CHECKING:
-    from fairlead.core.books.demand import Demand, Shape
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Demand, Partition, Queue, Shape
 
 
 def check_waking(partition: Partition) -> None:

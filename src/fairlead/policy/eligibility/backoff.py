@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from fairlead.policy.eligibility.headroom import is_held_back
 
 if TYPE_CHECKING:
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Batch, LineKey
-    from fairlead.core.books.partition import Partition
+    from fairlead.core.books import Application, Batch, Partition
+    from fairlead.core.books.asks import LineKey
 
 TIMER = "backoff"
 

@@ -19,10 +19,7 @@ from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask, Batch
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Batch, Node, Partition, Queue
 
 
 def waits_for_turn(partition: Partition, ask: Ask) -> bool:

@@ -19,9 +19,7 @@ from fairlead.policy.eligibility.limits import full_ceiling, may_run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Partition, Queue
 
 
 @dataclass(frozen=True, slots=True)

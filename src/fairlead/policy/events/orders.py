@@ -20,10 +20,7 @@ from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 from fairlead.policy.queue_choice.placement import gang_obstacle
 
 if TYPE_CHECKING:
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Application, Ask, Partition, Queue
     from fairlead.core.model.events import MoveApplication, ReserveAsk, SetPriority
 
 

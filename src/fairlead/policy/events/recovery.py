@@ -18,9 +18,7 @@ from fairlead.policy.preemption.by_priority import RULE, plan_on
 from fairlead.policy.preemption.victims import on_behalf_of
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
+    from fairlead.core.books import Ask, Node, Partition
 
 
 def leaving(partition: Partition, event: Leaving) -> None:

@@ -18,9 +18,7 @@ from fairlead.core.model.lifecycle import State, Step
 from fairlead.core.model.reasons import Refused
 
 if TYPE_CHECKING:
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
+    from fairlead.core.books import Application, Ask, Partition
     from fairlead.core.model.events import Cause, Checkpoint
     from fairlead.core.model.specs import AskSpec
 

@@ -15,9 +15,7 @@ from fairlead.core.books.nominations import kept_under
 from fairlead.policy.order.keys import queue_key
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Partition, Queue
     from fairlead.core.model.resources import Book, Items
 
 NOTHING: Book = {}

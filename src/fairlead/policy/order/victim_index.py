@@ -23,10 +23,7 @@ from fairlead.policy.order.effective_priority import rank
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Node, Partition, Queue
     from fairlead.policy.order.effective_priority import Rank, Reach
 
 Numbers = npt.NDArray[np.float64]

@@ -17,10 +17,7 @@ from fairlead.policy.eligibility.start_estimates import Expected, expected_start
 from fairlead.policy.order.keys import application_key
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask, Batch
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Batch, Node, Partition, Queue
 
 
 def backfill_one(partition: Partition) -> Ask | None:

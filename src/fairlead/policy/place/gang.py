@@ -16,11 +16,7 @@ from fairlead.core.model.resources import fits_in
 from fairlead.policy.order.keys import application_key, queue_key
 
 if TYPE_CHECKING:
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Application, Ask, Node, Partition, Queue
     from fairlead.core.books.task_groups import TaskGroup
 
 

@@ -25,11 +25,7 @@ from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_fro
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Application, Ask, Node, Partition, Queue
 
 
 def resolve_one(partition: Partition) -> bool:

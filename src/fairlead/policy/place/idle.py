@@ -18,12 +18,8 @@ from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.demand import Shape
+    from fairlead.core.books import Ask, Node, Partition, Queue, Shape
     from fairlead.core.books.idle_work import IdleKey, IdleLine
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
     from fairlead.core.books.user_limits import Allowance
 
 

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.books.idle_work import payer
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Node, Queue
     from fairlead.core.model.resources import Book
 
 

@@ -19,9 +19,7 @@ from fairlead.policy.preemption.victims import preference
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Partition, Queue
 
 TIMER = "preempt-again"
 FOR_GOOD = 2**62

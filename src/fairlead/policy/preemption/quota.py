@@ -20,9 +20,7 @@ from fairlead.policy.preemption.victims import reluctance
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Partition, Queue
     from fairlead.core.model.resources import Book
 
 ROUND_MS = 1_000

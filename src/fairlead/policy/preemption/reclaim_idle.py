@@ -37,10 +37,7 @@ from fairlead.policy.preemption.victims import on_behalf_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from fairlead.core.books.asks import Batch
-    from fairlead.core.books.demand import Demand
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Batch, Demand, Partition, Queue
     from fairlead.policy.order.pick import Lines
 
 RULE = "reclaim"

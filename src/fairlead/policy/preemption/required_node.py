@@ -15,9 +15,7 @@ from fairlead.core.model.resources import add_to, fits_in
 from fairlead.policy.preemption.victims import on_behalf_of, reluctance
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
+    from fairlead.core.books import Ask, Node, Partition
 
 
 def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool:

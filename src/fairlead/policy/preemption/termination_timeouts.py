@@ -16,9 +16,7 @@ from fairlead.core.model.decisions import LoopBroken, Overdue
 from fairlead.policy.preemption.protection import look_again
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
+    from fairlead.core.books import Ask, Node, Partition
 
 
 def on_timer(partition: Partition, _: str) -> None:

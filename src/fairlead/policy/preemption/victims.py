@@ -16,9 +16,7 @@ from fairlead.policy.order.effective_priority import standing_by_queue
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
+    from fairlead.core.books import Ask, Partition, Queue
     from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 
 

@@ -21,12 +21,7 @@ from fairlead.policy.eligibility.limits import closing_ceiling, full_ceiling, li
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.books.user_limits import Ceiling
+    from fairlead.core.books import Application, Ask, Ceiling, Node, Partition, Queue
     from fairlead.core.model.reasons import Reason
 
 
