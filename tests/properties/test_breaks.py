@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from properties.breaks import ROOT, Break, Check, DoesNotFit, broken_text, main, read_breaks, run
 
-A_BREAK = Break(
-    "a break", "src/fairlead/core/books/user_limits.py", "used.get(name, 0) + amount > limit[name]", "False"
-)
+A_BREAK = Break("a break", "src/fairlead/core/books/user_limits.py", "lacks(self.max, self.used, items)", "False")
 QUICK = Check("limits", ("tests/unit/policy/test_limits.py",))
 BLIND = Check("plain", ("tests/unit/core/test_plain.py",))
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairlead.core.model.resources import lacks
+
 if TYPE_CHECKING:
     from fairlead.core.books import Ask, Batch, Node, NodeTable, Partition, Queue, Shape
 
@@ -54,12 +56,7 @@ def widened(table: NodeTable, node: Node, now_ms: int) -> None:
 
 def exceeds(batch: Batch) -> bool:
     """Whether an ask of the batch is larger than the maximum of its queue, or of one above it (without the root)."""
-    return any(
-        amount > queue.max.get(name, amount)
-        for queue in batch.demand.leaf.lineage
-        if queue.max is not None and queue.parent is not None
-        for name, amount in batch.key[0].items
-    )
+    return any(lacks(queue.max, {}, batch.key[0].items) for queue in batch.demand.leaf.lineage[:-1])
 
 
 def rest_in_leaf(batch: Batch) -> None:

@@ -92,8 +92,6 @@ def load(partition: Partition, state: dict[str, Any]) -> None:
     for app, key, since_ms, who, why, by_itself in state["of"]:
         ask = partition.applications[app].asks[key]
         partition.reserving.put(ask, Reservation(since_ms, who, why, by_itself))
-    if "bounded" not in state:  # Versions before it was kept did not write it.
-        partition.reserving.bounded = {q: None for q in partition.root.walk() if q.properties.wait_max_ms}
     for name in ("overdue", "bounded"):
-        found = (partition.root.find(path) for path in state.get(name, ()))
+        found = (partition.root.find(path) for path in state[name])
         getattr(partition.reserving, name).update({leaf: None for leaf in found if leaf is not None})

@@ -89,7 +89,7 @@ class Admission:
         if state is not None:
             self.classes.load(state["classes"])
             self.quotas.load(state["quotas"])
-            self.budgets.load(state.get("budgets", []))
+            self.budgets.load(state["budgets"])
 
     def check(self, partitions: Iterable[Partition]) -> None:
         """Assert every invariant."""

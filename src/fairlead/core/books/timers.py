@@ -29,9 +29,8 @@ class Timers:
 
     def __init__(self) -> None:
         self._heap: list[Timer] = []
-        self._live: dict[Name, int] = {}
-        """By name the number of the timer that counts; entries of the heap with other numbers are left over."""
-        self._due: dict[Name, int] = {}
+        self._live: dict[Name, Timer] = {}
+        """By name the timer that counts; entries of the heap with other numbers are left over."""
         self._looks: dict[str, int] = {}
         """By partition when to look again at what waits. Nothing is due then, so that this is no part of the state."""
         self.last_seq = 0
@@ -40,29 +39,27 @@ class Timers:
     def set(self, due_ms: int, partition: str, subject: str, kind: str) -> None:
         """Something is due at `due_ms`, and no longer when it was due before."""
         self.last_seq += 1
-        name = (partition, kind, subject)
-        self._live[name] = self.last_seq
-        self._due[name] = due_ms
-        heappush(self._heap, Timer(due_ms, self.last_seq, partition, subject, kind))
+        timer = Timer(due_ms, self.last_seq, partition, subject, kind)
+        self._live[partition, kind, subject] = timer
+        heappush(self._heap, timer)
         if len(self._heap) > 2 * len(self._live) + 64:
             self._heap = [timer for timer in self._heap if self._counts(timer)]
             heapify(self._heap)
 
     def set_earlier(self, due_ms: int, partition: str, subject: str, kind: str) -> None:
         """Something is due at `due_ms`, unless it is due earlier already."""
-        known = self._due.get((partition, kind, subject))
-        if known is None or due_ms < known:
+        known_ms = self.due_ms(partition, subject, kind)
+        if known_ms is None or due_ms < known_ms:
             self.set(due_ms, partition, subject, kind)
 
     def cancel(self, partition: str, subject: str, kind: str) -> None:
         """It is due no longer."""
-        name = (partition, kind, subject)
-        if name in self._live:
-            del self._live[name], self._due[name]
+        self._live.pop((partition, kind, subject), None)
 
     def due_ms(self, partition: str, subject: str, kind: str) -> int | None:
         """When it is due; None: it is not."""
-        return self._due.get((partition, kind, subject))
+        timer = self._live.get((partition, kind, subject))
+        return timer.due_ms if timer is not None else None
 
     def look(self, due_ms: int, partition: str) -> None:
         """At `due_ms` something may be found by looking again, though nothing happens then."""
@@ -99,7 +96,8 @@ class Timers:
         return timer
 
     def _counts(self, timer: Timer) -> bool:
-        return self._live.get((timer.partition, timer.kind, timer.subject)) == timer.seq
+        known = self._live.get((timer.partition, timer.kind, timer.subject))
+        return known is not None and known.seq == timer.seq
 
     def __len__(self) -> int:
         return len(self._live)
@@ -108,15 +106,14 @@ class Timers:
         """Forget every timer of a partition."""
         self._looks.pop(partition, None)
         for name in [name for name in self._live if name[0] == partition]:
-            del self._live[name], self._due[name]
+            del self._live[name]
 
     def pending(self) -> list[Timer]:
         """All timers in order."""
-        return sorted(timer for timer in self._heap if self._counts(timer))
+        return sorted(self._live.values())
 
     def restore(self, timers: list[Timer], last_seq: int) -> None:
         """Take over timers as they were (after a restart)."""
         self._heap = sorted(timers)
-        self._live = {(t.partition, t.kind, t.subject): t.seq for t in timers}
-        self._due = {(t.partition, t.kind, t.subject): t.due_ms for t in timers}
+        self._live = {(t.partition, t.kind, t.subject): t for t in timers}
         self.last_seq = last_seq

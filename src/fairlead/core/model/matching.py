@@ -7,7 +7,8 @@ arguments alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from fairlead.core.model.constraints import (
     DOES_NOT_EXIST,
@@ -164,20 +165,19 @@ def looked_at(where: Constraints) -> dict[Selector, None]:
 
 def flaw(where: Constraints) -> str:
     """What is wrong with the constraints of an ask, and where; nothing when they make sense."""
-    for place, conditions in (("selector", where.selector), *(("node_terms", term) for term in where.node_terms)):
-        if bad := _conditions_flaw(conditions):
-            return f"{place}: {bad}"
-    for toleration in where.tolerations:
-        if bad := _toleration_flaw(toleration):
-            return f"tolerations: {bad}"
-    places = (("affinity", where.affinity), ("anti_affinity", where.anti_affinity), ("spread", where.spread))
-    for place, terms in places:
-        for term in terms:
-            if bad := _term_flaw(term):
+    checks: tuple[tuple[str, Callable[[Any], str], tuple[Any, ...]], ...] = (
+        ("selector", _conditions_flaw, (where.selector,)),
+        ("node_terms", _conditions_flaw, where.node_terms),
+        ("tolerations", _toleration_flaw, where.tolerations),
+        ("affinity", _term_flaw, where.affinity),
+        ("anti_affinity", _term_flaw, where.anti_affinity),
+        ("spread", _term_flaw, where.spread),
+        ("ports", _port_flaw, where.ports),
+    )
+    for place, flaw_of, parts in checks:
+        for part in parts:
+            if bad := flaw_of(part):
                 return f"{place}: {bad}"
-    for port in where.ports:
-        if bad := _port_flaw(port):
-            return f"ports: {bad}"
     return ""
 
 

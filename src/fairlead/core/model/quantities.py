@@ -108,14 +108,15 @@ def format_bytes(value: int, *, up: bool = False) -> str:
 
 def format_amounts(amounts: Mapping[str, int], *, up: bool = False) -> str:
     """`cpu 0.5, memory 4Gi`: every amount for people, sorted by name; `nothing` when there is none."""
-    shown = sorted((people_call(name), format_amount(name, amounts[name], up=up)) for name in amounts)
-    return ", ".join(f"{name} {amount}" for name, amount in shown) or "nothing"
+    return _listed({name: format_amount(name, amount, up=up) for name, amount in amounts.items()})
 
 
 def format_exactly(amounts: Mapping[str, int]) -> str:
-    """The same without rounding, for amounts that somebody will type: `cpu 0.5, memory 16736Mi`."""
-    shown = sorted(
-        (people_call(name), format_quantity(name, n) if is_bytes(name) else format_amount(name, n))
-        for name, n in amounts.items()
-    )
+    """The same without rounding, for amounts that are to be typed again: `cpu 0.5, memory 16736Mi`."""
+    exact = {n: format_quantity(n, v) if is_bytes(n) else format_amount(n, v) for n, v in amounts.items()}
+    return _listed(exact)
+
+
+def _listed(amounts: Mapping[str, str]) -> str:
+    shown = sorted((people_call(name), amount) for name, amount in amounts.items())
     return ", ".join(f"{name} {amount}" for name, amount in shown) or "nothing"

@@ -214,11 +214,9 @@ def load_cluster(state: dict[str, Any]) -> Cluster:
         raise ValueError(f"a state of version {state.get('version')!r}; this program reads version {VERSION}")
     cluster = Cluster()
     cluster.now_ms, cluster.started_ms = state["now_ms"], state["started_ms"]
-    cluster.checksum, cluster.text = state["checksum"], state["text"]
-    cluster.last_seq = state["seq"]
+    cluster.checksum, cluster.text, cluster.last_seq = state["checksum"], state["text"], state["seq"]
     cluster.admission.load(state.get("admission"))
-    timers = [Timer(*t) for t in state["timers"]]
-    cluster.timers.restore(timers, state["timer_seq"])
+    cluster.timers.restore([Timer(*t) for t in state["timers"]], state["timer_seq"])
     for part in state["partitions"]:
         _load_partition(cluster, part)
     return cluster
@@ -249,18 +247,16 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
         asks |= {(app.id, key): ask for key, ask in app.asks.items()}
         for ask in app.asks.values():
             partition.admission.enter(ask)
-    for key, row in state["ended"]:
-        partition.ended[key] = _load_application(row, queues.get(row["queue"]) or _gone(row["queue"]))
-    for row in state["rejected"]:
-        app = _load_application(row, queues.get(row["queue"]) or _gone(row["queue"]))
-        partition.rejected[app.id] = app
+    over = [(partition.ended, key, row) for key, row in state["ended"]]
+    over += [(partition.rejected, row["spec"]["id"], row) for row in state["rejected"]]
+    for kept, key, row in over:
+        kept[key] = _load_application(row, queues.get(row["queue"]) or _gone(row["queue"]))
     partition.nodes.terrain.label_keys.load(state["label_keys"], asks.values())
     _link(partition, state, asks)
     for row in state["applications"]:
-        for younger in row.get("awaited_by", []):  # Versions before it was kept did not write it.
+        for younger in row["awaited_by"]:
             gangs.give_way(partition.applications[younger], partition.applications[row["spec"]["id"]])
-    for name in PARTITION_STATE:
-        setattr(partition, name, state[name])
+    _restore(partition, PARTITION_STATE, state)
     partition.disruption = Disruption.load(state["disruption"], asks)
     partition.retries = Retries.load(state["retries"])
     reserve_turn.load(partition, state["reserving"])
@@ -269,6 +265,11 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     room_changes.wake_all(partition)
     partition.timers.look(cluster.now_ms, partition.name)
     infeasible.load(partition, state["resting"], state["resting_in_leaves"])
+
+
+def _restore(thing: Any, names: tuple[str, ...], row: dict[str, Any]) -> None:
+    for name in names:
+        setattr(thing, name, row[name])
 
 
 def _gone(path: str) -> Queue:
@@ -282,8 +283,7 @@ def _load_queue(row: dict[str, Any], queues: dict[str, Queue]) -> Queue:
     parent = queues[row["parent"]] if row["parent"] else None
     queue = Queue(row["name"], parent, row["seq"], leaf=row["is_leaf"], managed=row["managed"])
     queue.state = QueueState(row["state"])
-    for name in QUEUE_STATE:
-        setattr(queue, name, row[name])
+    _restore(queue, QUEUE_STATE, row)
     for name in QUEUE_BOOKS:
         setattr(queue, name, None if row[name] is None else dict(row[name]))
     queue.pending_sum = sum(queue.pending.values())
@@ -309,14 +309,11 @@ def _load_application(row: dict[str, Any], queue: Queue) -> Application:
     app.state = State(row["state"])
     app.state_log = [(at, State(state)) for at, state in row["state_log"]]
     app.rejected = from_plain(row["rejected"])
-    for name in APP_STATE:
-        if name in row:  # Versions before something was kept did not write it.
-            setattr(app, name, row[name])
+    _restore(app, APP_STATE, row)
     app.consumed = Consumption.of_plain(row["consumed"]) if row["consumed"] is not None else None
     for ask_row in row["asks"]:
         ask = Ask(app, from_plain(ask_row["spec"]), ask_row["seq"], ask_row["created_ms"])
-        for name in ASK_STATE:
-            setattr(ask, name, ask_row[name])
+        _restore(ask, ASK_STATE, ask_row)
         ask.place_in_line()
         ask.evict_cause = Cause(ask_row["evict_cause"]) if ask_row["evict_cause"] else None
         by = ask_row["evicted_by"]
@@ -324,8 +321,7 @@ def _load_application(row: dict[str, Any], queue: Queue) -> Application:
         app.asks[ask.key] = ask
     for group_row in row["groups"]:
         group = app.task_group(group_row["name"])
-        for name in GROUP_STATE:
-            setattr(group, name, group_row[name])
+        _restore(group, GROUP_STATE, group_row)
         group.smallest = tuple((name, amount) for name, amount in group_row["smallest"])
         group.standing = {app.asks[key]: None for key in group_row["standing"]}
     return app
@@ -350,12 +346,11 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
         node.recompute()
         partition.nodes.touch(node)
     for ask, row in named.items():
-        ask.node = nodes[row["node"]] if row["node"] else None
-        ask.reserved_on = nodes[row["reserved_on"]] if row["reserved_on"] else None
+        ask.node, ask.reserved_on, ask.bound_for = (
+            nodes[row[name]] if row[name] else None for name in ("node", "reserved_on", "bound_for")
+        )
         ask.replaces = asks.get(tuple(row["replaces"])) if row["replaces"] else None
-        ask.bound_for = nodes[row["bound_for"]] if row["bound_for"] else None
-        whom = row["evicted_for"]
-        ask.evicted_for = asks[whom[0], whom[1]] if whom else None
+        ask.evicted_for = asks[tuple(row["evicted_for"])] if row["evicted_for"] else None
         ask.app.swapping += ask.replaces is not None and not ask.spec.placeholder
         if ask.node is not None:
             partition.nodes.terrain.started(ask, ask.node)

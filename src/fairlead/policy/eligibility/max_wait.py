@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import nominate, reserve_node, reserve_turn
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import line_group
+from fairlead.core.model.resources import lacks
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
 
@@ -60,20 +61,20 @@ def _overdue(partition: Partition, leaf: Queue, latest_ms: int) -> list[Ask]:
     """The oldest ask of each batch, and those for which room is kept, if they were made by then, may run, and would fit
     if nothing else ran; for the next one that is to wait so long there is a timer.
     """
-    found = []
-    next_ms: int | None = None
+    found: list[Ask] = []
+    later: list[int] = []
     batches = [batch for app in leaf.applications.values() for batch in app.batches.values()]
     waiting = [min(batch.asks, key=_age) for batch in batches]
     waiting += [ask for ask in partition.nominations if ask.batch is None and ask.app.queue is leaf]
     for ask in waiting:
         if ask.created_ms > latest_ms:
-            next_ms = ask.created_ms if next_ms is None else min(next_ms, ask.created_ms)
+            later.append(ask.created_ms)
         elif ask.app.stands_in(line_group(ask)):
             pass  # It is looked at when that is over (`look_at_late`).
         elif partition.reserving.get(ask) is None and could_ever_run(partition, ask):
             found.append(ask)
-    if next_ms is not None:
-        due_ms = next_ms + leaf.properties.wait_max_ms
+    if later:
+        due_ms = min(later) + leaf.properties.wait_max_ms
         partition.timers.set_earlier(due_ms, partition.name, leaf.path, reserve_turn.TIMER)
     return found
 
@@ -91,13 +92,10 @@ def _age(ask: Ask) -> tuple[int, int]:
 
 def could_ever_run(partition: Partition, ask: Ask) -> bool:
     """Whether it would fit if nothing else ran: under every maximum and limit, and on some node that takes work."""
-    for queue in ask.app.queue.lineage[:-1]:
-        if any(amount > (queue.max or {}).get(name, amount) for name, amount in ask.items):
-            return False
-    if ask.app.allowance is not None:
-        for ceiling in ask.app.allowance.ceilings:
-            if any(amount > (ceiling.max or {}).get(name, amount) for name, amount in ask.items):
-                return False
+    ceilings = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
+    maxima = [queue.max for queue in ask.app.queue.lineage[:-1]] + [ceiling.max for ceiling in ceilings]
+    if any(lacks(most, {}, ask.items) for most in maxima):
+        return False
     return any(_could_take(node, ask) for node in partition.nodes.nodes.values())
 
 

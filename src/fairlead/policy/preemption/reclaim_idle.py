@@ -59,13 +59,9 @@ class Plan:
     leaving: tuple[Ask, ...]
     """Idle work on the node that was told to stop before; what it leaves is counted on too."""
 
-    @property
-    def harm(self) -> tuple[int, int, int, int]:
-        """Order of plans: 1. fewest, 2. lowest highest priority, 3. lower sum, 4. shortest longest run lost."""
-        return _harm(self.victims)
-
 
 def _harm(victims: tuple[Ask, ...]) -> tuple[int, int, int, int]:
+    """Order of plans: 1. fewest, 2. lowest highest priority, 3. lower sum, 4. shortest longest run lost."""
     if not victims:
         return (0, 0, 0, 0)
     standing = [v.priority for v in victims]
@@ -78,7 +74,7 @@ def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> b
 
     So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`priority_preempt`).
     """
-    before = _place(batch) if batch is not None else None
+    before = _place_of(batch.head) if batch is not None else None
     waiting = [n.ask for n in partition.nominations.of.values() if may_move_on(partition, n.ask)]
     tried: list[Demand] = []
     for leaf in partition.root.walk():
@@ -116,12 +112,13 @@ def _stamp(partition: Partition, demand: Demand) -> int:
     return partition.room_stamp if is_plain and not partition.root.owes else partition.books_version
 
 
+def _standing(victim: Ask) -> tuple[int, int, int]:
+    """Order of single victims: 1. lower priority, 2. shorter run lost, 3. the newest."""
+    return (victim.priority, -(victim.allocated_ms or 0), -victim.seq)
+
+
 def _order(partition: Partition) -> Callable[[Ask], tuple[bool, tuple[object, ...]]]:
     return lambda ask: (partition.reserving.get(ask) is None, _place_of(ask))
-
-
-def _place(batch: Batch) -> tuple[object, ...]:
-    return _place_of(batch.head)
 
 
 def _place_of(ask: Ask) -> tuple[object, ...]:
@@ -202,7 +199,8 @@ def _best(partition: Partition, ask: Ask, found: list[Ask]) -> Plan | None:
         if enough and partition.nodes.suits(ask, node, (*victims, *gone)):
             plans.append(Plan(ask, node, victims, gone))
     avoided = {a.node: None for a in partition.disruption.overdue}
-    return min(plans, key=lambda p: (p.node in avoided, p.harm, partition.nodes.score(p.node), p.node.id), default=None)
+    score = partition.nodes.score
+    return min(plans, key=lambda p: (p.node in avoided, _harm(p.victims), score(p.node), p.node.id), default=None)
 
 
 def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], above: bool) -> Iterator[Node]:
@@ -266,7 +264,7 @@ def cheapest(needs: list[Need], candidates: list[Ask]) -> tuple[Ask, ...]:
     if not needs:
         return ()
     useful = [v for v in candidates if _contribution(v, needs)]
-    useful.sort(key=lambda v: (v.priority, -(v.allocated_ms or 0), -v.seq))
+    useful.sort(key=_standing)
     if not _covers(useful, needs):
         return ()
     looked_at = 0
@@ -295,17 +293,17 @@ def _fewest(useful: list[Ask], needs: list[Need]) -> int:
 
 
 def _greedy(useful: list[Ask], needs: list[Need]) -> tuple[Ask, ...]:
-    order = sorted(useful, key=lambda v: (-_contribution(v, needs), v.priority, -(v.allocated_ms or 0), -v.seq))
+    order = sorted(useful, key=lambda v: (-_contribution(v, needs), _standing(v)))
     chosen: list[Ask] = []
     for victim in order:
         chosen.append(victim)
         if _covers(chosen, needs):
             break
-    for spared in sorted(chosen, key=lambda v: (-v.priority, v.allocated_ms or 0, v.seq)):
+    for spared in sorted(chosen, key=_standing, reverse=True):
         without = [v for v in chosen if v is not spared]
         if _covers(without, needs):
             chosen = without
-    return tuple(sorted(chosen, key=lambda v: (v.priority, -(v.allocated_ms or 0), -v.seq)))
+    return tuple(sorted(chosen, key=_standing))
 
 
 def _contribution(victim: Ask, needs: list[Need]) -> float:

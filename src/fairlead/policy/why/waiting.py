@@ -19,7 +19,7 @@ from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.limits import closing_ceiling, full_ceiling, limit_applications, limit_reached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from fairlead.core.books import Application, Ask, Ceiling, Node, Partition, Queue
     from fairlead.core.model.reasons import Reason
@@ -94,7 +94,7 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
         return reasons.BackedOff(app.backoff_until_ms, app.unschedulable)
     full = payer(ask).short_of_room(ask.items)
     if full is not None:
-        return _queue_full(full, needed)
+        return _queue_full(full, ask)
     if partition.nominations:
         full = nominations.queue_short_of_kept(partition, payer(ask), ask.items, ask)
         if full is not None:
@@ -111,15 +111,12 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
 
 def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:
     """Another ask of its queue, or of its resource group when it is idle, has a reservation that holds it back."""
-    if not partition.reserving.of:
-        return None
     where = group_of(ask.app.queue) if ask.spec.idle else ask.app.queue
     holder = partition.reserving.within(where) if ask.spec.idle else partition.reserving.holder(ask)
     reservation = partition.reserving.get(holder) if holder is not None else None
     if holder is None or reservation is None:
         return None
-    name = f"{holder.app.id}/{holder.key}"
-    r = reservation
+    name, r = f"{holder.app.id}/{holder.key}", reservation
     return reasons.HeldForReservation(where.path, name, holder.priority, r.since_ms, r.who, r.why)
 
 
@@ -133,29 +130,29 @@ def _behind_placeholders(ask: Ask) -> Reason | None:
 
 
 def _limit_promised(partition: Partition, ceiling: Ceiling, ask: Ask) -> Reason:
-    limit = ceiling.max or {}
     kept = partition.nominations.of.values()
     holders = tuple(f"{n.ask.app.id}/{n.ask.key}" for n in kept if ceiling in n.places)
-    free = {name: limit[name] - ceiling.used.get(name, 0) for name, _ in ask.items if name in limit}
-    needed = {name: amount for name, amount in ask.items if name in free}
+    needed, free = _under(ceiling.max, ceiling.used, ask)
     return reasons.LimitPromised(ceiling.kind, ceiling.name, ceiling.queue, needed, free, holders)
 
 
 def _queue_promised(partition: Partition, queue: Queue, ask: Ask) -> Reason:
-    assert queue.max is not None
-    needed = dict(ask.items)
-    holders = tuple(
-        f"{a.app.id}/{a.key}" for a in partition.nominations if a is not ask and queue in a.app.queue.lineage
-    )
-    free = {r: queue.max[r] - queue.allocated.get(r, 0) for r in needed if r in queue.max}
-    return reasons.QueuePromised(queue.path, {r: needed[r] for r in free}, free, holders)
+    others = (a for a in partition.nominations if a is not ask and queue in a.app.queue.lineage)
+    needed, free = _under(queue.max, queue.allocated, ask)
+    return reasons.QueuePromised(queue.path, needed, free, tuple(f"{a.app.id}/{a.key}" for a in others))
 
 
-def _queue_full(queue: Queue, needed: dict[str, int]) -> Reason:
-    assert queue.max is not None
-    free = {r: queue.max[r] - queue.allocated.get(r, 0) for r in needed if r in queue.max}
+def _queue_full(queue: Queue, ask: Ask) -> Reason:
+    needed, free = _under(queue.max, queue.allocated, ask)
     short = {r: left for r, left in free.items() if needed[r] > left}
-    return reasons.QueueFull(queue.path, {r: needed[r] for r in short}, short, {r: queue.max[r] for r in short})
+    most = queue.max or {}
+    return reasons.QueueFull(queue.path, {r: needed[r] for r in short}, short, {r: most[r] for r in short})
+
+
+def _under(most: Mapping[str, int] | None, used: Mapping[str, int], ask: Ask) -> tuple[Book, Book]:
+    """What an ask needs and what is left of a maximum, for the resources that this names."""
+    free = {name: most[name] - used.get(name, 0) for name, _ in ask.items if most is not None and name in most}
+    return {name: amount for name, amount in ask.items if name in free}, free
 
 
 def _no_node(partition: Partition, ask: Ask) -> Reason | None:
