@@ -82,7 +82,7 @@ def _without_zeros(book: dict[str, int]) -> dict[str, int]:
 
 
 def placeholder_told_to_go(ask: Ask) -> None:
-    """A placeholder was evicted: nobody can replace it any longer."""
+    """A placeholder was evicted: it can be replaced no longer."""
     ask.app.task_group(ask.spec.task_group).standing.pop(ask, None)
 
 
@@ -116,7 +116,7 @@ def give_way(younger: Application, older: Application) -> None:
 
 
 def part_ways(app: Application) -> None:
-    """The application is whole or gone, or no gang any more: nobody waits for it, and it waits for nobody."""
+    """The application is whole or gone, or no gang any more: nothing waits for it, and it waits for nothing."""
     for younger in app.awaited_by:
         younger.gives_way_to = None
         application_limits.look_again(younger)
@@ -271,7 +271,7 @@ def _drop(partition: Partition, ask: Ask, under_way: bool) -> None:
 
 
 def release_placeholders(partition: Partition, app: Application) -> None:
-    """Tell every placeholder that nobody replaces to go."""
+    """Tell every placeholder that nothing replaces to go."""
     for group in app.groups.values():
         for ask in list(group.standing):
             allocations.evict(partition, ask, Cause.TIMEOUT, rule="placeholder", message="placeholder timeout")

@@ -20,7 +20,7 @@ TIMER = "wait"
 
 
 def begin(partition: Partition, ask: Ask, who: str, why: str, *, by_itself: bool = False) -> None:
-    """Keep the turn of a waiting ask. Nodes that are set aside for those who wait for it now are given back."""
+    """Keep the turn of a waiting ask. Nodes that are set aside for those that wait for it now are given back."""
     reservation = Reservation(partition.now_ms, who, why, by_itself)
     partition.reserving.put(ask, reservation)
     partition.books_version += 1
@@ -49,7 +49,7 @@ def end(partition: Partition, ask: Ask, who: str = "", why: str = "") -> None:
 
 
 def reordered(partition: Partition, leaf: Queue) -> None:
-    """A priority in this leaf has changed: who is held back now gives back the node that was set aside for it."""
+    """A priority in this leaf has changed: what is held back now gives back the node that was set aside for it."""
     if partition.reservations:
         for app in leaf.applications.values():
             for ask in app.asks.values():

@@ -1,7 +1,7 @@
 """Leaving: work that was told to stop so that its room gets free, and how long one counts on that.
 
 Decides until when it should have left (its grace and a margin) and what it means in the books when it has not: its room
-no longer counts as gone, and it is not told again. Never decides what those do who wait for it
+no longer counts as gone, and it is not told again. Never decides what those do that wait for it
 (`policy.preemption.termination_timeouts`). Invariant: what a queue shows as about to leave is the sum of what was told
 to stop for others and is not overdue.
 """
@@ -51,7 +51,7 @@ def late(partition: Partition) -> list[Ask]:
 
 
 def give_up(partition: Partition, ask: Ask, pays: Queue) -> None:
-    """It has not left in its time: nobody counts on its room any more."""
+    """It has not left in its time: its room is counted on no more."""
     assert ask.node is not None
     pays.add_preempting(ask.items, -1)
     ask.overdue = True

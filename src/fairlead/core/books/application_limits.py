@@ -1,8 +1,8 @@
 """Gates: how many applications run in a queue, or for a user or group, and whether one more may (`maxapplications`).
 
-Decides who counts: who runs, who is accepted only and has placeholders, and who is kept a place because work was told
-to stop for one of its asks. What runs nothing and only waits to be tried again, or is idle, does not
-(`core.acts.application_steps`). Never parks anybody. Invariant: an application counts once, and is never in its own
+Decides what counts: what runs, what is accepted only and has placeholders, and what is kept a place because work was
+told to stop for one of its asks. What runs nothing and only waits to be tried again, or is idle, does not
+(`core.acts.application_steps`). Never parks anything. Invariant: an application counts once, and is never in its own
 way.
 """
 
@@ -87,7 +87,7 @@ def keep_place(app: Application, places: Iterable[Queue | Ceiling]) -> None:
 
 
 def give_place_back(app: Application, places: Iterable[Queue | Ceiling]) -> None:
-    """For one of its asks no place is kept any longer: who waits for it is woken."""
+    """For one of its asks no place is kept any longer: what waits for it is woken."""
     for place in places:
         left = place.promised[app] - 1
         if left:

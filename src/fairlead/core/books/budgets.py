@@ -5,7 +5,8 @@ a budget makes other victims be preferred, and what is violated in the end is sa
 budget never has less than 0 left.
 
 A partition is counted when a search first asks for it, and followed from then on: each start, end and order to stop of
-work that some budget is about. A change of the budgets makes all counts void. So nothing is counted where nobody asks.
+work that some budget is about. A change of the budgets makes all counts void. So nothing is counted that is not asked
+for.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ BUILT_IN = (
     PriorityClassSpec(
         name="system-node-critical",
         value=2_000_001_000,
-        description="for work without which a node is of no use to anybody",
+        description="for work without which a node is of no use",
     ),
     PriorityClassSpec(
         name="system-cluster-critical",

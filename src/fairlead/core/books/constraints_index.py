@@ -9,7 +9,7 @@ The rules are Kubernetes' own: work that was told to stop counts until it is gon
 that matches all of them; the first of a group that has affinity to itself may start anywhere that has the topology
 keys; spread counts only nodes that the selectors name and that have all its keys, whatever their taints.
 
-Nobody pays who does not use it: for plain asks the heap of nodes answers, which leaves out nodes with taints.
+What does not use it does not pay: for plain asks the heap of nodes answers, which leaves out nodes with taints.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class Terrain:
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self.wary = False
-        """Some running work keeps away even work without labels: nobody is plain."""
+        """Some running work keeps away even work without labels: nothing is plain."""
         self.label_keys = LabelKeys()
         """Labels of work that some term looks at: asks that differ in others alone are equal."""
         self.standing: TallyIndex[Selector] = TallyIndex()
         """How much running work matches a selector."""
         self.counted = self.standing.tallies
-        """While this is empty, nobody wants to know what starts and ends without constraints of its own."""
+        """While this is empty, nothing depends on what starts and ends without constraints of its own."""
         self.repellers: TallyIndex[RepellerKey] = TallyIndex()
         """How much running work has an anti-affinity term, by (selector, topology key)."""
         self.ports: dict[tuple[str, str], dict[str, Tally]] = {}
@@ -158,11 +158,11 @@ class Terrain:
             self.beware()
 
     def beware(self) -> None:
-        """Work without labels is watched as well if somebody's terms are about it."""
+        """Work without labels is watched as well if some terms are about it."""
         of_drawn = any(matches(selector, {}) for ask in self.drawn for selector in drawn_by(ask.spec.where))
         self.wary = of_drawn or any(True for _ in self.repellers.matching({}))
 
-    # -- who waits for a change -----------------------------------------------------------------------------------
+    # -- what waits for a change ----------------------------------------------------------------------------------
 
     def watch(self, shape: Shape) -> None:
         """`shape` fits nowhere: look at it again when running work that matters for it changes."""

@@ -50,7 +50,7 @@ class Disruption:
         self.news += 1
         self.capacity += 1
 
-    # -- who was stopped for whom ---------------------------------------------------------------------------------
+    # -- what was stopped for what --------------------------------------------------------------------------------
 
     def note(self, preemptor: Ask, victim: Ask, now_ms: int) -> None:
         """`victim` was told to stop for `preemptor`."""

@@ -1,7 +1,7 @@
 """Idle work: asks that run on what others leave over, who waits and who runs, and whose books they count in.
 
 Decides in which queue's books an idle allocation counts: in those of its resource group and above, never in those of
-the queues below, so that it takes nothing from anybody's quota. Never places or stops anything. Invariant: every idle
+the queues below, so that it takes nothing from any other quota. Never places or stops anything. Invariant: every idle
 ask of a live application that waits is in `lines`, every one that has a node is in `running`.
 
 The resource group of a leaf is the nearest queue above it with the property `resource.group: "true"`, else the root.

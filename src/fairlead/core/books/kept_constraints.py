@@ -1,10 +1,10 @@
 """Promises: what asks for which space is held keep of a node beside room, until they run.
 
-Decides that such an ask counts, towards everybody else, as if it ran there: its host ports are taken, its anti-affinity
-keeps others away, who must not be with it stays away, and it counts for the spread of others. Who wants to be with it
-waits until it runs. Whom it wants to be with, or is spread among, may not start where that would shut it out. Never
-decides who is promised what. Invariant: an ask is never in its own way, and a promise that ends, or is touched by a
-start or an end, wakes whoever it kept off.
+Decides that such an ask counts, towards all others, as if it ran there: its host ports are taken, its anti-affinity
+keeps others away, what must not be with it stays away, and it counts for the spread of others. What wants to be with it
+waits until it runs. What it wants to be with, or is spread among, may not start where that would shut it out. Never
+decides what is promised to which. Invariant: an ask is never in its own way, and a promise that ends, or is touched by
+a start or an end, wakes what it kept off.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def promise(nodes: NodeTable, ask: Ask, node: Node) -> None:
 
 
 def is_promised(nodes: NodeTable, ask: Ask) -> bool:
-    """Whether space is held for it that work leaves. Where it only gathers, for who waited too long, it is room."""
+    """Whether space is held for it that work leaves. Where it only gathers, for what waited too long, it is room."""
     return ask in nodes.terrain.promised
 
 
 def let_go(nodes: NodeTable, ask: Ask) -> None:
-    """Nothing is kept for it any longer: whom it kept off is looked at again (ports: with the room)."""
+    """Nothing is kept for it any longer: what it kept off is looked at again (ports: with the room)."""
     terrain, labels = nodes.terrain, ask.spec.labels
     if ask not in terrain.promised:
         return
@@ -64,7 +64,7 @@ def awaited_by(terrain: Terrain, term: AffinityTerm | SpreadTerm, gone: Collecti
             yield node
 
 
-# -- whom it wants to be with, or is spread among -----------------------------------------------------------------
+# -- what it wants to be with, or is spread among -----------------------------------------------------------------
 
 
 def spoils(terrain: Terrain, labels: Mapping[str, str], node: Node, gone: Collection[Ask] = ()) -> bool:
@@ -80,7 +80,7 @@ def spoils(terrain: Terrain, labels: Mapping[str, str], node: Node, gone: Collec
 
 
 def spared_rows(nodes: NodeTable, labels: Mapping[str, str]) -> Mask:
-    """The rows on which such work shuts nobody out: `spoils` for all nodes at once."""
+    """The rows on which such work shuts none out: `spoils` for all nodes at once."""
     terrain = nodes.terrain
     rows = nodes.columns.rows
     mask: Mask = np.ones(len(rows), dtype=np.bool_)
@@ -135,7 +135,7 @@ def _full_terms(terrain: Terrain, ask: Ask, labels: Mapping[str, str]) -> Iterat
 
 
 def wake_the_kept_off(nodes: NodeTable, labels: Mapping[str, str]) -> None:
-    """Work with these labels started or ended: whoever was kept off like it is looked at again."""
+    """Work with these labels started or ended: what was kept off like it is looked at again."""
     selectors = {s: None for ask in nodes.terrain.drawn for s in drawn_by(ask.spec.where) if matches(s, labels)}
     _wake_matching(nodes, selectors)
 

@@ -1,7 +1,7 @@
-"""Label keys: which labels of work matter to anybody, so that asks that differ in others alone are equal.
+"""Label keys: which labels of work matter, so that asks that differ in others alone are equal.
 
 Decides when a label begins to count and when it no longer does. Never groups asks (`core.acts.shapes` does). Invariant:
-a key counts while the terms of some ask in the books look at it; one that nobody looks at any more goes on counting
+a key counts while the terms of some ask in the books look at it; one that none looks at any more goes on counting
 while asks that carry it wait, so that asks which were told apart need not be put together again, and again apart.
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LabelKeys:
-    """The keys that count, and by label who waits with it."""
+    """The keys that count, and by label what waits with it."""
 
     def __init__(self) -> None:
         self._lookers: dict[str, int] = {}
@@ -68,7 +68,7 @@ class LabelKeys:
             del self._lookers[key]
 
     def load(self, keys: Iterable[str], asks: Iterable[Ask]) -> None:
-        """Those that counted when the state was written down, in that order; some may be there for nobody any more."""
+        """Those that counted when the state was written down, in that order; some may be there for nothing any more."""
         self._lookers = dict.fromkeys(keys, 0)
         carried: dict[str, None] = {}
         for ask in asks:
@@ -89,7 +89,7 @@ class LabelKeys:
         assert self._carriers == carriers, f"{self._carriers} are known to wait with labels, {carriers} do"
         assert self._lookers == lookers, f"{self._lookers} look at labels, {lookers} are there"
         unused = [key for key, count in lookers.items() if not count and key not in carriers]
-        assert not unused, f"labels {unused} count for nobody"
+        assert not unused, f"labels {unused} count for nothing"
 
 
 def keys_of(where: Constraints) -> dict[str, None]:

@@ -112,7 +112,7 @@ def kept_under(partition: Partition, place: Queue | Ceiling, but: Ask | None = N
 
 def _kept_of_nodes(partition: Partition, but: Ask | None) -> Book:
     """What such asks will need of all nodes together. As long as no node uses more than it has, the single nodes say
-    enough; what one uses beyond is missing in the sum. Room that only gathers is nobody's promise.
+    enough; what one uses beyond is missing in the sum. Room that only gathers is promised to none.
     """
     book: Book = {}
     for ask, nomination in partition.nominations.of.items() if is_overdrawn(partition) else ():

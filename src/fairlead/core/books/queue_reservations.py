@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Reservation:
-    """Since when, and through whom, an ask has its turn kept."""
+    """Since when, and by whose order, an ask has its turn kept."""
 
     since_ms: int
     who: str
@@ -52,7 +52,7 @@ class Reserving:
 
     def holder(self, ask: Ask) -> Ask | None:
         """The first ask with a reservation that holds this one back."""
-        for holder, reservation in self.of.get(ask.app.queue, _NOBODY).items():
+        for holder, reservation in self.of.get(ask.app.queue, _NONE).items():
             if holder is not ask and reservation.holds_back(holder, ask):
                 return holder
         return None
@@ -84,7 +84,7 @@ class Reserving:
         return reservation
 
     def forget(self, leaf: Queue) -> None:
-        """A queue is removed, or has no `wait.max` any more: nobody waits too long in it."""
+        """A queue is removed, or has no `wait.max` any more: nothing waits too long in it."""
         self.overdue.pop(leaf, None)
         self.bounded.pop(leaf, None)
 
@@ -97,7 +97,7 @@ class Reserving:
         }
 
 
-_NOBODY: dict[Ask, Reservation] = {}
+_NONE: dict[Ask, Reservation] = {}
 
 
 def _seq(leaf: Queue) -> int:

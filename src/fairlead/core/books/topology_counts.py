@@ -1,7 +1,7 @@
 """Tallies: how much running work of one kind is on each node and in each topology domain.
 
 Decides only how to count: a tally is kept up to date by every start and end of work, and a view adds it up by the
-values of one attribute of the nodes. Never looks at who wants to know. Invariant: a view that is of the columns'
+values of one attribute of the nodes. Never looks at what wants to know. Invariant: a view that is of the columns'
 version equals the sum over the nodes.
 """
 
@@ -101,7 +101,7 @@ class Tally:
             del self.on_node[node]
         if self._views:
             self._views = [view for view in self._views if view.topology.version == version]
-            # A node that joined since has no row: the rows are put together anew before anybody looks.
+            # A node that joined since has no row: the rows are put together anew before they are looked at.
             if node.row >= 0:
                 for view in self._views:
                     view.add(node, change)
@@ -133,7 +133,7 @@ class TallyIndex(Generic[K]):
         return tally
 
     def drop(self, key: K) -> None:
-        """A tally that nobody needs any longer."""
+        """A tally that is needed no longer."""
         del self.tallies[key]
         self._selectors.drop(key)
 

@@ -2,7 +2,7 @@
 
 Decides what counts: the most that its real allocations were at once, and for every allocation that ended its amount
 times how long it lasted, by what became of it and by the type of its node. Never plays a part in a decision. Invariant:
-figures change only when an allocation ends or shrinks, so that placing costs nothing; who reads adds what runs now.
+figures change only when an allocation ends or shrinks, so that placing costs nothing; a reader adds what runs now.
 """
 
 from __future__ import annotations

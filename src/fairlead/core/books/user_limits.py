@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairlead.core.model.specs import LimitSpec, QueueSpec
 
 ANYBODY = "*"
-"""As a user: a limit that each user without one of his own has for himself. As a group: one shared by all the rest."""
+"""As a user: a limit that each user without an own one has alone. As a group: one shared by all the rest."""
 UNGROUPED = ""
 """The group of an application for which it is decided that it counts for none."""
 
@@ -130,7 +130,7 @@ class Allowance:
             ceiling.applications[app] = None
 
     def take(self, items: Items) -> None:
-        """This much is free again; whoever waits for it is woken."""
+        """This much is free again; what waits for it is woken."""
         less = negative(items)
         for ceiling in self.ceilings:
             add_to(ceiling.used, less)
@@ -138,7 +138,7 @@ class Allowance:
                 ceiling.wake_waiting()
 
     def strike_off(self, app: str) -> None:
-        """`app` does not count as running any longer; whoever waits to run is woken."""
+        """`app` does not count as running any longer; what waits to run is woken."""
         for ceiling in self.ceilings:
             if app in ceiling.applications:
                 del ceiling.applications[app]
@@ -214,7 +214,7 @@ class Trackers:
             found = self.ceilings[key] = Ceiling(kind, name, path, most, limit.max_applications)
         return found
 
-    # -- who counts -----------------------------------------------------------------------------------------------
+    # -- what counts ----------------------------------------------------------------------------------------------
 
     def join(self, app: Application) -> None:
         """An application comes under the limits that hold for it, with all that it uses already."""
@@ -260,5 +260,5 @@ class Trackers:
 
 
 def groups_of(app: Application) -> tuple[str, ...]:
-    """The groups of the application's user; without any he is a group of his own."""
+    """The groups of the application's user; without any the user is a group of its own."""
     return app.spec.groups or (app.user,)

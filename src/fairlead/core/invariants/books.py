@@ -122,7 +122,7 @@ def check_limits(partition: Partition) -> None:
 
 
 def check_gangs(partition: Partition) -> None:
-    """Assert that placeholders and the asks that replace them agree, and that whoever may be replaced is looked at."""
+    """Assert that placeholders and the asks that replace them agree, and that what may be replaced is looked at."""
     for app in partition.applications.values():
         asks = list(app.asks.values())
         under_way = [a for a in asks if a.replaces is not None and not a.spec.placeholder]

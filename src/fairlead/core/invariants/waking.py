@@ -56,11 +56,11 @@ def _check_shapes(partition: Partition) -> None:
             known = node in room_on or nodes.terrain.wary or not has_room(shape, node)
             assert known, f"{shape.key} has room on {node} and is not looked for there"
     for shape in shapes:
-        assert not shape.resting or shape in nodes.oversize, f"{shape.key}: some rest and nobody would wake them"
+        assert not shape.resting or shape in nodes.oversize, f"{shape.key}: some rest and nothing would wake them"
         for batch in shape.resting:
             assert batch.app.batches.get(batch.key) is batch, f"{shape.key}: a batch rests, and is gone"
     for shape in nodes.oversize:
-        assert shape in shapes, f"{shape.key} is oversize, and nobody waits with it"
+        assert shape in shapes, f"{shape.key} is oversize, and nothing waits with it"
         for node in nodes.nodes.values():
             fits = node.schedulable and node.fits_total(shape.items)
             assert not fits, f"{shape.key} is held to fit on no node, and {node} could hold it"
@@ -95,8 +95,8 @@ def _check_in_heap(queue: Queue) -> None:
         for demand in queue.every_demand():
             if demand.live and demand.obstacle is None:
                 found = any(e[1] == demand.stamp and e[2] is demand for e in queue.heap)
-                assert found, f"{queue.path}: {demand.key} is ready, and nobody would find it"
+                assert found, f"{queue.path}: {demand.key} is ready, and it would not be found"
     for child in queue.children.values():
         if child.offers and child.pending_sum and not child.touched:
             found = any(e[1] == child.stamp and e[2] is child for e in queue.heap)
-            assert found, f"{child.path} has something to offer, and nobody would find it"
+            assert found, f"{child.path} has something to offer, and it would not be found"

@@ -41,7 +41,7 @@ class Allocated(Decision):
 
 @dataclass(frozen=True, slots=True)
 class Evict(Decision):
-    """Stop this and confirm with `Release`; `on_behalf_of` is the key it makes room for (empty: nobody)."""
+    """Stop this and confirm with `Release`; `on_behalf_of` is the key it makes room for (empty: for none)."""
 
     application: str
     key: str
@@ -102,7 +102,7 @@ class Unreserved(Decision):
 
 @dataclass(frozen=True, slots=True)
 class Overdue(Decision):
-    """Work that was told to stop for other work has not left in its time: nobody counts on its room any more."""
+    """Work that was told to stop for other work has not left in its time: its room is counted on no more."""
 
     application: str
     key: str
@@ -223,7 +223,7 @@ class PriorityChanged(Decision):
 class ReservationSwitched(Decision):
     """The turn of a waiting ask is kept from now on (`on`), so that those behind it wait; or no longer.
 
-    `who` is empty where nobody ordered it: it waited as long as its queue allows, or it waits no longer.
+    `who` is empty where it was not ordered: it waited as long as its queue allows, or it waits no longer.
     """
 
     application: str

@@ -236,9 +236,9 @@ class RemoveBudget(Event):
 
 @dataclass(frozen=True, slots=True)
 class Leaving(Event):
-    """An allocation was told to stop by somebody else, or before a restart that we know nothing of; it will end soon.
+    """An allocation was told to stop by another program, or before a restart that we know nothing of; it will end soon.
 
-    `cause` is `PREEMPTED_BY_SCHEDULER` when it makes room for somebody.
+    `cause` is `PREEMPTED_BY_SCHEDULER` when it makes room for other work.
     """
 
     application: str

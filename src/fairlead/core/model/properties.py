@@ -1,8 +1,9 @@
 """Queue properties: what the keys of a `properties` map mean, and which of them a child inherits.
 
-Decides how each known key is read, its default, and that a value nobody can read means the default (as in YuniKorn).
-Never refuses a value and never drops a key: unknown ones stay in `raw` and are inherited. The reader of queue files
-asks `unreadable` for what deserves a warning. Invariant: `QueueProperties.of` depends on its arguments alone.
+Decides how each known key is read, its default, and that a value that cannot be read means the default (as in
+YuniKorn). Never refuses a value and never drops a key: unknown ones stay in `raw` and are inherited. The reader of
+queue files asks `unreadable` for what deserves a warning. Invariant: `QueueProperties.of` depends on its arguments
+alone.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def is_bytes(name: str) -> bool:
 
 
 def people_call(name: str) -> str:
-    """What people call a resource: `vcore` is YuniKorn's word for what everybody else calls `cpu`."""
+    """What people call a resource: `vcore` is YuniKorn's word for what all others call `cpu`."""
     return "cpu" if name == VCORE else name
 
 

@@ -190,7 +190,7 @@ class WaitingForPlaceholder(Reason):
 
 @dataclass(frozen=True, slots=True)
 class ReservedNodeTooFull(Reason):
-    """A node is set aside for it and fills up for nobody else; too much still runs there."""
+    """A node is set aside for it and fills up for no other; too much still runs there."""
 
     template = "node {node} is set aside for it and has {free} free so far; needs {needed}"
     node: str
@@ -300,7 +300,7 @@ class ApplicationsPromised(Reason):
 
 @dataclass(frozen=True, slots=True)
 class NeverPreempts(Reason):
-    """It goes ahead of lower priorities but nobody is stopped for it."""
+    """It goes ahead of lower priorities but nothing is stopped for it."""
 
     template = "it may not cause other work to stop; it starts when there is room"
 

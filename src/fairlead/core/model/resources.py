@@ -1,8 +1,8 @@
 """Amounts and limits: what is asked for, what is there, what is allowed.
 
-Decides how quantities of named resources are held, compared and subtracted. Never decides who gets them. Two types that
-must not be mixed: in `Resources` (an amount) an absent name is 0, in `Limits` an absent name is unlimited and a present
-0 means none. Exact integers, no saturation inside; the wire clamps.
+Decides how quantities of named resources are held, compared and subtracted. Never decides what gets them. Two types
+that must not be mixed: in `Resources` (an amount) an absent name is 0, in `Limits` an absent name is unlimited and a
+present 0 means none. Exact integers, no saturation inside; the wire clamps.
 
 A *book* is the third form, used only inside the core for running totals: a plain `dict[str, int]` that is changed in
 place. Names with value 0 may stay in a book; `pruned` drops them for the outside.

@@ -35,7 +35,7 @@ class SelectorIndex(Generic[K]):
             self._general[key] = None
 
     def drop(self, key: K) -> None:
-        """A selector that nobody needs any longer."""
+        """A selector that is needed no longer."""
         self._general.pop(key, None)
         for label in _labels_of(self.selectors.pop(key)):
             of_label = self._by_label[label]

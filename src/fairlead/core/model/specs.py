@@ -126,12 +126,12 @@ class PriorityClassSpec:
     value: int = 0
     global_default: bool = False
     preemption_policy: str = "PreemptLowerPriority"
-    """Or `Never`: goes ahead of lower priorities but causes nobody to stop."""
+    """Or `Never`: goes ahead of lower priorities but causes nothing to stop."""
     description: str = ""
     limited: bool = False
-    """Nobody may use it where no quota names it."""
+    """It may not be used where no quota names it."""
     min_runtime_ms: int = 0
-    """Its work is nobody's victim before it has run for so long."""
+    """Its work is no victim before it has run for so long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +212,7 @@ class AskSpec:
     placeholder: bool = False
     originator: bool = False
     allow_preempt_self: bool = True
-    """May be taken as a victim (a hint: those who say no are taken last)."""
+    """May be taken as a victim (a hint: those that say no are taken last)."""
     allow_preempt_other: bool = True
     """May cause others to be preempted."""
     grace_ms: int | None = None
@@ -226,7 +226,7 @@ class AskSpec:
     priority_resolved: bool = False
     """Somebody else resolved the priority (an API server): 0 is 0, and no default takes its place."""
     min_runtime_ms: int = 0
-    """It is nobody's victim before it has run for so long; admission puts the class's value here."""
+    """It is no victim before it has run for so long; admission puts the class's value here."""
     idle: bool = False
     """Runs on what others leave over, beyond its queue's maximum, and gives it back."""
     retry: RetrySpec | None = None

@@ -1,8 +1,8 @@
-"""Turns: who has a reservation in his queue, who is held back by it, and what is kept for those that waited too long.
+"""Turns: what has a reservation in its queue, what is held back by it, and what is kept for those that waited too long.
 
 Decides which ask gets a reservation by itself (the oldest of a queue that
 waited for `wait.max`, one per queue at a time), and on which node room gathers for that one. Never places an ask.
-Invariant: who is held back is in no line, and is looked at again when the reservation ends.
+Invariant: what is held back is in no line, and is looked at again when the reservation ends.
 
 For an ask that waited too long the free room of one node is kept too, so that other queues cannot fill it for ever:
 of all nodes the one where it can start first. While something of a higher priority waits in its queue, it is not.

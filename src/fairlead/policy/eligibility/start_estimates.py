@@ -1,6 +1,6 @@
 """Expected starts: when a waiting ask will have room, by the time limits that running work declared.
 
-Decides from the books alone: work with a limit is gone when it is over, work without one may stay for ever, and nobody
+Decides from the books alone: work with a limit is gone when it is over, work without one may stay for ever, and nothing
 else starts meanwhile. Never guesses run times and never changes anything. Invariant: while limits are honoured and
 nothing else takes the room, the ask can start at that time or earlier.
 """
@@ -51,9 +51,9 @@ def expected_start(partition: Partition, ask: Ask) -> Expected | None:
 
 
 def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
-    """Whether it cannot start on the node whatever ends: the node is not for it, or whom it wants to be with has gone.
+    """Whether it cannot start on the node whatever ends: the node is not for it, or what it wants to be with has gone.
 
-    To keep the node for it is in vain. (The first of a group that it belongs to itself needs nobody there.)
+    To keep the node for it is in vain. (The first of a group that it belongs to itself needs nothing there.)
     """
     where, labels = ask.spec.where, ask.spec.labels
     found = partition.nodes.terrain.misfit(where, labels, node)
@@ -64,7 +64,7 @@ def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
 
 
 def end_ms(ask: Ask, now_ms: int) -> int | None:
-    """When running work is gone at the latest by its time limit, not before now; None: nobody knows."""
+    """When running work is gone at the latest by its time limit, not before now; None: it is not known."""
     if ask.spec.time_limit_ms is None or ask.allocated_ms is None:
         return None
     return max(ask.allocated_ms + ask.spec.time_limit_ms, now_ms)

@@ -7,7 +7,7 @@ the value of the class that it names.
 How a priority comes about:
 * a class is named: its value, and its policy. A priority beside it must be the same or 0, which says nothing;
 * neither class nor priority is given: the global default, if there is one, as if it had been named;
-* a priority alone, or one that somebody else resolved, even if it is 0: that priority, and no class.
+* a priority alone, or one that was resolved elsewhere, even if it is 0: that priority, and no class.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What was under way before a restart: allocations that are leaving, and space that was held for somebody.
+"""What was under way before a restart: allocations that are leaving, and space that was held.
 
-Decides whether a report of it still makes sense, and enters it into the books. Never tells anybody to stop. Invariant:
-after a restart nobody is told to stop for an ask whose victims are leaving already.
+Decides whether a report of it still makes sense, and enters it into the books. Never decides what has to stop.
+Invariant: after a restart nothing is told to stop for an ask whose victims are leaving already.
 """
 
 from __future__ import annotations

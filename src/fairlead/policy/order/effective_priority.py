@@ -45,12 +45,12 @@ def standing_by_queue(leaf: Queue, priority: int) -> dict[Queue, int]:
 
 
 def outranks(seen: dict[Queue, int], other: Ask) -> bool:
-    """Whether who is seen so stands strictly above `other` where their queues meet."""
+    """Whether what is seen so stands strictly above `other` where their queues meet."""
     return other.priority < below(seen, other.app.queue)
 
 
 def below(seen: dict[Queue, int], leaf: Queue) -> int:
-    """Work of `leaf` with a lower priority than this stands below who is seen so."""
+    """Work of `leaf` with a lower priority than this stands below what is seen so."""
     offset, fenced = 0, False
     for queue in leaf.lineage:
         if queue in seen:

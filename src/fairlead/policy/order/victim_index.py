@@ -1,8 +1,8 @@
 """Stoppable: for all nodes at once, how little has to be stopped on each so that an ask could fit.
 
-Decides which nodes are worth a closer look, in order of the highest work that would have to go there. Never decides who
-is stopped: what it says of a node is the best that can be hoped for, and room alone. Invariant: a node that it leaves
-out has no plan, and none of a node is better than the level it is offered at.
+Decides which nodes are worth a closer look, in order of the highest work that would have to go there. Never decides
+what is stopped: what it says of a node is the best that can be hoped for, and room alone. Invariant: a node that it
+leaves out has no plan, and none of a node is better than the level it is offered at.
 
 What runs is kept as rows of one table: a node, a leaf, a priority, and how much all of it is together. Only the nodes
 that changed since the last search are written anew; their old rows are crossed out.
@@ -231,7 +231,7 @@ class Stoppable:
 
 
 class Sorted:
-    """The rows by the rank of their groups: the same for all who look in one turn before the table changes."""
+    """The rows by the rank of their groups: the same for all that look in one turn before the table changes."""
 
     def __init__(self, groups: list[Group], counts: list[int], entry_group: Rows, ranks: dict[Group, Rank]) -> None:
         self.ranks = ranks

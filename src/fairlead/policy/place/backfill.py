@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def backfill_one(partition: Partition) -> Ask | None:
-    """Place the first ask in order that is held back and delays nobody by starting now; None when there is none."""
+    """Place the first ask in order that is held back and delays none by starting now; None when there is none."""
     for leaf, own in partition.reserving.of.items():
         if not leaf.properties.easy_backfill:
             continue

@@ -75,7 +75,7 @@ def _age(app: Application) -> tuple[int, int]:
 
 
 def _let_go(partition: Partition) -> bool:
-    """Nobody waits for a gang that lacks nothing any more, nor for one that not even the empty cluster could hold."""
+    """Nothing waits for a gang that lacks nothing any more, nor for one that not even the empty cluster could hold."""
     held = [partition.applications[name] for name in partition.root.allocating_accepted]
     awaited = [app for app in held if app.awaited_by]
     in_vain = [app for app in awaited if not (_lacks_some(partition, app) and _fits_alone(partition, app))]
@@ -152,7 +152,7 @@ class Empty:
         return book
 
     def gone(self) -> tuple[Ask, ...]:
-        """What would not run any more and is therefore nobody's neighbour."""
+        """What would not run any more and is therefore no neighbour."""
         nodes = self._partition.nodes.nodes.values()
         return tuple(ask for node in nodes for ask in node.allocations if ask.app not in self._stay)
 
@@ -183,7 +183,7 @@ class AsItIs:
         return book
 
     def gone(self) -> tuple[Ask, ...]:
-        """What would not run any more and is therefore nobody's neighbour."""
+        """What would not run any more and is therefore no neighbour."""
         return tuple(ask for given in self._given.values() for ask in given)
 
 

@@ -1,9 +1,9 @@
-"""Idle work: it starts on what others leave over in its resource group, after everybody else.
+"""Idle work: it starts on what others leave over in its resource group, after all else.
 
 Decides which waiting idle ask starts next and where: of all groups the first in order (retried, priority, creation)
 that fits on a node, under the maxima of its group and above, and under its user's limits. Its own queue's maximum does
 not count. Never starts one while an ask of its group has a reservation. Invariant: it is tried when nothing else could
-be placed, so whatever it takes, nobody who is not idle could have used now.
+be placed, so whatever it takes, nothing that is not idle could have used now.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _first(partition: Partition, line: IdleLine) -> Ask | None:
 
 
 def _is_over_limit(partition: Partition, ask: Ask) -> bool:
-    """Whether its user or group has no room for it, beside what they will need for whom work was stopped."""
+    """Whether its user or group has no room for it, beside what those will need for which work was stopped."""
     if full_ceiling(ask.app, ask.items) is not None:
         return True
     return bool(partition.nominations) and limit_short_of_kept(partition, ask) is not None

@@ -1,6 +1,6 @@
 """Bound: what a plan of preemption by priority has to keep to: the room of one node, or one maximum of a queue.
 
-Decides whether the room is enough as things are, and whether something may keep its own. Never decides who goes.
+Decides whether the room is enough as things are, and whether something may keep its own. Never decides what goes.
 Invariant: what is `left` follows each ask that gives its room back or takes it again.
 """
 

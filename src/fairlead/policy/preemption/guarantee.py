@@ -147,7 +147,7 @@ def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
 
     Its queue must be above its guarantee in something that the ask needs, or have none, and must not fall below it.
     What is taken must itself fit into what the ask's queue has left of its guarantee, and is charged to it; where it
-    does not, there is no use in looking further. Idle work is nobody's guarantee: it goes and charges nobody.
+    does not, there is no use in looking further. Idle work is in no guarantee: it goes and charges none.
     """
     theirs, mine = snapshots.of(payer(victim)), snapshots.ask_queue
     if victim.spec.idle:

@@ -1,8 +1,8 @@
 """Protection: running work that outranked others may not stop now, though they stand above it.
 
-Decides who is spared because it has not run for long (`preemption.min.runtime` of its queue, `minRuntime` of its
+Decides what is spared because it has not run for long (`preemption.min.runtime` of its queue, `minRuntime` of its
 class), because its queue has lost enough within the hour (`preemption.evictions.max`), or because it was stopped for
-the same ask before and nothing new has come since. Never chooses among the rest. Invariant: whoever is spared for a
+the same ask before and nothing new has come since. Never chooses among the rest. Invariant: what is spared for a
 time is looked at again when that time is over.
 """
 
@@ -47,7 +47,7 @@ def spared_until(partition: Partition, preemptor: Ask, victim: Ask) -> int | Non
 
 
 def protected_ms(victim: Ask) -> int:
-    """How long work is nobody's victim once it runs: by its queue or by its priority class, whichever is longer."""
+    """How long work is no victim once it runs: by its queue or by its priority class, whichever is longer."""
     return max(victim.app.queue.properties.preemption_min_runtime_ms, victim.spec.min_runtime_ms)
 
 

@@ -1,4 +1,4 @@
-"""Reclaim: who is not idle and waits takes back what idle work of its resource group uses.
+"""Reclaim: what is not idle and waits takes back what idle work of its resource group uses.
 
 Decides which idle work is stopped so that one waiting ask, which fits its own queue's quota, fits on one node and under
 the maxima of its group and above; the space is held for that ask alone. Never stops work that is not idle, never more
@@ -257,7 +257,7 @@ def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]
 def cheapest(needs: list[Need], candidates: list[Ask]) -> tuple[Ask, ...]:
     """The victims with the least harm that together meet every need.
 
-    Exact while there are few sets to compare; beyond, whoever frees most of what is missing goes first, and whoever is
+    Exact while there are few sets to compare; beyond, what frees most of what is missing goes first, and what is
     not needed in the end is spared. Nothing when all together are not enough, or when nothing is missing.
     """
     needs = [need for need in needs if need[0]]

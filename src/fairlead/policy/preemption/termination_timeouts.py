@@ -1,6 +1,6 @@
 """Overdue: work that was told to stop, and whose time for that is over.
 
-Decides that nobody counts on its room any longer, and who may look for room elsewhere because of it. Never tells it to
+Decides that its room is counted on no longer, and what may look for room elsewhere because of it. Never tells it to
 stop a second time, and never gives up room that has been gained: until there is a better plan the space stays held.
 Invariant: one ask moves on at most `FRUITLESS_MAX` times within an hour, as far as no capacity changes.
 """

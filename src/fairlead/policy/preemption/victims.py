@@ -1,6 +1,6 @@
 """Victims: which running work may be stopped at all so that one ask may run.
 
-Decides how far an ask may look for victims (fences), whom it outranks there (priorities, with the offsets and fences
+Decides how far an ask may look for victims (fences), what it outranks there (priorities, with the offsets and fences
 of queues), and in which order victims are preferred. Never decides how many are needed. Invariant: nothing in the
 ask's own queue and nothing above the ask's priority is ever a candidate (idle work apart: it goes first, wherever it
 is), nor is anything that leaves already.

@@ -1,7 +1,7 @@
 """Access: who may submit to a queue and who administers it.
 
-Decides from the access lists of a queue and of those above it. Never looks up groups and never knows how a user proved
-who he is. Invariant: what nobody can read allows nobody.
+Decides from the access lists of a queue and of those above it. Never looks up groups and never knows how users prove
+who they are. Invariant: what cannot be read allows no user.
 
 An access list is `users[ groups]`: names separated by commas, one blank between the two parts. `*` as the whole list of
 users or of groups is everybody. Names that can match nobody are passed over. Upper and lower case differ.
@@ -47,7 +47,7 @@ def access_list_problem(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def read_access_list(text: str) -> AccessList:
-    """The list that a text means; one that cannot be read allows nobody."""
+    """The list that a text means; one that cannot be read allows no user."""
     if text.strip() == EVERYBODY:
         return AccessList(everybody=True)
     if access_list_problem(text):
@@ -62,12 +62,12 @@ def read_access_list(text: str) -> AccessList:
 
 
 def groups_of(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """The groups that count for a user: those given, else one with his own name."""
+    """The groups that count for a user: those given, else one with the user's own name."""
     return groups or (user,)
 
 
 def may_submit(queue: Queue, user: str, groups: tuple[str, ...] = ()) -> bool:
-    """Whether the user may submit to `queue`: he is on its list of submitters or administrators, or on one above it.
+    """Whether the user may submit to `queue`: by being on its list of submitters or administrators, or on one above it.
 
     Nobody submits to the recovery queue; applications are put there.
     """
@@ -81,6 +81,6 @@ def may_submit(queue: Queue, user: str, groups: tuple[str, ...] = ()) -> bool:
 
 
 def may_administer(queue: Queue, user: str, groups: tuple[str, ...] = ()) -> bool:
-    """Whether the user is an administrator of `queue`: he is on its list of administrators, or on one above it."""
+    """Whether the user is an administrator of `queue`: by being on its list of administrators, or on one above it."""
     groups = groups_of(user, groups)
     return any(read_access_list(q.admin_acl).allows(user, groups) for q in queue.lineage)
