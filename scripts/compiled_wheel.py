@@ -35,7 +35,6 @@ LEFT_PLAIN = (
     "fairlead/core/model/properties.py",
     "fairlead/core/model/reason.py",
     "fairlead/core/model/reasons.py",
-    "fairlead/core/model/refusals.py",
     "fairlead/core/model/specs.py",
     # A dataclass that is an abstract base class too: mypyc cannot make it.
     "fairlead/policy/queue_choice/rules.py",

@@ -1,6 +1,6 @@
 """Every "no" as a typed value with its numbers.
 
-Decides what can be said when something waits; what is said of what is not taken in is in `core.model.refusals`, and can
+Decides what can be said when something waits; what is said of what is not taken in is in `core.model.reason`, and can
 be had from here too. Never builds log text that has to be parsed: `sentence()` is for people, the fields are for
 programs, `code` names the type for good.
 """
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 from fairlead.core.model.matching import filters_in_words
 from fairlead.core.model.quantities import format_amounts
+from fairlead.core.model.reason import ClassNotAllowed as ClassNotAllowed
+from fairlead.core.model.reason import PriorityMismatch as PriorityMismatch
+from fairlead.core.model.reason import QuotaExceeded as QuotaExceeded
 from fairlead.core.model.reason import Reason as Reason
+from fairlead.core.model.reason import Refused as Refused
+from fairlead.core.model.reason import SubmitDenied as SubmitDenied
+from fairlead.core.model.reason import UnknownPriorityClass as UnknownPriorityClass
 from fairlead.core.model.reason import amounts_of, short, short_of
-from fairlead.core.model.refusals import ClassNotAllowed as ClassNotAllowed
-from fairlead.core.model.refusals import PriorityMismatch as PriorityMismatch
-from fairlead.core.model.refusals import QuotaExceeded as QuotaExceeded
-from fairlead.core.model.refusals import Refused as Refused
-from fairlead.core.model.refusals import SubmitDenied as SubmitDenied
-from fairlead.core.model.refusals import UnknownPriorityClass as UnknownPriorityClass
 from fairlead.core.model.resources import pruned
 
 

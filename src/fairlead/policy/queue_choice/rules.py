@@ -107,13 +107,14 @@ class Rule(ABC):
     filter: Filter = EVERYBODY
     parent: Rule | None = None
 
-    @abstractmethod
     def place(self, applicant: Applicant, root: Queue) -> str:
         """The path for this application, or `NO_MATCH`. Raises `RuleError` when the application has to be rejected."""
+        is_for_it = self.filter.lets_pass(applicant.user, applicant.groups)
+        return self._path(applicant, root) if is_for_it else NO_MATCH
 
-    def is_for(self, applicant: Applicant) -> bool:
-        """Whether the filter lets the application pass."""
-        return self.filter.lets_pass(applicant.user, applicant.groups)
+    @abstractmethod
+    def _path(self, applicant: Applicant, root: Queue) -> str:
+        """The path for an application that the filter lets pass."""
 
     def below_parent(self, name: str, applicant: Applicant, root: Queue) -> str:
         """`name` below the path of the parent rule (or the root)."""
@@ -141,39 +142,30 @@ class Rule(ABC):
 
 
 class ProvidedRule(Rule):
-    """The queue that the application asks for."""
+    """The queue that the application asks for, whole or below the parent rule's."""
 
     __slots__ = ()
 
-    def place(self, applicant: Applicant, root: Queue) -> str:
-        """The queue asked for, whole or below the parent rule's."""
-        if not applicant.queue or not self.is_for(applicant):
-            return NO_MATCH
-        return self.named(applicant.queue, applicant, root)
+    def _path(self, applicant: Applicant, root: Queue) -> str:
+        return self.named(applicant.queue, applicant, root) if applicant.queue else NO_MATCH
 
 
 class UserRule(Rule):
-    """A queue with the name of the user."""
+    """A queue with the name of the user below the parent rule's path."""
 
     __slots__ = ()
 
-    def place(self, applicant: Applicant, root: Queue) -> str:
-        """The user's name below the parent rule's path."""
-        if not self.is_for(applicant):
-            return NO_MATCH
+    def _path(self, applicant: Applicant, root: Queue) -> str:
         return self.below_parent(_one_name(applicant.user), applicant, root)
 
 
 @dataclass(frozen=True, slots=True)
 class FixedRule(Rule):
-    """Always the same queue. `value` may have several levels."""
+    """Always the same queue, below the parent rule's path unless it begins at the root. It may have several levels."""
 
     value: str = ""
 
-    def place(self, applicant: Applicant, root: Queue) -> str:
-        """The value, below the parent rule's path unless it begins at the root."""
-        if not self.is_for(applicant):
-            return NO_MATCH
+    def _path(self, applicant: Applicant, root: Queue) -> str:
         if _starts_at_root(self.value):
             return self.known(self.value, root)
         return self.below_parent(self.value, applicant, root)
@@ -181,16 +173,13 @@ class FixedRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class TagRule(Rule):
-    """A queue named by a tag of the application."""
+    """A queue named by a tag of the application, whole or below the parent rule's path."""
 
     tag: str = ""
 
-    def place(self, applicant: Applicant, root: Queue) -> str:
-        """The tag's value, whole or below the parent rule's path."""
+    def _path(self, applicant: Applicant, root: Queue) -> str:
         text = applicant.tags.get(self.tag, "")
-        if not text or not self.is_for(applicant):
-            return NO_MATCH
-        return self.named(text, applicant, root)
+        return self.named(text, applicant, root) if text else NO_MATCH
 
 
 def _one_name(text: str) -> str:
