@@ -8,8 +8,8 @@ import pytest
 from properties.breaks import ROOT, Break, Check, DoesNotFit, broken_text, main, read_breaks, run
 
 A_BREAK = Break("a break", "src/fairlead/core/books/user_limits.py", "lacks(self.max, self.used, items)", "False")
-QUICK = Check("limits", ("tests/unit/policy/test_limits.py",))
-BLIND = Check("plain", ("tests/unit/core/test_plain.py",))
+QUICK = Check("limits", ("tests/unit/policy/eligibility/test_limits.py",))
+BLIND = Check("plain", ("tests/unit/core/model/test_plain.py",))
 
 
 @pytest.mark.parametrize("each", read_breaks(), ids=lambda b: b.name)

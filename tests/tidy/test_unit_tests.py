@@ -1,0 +1,52 @@
+"""Each module of the core and the policy has a test file of its name, in a folder of the same name as its own.
+
+What several modules do together is tested in the files that stand in `tests/unit/core` and `tests/unit/policy`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "fairlead"
+TESTS = ROOT / "tests" / "unit"
+
+WITHOUT_TEST = frozenset(
+    """
+    core/acts/allocations core/acts/gangs core/acts/limit_groups core/acts/nominate core/acts/queue_removal
+    core/acts/quota_clocks core/acts/reserve_node core/acts/reserve_turn core/acts/resize core/acts/shapes
+    core/acts/terminating core/acts/waiting_asks core/books/admission core/books/applications core/books/asks
+    core/books/candidate_nodes core/books/class_quotas core/books/cluster core/books/declared core/books/demand
+    core/books/eviction_history core/books/idle_work core/books/node_filters core/books/partition
+    core/books/queue_line core/books/queue_reservations core/books/queues core/books/retries core/books/task_groups
+    core/books/timers core/books/topology_counts core/books/user_limits core/invariants/books
+    core/invariants/constraints core/invariants/waking core/model/constraints core/model/decisions core/model/events
+    core/model/lifecycle core/model/names core/model/reason core/model/reasons core/model/resources core/model/specs
+    policy/cycle policy/eligibility/headroom policy/eligibility/start_estimates policy/events/admin_objects
+    policy/events/handlers policy/events/orders policy/events/reload policy/events/timer_handlers
+    policy/order/effective_priority policy/order/victim_index policy/place/allocate policy/place/backfill
+    policy/place/nominated policy/preemption/bound policy/preemption/candidates policy/preemption/plan
+    policy/preemption/queue_snapshot policy/preemption/victims policy/preemption/when policy/queue_choice/dynamic
+    policy/why/waiting
+    """.split()  # noqa: SIM905 (a list of quoted words is harder to read)
+)
+"""Modules that are tested only by what they do for others. Shrink it, never add to it."""
+
+
+def modules() -> dict[str, bool]:
+    """Each module by its path, and whether it has a test file."""
+    paths = [p.relative_to(PACKAGE) for part in ("core", "policy") for p in (PACKAGE / part).rglob("*.py")]
+    return {
+        p.with_suffix("").as_posix(): (TESTS / p.parent / f"test_{p.name}").exists()
+        for p in sorted(paths)
+        if p.name != "__init__.py"
+    }
+
+
+def test_each_module_has_a_test_of_its_name() -> None:
+    """A new module comes with its tests; one that gets them leaves the list."""
+    has_test = modules()
+    assert len(has_test) > 50
+    without = {name for name, tested in has_test.items() if not tested}
+    assert not sorted(without - WITHOUT_TEST), "these need a test file of their name"
+    assert not sorted(WITHOUT_TEST - without), "these have one, or are gone: take them off the list"
