@@ -251,21 +251,19 @@ def time_out(partition: Partition, app: Application) -> None:
         return
     application_steps.advance(partition, app, Step.FAIL if app.spec.gang_style == "Hard" else Step.RESUME, TIMED_OUT)
     for ask in [a for a in app.asks.values() if a.replaces is not None and not a.spec.placeholder]:
-        _drop(partition, ask, under_way=True)
+        give_up(partition, ask)
+        _say_dropped(partition, ask)
     for ask in app.allocated_asks():
         if ask.evict_cause is None:
             allocations.evict(
                 partition, ask, Cause.TIMEOUT, rule="placeholder", message="releasing allocations: gang incomplete"
             )
     for ask in app.waiting_asks():
-        _drop(partition, ask, under_way=False)
-
-
-def _drop(partition: Partition, ask: Ask, under_way: bool) -> None:
-    if under_way:
-        give_up(partition, ask)
-    else:
         waiting_asks.drop_ask(partition, ask)
+        _say_dropped(partition, ask)
+
+
+def _say_dropped(partition: Partition, ask: Ask) -> None:
     text = "the gang did not come together in time"
     partition.out.append(Released(ask.app.id, ask.key, "", Cause.TIMEOUT, text, partition.name))
 

@@ -167,9 +167,11 @@ def take_from(book: Book, items: Items) -> None:
 
 def lacks(most: Mapping[str, int] | None, used: Mapping[str, int], items: Items) -> bool:
     """Whether a maximum has no room for this amount beside what is used; what it does not name is unlimited."""
-    if most is None:
-        return False
-    return any(v > 0 and n in most and used.get(n, 0) + v > most[n] for n, v in items)
+    if most is not None:
+        for n, v in items:
+            if v > 0 and n in most and used.get(n, 0) + v > most[n]:
+                return True
+    return False
 
 
 def amount_flaw(amounts: Resources) -> str:
