@@ -16,12 +16,12 @@ WITHOUT_TEST = frozenset(
     core/acts/allocations core/acts/gangs core/acts/limit_groups core/acts/nominate core/acts/queue_removal
     core/acts/quota_clocks core/acts/reserve_node core/acts/reserve_turn core/acts/resize core/acts/shapes
     core/acts/terminating core/acts/waiting_asks core/books/admission core/books/applications core/books/asks
-    core/books/candidate_nodes core/books/class_quotas core/books/cluster core/books/declared core/books/demand
+    core/books/candidate_nodes core/books/class_quotas core/books/cluster core/books/demand
     core/books/eviction_history core/books/idle_work core/books/node_filters core/books/partition
     core/books/queue_line core/books/queue_reservations core/books/queues core/books/retries core/books/task_groups
-    core/books/timers core/books/topology_counts core/books/user_limits core/invariants/books
+    core/books/topology_counts core/books/user_limits core/invariants/books
     core/invariants/constraints core/invariants/waking core/model/constraints core/model/decisions core/model/events
-    core/model/lifecycle core/model/names core/model/reason core/model/reasons core/model/resources core/model/specs
+    core/model/lifecycle core/model/names core/model/reasons core/model/specs
     policy/cycle policy/eligibility/headroom policy/eligibility/start_estimates policy/events/admin_objects
     policy/events/handlers policy/events/orders policy/events/reload policy/events/timer_handlers
     policy/order/effective_priority policy/order/victim_index policy/place/allocate policy/place/backfill
