@@ -41,7 +41,7 @@ class LabelKeys:
                 self._lookers[key] = 0
                 found |= self._carriers.get(key, {})
             self._lookers[key] += 1
-        return sorted(found, key=_seq)
+        return sorted(found, key=lambda ask: ask.seq)
 
     def look_no_longer(self, where: Constraints) -> None:
         """An ask with these constraints is gone from the books."""
@@ -98,7 +98,3 @@ def keys_of(where: Constraints) -> dict[str, None]:
         return {}
     terms: tuple[AffinityTerm | SpreadTerm, ...] = (*where.affinity, *where.anti_affinity, *where.spread)
     return {condition.key: None for term in terms for condition in term.selector}
-
-
-def _seq(ask: Ask) -> int:
-    return ask.seq

@@ -92,13 +92,9 @@ class Reserving:
         """All of it as plain values."""
         return {
             "of": [[a.app.id, a.key, r.since_ms, r.who, r.why, r.by_itself] for a, r in self.every()],
-            "overdue": [leaf.path for leaf in sorted(self.overdue, key=_seq)],
-            "bounded": [leaf.path for leaf in sorted(self.bounded, key=_seq)],
+            "overdue": [leaf.path for leaf in sorted(self.overdue, key=lambda leaf: leaf.seq)],
+            "bounded": [leaf.path for leaf in sorted(self.bounded, key=lambda leaf: leaf.seq)],
         }
 
 
 _NONE: dict[Ask, Reservation] = {}
-
-
-def _seq(leaf: Queue) -> int:
-    return leaf.seq

@@ -43,17 +43,13 @@ def _path_key(leaf: Queue) -> tuple[object, ...]:
 
 def _replace_in_leaf(partition: Partition, leaf: Queue, waiting: dict[Application, None]) -> Ask | None:
     while waiting:
-        app = min(waiting, key=_place_in_line)
+        app = min(waiting, key=application_key)
         is_there = partition.applications.get(app.id) is app and app.queue is leaf
         ask = _replace_in(partition, app) if is_there else None
         if ask is not None:
             return ask
         del waiting[app]
     return None
-
-
-def _place_in_line(app: Application) -> tuple[object, ...]:
-    return application_key(app)
 
 
 def _replace_in(partition: Partition, app: Application) -> Ask | None:

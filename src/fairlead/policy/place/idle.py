@@ -27,7 +27,7 @@ def place_idle(partition: Partition) -> Ask | None:
     """Place the first idle ask in order that can start; None when none can."""
     closed = {leaf: _is_closed(partition, leaf) for leaf in {line.leaf: None for line in partition.idle.lines.values()}}
     best: tuple[IdleKey, Ask, Node] | None = None
-    for line in sorted(partition.idle.lines.values(), key=_head):
+    for line in sorted(partition.idle.lines.values(), key=lambda line: line.head_key):
         if best is not None and line.head_key > best[0]:
             break
         if closed[line.leaf] or not _has_room_above(partition, line):
@@ -44,10 +44,6 @@ def place_idle(partition: Partition) -> Ask | None:
     ask.attempted = True
     allocations.place(partition, ask, node)
     return ask
-
-
-def _head(line: IdleLine) -> IdleKey:
-    return line.head_key
 
 
 def _is_closed(partition: Partition, leaf: Queue) -> bool:
