@@ -61,7 +61,8 @@ class Cycle:
         before = partition.books_version
         if partition.rested_at == (partition.news, before):
             return EMPTY
-        lines.settle()
+        if partition.root.changed_leaves:
+            lines.settle()
         # 1. Turns that are kept: reservations that are due, and room that gathers for what waited too long.
         kept = bool(partition.reserving.of or partition.reserving.overdue)
         if kept:

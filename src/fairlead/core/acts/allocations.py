@@ -43,7 +43,8 @@ def place(partition: Partition, ask: Ask, node: Node) -> None:
     partition.out.append(Allocated(ask.app.id, ask.key, node.id, partition.name))
     if ask.reserved_on is not None:
         reserve_node.unreserve(partition, ask)
-    after_allocation(partition, ask)
+    if ask.app.state is not RUNNING or ask.spec.placeholder:
+        after_allocation(partition, ask)
 
 
 def restore(partition: Partition, ask: Ask, node: Node) -> None:

@@ -79,7 +79,7 @@ class NodeOrder:
     def enter(self, changed: list[Node], emptiest_first: bool) -> None:
         """These nodes changed: each common one stands where it belongs now, and nowhere else."""
         heap = self._heap
-        are_many = len(changed) > len(heap)
+        are_many, has_grown = len(changed) > len(heap), False
         for node in changed:
             node.changed = False
             is_common = node.schedulable and not node.reservations and not node.keeps_away
@@ -90,17 +90,18 @@ class NodeOrder:
             self._stamp += 1
             node.stamp = self._stamp
             entry = (usage if emptiest_first else 1.0 - usage, node.id, node.stamp, node)
+            if self._rooms:
+                self._log.append(entry)
             if are_many:
                 heap.append(entry)
             elif heap and heap[0][3] is node:
                 heapreplace(heap, entry)
             else:
                 heappush(heap, entry)
-            if self._rooms:
-                self._log.append(entry)
-        if are_many or len(heap) > 4 * len(self._nodes) + SPARE:
+                has_grown = True
+        if are_many or (has_grown and len(heap) > 4 * len(self._nodes) + SPARE):
             _tidy(heap)
-        if len(self._log) > 2 * len(self._nodes) + SPARE:
+        if self._log and len(self._log) > 2 * len(self._nodes) + SPARE:
             self._cut_log()
 
     def first_fit(self, items: Items) -> Node | None:

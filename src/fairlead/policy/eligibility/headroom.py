@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 def is_held_back(partition: Partition, demand: Demand, ask: Ask) -> bool:
     """Whether a gate, a limit, a queue or the sum of all nodes has no room for this ask of the demand."""
-    if demand.obstacle is not None or is_full_above(demand):
-        return True
+    return demand.obstacle is not None or is_full_above(demand) or is_short(partition, demand, ask)
+
+
+def is_short(partition: Partition, demand: Demand, ask: Ask) -> bool:
+    """The same for a demand that nothing is known to be in the way of: what is found is remembered."""
     if demand.enters and is_at_closed_gate(demand, ask.app):
         return True
     if demand.allowance is not None and is_over_limit(demand):

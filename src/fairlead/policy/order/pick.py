@@ -279,7 +279,7 @@ class Lines:
     def _first_by_shape(self, leaf: Queue, shapes: dict[Shape, None], above: list[dict[Shape, None]]) -> Entry | None:
         found: Entry | None = None
         for shape in shapes:
-            if shape in leaf.ready and not _is_full(shape, above):
+            if shape in leaf.ready and not (above and _is_full(shape, above)):
                 for demand in leaf.demands[shape].values():
                     if demand.live and demand.obstacle is None:
                         first = self.first(demand)

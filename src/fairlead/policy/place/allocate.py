@@ -17,7 +17,7 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.policy.eligibility.backoff import rests_before
-from fairlead.policy.eligibility.headroom import is_held_back
+from fairlead.policy.eligibility.headroom import is_short
 from fairlead.policy.order.keys import batch_key
 from fairlead.policy.place.reserved import clear_for, first_seeker, is_on, look_later, reserve_for
 from fairlead.policy.preemption.reclaim_idle import reclaim_before
@@ -156,7 +156,7 @@ class Walk:
 def node_for(partition: Partition, batch: Batch) -> Node | None:
     """The node for the first ask of a batch, or None; then what is in the way is remembered."""
     demand = batch.demand
-    if is_held_back(partition, demand, batch.head):
+    if is_short(partition, demand, batch.head):
         return None
     shape = demand.shape
     if shape.unfit:
