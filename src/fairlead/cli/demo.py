@@ -30,7 +30,7 @@ from fairlead.cli import top
 from fairlead.cli.app import FAILED, Failure, command, complain
 from fairlead.cli.difference import counted
 from fairlead.cli.jobfile import describe
-from fairlead.cli.jobs import LIVE_STATES, select
+from fairlead.cli.jobs import LIVE_STATES
 from fairlead.cli.submit import send
 from fairlead.cli.watch import Watcher
 from fairlead.client.address import Address
@@ -177,7 +177,9 @@ def demo(state: Path, host: str, port: int, once: bool) -> None:
         finally:
             with _undisturbed(), suppress(Failure):
                 stopped = _cancel_all(client, "of the demo")
-                _wait_until_gone(client)
+                deadline = time.monotonic() + _STOP_S
+                while any(client.jobs(state=LIVE_STATES)) and time.monotonic() < deadline:
+                    time.sleep(0.1)
                 complain(f"the demo is over ({counted(stopped)} stopped); its journal and logs are in {state}")
 
 
@@ -289,19 +291,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _cancel_all(client: Client, whose: str) -> int:
-    rows = select(client, LIVE_STATES)
+    rows = list(client.jobs(state=LIVE_STATES))
     if rows:
         complain(f"stopping {counted(len(rows))} {whose}")
     for row in rows:
         with suppress(ClientError):
             client.cancel(row.key)
     return len(rows)
-
-
-def _wait_until_gone(client: Client) -> None:
-    deadline = time.monotonic() + _STOP_S
-    while select(client, LIVE_STATES) and time.monotonic() < deadline:
-        time.sleep(0.1)
 
 
 def _play(client: Client, state: Path, url: str, once: bool, alive: Callable[[], bool]) -> None:

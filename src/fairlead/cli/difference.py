@@ -7,16 +7,14 @@ jobs are listed, their number is.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from fairlead.cli import render
 from fairlead.cli.render import Screen
 
 if TYPE_CHECKING:
-    from fairlead.wire.configuration import ConfigDifference
+    from fairlead.wire.configuration import Change, ConfigDifference, NamedJob, NamedJobs
 
 _SIGNS = {"added": "+", "restarted": "+", "removed": "-", "draining": "-", "changed": "~"}
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "red"}
@@ -32,36 +30,46 @@ _SHOWN = 20
 
 def write(screen: Screen, found: ConfigDifference) -> None:
     """Write the difference, or one line where there is none."""
-    diff = msgspec.to_builtins(found)
-    if diff["refused"]:
-        screen.line(screen.styled(render.plain(f"it would be refused: {diff['refused']['sentence']}"), "red"))
+    if found.refused:
+        screen.line(screen.styled(render.plain(f"it would be refused: {found.refused.sentence}"), "red"))
         return
-    empty = True
-    for sign, text in lines(diff):
-        empty = False
+    shown = list(lines(found))
+    for sign, text in shown:
         screen.line(screen.styled(f"{sign} {render.plain(text)}", _STYLES.get(sign, "")))
-    if empty:
+    if not shown:
         screen.line("no queue, limit, rule or job would change")
 
 
-def lines(diff: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def lines(diff: ConfigDifference) -> Iterator[tuple[str, str]]:
     """Each line with its sign: `+` new, `-` gone, `~` otherwise, `!` somebody's work suffers."""
-    for name in diff["partitions_removed"]:
+    for name in diff.partitions_removed:
         yield "-", f"partition {name} is removed, with all that is in it"
-    for name in diff["partitions_added"]:
+    for name in diff.partitions_added:
         yield "+", f"partition {name} is added"
-    for setting in diff["settings"]:
-        yield "~", f"{setting['what']}: {_value(setting['old'])} -> {_value(setting['new'])}"
-    for each in diff.get("declared", ()):
-        sign = _SIGNS.get(each["kind"], "~")
-        yield sign, f"{each['what'].replace('-', ' ')} {each['name']} {_KINDS.get(each['kind'], each['kind'])}"
-        yield from _changes(each)
-    for queue in diff["queues"]:
-        yield from _queue(queue)
-    for over in diff["over"]:
-        yield from _over(over)
-    for part, sign, what in _JOBS:
-        yield from _jobs(diff[part], sign, what)
+    for setting in diff.settings:
+        yield "~", f"{setting.what}: {_value(setting.old)} -> {_value(setting.new)}"
+    for each in diff.declared:
+        yield (
+            _SIGNS.get(each.kind, "~"),
+            f"{each.what.replace('-', ' ')} {each.name} {_KINDS.get(each.kind, each.kind)}",
+        )
+        yield from _changes(each.kind, each.changes if each.kind != "removed" else [])
+    for queue in diff.queues:
+        sign = _SIGNS.get(queue.kind, "~")
+        jobs = f", with {counted(queue.jobs)} in it" if queue.jobs and sign != "~" else ""
+        yield sign, f"{queue.queue} {_KINDS.get(queue.kind, queue.kind)}{jobs}"
+        yield from _changes(queue.kind, queue.changes)
+    for over in diff.over:
+        whose = f"{over.who} in {over.queue}" if over.who else over.queue
+        what = "number of running jobs" if over.what == "maxapplications" else "maximum"
+        used = f"{_value(over.used)} in use of {_value(over.limit)}"
+        yield "!", f"{whose} would be over its {what}: {used} ({counted(over.count)})"
+        yield from _listed(over.jobs, over.count)
+    for name, sign, what in _JOBS:
+        part: NamedJobs = getattr(diff, name)
+        if part.count:
+            yield sign, f"{counted(part.count)}: {what}"
+            yield from _listed(part.jobs, part.count)
 
 
 def counted(jobs: int) -> str:
@@ -69,18 +77,10 @@ def counted(jobs: int) -> str:
     return "1 job" if jobs == 1 else f"{jobs} jobs"
 
 
-def _queue(queue: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    sign = _SIGNS.get(queue["kind"], "~")
-    jobs = f", with {counted(queue['jobs'])} in it" if queue["jobs"] and sign != "~" else ""
-    yield sign, f"{queue['queue']} {_KINDS.get(queue['kind'], queue['kind'])}{jobs}"
-    yield from _changes(queue)
-
-
-def _changes(of: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for change in of["changes"] if of["kind"] != "removed" or "what" not in of else ():
-        old, new = _value(change["old"]), _value(change["new"])
-        shown = f"{change['what']}: {new}" if of["kind"] == "added" else f"{change['what']}: {old} -> {new}"
-        yield " ", f"    {shown}"
+def _changes(kind: str, changes: Sequence[Change]) -> Iterator[tuple[str, str]]:
+    for change in changes:
+        was = f"{_value(change.old)} -> " if kind != "added" else ""
+        yield " ", f"    {change.what}: {was}{_value(change.new)}"
 
 
 _KINDS = {
@@ -92,28 +92,11 @@ _KINDS = {
 }
 
 
-def _over(over: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    whose = f"{over['who']} in {over['queue']}" if over["who"] else over["queue"]
-    what = "number of running jobs" if over["what"] == "maxapplications" else "maximum"
-    yield (
-        "!",
-        f"{whose} would be over its {what}: {_value(over['used'])} in use of "
-        f"{_value(over['limit'])} ({counted(over['count'])})",
-    )
-    yield from _listed(over["jobs"], over["count"])
-
-
-def _jobs(part: dict[str, Any], sign: str, what: str) -> Iterator[tuple[str, str]]:
-    if part["count"]:
-        yield sign, f"{counted(part['count'])}: {what}"
-        yield from _listed(part["jobs"], part["count"])
-
-
-def _listed(jobs: list[dict[str, Any]], count: int) -> Iterator[tuple[str, str]]:
+def _listed(jobs: Sequence[NamedJob], count: int) -> Iterator[tuple[str, str]]:
     for job in jobs[:_SHOWN]:
-        name = f" {job['name']}" if job["name"] else ""
-        reason = f": {job['reason']['sentence']}" if job.get("reason") else ""
-        yield " ", f"    {job['key']}{name} of {job['user']} in {job['queue']}{reason}"
+        name = f" {job.name}" if job.name else ""
+        reason = f": {job.reason.sentence}" if job.reason else ""
+        yield " ", f"    {job.key}{name} of {job.user} in {job.queue}{reason}"
     if count > _SHOWN:
         yield " ", f"    and {count - min(len(jobs), _SHOWN)} more"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -67,13 +67,13 @@ fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .re
 @click.option("--namespace", "-n", metavar="NS", help="Only pods of this namespace, on a cluster.")
 @list_output
 @connected
-def ls(client: Client, every: bool, state: tuple[str, ...], output: str, **filters: str | None) -> None:
+def ls(client: Client, every: bool, state: tuple[str, ...], output: str, **filters: Any) -> None:
     """List jobs: what runs, what waits and why.
 
     TIME is how long it has waited, or has run. As JSON, YAML or names every job is printed; each has key, name, queue,
     user, priority, state, node, exit_code, reason, submitted_at_ms, started_at_ms, ended_at_ms, resources.
     """
-    found = sorted(select(client, state, **filters), key=_by_key)
+    found = sorted(client.jobs(state=tuple(dict.fromkeys(state)), **filters), key=_by_key)
     if render.write_names(found, "key", output) or render.write_value(found, output):
         return
     live = [job for job in found if job.state in LIVE_STATES]
@@ -84,19 +84,6 @@ def ls(client: Client, every: bool, state: tuple[str, ...], output: str, **filte
     print_jobs(Screen.of(wide=output == "wide"), [*ended[hidden:], *live])
     if hidden:
         complain(f"{hidden} more that ended earlier are not shown; `fairlead ls -a` shows them.")
-
-
-def select(
-    client: Client,
-    states: Iterable[str],
-    queue: str | None = None,
-    user: str | None = None,
-    name: str | None = None,
-    namespace: str | None = None,
-) -> list[Job]:
-    """All jobs that pass the filters; no state means every state."""
-    state = tuple(dict.fromkeys(states))
-    return list(client.jobs(state=state, queue=queue, user=user, name=name, namespace=namespace))
 
 
 def _by_key(job: Job) -> tuple[int, str]:
@@ -162,7 +149,7 @@ def _print_history(screen: Screen, entries: Sequence[HistoryItem]) -> None:
 @click.option("--user", "-u", metavar="USER", help="Only this user's jobs (administrators).")
 @show_output
 @connected
-def cancel(client: Client, keys: tuple[str, ...], state: str | None, output: str, **filters: str | None) -> Status:
+def cancel(client: Client, keys: tuple[str, ...], state: str | None, output: str, **filters: Any) -> Status:
     """Cancel jobs.
 
     What waits is taken back. What runs gets SIGTERM, its grace period, then SIGKILL.
@@ -172,7 +159,7 @@ def cancel(client: Client, keys: tuple[str, ...], state: str | None, output: str
     if bool(keys) == filtered:
         raise wrong_usage("cancel: give keys, or at least one of --queue, --state, --name, --user (not both)")
     if filtered:
-        keys = tuple(job.key for job in select(client, [state] if state else LIVE_STATES, **filters))
+        keys = tuple(job.key for job in client.jobs(state=state or LIVE_STATES, **filters))
         if not keys:
             complain("no live job is like that; nothing was cancelled")
     cancelled, failed = [], 0
