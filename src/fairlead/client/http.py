@@ -140,6 +140,9 @@ def failure(status: int, content: bytes, address: Address) -> ClientError:
     return ServiceFailed(problem) if status >= 500 else Refused(problem)
 
 
+# -- server-sent events, by the rules of the HTML standard ---------------------------------------------------------
+
+
 class ServerEvent(msgspec.Struct, frozen=True):
     """One event. `id`: to go on after it; `data`: the decoded JSON, or the text if it is none."""
 

@@ -132,6 +132,8 @@ class Runtimes:
         return total if limit_ms is None else min(total, max(limit_ms, elapsed_ms + LEAST_MS))
 
 
+# -- gangs ---------------------------------------------------------------------------------------------------------
+
 WORK = "~work"
 """How the key of a gang's supposed work ends."""
 

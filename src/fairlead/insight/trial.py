@@ -201,6 +201,8 @@ def moments(scheduler: Scheduler, until_ms: int | None = None) -> Iterator[int]:
         yield at_ms
 
 
+# -- a process of its own ------------------------------------------------------------------------------------------
+
 PATIENCE_S = 60.0
 """After so long a child is ended by its own alarm."""
 _LENGTH = struct.Struct(">Q")

@@ -221,6 +221,9 @@ def _begun_ms(jobs: Jobs, name: Name) -> int | None:
 log = logging.getLogger("fairlead.service")
 
 
+# -- the score on disk ---------------------------------------------------------------------------------------------
+
+
 class ScoreFile:
     """Where the scorecard of one service is kept."""
 

@@ -123,6 +123,8 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+# -- who is at the other end ---------------------------------------------------------------------------------------
+
 PEER = "fairlead.peer"
 """The key of a request's scope that holds its `Peer` (absent: not from the Unix socket)."""
 

@@ -185,6 +185,8 @@ async def change_job(key: str, body: wire.JobChange, place: MachineOf, caller: C
     return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
 
 
+# -- what they wrote -----------------------------------------------------------------------------------------------
+
 PART = 64 * 1024
 MOST = 8 * 2**20
 LOOK_AGAIN_S = 0.2

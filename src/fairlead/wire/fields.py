@@ -168,6 +168,9 @@ def share_or_count(bound: int | str) -> int | str:
     raise ValueError(f"must be a number of jobs, such as 2, or a part of them from 0% to 100%, not {repr(bound)[:40]}")
 
 
+# -- what shapes are made of ---------------------------------------------------------------------------------------
+
+
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """A resource, or a part of one, as it is answered."""
 

@@ -169,6 +169,8 @@ def _sentence(problem: Mapping[str, Any]) -> str:
     return text if text[:2].isupper() else text[:1].lower() + text[1:]
 
 
+# -- what is wrong with a body -------------------------------------------------------------------------------------
+
 _PLACE = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+)\]")
 _BOUND = re.compile(r"Expected `(?P<kind>\w+)` (?P<length>of length )?(?P<sign>[<>]=?) (?P<bound>.+)")

@@ -74,6 +74,8 @@ def on_signals(stop: Callable[[], None]) -> None:
         loop.add_signal_handler(number, act, number)
 
 
+# -- sockets -------------------------------------------------------------------------------------------------------
+
 BACKLOG = 2048
 LONGEST_PATH = 107
 """What the kernel takes as the path of a Unix socket, in bytes."""
