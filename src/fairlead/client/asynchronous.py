@@ -99,7 +99,7 @@ class AsyncClient(Routes):
 
     async def _pieces(self, call: Call[Any], timeout_s: float | None) -> AsyncIterator[bytes]:
         """The content of an answer as it arrives."""
-        answer, refused = Answer(), list[bytes]()
+        answer = Answer()
         async with self._connected(timeout_s) as (reader, writer):
             try:
                 writer.write(http.request(call, self.address))
@@ -108,18 +108,14 @@ class AsyncClient(Routes):
                 while not answer.complete:
                     async with asyncio.timeout(timeout_s):
                         received = await reader.read(_CHUNK)
-                    piece = answer.feed(received)
-                    if answer.begun and answer.status >= 400:
-                        refused.append(piece)
-                    elif piece:
+                    if piece := answer.feed(received):
                         yield piece
             except TimeoutError:
                 told = f"the service at {self.address} did not answer in {timeout_s:g} s"
                 raise Unreachable(told, True) from None
             except (OSError, http.CutShort) as error:
                 raise broken(error, self.address) from None
-        if answer.status >= 400:
-            raise http.failure(answer.status, b"".join(refused), self.address)
+        answer.check(self.address)
 
     @asynccontextmanager
     async def _connected(

@@ -65,9 +65,13 @@ class Answer:
         self.headers: dict[str, str] = {}
         self._parser = HttpResponseParser(self)
         self._content: list[bytes] = []
+        self._refused = b""
 
     def feed(self, data: bytes) -> bytes:
-        """Take what was received (empty: the end); the content in it. Raises `CutShort` or `NoService`."""
+        """Take what was received (empty: the end); the content in it, which of an error is kept for `check`.
+
+        Raises `CutShort` or `NoService`.
+        """
         if not data and not self.complete:
             if not self.begun or {"content-length", "transfer-encoding"} & self.headers.keys():
                 raise CutShort
@@ -80,7 +84,15 @@ class Answer:
             raise NoService(f"what answers does not speak HTTP: {error}") from None
         content = b"".join(self._content)
         self._content.clear()
+        if self.begun and self.status >= 400:
+            self._refused += content
+            return b""
         return content
+
+    def check(self, address: Address) -> None:
+        """Raise what an answer with an error says."""
+        if self.status >= 400:
+            raise failure(self.status, self._refused, address)
 
     @property
     def status(self) -> int:

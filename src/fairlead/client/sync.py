@@ -106,15 +106,10 @@ class Client(Routes):
         with self._connected(timeout_s) as connection, self._unbroken(timeout_s):
             with suppress(BrokenPipeError):  # What is too large for the service it does not read to the end.
                 connection.sendall(http.request(call, self.address))
-            refused = []
             while not answer.complete:
-                piece = answer.feed(connection.recv(_CHUNK))
-                if answer.begun and answer.status >= 400:
-                    refused.append(piece)
-                elif piece:
+                if piece := answer.feed(connection.recv(_CHUNK)):
                     yield piece
-        if answer.status >= 400:
-            raise http.failure(answer.status, b"".join(refused), self.address)
+        answer.check(self.address)
 
     @contextmanager
     def _unbroken(self, timeout_s: float | None) -> Iterator[None]:

@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.user_limits import ANYBODY
-from fairlead.core.model.specs import LimitSpec
+from fairlead.core.model.resources import pruned
 from fairlead.insight.usage import usage_groups, usage_users
 from fairlead.runtime import Refusal
 from fairlead.service import views
@@ -180,37 +180,25 @@ async def list_limits(
 
 
 def _limit_rows(partition: Partition) -> Iterator[declared.Limit]:
-    if partition.trackers is None:
+    if (trackers := partition.trackers) is None:
         return
-    for path, own in partition.trackers.limits.items():
+    in_use = [each for _, each in sorted(trackers.ceilings.items(), key=lambda item: item[0]) if each.applications]
+    for path, own in trackers.limits.items():
         for kind, named in (("user", own.users), ("group", own.groups)):
             for name, limit in named.items():
-                yield _limit_row(partition, path, kind, name, limit, frozenset(named))
-
-
-def _limit_row(
-    partition: Partition, path: str, kind: str, name: str, limit: LimitSpec, named: frozenset[str]
-) -> declared.Limit:
-    ceilings = partition.trackers.ceilings if partition.trackers is not None else {}
-    using = [
-        declared.LimitUse(
-            name=each.name,
-            used={n: v for n, v in sorted(each.used.items()) if v},
-            running=len(each.applications),
-        )
-        for (its_kind, its_name, queue), each in sorted(ceilings.items(), key=lambda item: item[0])
-        if its_kind == kind
-        and queue == path
-        and (its_name == name or (kind == "user" and name == ANYBODY and its_name not in named))
-        and each.applications
-    ]
-    most = limit.max_resources
-    return declared.Limit(
-        queue=path,
-        kind=kind,
-        name=name,
-        limit=limit.limit,
-        max=most.as_dict() if most is not None and most.is_set else None,
-        max_running=limit.max_applications or None,
-        using=using,
-    )
+                most, anybody = limit.max_resources, kind == "user" and name == ANYBODY
+                using = [
+                    declared.LimitUse(name=each.name, used=pruned(each.used), running=len(each.applications))
+                    for each in in_use
+                    if (each.kind, each.queue) == (kind, path)
+                    and (each.name == name or (anybody and each.name not in named))
+                ]
+                yield declared.Limit(
+                    queue=path,
+                    kind=kind,
+                    name=name,
+                    limit=limit.limit,
+                    max=most.as_dict() if most is not None and most.is_set else None,
+                    max_running=limit.max_applications or None,
+                    using=using,
+                )
