@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, GT, IN, NOT_IN, Requirement
 from fairlead.core.model.matching import holds, keeps_away, matches, tolerates
 from fairlead.insight.changes import spec_of_queue, text_of
-from fairlead.insight.levers import CANCELS_TRIED, NODES_TRIED, Lever, grain, held_back_by
+from fairlead.insight.levers import CANCELS_TRIED, NODES_TRIED, Lever, grain, held_back_by, together
 from fairlead.insight.parts import TOLERATES, Part, What
 from fairlead.insight.places import DRAINING, Place
 from fairlead.policy.eligibility import attempt_times
@@ -51,7 +51,7 @@ def grounds(partition: Partition, ask: Ask, around: Sequence[Place]) -> Iterator
 def drains(ask: Ask, around: Sequence[Place]) -> list[Lever]:
     """Drained nodes that would take it, those that lack least first."""
     drained = [p.node for p in around if p.closed == DRAINING and p.node.fits_total(ask.items)]
-    return [one(Part(What.DRAIN, node.id, 0, 1)) for node in drained[:NODES_TRIED]]
+    return [together(Part(What.DRAIN, node.id, 0, 1)) for node in drained[:NODES_TRIED]]
 
 
 def described(ask: Ask, around: Sequence[Place]) -> list[Lever]:
@@ -71,7 +71,7 @@ def described(ask: Ask, around: Sequence[Place]) -> list[Lever]:
         if parts and not node.schedulable:
             parts.append(Part(What.DRAIN, node.id, 0, 1))
         if parts:
-            levers.append(all_of(parts))
+            levers.append(together(*parts))
     return levers
 
 
@@ -132,11 +132,11 @@ def turns(partition: Partition, ask: Ask) -> Iterator[list[Lever]]:
         else:
             parts[Part(What.TURN, f"{holder.app.id}/{holder.key}", 0, 1)] = None
     if _are_in_file(partition, parts):
-        yield [all_of(list(parts))]
+        yield [together(*parts)]
     leaf = ask.app.queue
     if not ask.spec.idle and not leaf.properties.easy_backfill:
         part = Part(What.PROPERTY, leaf.path, 0, 1, text="backfill=easy")
-        yield [one(part)] if _are_in_file(partition, [part]) else []
+        yield [together(part)] if _are_in_file(partition, [part]) else []
 
 
 def rivals(partition: Partition, ask: Ask, around: Sequence[Place]) -> list[Lever]:
@@ -147,7 +147,7 @@ def rivals(partition: Partition, ask: Ask, around: Sequence[Place]) -> list[Leve
             found |= dict.fromkeys([*place.node.reservations, *place.node.held])
     found |= dict.fromkeys(partition.nominations)
     others = [other for other in found if other is not ask and other.pending]
-    return [one(Part(What.CANCEL, f"{a.app.id}/{a.key}", 0, 1)) for a in others[:CANCELS_TRIED]]
+    return [together(Part(What.CANCEL, f"{a.app.id}/{a.key}", 0, 1)) for a in others[:CANCELS_TRIED]]
 
 
 def _are_in_file(partition: Partition, parts: Sequence[Part] | dict[Part, None]) -> bool:
@@ -169,7 +169,7 @@ def guarantees(partition: Partition, ask: Ask) -> list[Lever]:
     if due_ms <= partition.now_ms or due_ms - partition.now_ms > DAY_MS:
         return found
     # Until then it stops nobody, whatever its queue is guaranteed.
-    then = one(Part(What.TIME, "", partition.now_ms, due_ms, text=_OVER[attempt_times.TIMER]))
+    then = together(Part(What.TIME, "", partition.now_ms, due_ms, text=_OVER[attempt_times.TIMER]))
     return [lever + then for lever in found]
 
 
@@ -182,10 +182,7 @@ def _guarantee(partition: Partition, queue: Queue, ask: Ask) -> Lever | None:
         if amount > 0 and value > now.get(name, 0):
             part = Part(What.GUARANTEED, queue.path, now.get(name, 0), value, name)
             rows.append((part, value + queue.pending.get(name, 0), grain(partition, name)))
-    if not rows:
-        return None
-    parts, highs, grains = zip(*rows, strict=True)
-    return Lever(parts, highs, grains)
+    return Lever(tuple(rows)) if rows else None
 
 
 def protections(partition: Partition, ask: Ask) -> list[Lever]:
@@ -195,7 +192,7 @@ def protections(partition: Partition, ask: Ask) -> list[Lever]:
     fenced = [q for q in ask.app.queue.lineage if q.properties.preemption_policy == "fence"]
     closed = [q for q in partition.root.walk() if q.properties.preemption_policy == "disabled"]
     parts = [Part(What.PROPERTY, queue.path, 0, 1, text="-preemption.policy") for queue in (*fenced, *closed)]
-    return [one(part) for part in parts[:POLICIES_TRIED] if _are_in_file(partition, [part])]
+    return [together(part) for part in parts[:POLICIES_TRIED] if _are_in_file(partition, [part])]
 
 
 # -- time ---------------------------------------------------------------------------------------------------------
@@ -231,25 +228,15 @@ def wait_until(now_ms: int, at_ms: int, pending: Sequence[tuple[int, str]]) -> P
 # -- what the ask says itself -------------------------------------------------------------------------------------
 
 
-def one(part: Part) -> Lever:
-    """A single part that is or is not, or whose value is the only one to be tried."""
-    return Lever((part,), (part.value,), (1,))
-
-
-def all_of(parts: Sequence[Part]) -> Lever:
-    """Several of those together."""
-    return Lever(tuple(parts), tuple(part.value for part in parts), tuple(1 for _ in parts))
-
-
 def terms(partition: Partition, ask: Ask, around: Sequence[Place]) -> Iterator[list[Lever]]:
     """Levers in groups: of each group the first that helps is enough."""
     yield from constraints(ask)
     yield tolerations(ask, around)
-    yield [one(Part(What.PLAIN, ask.key, 0, 1))] if ask.spec.idle else []
+    yield [together(Part(What.PLAIN, ask.key, 0, 1))] if ask.spec.idle else []
     yield may_stop_others(partition, ask)
-    yield [one(Part(What.ANY_NODE, ask.key, 0, 1, text=ask.required_node))] if ask.required_node else []
+    yield [together(Part(What.ANY_NODE, ask.key, 0, 1, text=ask.required_node))] if ask.required_node else []
     group = ask.app.groups.get(ask.spec.task_group)
-    yield [one(Part(What.ALONE, ask.key, 0, 1, text=ask.spec.task_group))] if group is not None else []
+    yield [together(Part(What.ALONE, ask.key, 0, 1, text=ask.spec.task_group))] if group is not None else []
     yield shorter(partition, ask)
 
 
@@ -265,9 +252,9 @@ def constraints(ask: Ask) -> Iterator[list[Lever]]:
     }
     parts = [Part(What.WHERE, ask.key, 0, 1, text=name) for name, there in has.items() if there]
     for part in parts:
-        yield [one(part)]
+        yield [together(part)]
     if len(parts) > 1:
-        yield [all_of(parts)]
+        yield [together(*parts)]
 
 
 def tolerations(ask: Ask, around: Sequence[Place]) -> list[Lever]:
@@ -279,7 +266,7 @@ def tolerations(ask: Ask, around: Sequence[Place]) -> list[Lever]:
             found[tuple(Part(What.WHERE, ask.key, 0, 1, text=f"{TOLERATES}{text_of(taint)}") for taint in taints)] = (
                 None
             )
-    return [all_of(parts) for parts in list(found)[:NODES_TRIED]]
+    return [together(*parts) for parts in list(found)[:NODES_TRIED]]
 
 
 def not_tolerated(node: Node, ask: Ask) -> list[Taint]:
@@ -294,7 +281,7 @@ def may_stop_others(partition: Partition, ask: Ask) -> list[Lever]:
         return []
     name = ask.spec.priority_class
     why = f"its priority class {name} says Never" if name else "it says itself that it stops nobody"
-    return [one(Part(What.STOPS_OTHERS, ask.key, 0, 1, text=why))]
+    return [together(Part(What.STOPS_OTHERS, ask.key, 0, 1, text=why))]
 
 
 def shorter(partition: Partition, ask: Ask) -> list[Lever]:
@@ -306,4 +293,4 @@ def shorter(partition: Partition, ask: Ask) -> list[Lever]:
     ends = [start.start_ms - partition.now_ms for start in starts if start is not None]
     if len(ends) < len(starts) or min(ends) <= 0:
         return []
-    return [one(Part(What.SHORTER, ask.key, ask.spec.time_limit_ms or 0, min(ends)))]
+    return [together(Part(What.SHORTER, ask.key, ask.spec.time_limit_ms or 0, min(ends)))]

@@ -37,16 +37,25 @@ MORE_NODES = 64
 
 @dataclass(frozen=True, slots=True)
 class Lever:
-    """Parts to move together: from the least that could do, up to what would do if anything does."""
+    """Parts to move together, from the least that could do. With each: what would do if anything does, and by multiples
+    of what at least its values differ in their effect (a guess).
+    """
 
-    parts: tuple[Part, ...]
-    highs: tuple[int, ...]
-    grains: tuple[int, ...]
-    """Values of each part differ in their effect by multiples of this at least (a guess)."""
+    rows: tuple[tuple[Part, int, int], ...]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Each with the least that could do."""
+        return tuple(part for part, _, _ in self.rows)
 
     def __add__(self, other: Lever) -> Lever:
         """Both together."""
-        return Lever(self.parts + other.parts, self.highs + other.highs, self.grains + other.grains)
+        return Lever(self.rows + other.rows)
+
+
+def together(*parts: Part) -> Lever:
+    """Parts that are or are not, or whose value is the only one to be tried."""
+    return Lever(tuple((part, part.value, 1) for part in parts))
 
 
 def limits_in_the_way(partition: Partition, ask: Ask) -> Lever | None:
@@ -68,8 +77,7 @@ def limits_in_the_way(partition: Partition, ask: Ask) -> Lever | None:
 
 
 def _lever(partition: Partition, levels: list[tuple[Part, int]]) -> Lever:
-    grains = tuple(grain(partition, part.resource) if part.resource else 1 for part, _ in levels)
-    return Lever(tuple(part for part, _ in levels), tuple(high for _, high in levels), grains)
+    return Lever(tuple((part, high, grain(partition, part.resource) if part.resource else 1) for part, high in levels))
 
 
 def _queue_parts(queue: Queue, ask: Ask) -> Iterator[tuple[Part, int]]:
@@ -153,7 +161,7 @@ def first_in_line(partition: Partition, ask: Ask) -> Lever | None:
     values = priorities_above(partition, ask)
     if not values:
         return None
-    return Lever((Part(What.PRIORITY, ask.key, ask.priority, values[-1]),), (values[-1],), (1,))
+    return together(Part(What.PRIORITY, ask.key, ask.priority, values[-1]))
 
 
 def _offsets(leaf: Queue) -> set[int]:
@@ -193,7 +201,7 @@ def more_nodes(partition: Partition, ask: Ask) -> Lever | None:
     )
     if like is None or ask.required_node:
         return None
-    return Lever((Part(What.NODES, like.node.id, 0, 1),), (MORE_NODES,), (1,))
+    return Lever(((Part(What.NODES, like.node.id, 0, 1), MORE_NODES, 1),))
 
 
 # -- others -------------------------------------------------------------------------------------------------------
@@ -207,7 +215,7 @@ def cancels(partition: Partition, ask: Ask) -> list[Lever]:
     else:
         candidates = [a for p in places(partition, ask) if p.is_open for a in _enough_on(p)]
     ordered = sorted(candidates, key=lambda a: (a.priority, _size(partition, a), -(a.allocated_ms or 0), a.seq))
-    return [Lever((Part(What.CANCEL, f"{a.app.id}/{a.key}", 0, 1),), (1,), (1,)) for a in ordered[:CANCELS_TRIED]]
+    return [together(Part(What.CANCEL, f"{a.app.id}/{a.key}", 0, 1)) for a in ordered[:CANCELS_TRIED]]
 
 
 def _enough_on(place: Place) -> Iterator[Ask]:
@@ -264,7 +272,7 @@ def other_queues(partition: Partition, ask: Ask) -> list[Lever]:
         if queue.short_of_room(ask.items) is None
     ]
     leaves.sort(key=lambda queue: (-queue.reported, queue.path))
-    return [Lever((Part(What.QUEUE, queue.path, 0, 1),), (1,), (1,)) for queue in leaves[:QUEUES_TRIED]]
+    return [together(Part(What.QUEUE, queue.path, 0, 1)) for queue in leaves[:QUEUES_TRIED]]
 
 
 def smaller_requests(partition: Partition, ask: Ask) -> list[Lever]:
@@ -284,4 +292,4 @@ def smaller_requests(partition: Partition, ask: Ask) -> list[Lever]:
                     if fits[name] < amount
                 )
             ] = None
-    return [Lever(parts, tuple(0 for _ in parts), tuple(1 for _ in parts)) for parts in list(seen)[:NODES_TRIED]]
+    return [together(*parts) for parts in list(seen)[:NODES_TRIED]]

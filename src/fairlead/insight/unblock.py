@@ -227,10 +227,10 @@ class _Search(_Trials):
     def _solve(self, lever: Lever) -> Way | None:
         parts = lever.parts
         if self.works(parts) is None:
-            parts = tuple(replace(p, value=_up(p, high, g)) for p, high, g in _rows(lever))
+            parts = tuple(replace(p, value=_up(p, high, g)) for p, high, g in lever.rows)
             if parts == lever.parts or self.works(parts) is None:
                 return None
-            for number, grain in enumerate(lever.grains):
+            for number, (_, _, grain) in enumerate(lever.rows):
                 parts = self._lowered(parts, number, grain)
         for number, part in enumerate(parts):
             if part.is_counted and self.still_works(parts, number, part.less()):
@@ -287,10 +287,6 @@ class _Search(_Trials):
         if self.still_works(found, 0, found[0].less()) and found[0].less().value > self.ask.priority:
             found = self._lowered(found, 0, 1)
         return self.stated(found)
-
-
-def _rows(lever: Lever) -> Iterator[tuple[Part, int, int]]:
-    return zip(lever.parts, lever.highs, lever.grains, strict=True)
 
 
 def _up(part: Part, high: int, grain: int) -> int:
