@@ -18,9 +18,9 @@ from fairlead.journal.format import JournalDamaged, JournalError
 from fairlead.journal.store import Journal, cut_off
 
 WRITER = """
-import sys
+import os, signal, sys
 from fairlead.journal.store import Journal
-seed, path = int(sys.argv[1]), sys.argv[2]
+seed, path, commits = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 journal = Journal(path)
 print("open", journal.last_seq, flush=True)
 while True:
@@ -28,12 +28,16 @@ while True:
         seq = journal.last_seq + 1
         journal.append(seq, "note", b"%d " % seq * (1 + seq % 50), b"out %d" % seq)
     print("committed", journal.commit(), flush=True)
+    commits -= 1
+    if commits == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
     if journal.last_seq % 5 == 0:
         journal.save_snapshot(journal.last_seq, journal.last_at_ms, b"state %d" % journal.last_seq)
     if journal.last_seq % 7 == 0:
         journal.checkpoint()
 """
 
+"""Writes until it is killed, at the latest by itself after `commits`; 0: never by itself."""
 RUNS = 30
 
 
@@ -42,14 +46,19 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "journal.db"
 
 
-def killed_writer(path: Path, seed: int, acknowledgements: int) -> int:
-    """Run a writer, kill it with -9 some time after it has confirmed so many commits; the last seq it had confirmed."""
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(seed), str(path)],
+def writer_of(path: Path, seed: int, commits: int = 0) -> subprocess.Popen[str]:
+    """A process that writes a journal."""
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(seed), str(path), str(commits)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         text=True,
-    ) as writer:
+    )
+
+
+def killed_writer(path: Path, seed: int, acknowledgements: int) -> int:
+    """Run a writer, kill it with -9 some time after it has confirmed so many commits; the last seq it had confirmed."""
+    with writer_of(path, seed) as writer:
         assert writer.stdout is not None
         last = int(writer.stdout.readline().split()[1])
         for _ in range(acknowledgements):
@@ -87,9 +96,11 @@ def test_kill_9_at_random_moments_loses_nothing_confirmed(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def crashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a writer that was killed, with part of its history in the log only."""
+    """The directory of a writer that was killed, with part of its history in the log only: the same part each time."""
     place = tmp_path_factory.mktemp("crashed")
-    killed_writer(place / "journal.db", 1, 9)
+    with writer_of(place / "journal.db", 1, commits=9) as writer:
+        writer.communicate()
+    assert writer.returncode == -signal.SIGKILL
     assert (place / "journal.db-wal").stat().st_size > 10_000
     return place
 
