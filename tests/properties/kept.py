@@ -48,6 +48,8 @@ def check_kept(scheduler: Scheduler) -> None:
 def _check_children(partition: Partition, queue: Queue) -> None:
     """The entry of each child that has something to offer has the key that the child has now."""
     if queue.is_leaf:
+        for _, stamp, app in queue.apps_heap:
+            assert app.stamp != stamp or app.id in queue.applications, f"{app.id} is gone, and in line for ever"
         for demand in queue.every_demand():
             if demand.live and demand.obstacle is None:
                 own = [e for e in queue.heap if e[1] == demand.stamp and e[2] is demand]

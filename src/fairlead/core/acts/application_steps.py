@@ -136,6 +136,7 @@ def forget(partition: Partition, app: Application) -> None:
     """Take an application out of its queue and of the list; its asks and allocations are gone already."""
     del partition.applications[app.id]
     del app.queue.applications[app.id]
+    app.stamp = 0  # Its entry in the line of its leaf counts no longer, and goes with the next that are tidied up.
     queue_removal.clean_if_leaving(partition, app.queue)
     _leave_accepted(app)
     gangs.part_ways(app)

@@ -8,7 +8,16 @@ import pytest
 from priority_clusters import PriorityCluster
 
 from fairlead.core.model.decisions import Allocated
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release, RemoveNode
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Cause,
+    Configure,
+    Release,
+    RemoveApplication,
+    RemoveNode,
+)
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
@@ -317,3 +326,17 @@ def test_what_an_application_has_in_line_moves_up_with_it(offset: int) -> None:
     assert course.placed(1) == ["first of 1"]
     course.ask("second", "too large as well", 5, vcore=101)
     assert course.placed(1) == ["second of 1"]
+
+
+def test_a_line_does_not_grow_with_the_applications_that_were_there() -> None:
+    """What ended is dropped when the line is tidied up; else each further start would take longer."""
+    course = Course(cluster(QueueSpec(name="a")))
+    course.node("n", vcore=10)
+    for number in range(300):
+        course.app(f"app-{number}")
+        course.ask(f"app-{number}", "k", vcore=1)
+        course.placed()
+        course.end(f"app-{number}")
+        course.handle(RemoveApplication(f"app-{number}"))
+    leaf = course.scheduler.cluster.partitions["default"].root.children["a"]
+    assert len(leaf.apps_heap) < 100
