@@ -126,7 +126,7 @@ def rank(leaf: Queue, priority: int) -> Rank:
 class Reach:
     """How far an ask reaches: what it may stop at all, guarantees of others apart (`protection.within_guarantees`)."""
 
-    __slots__ = ("_below", "_owed", "fence", "seen")
+    __slots__ = ("_below", "_owed", "fence", "key", "seen")
 
     def __init__(self, partition: Partition, ask: Ask) -> None:
         leaf = ask.app.queue
@@ -140,6 +140,8 @@ class Reach:
         if is_owed(leaf, ask.items, partition, ask):
             guarantees = [any(name in (q.guaranteed or {}) for name, _ in ask.items) for q in leaf.lineage]
             self._owed = list(leaf.lineage[guarantees.index(True) + 1 :])
+        self.key = (leaf, ask.priority, len(self._owed))
+        """Asks for which it is the same reach equally far."""
 
     def below(self, leaf: Queue) -> int:
         """Work of `leaf` of a lower priority than this may be stopped; `NOBODY` where none may."""

@@ -83,8 +83,9 @@ class Lines:
         if app.out_of_line:
             waiting = list(app.out_of_line)
             app.out_of_line.clear()
+            enters = has_to_enter(app)
             for batch in waiting:
-                self._line_up(batch)
+                self._line_up(batch, enters)
 
     def _rank(self, app: Application) -> None:
         """Give an application its place among those of its leaf."""
@@ -99,13 +100,13 @@ class Lines:
             heap[:] = [each for each in heap if each[2].stamp == each[1]]
             heapify(heap)
 
-    def _line_up(self, batch: Batch) -> None:
-        """Put a batch in its place, if any of its asks may start at all."""
+    def _line_up(self, batch: Batch, enters: int) -> None:
+        """Put a batch in its place, if any of its asks may start at all; `enters`: see `has_to_enter`."""
         if not self.is_eligible(batch):
             self.put_aside(batch)
             return
         app, demand = batch.app, batch.demand
-        if demand.enters != has_to_enter(app):
+        if demand.enters != enters:
             demand = self._refile(batch)
         demand.put(batch_key(batch), app.queue.next_stamp(), batch)
         demand.tried = -1

@@ -213,7 +213,7 @@ class Stoppable:
         rows = np.flatnonzero(met)
         return [self._nodes[i] for i in rows[np.argsort(shortage[rows], kind="stable")]]
 
-    def _levels(self, reach: Reach, ranks: dict[Group, Rank]) -> Iterator[tuple[Rank, Rows]]:
+    def _levels(self, reach: Reach, ranks: dict[Group, Rank]) -> list[tuple[Rank, Rows]]:
         """Every rank of which something may be stopped, in order, each with its rows of the table."""
         if self._sorted is None or self._sorted.ranks is not ranks:
             self._sorted = Sorted(self.groups, self._counts, self._entry_group[: self._used], ranks)
@@ -252,9 +252,16 @@ class Sorted:
         self._leaves = list(leaves)
         self._groups = np.array(there, dtype=np.int64)
         self._is_allowed = np.zeros(len(groups), dtype=np.bool_)
+        self._within: dict[tuple[Queue, int, int], list[tuple[Rank, Rows]]] = {}
 
-    def within(self, reach: Reach) -> Iterator[tuple[Rank, Rows]]:
-        """By rank, in order, the rows of what may be stopped."""
+    def within(self, reach: Reach) -> list[tuple[Rank, Rows]]:
+        """By rank, in order, the rows of what may be stopped: asks that reach equally far share them."""
+        found = self._within.get(reach.key)
+        if found is None:
+            found = self._within[reach.key] = list(self._find_within(reach))
+        return found
+
+    def _find_within(self, reach: Reach) -> Iterator[tuple[Rank, Rows]]:
         limits = np.array([reach.below(leaf) for leaf in self._leaves], dtype=np.int64)
         allowed = self._priorities < limits[self._leaf_of]
         if not allowed.any():
