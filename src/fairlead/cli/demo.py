@@ -199,11 +199,14 @@ def _require_free(host: str, port: int) -> None:
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Let SIGTERM and a closed terminal end the demo as Ctrl-C does."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def stop(_number: int, _frame: Any) -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)  # A second one must not break in while the first is on its way out.
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     finally:
