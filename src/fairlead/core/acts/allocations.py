@@ -104,8 +104,6 @@ def after_allocation(partition: Partition, ask: Ask) -> None:
         gangs.placeholder_placed(partition, ask)
         return
     state = app.state
-    if state is RUNNING:
-        return
     if state is State.ACCEPTED:
         application_steps.advance(
             partition, app, Step.START if application_steps.is_state_aware(partition, app) else Step.RUN
