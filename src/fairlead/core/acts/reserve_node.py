@@ -12,7 +12,7 @@ from fairlead.core.acts import nominate
 from fairlead.core.model.decisions import Reserved, Unreserved
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Node, Partition
+    from fairlead.core.books import Ask, Ceiling, Node, Partition, Queue, Shape
 
 RESERVATION_MS = 60 * 60_000
 """A reserved node that its ask has had no use for since then (its queue or user is full) is given up."""
@@ -40,9 +40,7 @@ def unreserve(partition: Partition, ask: Ask) -> None:
     del node.reservations[ask]
     ask.reserved_on = None
     partition.nodes.reserved_again.pop(ask, None)
-    for reserved in ask.watches:
-        reserved.pop(ask, None)
-    ask.watches = []
+    unwatch(ask)
     partition.reservations -= 1
     partition.books_version += 1
     partition.nodes.gained(node)
@@ -59,8 +57,14 @@ def unreserve(partition: Partition, ask: Ask) -> None:
     ask.app.queue.touch_app(ask.app)
 
 
-def watch(partition: Partition, ask: Ask, reserved: dict[Ask, dict[Ask, None]]) -> None:
-    """Try the node that is reserved for `ask` again when the owner of this list is freed."""
-    if ask not in reserved:
-        reserved[ask] = partition.nodes.reserved_again
-        ask.watches.append(reserved)
+def watch(partition: Partition, ask: Ask, above: Queue | Ceiling | Shape) -> None:
+    """Try the node that is reserved for `ask` again when this moves."""
+    above.reserved[ask] = partition.nodes.reserved_again
+    ask.watches.append(above.reserved)
+
+
+def unwatch(ask: Ask) -> None:
+    """Nothing but its own node has it tried again."""
+    for reserved in ask.watches:
+        reserved.pop(ask, None)
+    ask.watches.clear()

@@ -17,6 +17,8 @@ from fairlead.core.model.constraints import ANYWHERE, Constraints
 from fairlead.core.model.resources import Items
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fairlead.core.books.asks import Ask, Batch
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.topology_counts import Tally
@@ -173,9 +175,12 @@ class Demand:
             heappop(line)
         return None
 
-    def entries(self) -> list[Entry]:
-        """All that count, in order."""
-        return sorted(entry for entry in self.line if entry[2].stamp == entry[1])
+    def entries(self) -> Iterator[Entry]:
+        """All that count, in order; mostly the first is enough."""
+        first = self.first()
+        if first is not None:
+            yield first
+            yield from sorted([each for each in self.line if each[2].stamp == each[1]])[1:]
 
     # -- obstacles ------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ what its node says.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +24,20 @@ Mask = npt.NDArray[np.bool_]
 class Columns:
     """The nodes in rows; changed ones are written again when somebody looks."""
 
-    __slots__ = ("_nodes", "_score", "_valid", "amounts", "common", "open", "rows", "scores", "stale", "version")
+    __slots__ = (
+        "_names",
+        "_nodes",
+        "_score",
+        "_totals",
+        "_valid",
+        "amounts",
+        "common",
+        "open",
+        "rows",
+        "scores",
+        "stale",
+        "version",
+    )
 
     def __init__(self, nodes: dict[str, Node], score: Callable[[Node], float]) -> None:
         self._nodes = nodes
@@ -41,6 +54,15 @@ class Columns:
         self.common: Mask = np.empty(0, dtype=np.bool_)
         """Those of them that keep nobody away."""
         self.amounts: dict[str, npt.NDArray[np.int64]] = {}
+        """What is free, by name."""
+        self._totals: dict[str, npt.NDArray[np.int64]] = {}
+        """What is there in total, by name; made when somebody asks."""
+        self._names: npt.NDArray[np.float64] = np.empty(0)
+        """How many resources each node has; made with the totals."""
+
+    def resized(self) -> None:
+        """A node has more or less in total."""
+        self._totals.clear()
 
     def forget(self) -> None:
         """A node joined or left, or says something else about itself: put the rows together anew."""
@@ -70,6 +92,36 @@ class Columns:
             np.logical_and(fits, column >= amount, out=fits)
         return fits
 
+    def could_hold(self, among: Mask, items: Items) -> Mask:
+        """Which of these rows have so much in total."""
+        if not self._totals:
+            self._count_totals()
+        fits = among.copy()
+        for name, amount in items:
+            column = self._totals.get(name)
+            if column is None:
+                return np.zeros_like(among)
+            np.logical_and(fits, column >= amount, out=fits)
+        return fits
+
+    def tightest_first(self, among: Mask, items: Items) -> Iterator[Node]:
+        """Of these rows, which could all hold the amount, those first that it would leave least of: summed over their
+        resources as parts of what is free, 0 where it asks for all of that or more, 1 where it asks for none; then by
+        score and id.
+        """
+        chosen = np.flatnonzero(among)
+        if not len(chosen):
+            return
+        left = self._names[chosen] - len(items)
+        for name, amount in items:
+            free = self.amounts[name][chosen]
+            left += np.divide(free - amount, free, out=np.zeros(len(chosen)), where=free > amount)
+        scores = self.scores[chosen]
+        least = np.flatnonzero(left == left.min())
+        yield self.rows[int(chosen[least[np.argmin(scores[least])]])]
+        for row in chosen[np.lexsort((scores, left))][1:]:
+            yield self.rows[int(row)]
+
     def first(self, among: Mask | None) -> Node | None:
         """Of these rows the node with the smallest score, then the smallest id."""
         chosen = np.flatnonzero(among) if among is not None else ()
@@ -88,8 +140,16 @@ class Columns:
         for i, node in enumerate(self.rows):
             node.row = i
             self._write(node)
+        self._totals.clear()
         self._valid = True
         self.version += 1
+
+    def _count_totals(self) -> None:
+        names = sorted({n: None for node in self.rows for n in node.total})
+        for name in names:
+            amounts = [min(node.total.get(name, 0), INT64_MAX) for node in self.rows]
+            self._totals[name] = np.array(amounts, dtype=np.int64)
+        self._names = np.array([len(node.total) for node in self.rows], dtype=np.float64)
 
     def _write(self, node: Node) -> None:
         row = node.row

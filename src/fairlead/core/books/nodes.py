@@ -53,6 +53,8 @@ class NodeTable:
         self.suspects: dict[Node, None] = {}  # Where more may run than there is room for (`core.claims`).
         self.reserved_again: dict[Ask, None] = {}
         """Asks with a reserved node for which something changed since they were last tried."""
+        self.reserved_shapes: dict[Shape, None] = {}
+        """Shapes of such asks that may fit on some other node, as far as is known."""
         self.since_search: dict[Node, None] = {}
         """Nodes that changed since preemption by priority last looked at all of them."""
         self.gains = 0
@@ -92,6 +94,7 @@ class NodeTable:
         """A node's capacity is replaced."""
         take_from(self.total, tuple(node.total.items()))
         node.set_capacity(capacity)
+        self.columns.resized()
         self.suspects[node] = None
         node.weigh(self.sort)
         add_to(self.total, tuple(node.total.items()))
@@ -195,8 +198,10 @@ class NodeTable:
             self.terrain.unwatch(shape)
         shape.unfit = shape.blocked_by_root = shape.may_reserve = False
         self.fitting[shape] = None
-        for ask, again in shape.reserved.items():
-            again[ask] = None
+        if shape.required_node:
+            self.reserved_again |= dict.fromkeys(shape.reserved)
+        elif shape.reserved:
+            self.reserved_shapes[shape] = None
 
     def mark_unfit(self, shape: Shape, by_root: bool = False) -> None:
         """`shape` has room nowhere until some node gains."""
@@ -236,7 +241,7 @@ class NodeTable:
 
     def forget_shape(self, shape: Shape) -> None:
         """Nobody waits with `shape` any longer."""
-        for book in (self.fitting, self.unfit, self.seekable, self.oversize):
+        for book in (self.fitting, self.unfit, self.seekable, self.oversize, self.reserved_shapes):
             book.pop(shape, None)
         self.narrow.forget(shape)
 

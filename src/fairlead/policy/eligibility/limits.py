@@ -16,6 +16,7 @@ from fairlead.core.model.reasons import ApplicationsPromised, LimitApplications,
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
     from fairlead.core.books.demand import Demand
+    from fairlead.core.books.queues import Queue
     from fairlead.core.books.user_limits import Ceiling
     from fairlead.core.model.reasons import Reason
     from fairlead.core.model.resources import Items
@@ -26,11 +27,16 @@ def may_run(app: Application, yielding: Yielding = NOBODY) -> bool:
 
     Only accepted applications can be held back.
     """
+    return closed_gate(app, yielding) is None
+
+
+def closed_gate(app: Application, yielding: Yielding = NOBODY) -> Queue | Ceiling | None:
+    """What holds an application back that does not run yet, and wakes what waits for that; None: it may run."""
     if app.state is not State.ACCEPTED:
-        return True
+        return None
     if app.gives_way_to is not None:
-        return False
-    return closed_queue(app, yielding) is None and closing_ceiling(app, yielding) is None
+        return app.gives_way_to.queue  # A change in the life of that gang ends it, which opens the gates there.
+    return closed_queue(app, yielding) or closing_ceiling(app, yielding)
 
 
 def closing_ceiling(app: Application, yielding: Yielding = NOBODY) -> Ceiling | None:
@@ -45,8 +51,7 @@ def full_ceiling(app: Application, items: Items) -> Ceiling | None:
 
 def is_at_closed_gate(demand: Demand, app: Application) -> bool:
     """Whether an application that does not run yet has to wait for a place; what closes the gate will wake it."""
-    # What a gang waits for that gave way is over with a change in that other one's life, which wakes it.
-    closed = app.gives_way_to.queue if app.gives_way_to is not None else closed_queue(app) or closing_ceiling(app)
+    closed = closed_gate(app)
     if closed is None:
         return False
     demand.block(closed, at_gate=True)

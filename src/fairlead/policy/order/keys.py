@@ -100,9 +100,19 @@ def ask_key(ask: Ask, of_application: tuple[object, ...]) -> tuple[object, ...]:
     return (ask.line_key[0], of_application, ask.line_key) if ask.app.queue.by_rank else (of_application, ask.line_key)
 
 
-def walk_key(app: Application) -> tuple[object, ...]:
-    """Order in which the walk from the root comes to applications, of whatever leaves: queue by queue, then its own."""
-    return (*(queue_key(queue) for queue in reversed(app.queue.lineage[:-1])), application_key(app))
+def first_in_walk(apps: list[Application]) -> Application:
+    """Of these applications, of whatever leaves, the one to which the walk from the root comes first."""
+    level = 1
+    while len(apps) > 1:
+        below: dict[Queue, list[Application]] = {}
+        for app in apps:
+            below.setdefault(app.queue.lineage[-1 - level], []).append(app)
+        queue = min(below, key=queue_key) if len(below) > 1 else next(iter(below))
+        apps = below[queue]
+        if queue.is_leaf:
+            return min(apps, key=application_key)
+        level += 1
+    return apps[0]
 
 
 def application_key(app: Application) -> tuple[object, ...]:

@@ -17,19 +17,19 @@ from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_
 from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility.attempt_times import NEVER_MS, RESERVE_AFTER_MS
 from fairlead.policy.eligibility.headroom import is_full_above, is_held_back
-from fairlead.policy.eligibility.limits import full_ceiling, may_run
+from fairlead.policy.eligibility.limits import closed_gate, full_ceiling
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.eligibility.start_estimates import never_suits
-from fairlead.policy.order.keys import batch_key, walk_key
+from fairlead.policy.order.keys import batch_key, first_in_walk
 from fairlead.policy.preemption.required_node import preempt_on_required_node
 
 if TYPE_CHECKING:
-    from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask, Batch
     from fairlead.core.books.demand import Demand, Shape
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
-    from fairlead.core.model.resources import Items
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.books.user_limits import Ceiling
     from fairlead.policy.order.pick import Lines
 
 DELAY_MS = RESERVE_AFTER_MS
@@ -111,6 +111,9 @@ def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
         node = tightest(partition, ask)
     if node is None:
         partition.nodes.cannot_reserve(shape)
+        if not partition.nodes.columns.open.any():
+            for other in [each for each in partition.nodes.seekable if not each.required_node]:
+                partition.nodes.cannot_reserve(other)
         return False
     ask.attempted = True
     reserve_node.reserve(partition, ask, node)
@@ -118,34 +121,13 @@ def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
 
 
 def tightest(partition: Partition, ask: Ask) -> Node | None:
-    """Of the open nodes that suit the ask when empty the one that it would fill most: smallest `slack`, then order."""
-    nodes, items = partition.nodes, ask.items
-    best: tuple[float, float, str] | None = None
-    found = None
-    for node in nodes.nodes.values():
-        if node.reservations or not node.schedulable or not node.fits_total(items):
-            continue
-        left = slack(items, node)
-        if best is not None and left > best[0]:
-            continue
-        key = (left, nodes.score(node), node.id)
-        if (best is None or key < best) and nodes.suits(ask, node):
-            best, found = key, node
-    return found
-
-
-def slack(items: Items, node: Node) -> float:
-    """How much of what is free on a node an amount would leave, summed over its resources as parts of the free.
-
-    0 for a resource that is asked for to the last bit or more, 1 for one that is not asked for.
-    """
-    wanted, left = dict(items), 0.0
-    for name, free in node.free.items():
-        if name not in wanted:
-            left += 1.0
-        elif wanted[name] < free:
-            left += (free - wanted[name]) / free
-    return left
+    """Of the open nodes that suit the ask when empty the one that it would fill most, then the first in order."""
+    nodes, columns = partition.nodes, partition.nodes.columns
+    columns.sync()
+    for node in columns.tightest_first(columns.could_hold(columns.open, ask.items), ask.items):
+        if nodes.suits(ask, node):
+            return node
+    return None
 
 
 def clear_for(partition: Partition, node: Node) -> None:
@@ -176,97 +158,101 @@ def place_reserved(partition: Partition) -> Ask | None:
     """Place the first ask in walk order with a reserved node that fits there, or elsewhere; None when none does.
 
     Of one application, first all asks are tried on their own nodes, then on others. Only those are tried for which
-    something changed since the last time.
+    something changed since the last time. When none can be placed, work may be stopped on the nodes that asks require.
     """
-    again = partition.nodes.reserved_again
-    if not again:
-        return None
-    by_app: dict[Application, list[Ask]] = {}
-    for ask in list(again):
-        if ask.reserved_on is None or not ask.pending:
+    nodes, again = partition.nodes, partition.nodes.reserved_again
+    found: dict[Ask, Node] = {}
+    stuck: dict[Ask, Node] = {}
+    for ask in sorted(again, key=lambda a: a.seq) if again else ():
+        node = ask.reserved_on
+        if node is None or not ask.pending:
             del again[ask]
+        elif _can_start_on(partition, ask, node):
+            found[ask] = node
+        elif ask.required_node and ask.reserved_on is not None:
+            stuck[ask] = node
         else:
-            by_app.setdefault(ask.app, []).append(ask)
-    for app in sorted(by_app, key=walk_key) if len(by_app) > 1 else by_app:
-        asks = sorted(by_app[app], key=lambda a: a.line_key)
-        placed = _place_one_of(partition, asks)
-        if placed is not None:
-            return placed
-        for ask in asks:
             again.pop(ask, None)
-    return None
-
-
-def _place_one_of(partition: Partition, asks: list[Ask]) -> Ask | None:
-    free_to_go = []
-    for ask in asks:
-        node, batch, shape = ask.reserved_on, ask.batch, ask.shape
-        assert node is not None
-        assert batch is not None
-        assert shape is not None
-        _watch(partition, ask, batch.demand)
-        if waits_for_turn(partition, ask):
-            reserve_node.unreserve(partition, ask)
-            continue
-        if is_in_the_way(partition, ask):
-            _give_up_if_old(partition, ask)
-            continue
-        suits = partition.nodes.suits(ask, node)
-        if suits and fits_in(ask.items, node.free):
-            ask.attempted = True
-            allocations.place(partition, ask, node)
-            return ask
-        if ask.required_node:
-            preempt_on_required_node(partition, ask, node)
-            if not suits:
-                _wait_until_it_suits(partition, shape)
+    for shape in list(nodes.reserved_shapes):
+        elsewhere = nodes.first_for(shape) if not shape.unfit else None
+        if elsewhere is not None:
+            found = dict.fromkeys(shape.reserved, elsewhere) | found
         else:
-            free_to_go.append((ask, shape))
-    for ask, shape in free_to_go:
-        node = None if shape.unfit else partition.nodes.first_for(shape)
-        if node is not None:
-            ask.attempted = True
-            allocations.place(partition, ask, node)
-            return ask
-        if ask.reserved_on is not None and never_suits(partition, ask, ask.reserved_on):
-            reserve_node.unreserve(partition, ask)
+            _wait_for_node(partition, shape)
+    while found:
+        ask = _first(found)
+        if ask not in again and not _may_start(partition, ask):
+            del found[ask]
             continue
-        _wait_until_it_suits(partition, shape)
+        ask.attempted = True
+        allocations.place(partition, ask, found[ask])
+        return ask
+    while stuck:
+        ask = _first(stuck)
+        node = stuck.pop(ask)
+        preempt_on_required_node(partition, ask, node)
+        if ask.shape is not None and not partition.nodes.suits(ask, node):
+            _wait_for_node(partition, ask.shape)
+        again.pop(ask, None)
     return None
 
 
-def is_in_the_way(partition: Partition, ask: Ask) -> bool:
-    """Whether a gate, a limit, a queue or the sum of all nodes has no room for a reserved ask."""
+def _first(asks: dict[Ask, Node]) -> Ask:
+    """The first of these in walk order; of one application those on their own nodes before the others."""
+    app = first_in_walk(list({ask.app: None for ask in asks}))
+    return min((a for a in asks if a.app is app), key=lambda a: (asks[a] is not a.reserved_on, a.line_key))
+
+
+def _can_start_on(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Whether the ask can start on the node that is reserved for it; if not, what is in its way has it tried again."""
+    if waits_for_turn(partition, ask):
+        reserve_node.unreserve(partition, ask)
+        return False
+    if not _may_start(partition, ask):
+        return False
+    if fits_in(ask.items, node.free) and partition.nodes.suits(ask, node):
+        return True
+    if not ask.required_node and never_suits(partition, ask, node):
+        reserve_node.unreserve(partition, ask)
+    return False
+
+
+def _may_start(partition: Partition, ask: Ask) -> bool:
+    """Whether nothing above the nodes is in the way of an ask with a reserved node; from now on it is tried again when
+    that moves, or else when some node may take it. A node that it had no use for in an hour because of it, goes back.
+    """
+    node, shape = ask.reserved_on, ask.shape
+    assert node is not None
+    assert shape is not None
+    above = _above(partition, ask)
+    reserve_node.unwatch(ask)
+    reserve_node.watch(partition, ask, above or shape)
+    if above is None and not (shape.unfit or shape.required_node):
+        partition.nodes.reserved_shapes[shape] = None
+    if shape.required_node or not shape.is_plain or partition.nodes.terrain.wary:
+        # What starts or ends somewhere else may change what suits it, or what may be stopped for it.
+        for queue in ask.app.queue.lineage:
+            reserve_node.watch(partition, ask, queue)
+    if above is not None and node.reservations[ask] + RESERVATION_MS <= partition.now_ms:
+        reserve_node.unreserve(partition, ask)
+    return above is None
+
+
+def _above(partition: Partition, ask: Ask) -> Queue | Ceiling | None:
+    """What above the nodes has no room for a reserved ask: a gate, a limit, a queue, or the sum of all nodes (the
+    root's maximum); None: nothing.
+    """
     app, items = ask.app, ask.items
-    if not may_run(app) or full_ceiling(app, items) is not None or app.queue.short_of_room(items) is not None:
-        return True
-    if partition.nominations and (
-        queue_short_of_kept(partition, app.queue, items, ask) is not None
-        or limit_short_of_kept(partition, ask) is not None
-    ):
-        return True
-    return not partition.nodes.sum_has_room(items)
+    above = closed_gate(app) or full_ceiling(app, items) or app.queue.short_of_room(items)
+    if above is None and partition.nominations.of:
+        above = queue_short_of_kept(partition, app.queue, items, ask) or limit_short_of_kept(partition, ask)
+    if above is None and not partition.nodes.sum_has_room(items):
+        return partition.root
+    return above
 
 
-def _watch(partition: Partition, ask: Ask, demand: Demand) -> None:
-    """Have it tried again whenever something moves that may be in its way."""
-    if ask.watches:
-        return
-    reserve_node.watch(partition, ask, demand.shape.reserved)
-    for queue in demand.leaf.lineage:
-        reserve_node.watch(partition, ask, queue.reserved)
-    for ceiling in demand.allowance.ceilings if demand.allowance is not None else ():
-        reserve_node.watch(partition, ask, ceiling.reserved)
-
-
-def _wait_until_it_suits(partition: Partition, shape: Shape) -> None:
-    """No node takes the ask: it is tried again when one may."""
+def _wait_for_node(partition: Partition, shape: Shape) -> None:
+    """No node takes the shape: asks of it with a reserved node are tried again when one may."""
+    partition.nodes.reserved_shapes.pop(shape, None)
     if not shape.unfit:
         partition.nodes.mark_unfit(shape)
-
-
-def _give_up_if_old(partition: Partition, ask: Ask) -> None:
-    """A node that was set aside an hour ago and cannot be used because of what is above it goes back."""
-    node = ask.reserved_on
-    if node is not None and node.reservations[ask] + RESERVATION_MS <= partition.now_ms:
-        reserve_node.unreserve(partition, ask)

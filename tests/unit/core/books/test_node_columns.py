@@ -102,6 +102,20 @@ class World:
         room = (n for n in self.table.every() if n.is_common and all(v <= n.free.get(name, 0) for name, v in items))
         return next(room, None)
 
+    def tightest(self, items: Items) -> list[Node]:
+        """The plain way."""
+        open_nodes = [n for n in self.table.every() if n.is_open and n.fits_total(items)]
+        return sorted(open_nodes, key=lambda n: left_free(n, items))  # Those that leave as much: in order.
+
+
+def left_free(node: Node, items: Items) -> float:
+    """How much of what is free on a node an amount would leave, summed over its resources as parts of the free."""
+    left = float(sum(name not in dict(items) for name in node.total))
+    for name, amount in items:
+        free = node.free[name]
+        left += (free - amount) / free if free > amount else 0.0
+    return left
+
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), nodes=st.sampled_from([3, 12, 13, 30, 80]), policy=st.sampled_from(POLICIES))
@@ -119,6 +133,23 @@ def test_the_search_answers_as_a_walk_over_all_nodes(seed: int, nodes: int, poli
         assert found is world.walked(items), f"{items}"
         if found is not None and rng.random() < 0.9:
             world.start(found, items)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), nodes=st.sampled_from([1, 3, 13, 40]), policy=st.sampled_from(POLICIES))
+def test_the_tightest_nodes_come_first_as_in_a_walk_over_all_nodes(seed: int, nodes: int, policy: str) -> None:
+    """The whole order, after every change."""
+    rng = random.Random(seed)
+    world = World(rng, nodes, policy)
+    columns = world.table.columns
+    for _ in range(200):
+        world.step()
+        items = rng.choice(SIZES)
+        columns.sync()
+        found = list(columns.tightest_first(columns.could_hold(columns.open, items), items))
+        assert found == world.tightest(items), f"{items}"
+        if found and rng.random() < 0.5 and world.walked(items) is found[0]:
+            world.start(found[0], items)
 
 
 @pytest.mark.plain

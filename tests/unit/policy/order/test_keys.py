@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
+from fairlead.core.acts import room_changes
+from fairlead.core.books.applications import Application
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, SetPriority
 from fairlead.core.model.resources import Resources
@@ -19,6 +22,7 @@ from fairlead.core.model.specs import (
     QueueSpec,
     RetrySpec,
 )
+from fairlead.policy.order.keys import application_key, first_in_walk, queue_key
 from fairlead.scheduler import Scheduler
 
 NOW_MS = 1_000_000
@@ -143,3 +147,34 @@ def test_without_priority_sorting_what_is_tried_again_goes_ahead_of_every_age(cr
     again = {"attempt": 2, "first_key": "b", "retry": RetrySpec(limit=3), "priority": -(2**31)}
     ask(s, "two", "b#2", 300, **again)
     assert placed(s) == ["b#2"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_first_in_the_walk_is_the_first_of_all_sorted_by_the_whole_way(seed: int) -> None:
+    """Queue by queue from the root, leaves at different depths, then by the application's own place."""
+    rng = random.Random(seed)
+    fair = {"application.sort.policy": "fair"}
+    inner = tuple(QueueSpec(name=f"c{i}", properties=fair) for i in range(3))
+    leaves = (QueueSpec(name="b", parent=True, queues=inner), QueueSpec(name="d"), QueueSpec(name="e", properties=fair))
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
+    s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 60}))), 0)
+    for i in range(30):
+        queue = rng.choice(("root.b.c0", "root.b.c1", "root.b.c2", "root.d", "root.e"))
+        s.handle(AddApplication(ApplicationSpec(id=f"a{i}", queue=queue)), i)
+        for k in range(5):
+            spec = AskSpec(
+                application=f"a{i}", key=f"a{i}-{k}", resources=Resources({"vcore": 1}), priority=rng.randint(0, 2)
+            )
+            s.handle(AddAsks((spec,)), i)
+    s.schedule(100)
+    partition = s.cluster.partitions["default"]
+    waiting = [a for a in partition.applications.values() if a.pending_count]
+    room_changes.reshare(partition)
+
+    def way(app: Application) -> tuple[object, ...]:
+        return (*(queue_key(queue) for queue in reversed(app.queue.lineage[:-1])), application_key(app))
+
+    for _ in range(10):
+        some = rng.sample(waiting, rng.randint(1, len(waiting)))
+        assert first_in_walk(some) is min(some, key=way)

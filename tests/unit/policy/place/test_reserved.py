@@ -222,6 +222,36 @@ def test_a_node_that_is_removed_is_replaced() -> None:
     assert c.run() == [Reserved("big", "big", "n1")]
 
 
+def test_an_ask_that_its_queue_holds_back_is_tried_when_the_queue_has_room_again() -> None:
+    """Its own node has had room all the while."""
+    c = busy(4, most=6)
+    c.ask("big", 4, queue="b")
+    c.run(after_ms=DELAY_MS)
+    c.node("n1", 5)
+    c.do(DrainNode("n1"))
+    c.ask("other", 5, queue="b", on="n1")
+    c.run()
+    c.end("r0")
+    assert c.run() == []  # There is room on n0, but the queue has one core left.
+    c.end("other")
+    decided = c.run()
+    assert [type(d) for d in decided] == [Allocated, Unreserved]
+    assert decided[0].key == "big"  # type: ignore[union-attr]
+
+
+def test_of_several_that_a_new_node_would_take_the_first_in_line_gets_it() -> None:
+    """Also where the others have waited as long; they keep their own nodes."""
+    c = busy(4, 4, 4)
+    for key, priority in (("low", 0), ("high", 5), ("middle", 3)):
+        c.ask(key, 4, priority=priority)
+    c.run(after_ms=DELAY_MS)
+    c.node("n3", 4)
+    decided = c.run()
+    assert [d.key for d in decided if isinstance(d, Allocated)] == ["high"]
+    c.node("n4", 4)
+    assert [d.key for d in c.run() if isinstance(d, Allocated)] == ["middle"]
+
+
 def test_a_node_that_cannot_be_used_for_an_hour_goes_back() -> None:
     """Its queue was filled by work that was reported as running already."""
     c = busy(4, 8, most=4)
