@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import gangs, quota_clocks, reserve_node, reserve_turn, terminating
+from fairlead.core.books.applications import Application
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility import attempt_times, backoff
@@ -20,7 +21,6 @@ from fairlead.policy.events import retry
 from fairlead.policy.order.keys import application_key, batch_key, queue_key
 
 if TYPE_CHECKING:
-    from fairlead.core.books.applications import Application
     from fairlead.core.books.demand import Demand
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
@@ -48,7 +48,8 @@ def check_kept(scheduler: Scheduler) -> None:
 def _check_children(partition: Partition, queue: Queue) -> None:
     """The entry of each child that has something to offer has the key that the child has now."""
     if queue.is_leaf:
-        for _, stamp, app in queue.apps_heap:
+        for *_, stamp, app in queue.apps_heap:
+            assert isinstance(app, Application)
             assert app.stamp != stamp or app.id in queue.applications, f"{app.id} is gone, and in line for ever"
         for demand in queue.every_demand():
             if demand.live and demand.obstacle is None:
@@ -63,10 +64,10 @@ def _check_children(partition: Partition, queue: Queue) -> None:
         return
     for child in queue.children.values():
         if child.offers and child.pending_sum and not child.touched and not partition.shares_stale:
-            own = [e for e in queue.heap if e[1] == child.stamp and e[2] is child]
+            own = [e for e in queue.child_heap if e[4] == child.stamp and e[5] is child]
             assert own, f"{child.path} has something to offer, and is in no line"
-            assert own[0][0] == queue_key(child), (
-                f"{child.path} stands by {own[0][0]}, and its key is {queue_key(child)}"
+            assert own[0][:4] == queue_key(child), (
+                f"{child.path} stands by {own[0][:4]}, and its key is {queue_key(child)}"
             )
 
 
@@ -82,7 +83,7 @@ def _check_application(partition: Partition, lines: Lines, app: Application) -> 
         assert app.order_key == application_key(app), f"{app.id} stands by {app.order_key}, now {application_key(app)}"
     if in_line and not leaf.by_rank:
         assert app.stamp, f"{app.id} waits, and is in no line of {leaf.path}"
-        found = any(e[1] == app.stamp and e[2] is app and e[0] == app.order_key for e in leaf.apps_heap)
+        found = any(e == (*app.order_key, app.stamp, app) for e in leaf.apps_heap)
         assert found, f"{app.id} waits, and is in no line of {leaf.path}"
     for batch in app.batches.values():
         assert batch.stamp or not lines.is_eligible(batch), f"{app.id}: {batch.head} may start, and is out of line"

@@ -62,7 +62,7 @@ def restore(partition: Partition, ask: Ask, node: Node) -> None:
         nominate.withdraw(partition, ask)
         reserve_node.unreserve(partition, ask)
         waiting_asks.dequeue(partition, ask)
-        app.queue.take_pending(ask.items)
+        app.queue.add_pending(ask.items, -1)
     idle_work.payer(ask).add_allocated(ask.items)
     quota_clocks.forced(partition, app.queue)
     partition.nodes.suspects[node] = None

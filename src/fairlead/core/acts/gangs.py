@@ -138,7 +138,7 @@ def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> 
     app = ask.app
     nominate.withdraw(partition, ask)
     waiting_asks.dequeue(partition, ask)
-    app.queue.take_pending(ask.items)
+    app.queue.add_pending(ask.items, -1)
     reserve_node.unreserve(partition, ask)
     ask.replaces, placeholder.replaces = placeholder, ask
     app.swapping += 1

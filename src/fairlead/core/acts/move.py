@@ -26,7 +26,7 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
         nominate.withdraw(partition, ask)
         reserve_node.unreserve(partition, ask)
         waiting_asks.dequeue(partition, ask)
-        old.take_pending(ask.items)
+        old.add_pending(ask.items, -1)
     for ask in app.asks.values():
         partition.admission.leave(ask)
     was_allocating = app.id in old.allocating_accepted

@@ -245,7 +245,7 @@ def _settle_kind(partition: Partition, queue: Queue) -> None:
         spec = next((child for child in spec.queues if child.name.lower() == above.name), None) if spec else None
     if spec is not None and queue.parent is not None and says_leaf(spec):
         queue.is_leaf = True
-        queue.heap.clear()
+        queue.child_heap.clear()
         _derive(queue, spec)
 
 

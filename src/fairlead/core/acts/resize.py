@@ -31,7 +31,7 @@ def resize(partition: Partition, ask: Ask, spec: AskSpec) -> None:
         reserve_node.unreserve(partition, ask)
         kept = partition.reserving.take(ask)
         waiting_asks.dequeue(partition, ask)
-        queue.take_pending(old)
+        queue.add_pending(old, -1)
         ask.spec, ask.items = spec, new
         waiting_asks.enqueue(partition, ask)
         if kept is not None:

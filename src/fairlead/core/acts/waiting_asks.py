@@ -120,7 +120,7 @@ def change_priority(partition: Partition, ask: Ask, priority: int) -> None:
 def drop_ask(partition: Partition, ask: Ask) -> None:
     """A waiting ask is withdrawn by its owner (or its application ended)."""
     dequeue(partition, ask)
-    ask.app.queue.take_pending(ask.items)
+    ask.app.queue.add_pending(ask.items, -1)
     nominate.withdraw(partition, ask)
     reserve_node.unreserve(partition, ask)
     del ask.app.asks[ask.key]

@@ -56,7 +56,6 @@ class Application:
         "message",
         "order_key",
         "out_of_line",
-        "pending",
         "pending_count",
         "placeholder_count",
         "placeholder_due_ms",
@@ -103,7 +102,6 @@ class Application:
         """How many asks wait with each priority, idle ones apart."""
         self.retried = 0
         """How many of these are further attempts."""
-        self.pending: Book = {}
         self.pending_count = 0
         self.allocated: Book = {}  # Real allocations only.
         self.placeholders: Book = {}
@@ -251,11 +249,23 @@ class Application:
 
     # -- totals ---------------------------------------------------------------------------------------------------
 
+    @property
+    def pending(self) -> Book:
+        """What waits, worked out: no decision asks for it."""
+        book: Book = {}
+        left = self.pending_count
+        for batch in self.batches.values():
+            left -= len(batch)
+            add_to(book, tuple((name, amount * len(batch)) for name, amount in batch.key[0].items))
+        for ask in self.asks.values() if left else ():
+            if ask.pending and ask.batch is None:
+                add_to(book, ask.items)
+        return book
+
     def count_pending(self, ask: Ask) -> None:
         """`ask` waits from now on."""
         ask.pending = True
         self.pending_count += 1
-        add_to(self.pending, ask.items)
         if not ask.spec.idle:
             self.by_priority[ask.priority] = self.by_priority.get(ask.priority, 0) + 1
             self.retried += ask.retried
@@ -264,7 +274,6 @@ class Application:
         """`ask` waits no longer."""
         ask.pending = False
         self.pending_count -= 1
-        take_from(self.pending, ask.items)
         if not ask.spec.idle:
             self.retried -= ask.retried
             left = self.by_priority[ask.priority] - 1

@@ -128,5 +128,5 @@ def payer(ask: Ask) -> Queue:
 
 def start(ask: Ask) -> None:
     """A waiting idle ask becomes one in use, in the books of the queues."""
-    ask.app.queue.take_pending(ask.items)
+    ask.app.queue.add_pending(ask.items, -1)
     payer(ask).add_allocated(ask.items)

@@ -1,8 +1,8 @@
 """A node: what it has, what is used and kept there, and how full it is.
 
 Decides whether an amount fits on it. Never decides which work it takes; whom a node suits is the matter of
-`core.books.constraints_index`. Invariant: `available = total - allocated - occupied`; `free` is what of that is not
-kept for a nominated ask.
+`core.books.constraints_index`. Invariant: `available` is the total less what is allocated and occupied; `free` is what
+of that is not kept for a nominated ask.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ class Node:
     """One node with its books."""
 
     __slots__ = (
-        "allocated",
         "allocations",
         "attributes",
         "available",
@@ -60,7 +59,6 @@ class Node:
         self.describe(dict(spec.attributes), spec.taints)
         self.schedulable = spec.schedulable
         self.total: Book = {}
-        self.allocated: Book = {}
         self.occupied: Book = {}
         """What others (not this scheduler) use here."""
         self.available: Book = {}
@@ -101,13 +99,19 @@ class Node:
 
     def set_capacity(self, capacity: Resources) -> None:
         """Replace what the node has in total; amounts of 0 count as not there."""
+        allocated = self.allocated
         self.total = capacity.as_dict()
-        self.recompute()
+        self.recompute(allocated)
 
-    def recompute(self) -> None:
+    @property
+    def allocated(self) -> Book:
+        """What its allocations use: the rest of the total."""
+        return {n: self.total.get(n, 0) - self.occupied.get(n, 0) - left for n, left in self.available.items()}
+
+    def recompute(self, allocated: Book) -> None:
         """Work out `available` and `free` from the other books."""
         available = dict(self.total)
-        for book in (self.allocated, self.occupied):
+        for book in (allocated, self.occupied):
             for name, amount in book.items():
                 available[name] = available.get(name, 0) - amount
         self.available = available
@@ -125,20 +129,16 @@ class Node:
 
     def take(self, ask: Ask) -> None:
         """`ask` is allocated here. No check: the caller made sure, or is forced to."""
-        available, allocated = self.available, self.allocated
+        available = self.available
         for name, amount in ask.items:
             available[name] = available.get(name, 0) - amount
-            allocated[name] = allocated.get(name, 0) + amount
         self.allocations[ask] = None
         if self.held:
             self._recompute_free()
 
     def give_back(self, ask: Ask) -> None:
         """`ask` is gone from here."""
-        available, allocated = self.available, self.allocated
-        for name, amount in ask.items:
-            available[name] = available.get(name, 0) + amount
-            allocated[name] -= amount
+        add_to(self.available, ask.items)
         del self.allocations[ask]
         if self.held:
             self._recompute_free()
@@ -148,7 +148,6 @@ class Node:
         for items, sign in ((old, -1), (new, 1)):
             for name, amount in items:
                 self.available[name] = self.available.get(name, 0) - sign * amount
-                self.allocated[name] = self.allocated.get(name, 0) + sign * amount
         if self.held:
             self._recompute_free()
 
@@ -169,10 +168,11 @@ class Node:
             self.foreign_notes.pop(key, None)
         else:
             self.foreign[key] = items
+        allocated = self.allocated
         self.occupied = {}
         for used in self.foreign.values():
             add_to(self.occupied, used)
-        self.recompute()
+        self.recompute(allocated)
 
     def fits_total(self, items: Items) -> bool:
         """Whether the amount would fit on the empty node."""
@@ -195,7 +195,7 @@ class Node:
             return 0.0
         available, used = self.available, 0.0
         for name, total, weight in self.score_terms:
-            used += (1.0 - available.get(name, 0) / total) * weight
+            used += (1.0 - available[name] / total) * weight
         return used / self.weight_sum
 
     def __repr__(self) -> str:

@@ -82,8 +82,7 @@ class NodeOrder:
         are_many, has_grown = len(changed) > len(heap), False
         for node in changed:
             node.changed = False
-            is_common = node.schedulable and not node.reservations and not node.keeps_away
-            if not is_common or self._nodes.get(node.id) is not node:
+            if not node.schedulable or node.reservations or node.keeps_away:
                 node.stamp = 0
                 continue
             usage = node.usage()
@@ -107,9 +106,9 @@ class NodeOrder:
     def first_fit(self, items: Items) -> Node | None:
         """The first common node with room for the amount."""
         heap = self._heap
-        own = self._rooms.get(items) if self._rooms else None
-        tries = TOPS_TRIED if len(self._nodes) > FEW_NODES else FEW_NODES + 1
         aside: list[Entry] = []
+        own: RoomOrder | None = None
+        tries = 0
         found: Node | None = None
         while heap:
             entry = heap[0]
@@ -124,6 +123,9 @@ class NodeOrder:
             else:
                 found = node
                 break
+            if not aside:
+                own = self._rooms.get(items) if self._rooms else None
+                tries = TOPS_TRIED if len(self._nodes) > FEW_NODES else FEW_NODES + 1
             if own is not None and own.is_kept:
                 if not self._is_forgotten(own):
                     return self._first_of(own)

@@ -84,6 +84,8 @@ class NodeTable:
         self.suspects.pop(node, None)
         self.narrow.removed(node)
         node.stamp = 0
+        if node.changed:
+            self._changed.remove(node)
         self.columns.forget()
         take_from(self.total, tuple(node.total.items()))
         for key in node.foreign:

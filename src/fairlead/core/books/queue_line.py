@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from fairlead.core.books.user_limits import Allowance
 
 
+ChildEntry = tuple[object, object, int, int, int, "Queue"]
+"""The four parts of a queue's key (`policy.order.keys.queue_key`), stamp and queue: one tuple is compared once, a key
+inside it would be compared twice.
+"""
+
+
 class QueueLine:
     """What waits in one queue and below, in order."""
 
@@ -29,6 +35,7 @@ class QueueLine:
         "changed_apps",
         "changed_children",
         "changed_leaves",
+        "child_heap",
         "children",
         "demands",
         "due",
@@ -72,12 +79,16 @@ class QueueLine:
         """Demands that are woken when an application less runs here."""
         self.reserved: dict[Ask, dict[Ask, None]] = {}
         """Asks with a reserved node that are tried there again when room is made here: each with the list of those."""
-        self.heap: list[tuple[tuple[object, ...], int, Queue | Demand]] = []
-        """Of a parent: its children that have something to offer; of a leaf: its demands that are ready."""
+        self.child_heap: list[ChildEntry] = []
+        """Of a parent: its children that have something to offer."""
+        self.heap: list[tuple[tuple[object, ...], int, Demand]] = []
+        """Of a leaf: its demands that are ready."""
         self.improved: dict[Demand, None] = {}
         """Of a leaf: demands with batches that come earlier than their entries say."""
-        self.apps_heap: list[tuple[tuple[object, ...], int, Application]] = []
-        """Of a leaf, where applications are in order as a whole: those with something in line."""
+        self.apps_heap: list[tuple[object, ...]] = []
+        """Of a leaf, where applications are in order as a whole: those with something in line; key, stamp, application
+        in one tuple.
+        """
         self.changed_children: list[Queue] = []
         self.changed_apps: list[Application] = []
         self.changed_leaves: list[Queue] = []
@@ -117,6 +128,7 @@ class QueueLine:
         """What comes before what may be decided by other criteria now: keys made before cannot be compared with new
         ones. The caller touches every child and every application that waits.
         """
+        self.child_heap.clear()
         self.heap.clear()
         self.improved.clear()
         self.apps_heap.clear()

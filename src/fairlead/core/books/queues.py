@@ -14,7 +14,7 @@ from fairlead.core.books.applications import NO_PRIORITY, Application
 from fairlead.core.books.asks import Batch
 from fairlead.core.books.queue_line import QueueLine
 from fairlead.core.model.properties import QueueProperties, inherited
-from fairlead.core.model.resources import Book, Items, Limits
+from fairlead.core.model.resources import Book, Items, Limits, add_to
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, QueueSpec, TemplateSpec
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ class Queue(QueueLine):
         "order_moves",
         "owes",
         "path",
-        "pending",
         "pending_sum",
         "preempting",
         "priority_counts",
@@ -82,9 +81,8 @@ class Queue(QueueLine):
         self.submit_acl = ""
         # What it uses.
         self.allocated: Book = {}
-        self.pending: Book = {}
         self.pending_sum = 0
-        """The sum over all resources of it: what waits counts for the order among siblings by that."""
+        """What waits here and below, summed up over all resources: by that it counts for the order among siblings."""
         self.preempting: Book = {}
         self.running = 0
         self.quota_due_ms: int | None = None
@@ -209,22 +207,21 @@ class Queue(QueueLine):
 
     # -- usage ----------------------------------------------------------------------------------------------------
 
-    def add_pending(self, items: Items) -> None:
-        """Work of this size waits from now on, here and up to the root."""
-        for queue in self.lineage:
-            book = queue.pending
-            for name, amount in items:
-                book[name] = book.get(name, 0) + amount
-                queue.pending_sum += amount
-            queue.touch()
+    @property
+    def pending(self) -> Book:
+        """What waits here and below, worked out: no decision asks for it."""
+        book: Book = {}
+        for app in self.applications.values():
+            add_to(book, tuple(app.pending.items()))
+        for child in self.children.values():
+            add_to(book, tuple(child.pending.items()))
+        return book
 
-    def take_pending(self, items: Items) -> None:
-        """Work of this size waits no longer."""
+    def add_pending(self, items: Items, sign: int = 1) -> None:
+        """Work of this size waits from now on, here and up to the root (sign -1: it waits no longer)."""
+        total = sign * sum([amount for _, amount in items])
         for queue in self.lineage:
-            book = queue.pending
-            for name, amount in items:
-                book[name] -= amount
-                queue.pending_sum -= amount
+            queue.pending_sum += total
             queue.touch()
 
     def add_allocated(self, items: Items) -> None:
@@ -250,11 +247,10 @@ class Queue(QueueLine):
         for _, amount in items:
             total += amount
         for queue in self.lineage:
-            used, waits = queue.allocated, queue.pending
+            used = queue.allocated
             queue.pending_sum -= total
             for name, amount in items:
                 used[name] = used.get(name, 0) + amount
-                waits[name] -= amount
             if not queue.touched and queue.parent is not None:
                 queue.touched = True
                 queue.parent.changed_children.append(queue)

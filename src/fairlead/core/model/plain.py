@@ -1,7 +1,8 @@
 """Plain values: declared things (specs, resources, limits, reasons) as JSON-ready values, and back.
 
 Decides one form for each type, tagged with its name, so that a state can be written down without pickling. Never holds
-running state. Invariant: `from_plain(to_plain(x)) == x` for every declared value, and no two plain values share a part.
+running state. Invariant: `from_plain(to_plain(x)) == x` for every declared value, as with `to_brief`, and no two plain
+values share a part.
 
 A state has tens of thousands of asks of twenty fields each: what a class looks like is found out once, and what is
 plain already costs no call.
@@ -10,7 +11,7 @@ plain already costs no call.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any
@@ -37,6 +38,13 @@ def to_plain(value: Any) -> Any:
         return value
     write = _WRITERS.get(kind) or _writer_of_other(value)
     return write(value)
+
+
+def to_brief(value: Any) -> dict[str, Any]:
+    """A declared value as `to_plain` writes it, without the fields that hold their defaults."""
+    row: dict[str, Any] = to_plain(value)
+    defaults = _DEFAULTS[value.__class__]
+    return {name: part for name, part in row.items() if name == TAG or part != defaults.get(name, _REQUIRED)}
 
 
 def from_plain(plain: Any) -> Any:
@@ -115,3 +123,18 @@ _WRITERS: dict[type[Any], Callable[[Any], Any]] = {
     dict: _mapping,
     **{cls: _declared(cls) for cls in _CLASSES.values()},
 }
+_REQUIRED = object()
+
+
+def _defaults_of(cls: type[Any]) -> dict[str, Any]:
+    """The fields that need not be given, with the plain form of what they are then."""
+    found: dict[str, Any] = {}
+    for field in fields(cls):
+        if field.default is not MISSING:
+            found[field.name] = to_plain(field.default)
+        elif field.default_factory is not MISSING:
+            found[field.name] = to_plain(field.default_factory())
+    return found
+
+
+_DEFAULTS = {cls: _defaults_of(cls) for cls in _CLASSES.values()}

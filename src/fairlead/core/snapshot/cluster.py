@@ -27,27 +27,30 @@ from fairlead.core.books.timers import Timer
 from fairlead.core.books.usage_history import Consumption
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.plain import from_plain, to_plain, values_of
+from fairlead.core.model.plain import from_plain, to_brief, to_plain, values_of
 
-VERSION = 2
+VERSION = 3
+READ = (2, VERSION)
+"""Version 2 says more than is needed, in the same words."""
 
 # For each class: the attributes that are written as they are. All others are made again, or have a form of their own.
-ASK_STATE = (
-    "priority",
-    "seq",
-    "created_ms",
-    "pending",
-    "allocated_ms",
-    "preempt_triggered",
-    "preempt_checked_ms",
-    "attempted",
-    "scale_up_reported",
-    "stood_in_ms",
-    "overdue",
-    "checkpoint_ms",
-    "started_at",
-    "guaranteed_at",
-)
+ASK_STATE: dict[str, Any] = {
+    "priority": None,
+    "seq": None,
+    "created_ms": None,
+    "pending": False,
+    "allocated_ms": None,
+    "preempt_triggered": False,
+    "preempt_checked_ms": None,
+    "attempted": False,
+    "scale_up_reported": False,
+    "stood_in_ms": None,
+    "overdue": False,
+    "checkpoint_ms": None,
+    "started_at": -1,
+    "guaranteed_at": 0,
+}
+"""What is not written is so."""
 APP_STATE = (
     "seq",
     "submitted_ms",
@@ -65,8 +68,8 @@ APP_STATE = (
 )
 GROUP_STATE = ("name", "count", "replaced", "timed_out")
 QUEUE_STATE = ("seq", "is_leaf", "managed", "max_applications", "admin_acl", "submit_acl", "running", "quota_due_ms")
-QUEUE_BOOKS = ("max", "guaranteed", "allocated", "pending", "preempting")
-NODE_BOOKS = ("total", "allocated", "occupied")
+QUEUE_BOOKS = ("max", "guaranteed", "allocated", "preempting")
+NODE_BOOKS = ("total", "occupied")
 PARTITION_STATE = (
     "draining",
     "clean_due_ms",
@@ -136,6 +139,7 @@ def _dump_queue(queue: Queue) -> dict[str, Any]:
         "state": str(queue.state),
         **{name: getattr(queue, name) for name in QUEUE_STATE},
         **{name: _book(getattr(queue, name)) for name in QUEUE_BOOKS},
+        "pending_sum": queue.pending_sum,
         "properties": dict(queue.properties.raw),
         "template": to_plain(queue.template),
         "allocating_accepted": list(queue.allocating_accepted),
@@ -148,6 +152,7 @@ def _dump_node(node: Node) -> dict[str, Any]:
         "seq": node.seq,
         "schedulable": node.schedulable,
         **{name: _book(getattr(node, name)) for name in NODE_BOOKS},
+        "allocated": _book(node.allocated),
         "foreign": {key: dict(items) for key, items in node.foreign.items()},
         "foreign_notes": {key: [to_plain(spec), at_ms] for key, (spec, at_ms) in node.foreign_notes.items()},
         "allocations": [_name(a) for a in node.allocations],
@@ -172,7 +177,7 @@ def _dump_application(app: Application) -> dict[str, Any]:
 
 
 _state_of_application = values_of(APP_STATE)
-_state_of_ask = values_of(ASK_STATE)
+_state_of_ask = values_of(tuple(ASK_STATE))
 
 
 def _dump_group(group: TaskGroup) -> dict[str, Any]:
@@ -184,17 +189,18 @@ def _dump_group(group: TaskGroup) -> dict[str, Any]:
 
 
 def _dump_ask(ask: Ask) -> dict[str, Any]:
-    return {
-        "spec": to_plain(ask.spec),
-        **dict(zip(ASK_STATE, _state_of_ask(ask), strict=True)),
-        "node": ask.node.id if ask.node else None,
-        "evict_cause": str(ask.evict_cause) if ask.evict_cause else None,
-        "evicted_by": list(ask.evicted_by) if ask.evicted_by else None,
+    row = {"spec": to_brief(ask.spec)}
+    row |= {name: value for name, value in zip(ASK_STATE, _state_of_ask(ask), strict=True) if value != ASK_STATE[name]}
+    tied = {
+        "node": ask.node and ask.node.id,
+        "evict_cause": ask.evict_cause and str(ask.evict_cause),
+        "evicted_by": ask.evicted_by and list(ask.evicted_by),
         "evicted_for": _name(ask.evicted_for) if ask.evicted_for and ask.evicted_for.pending else None,
-        "reserved_on": ask.reserved_on.id if ask.reserved_on else None,
-        "replaces": _name(ask.replaces) if ask.replaces else None,
-        "bound_for": ask.bound_for.id if ask.bound_for else None,
+        "reserved_on": ask.reserved_on and ask.reserved_on.id,
+        "replaces": ask.replaces and _name(ask.replaces),
+        "bound_for": ask.bound_for and ask.bound_for.id,
     }
+    return row | {name: value for name, value in tied.items() if value}
 
 
 def _book(book: dict[str, int] | None) -> dict[str, int] | None:
@@ -210,8 +216,8 @@ def _name(ask: Ask) -> list[str]:
 
 def load_cluster(state: dict[str, Any]) -> Cluster:
     """The cluster that `dump_cluster` wrote down. Raises ValueError when it was written by another version."""
-    if state.get("version") != VERSION:
-        raise ValueError(f"a state of version {state.get('version')!r}; this program reads version {VERSION}")
+    if state.get("version") not in READ:
+        raise ValueError(f"a state of version {state.get('version')!r}; this program reads {READ[0]} to {VERSION}")
     cluster = Cluster()
     cluster.now_ms, cluster.started_ms = state["now_ms"], state["started_ms"]
     cluster.checksum, cluster.text, cluster.last_seq = state["checksum"], state["text"], state["seq"]
@@ -286,7 +292,7 @@ def _load_queue(row: dict[str, Any], queues: dict[str, Queue]) -> Queue:
     _restore(queue, QUEUE_STATE, row)
     for name in QUEUE_BOOKS:
         setattr(queue, name, None if row[name] is None else dict(row[name]))
-    queue.pending_sum = sum(queue.pending.values())
+    queue.pending_sum = row["pending_sum"] if "pending_sum" in row else sum(row["pending"].values())
     queue.set_properties(row["properties"])
     queue.template = from_plain(row["template"])
     queue.allocating_accepted = dict.fromkeys(row["allocating_accepted"])
@@ -296,11 +302,10 @@ def _load_queue(row: dict[str, Any], queues: dict[str, Queue]) -> Queue:
 def _load_node(row: dict[str, Any]) -> Node:
     node = Node(from_plain(row["spec"]), row["seq"])
     node.schedulable = row["schedulable"]
-    for name in NODE_BOOKS:
-        setattr(node, name, dict(row[name]))
+    node.total, node.occupied = dict(row["total"]), dict(row["occupied"])
+    node.recompute(row["allocated"])
     node.foreign = {key: tuple(sorted(items.items())) for key, items in row["foreign"].items()}
     node.foreign_notes = {key: (from_plain(spec), at_ms) for key, (spec, at_ms) in row["foreign_notes"].items()}
-    node.recompute()
     return node
 
 
@@ -313,10 +318,12 @@ def _load_application(row: dict[str, Any], queue: Queue) -> Application:
     app.consumed = Consumption.of_plain(row["consumed"]) if row["consumed"] is not None else None
     for ask_row in row["asks"]:
         ask = Ask(app, from_plain(ask_row["spec"]), ask_row["seq"], ask_row["created_ms"])
-        _restore(ask, ASK_STATE, ask_row)
+        for name, value in ask_row.items():
+            if name in ASK_STATE:
+                setattr(ask, name, value)
         ask.place_in_line()
-        ask.evict_cause = Cause(ask_row["evict_cause"]) if ask_row["evict_cause"] else None
-        by = ask_row["evicted_by"]
+        cause, by = ask_row.get("evict_cause"), ask_row.get("evicted_by")
+        ask.evict_cause = Cause(cause) if cause else None
         ask.evicted_by = (by[0], by[1]) if by else None
         app.asks[ask.key] = ask
     for group_row in row["groups"]:
@@ -343,14 +350,14 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
                 partition.idle.settle(ask, node)
         node.held = {asks[app, key]: asks[app, key].items for app, key in row["held"]}  # Also of swaps under way.
         node.reservations = {asks[app, key]: since_ms for app, key, since_ms in row["reservations"]}
-        node.recompute()
+        node.recompute(node.allocated)
         partition.nodes.touch(node)
     for ask, row in named.items():
         ask.node, ask.reserved_on, ask.bound_for = (
-            nodes[row[name]] if row[name] else None for name in ("node", "reserved_on", "bound_for")
+            nodes[row[name]] if row.get(name) else None for name in ("node", "reserved_on", "bound_for")
         )
-        ask.replaces = asks.get(tuple(row["replaces"])) if row["replaces"] else None
-        ask.evicted_for = asks[tuple(row["evicted_for"])] if row["evicted_for"] else None
+        ask.replaces = asks.get(tuple(row["replaces"])) if row.get("replaces") else None
+        ask.evicted_for = asks[tuple(row["evicted_for"])] if row.get("evicted_for") else None
         ask.app.swapping += ask.replaces is not None and not ask.spec.placeholder
         if ask.node is not None:
             partition.nodes.terrain.started(ask, ask.node)

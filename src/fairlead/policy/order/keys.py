@@ -70,7 +70,7 @@ def usage_shares(allocated: Book, guaranteed: Mapping[str, int] | None) -> tuple
     return tuple(sorted([used / (due.get(name) or 1) for name, used in allocated.items() if used], reverse=True))
 
 
-def queue_key(queue: Queue) -> tuple[object, ...]:
+def queue_key(queue: Queue) -> tuple[object, object, int, int]:
     """Order among siblings.
 
     With priority (the parent's `application.sort.priority`): 1. higher reported priority, 2. smaller fair share;

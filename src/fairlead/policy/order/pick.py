@@ -9,7 +9,7 @@ head of a line is what sorting everything afresh would put first among what is w
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fairlead.core.books.application_limits import has_to_enter
 from fairlead.core.books.idle_work import group_of
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.asks import Batch
     from fairlead.core.books.demand import Demand, Entry, Shape
     from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queue_line import ChildEntry
     from fairlead.core.books.queues import Queue
 
 Class = tuple[object, ...]
@@ -91,13 +92,13 @@ class Lines:
         """Give an application its place among those of its leaf."""
         leaf = app.queue
         heap, app.stamp = leaf.apps_heap, leaf.next_stamp()
-        entry = (app.order_key, app.stamp, app)
-        if heap and heap[0][2] is app:
+        entry = (*app.order_key, app.stamp, app)
+        if heap and heap[0][-1] is app:
             heapreplace(heap, entry)
             return
         heappush(heap, entry)
         if len(heap) > 4 * len(leaf.applications) + 64:
-            heap[:] = [each for each in heap if each[2].stamp == each[1]]
+            heap[:] = [each for each in heap if cast("Application", each[-1]).stamp == each[-2]]
             heapify(heap)
 
     def _line_up(self, batch: Batch, enters: int) -> None:
@@ -152,9 +153,9 @@ class Lines:
 
     # -- queues ---------------------------------------------------------------------------------------------------
 
-    def children(self, queue: Queue) -> list[tuple[tuple[object, ...], int, Queue | Demand]]:
+    def children(self, queue: Queue) -> list[ChildEntry]:
         """The heap of the queue's children that have something to offer, brought up to date."""
-        heap = queue.heap
+        heap = queue.child_heap
         if not queue.changed_children:
             return heap
         root = self.partition.root
@@ -165,15 +166,15 @@ class Lines:
                 continue
             root.stamps += 1
             child.stamp = root.stamps
-            entry = (queue_key(child), child.stamp, child)
-            if heap and heap[0][2] is child:
+            entry = (*queue_key(child), child.stamp, child)
+            if heap and heap[0][5] is child:
                 heapreplace(heap, entry)
-            else:
-                heappush(heap, entry)
+                continue
+            heappush(heap, entry)
+            if len(heap) > 4 * len(queue.children) + 32:
+                heap[:] = [entry for entry in heap if entry[5].stamp == entry[4]]
+                heapify(heap)
         queue.changed_children.clear()
-        if len(heap) > 4 * len(queue.children) + 32:
-            heap[:] = [entry for entry in heap if entry[2].stamp == entry[1]]
-            heapify(heap)
         return heap
 
     def may_offer(self, queue: Queue) -> bool:
@@ -202,7 +203,7 @@ class Lines:
     def first_that_may_fit(self, leaf: Queue) -> Entry | None:
         """The first batch of the leaf whose shape may fit on some node and under every maximum."""
         fitting = self.partition.nodes.fitting
-        above = [queue.full for queue in leaf.lineage if queue.full]
+        above = _full_above(leaf)
         if len(fitting) > FEW_SHAPES and not leaf.by_rank and not above:
             batch = self._first_of_applications(leaf)
             if batch is not None:
@@ -216,7 +217,7 @@ class Lines:
         heap = leaf.heap
         while heap:
             top = heap[0]
-            demand = top[2]  # type: ignore[assignment]
+            demand = top[2]
             if demand.stamp != top[1]:
                 heappop(heap)
                 continue
@@ -239,7 +240,7 @@ class Lines:
 
     def first_owed(self, leaf: Queue) -> Entry | None:
         """The same, of what is within the guarantees on its way."""
-        above = [queue.full for queue in leaf.lineage if queue.full]
+        above = _full_above(leaf)
         shapes = {shape: None for shape in leaf.ready if not shape.unfit and is_owed(leaf, shape.items)}
         return self._first_by_shape(leaf, shapes, above)
 
@@ -248,11 +249,12 @@ class Lines:
         most may fit, applications are a shorter way than demands. None says nothing.
         """
         heap = leaf.apps_heap
-        aside: list[tuple[tuple[object, ...], int, Application]] = []
+        aside: list[tuple[object, ...]] = []
         found: Batch | None = None
         while heap and len(aside) < FEW_APPLICATIONS:
-            app = heap[0][2]
-            if app.stamp != heap[0][1]:
+            top = heap[0]
+            app = cast("Application", top[-1])
+            if app.stamp != top[-2]:
                 heappop(heap)
                 continue
             if not app.batches:
@@ -306,6 +308,14 @@ class Lines:
             else:
                 return entry
         return None
+
+
+def _full_above(leaf: Queue) -> list[dict[Shape, None]]:
+    """For each queue above that is known to have no room for some shapes, which; mostly there is none."""
+    for queue in leaf.lineage:
+        if queue.full:
+            return [each.full for each in leaf.lineage if each.full]
+    return []
 
 
 def _is_full(shape: Shape, above: list[dict[Shape, None]]) -> bool:

@@ -75,15 +75,15 @@ class Walk:
         outcome: Outcome = None
         while heap:
             top = heap[0]
-            child: Queue = top[2]  # type: ignore[assignment]
-            if child.stamp != top[1]:
+            child = top[5]
+            if child.stamp != top[4]:
                 heappop(heap)
                 continue
             if lines.may_offer(child):
                 outcome = self._in_leaf(child) if child.is_leaf else self.below(child)
                 if outcome is not None:
                     break
-                if heap[0][1] != top[1]:
+                if heap[0][4] != top[4]:
                     continue
             aside.append(heappop(heap))
         for top in aside:

@@ -111,16 +111,16 @@ class Turns:
         best: Found | None = None
         while heap:
             top = heap[0]
-            child: Queue = top[2]  # type: ignore[assignment]
-            if child.stamp != top[1]:
+            child = top[5]
+            if child.stamp != top[4]:
                 heappop(heap)
                 continue
-            if best is not None and best.path[0] <= top[0]:
+            if best is not None and best.path[0] <= top[:4]:
                 break
             found = self._first_below(child, owed) if lines.may_offer(child) else None
             if found is not None:
                 found.seen = child.adjust(found.seen)
-                level = (-found.seen, *top[0][1:])
+                level = (-found.seen, *top[1:4])
                 found.path = (level, *found.path)
                 if best is None or level < best.path[0]:
                     best = found

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from fairlead.core.model.constraints import Constraints, Requirement
-from fairlead.core.model.plain import from_plain, to_plain
+from fairlead.core.model.plain import from_plain, to_brief, to_plain
 from fairlead.core.model.reasons import Refused
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import AskSpec, RetrySpec
@@ -58,6 +58,15 @@ def test_what_is_written_is_plain_and_is_read_as_it_was(value: Any) -> None:
     plain = to_plain(value)
     assert is_plain(plain)
     assert from_plain(plain) == value
+
+
+def test_in_brief_only_what_is_not_so_anyway_is_written() -> None:
+    """And it is read as it was; a field that happens to be given its default is not written either."""
+    whole = AskSpec(application="a", key="k", resources=Resources({"vcore": 5}), priority=0, tags={}, placeholder=True)
+    brief = to_brief(whole)
+    assert set(brief) == {"$", "application", "key", "resources", "placeholder"}
+    assert from_plain(brief) == whole == from_plain(to_plain(whole))
+    assert from_plain(to_brief(ask())) == ask()
 
 
 def test_kinds_of_the_common_classes_are_written_as_these() -> None:
