@@ -147,6 +147,22 @@ def queue_short_of_kept(partition: Partition, leaf: Queue, items: Items, but: As
     return None
 
 
+def gets_room_above(partition: Partition, ask: Ask) -> bool:
+    """Whether a queue above, or all nodes together, lack room for it yet, and work that was told to stop leaves some.
+
+    What some node uses beyond what it has is missing in the sum of all: that can be full with room on a node.
+    """
+    full = ask.app.queue.short_of_room(ask.items)
+    if full is None and not partition.nodes.sum_has_room(ask.items):
+        full = partition.root
+    return full is not None and any(full.preempting.get(name, 0) for name, _ in ask.items)
+
+
+def something_leaves(partition: Partition, ask: Ask) -> bool:
+    """Whether what it waits for is still to come: work that was told to stop, on its node or in its full queue."""
+    return (ask.nomination is not None and ask.nomination.is_coming) or gets_room_above(partition, ask)
+
+
 def limit_short_of_kept(partition: Partition, ask: Ask) -> Ceiling | None:
     """The first limit of its user or group without room for this ask beside other asks that are nominated."""
     allowance = ask.app.allowance

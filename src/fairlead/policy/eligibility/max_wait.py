@@ -110,7 +110,8 @@ def _could_take(node: Node, ask: Ask) -> bool:
 
 def gathers_room(partition: Partition, ask: Ask) -> bool:
     """Whether room on a node is kept for this ask because it waited too long, not because others were stopped."""
-    if ask.nomination is not None and ask.nomination.is_coming:
+    nomination = ask.nomination
+    if nomination is not None and not nomination.gathers and nominations.something_leaves(partition, ask):
         return False
     reservation = partition.reserving.get(ask)
     return reservation is not None and reservation.by_itself

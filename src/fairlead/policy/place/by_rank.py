@@ -17,12 +17,13 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations, nominate
+from fairlead.core.books.nominations import something_leaves
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.max_wait import gathers_room
 from fairlead.policy.order.effective_priority import Path, is_owed, path_of
 from fairlead.policy.order.keys import may_be_owed
 from fairlead.policy.place.allocate import RESERVED, Outcome, node_for
-from fairlead.policy.place.nominated import note_fruitless, place_for, something_leaves, yield_room
+from fairlead.policy.place.nominated import note_fruitless, place_for, yield_room
 from fairlead.policy.preemption.by_priority import Attempts
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ def place_nominated(partition: Partition) -> Ask | None:
         if node is not None:
             allocations.place(partition, ask, node)
             return ask
-        if not something_leaves(partition, ask) and not gathers_room(partition, ask):
+        if not nominations.something_leaves(partition, ask) and not gathers_room(partition, ask):
             # What it waited for is gone and it still cannot run (its queue filled up, the node shrank): start over.
             nominate.withdraw(partition, ask)
             note_fruitless(partition, ask, nomination.node)
@@ -89,19 +89,6 @@ def yield_room(partition: Partition, node: Node) -> None:
                 weakest = other
         nominate.withdraw(partition, weakest)
         weakest.app.may_preempt_again(weakest)
-
-
-def something_leaves(partition: Partition, ask: Ask) -> bool:
-    """Whether what it waits for is still to come: work that was told to stop, on its node or in its full queue.
-
-    What some node uses beyond what it has is missing in the sum of all: that can be full with room on the node.
-    """
-    if ask.nomination is not None and ask.nomination.is_coming:
-        return True
-    full = ask.app.queue.short_of_room(ask.items)
-    if full is None and not partition.nodes.sum_has_room(ask.items):
-        full = partition.root
-    return full is not None and any(full.preempting.get(name, 0) for name, _ in ask.items)
 
 
 def note_fruitless(partition: Partition, ask: Ask, node: Node) -> None:

@@ -67,15 +67,18 @@ def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Ke
 
 
 def look_later(partition: Partition) -> None:
-    """No ask seeks a node now: for each shape it is worked out when one will, and there is a timer for the first."""
+    """No ask seeks a node now: for each shape it is worked out when one will, and the first time of those is noted.
+
+    Where one might already, but for a queue or limit in the way, that wakes it.
+    """
     seekable = partition.nodes.seekable
     latest = partition.now_ms - DELAY_MS
     for shape, since_ms in list(seekable.items()):
         if since_ms <= latest:
             seekable[shape] = min((d.seek_ms for d in partition.demands_of(shape)), default=NEVER_MS) - DELAY_MS
     partition.nodes.seekable_ms = min(seekable.values(), default=NEVER_MS)
-    next_ms = partition.nodes.seekable_ms + DELAY_MS
-    if partition.now_ms < next_ms < NEVER_MS:
+    next_ms = min((ms + DELAY_MS for ms in seekable.values() if ms > latest), default=NEVER_MS)
+    if next_ms < NEVER_MS:
         partition.timers.look(next_ms, partition.name)
 
 

@@ -93,6 +93,7 @@ class Search:
                 book = self._freed.setdefault(place, {})
                 for name, amount in nominee.items:
                     book[name] = book.get(name, 0) + amount
+        self._waits_above = nominations.gets_room_above(partition, ask)
         self._weaker_on: dict[Node, list[Ask]] = {}
         for nominee in given_up:
             assert nominee.nomination is not None
@@ -216,15 +217,10 @@ class Search:
             return None
         cleared = self._clear(node, bounds, (*leaving, *chosen), self.weaker if self._far_matter else weaker)
         victims = tuple(sorted(chosen, key=lambda v: (*self.candidates.rank(v), -(v.allocated_ms or 0), -v.seq)))
-        if not victims and (self._keeps_hold or not (cleared or (self.may_stop and leaving) or self._waits_above())):
+        if not victims and (self._keeps_hold or not (cleared or (self.may_stop and (leaving or self._waits_above)))):
             return None
         violates = self._violates(victims)
         return Plan(ask, node, victims, leaving, cleared, violates, self._harm(node, victims, cleared, violates))
-
-    def _waits_above(self) -> bool:
-        """Whether some queue above has no room yet, and work that was told to stop will leave it some."""
-        full = self.ask.app.queue.short_of_room(self.ask.items) if self.may_stop else None
-        return full is not None and any(full.preempting.get(name, 0) for name, _ in self.ask.items)
 
     def _is_barred(self, node: Node) -> bool:
         until_ms = self.partition.disruption.barred_until(self.ask, node, self.partition.now_ms)

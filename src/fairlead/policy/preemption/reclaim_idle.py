@@ -183,19 +183,18 @@ def _best(partition: Partition, ask: Ask, found: list[Ask]) -> Plan | None:
     for node, here in partition.idle.running.items():
         if told := tuple(a for a in here if leaves_for_others(a)):
             leaving[node] = told
-    if not found and not leaving:
-        return None
     above = _needs_above(partition, ask, found)
+    waits_above = nominations.gets_room_above(partition, ask)
     by_node: dict[Node, list[Ask]] = {}
     for victim in found:
         assert victim.node is not None
         by_node.setdefault(victim.node, []).append(victim)
     plans = []
-    for node in _nodes_worth_a_look(partition, ask, by_node.keys() | leaving.keys(), bool(above)):
+    for node in _nodes_worth_a_look(partition, ask, by_node.keys() | leaving.keys(), bool(above) or waits_above):
         stoppable, gone = by_node.get(node, []), leaving.get(node, ())
         needs = [(_missing_on(node, ask, gone), dict.fromkeys(stoppable)), *above]
         victims = cheapest(needs, found if above else stoppable)
-        enough = victims or (gone and not any(missing for missing, _ in needs))
+        enough = victims or ((gone or waits_above) and not any(missing for missing, _ in needs))
         if enough and partition.nodes.suits(ask, node, (*victims, *gone)):
             plans.append(Plan(ask, node, victims, gone))
     avoided = {a.node: None for a in partition.disruption.overdue}
@@ -204,7 +203,7 @@ def _best(partition: Partition, ask: Ask, found: list[Ask]) -> Plan | None:
 
 
 def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], above: bool) -> Iterator[Node]:
-    """Nodes with idle work; where a queue above is short, also those with room already."""
+    """Nodes with idle work; where a queue above is full, also those with room already."""
     for node in partition.nodes.nodes.values():
         if not node.schedulable or any(holder is not ask for holder in node.reservations):
             continue
