@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 COMPILED := build/compiled
 COMPILED_READY := $(COMPILED)/.ready
 PYTEST_ARGS ?=
-# How many random courses `make courses` takes under each rule, from which number on, and how many processes at a time.
+# `make courses` takes the random courses FROM to COURSES - 1 under each rule; how many processes at a time.
 COURSES ?= 10000
 FROM ?= 0
 COURSE_JOBS ?= 1
@@ -60,7 +60,7 @@ breaks: $(READY)  ## Break the scheduler on purpose, one way at a time, and see 
 	$(BIN)/python tests/properties/breaks.py $(BREAKS)
 
 .PHONY: courses
-courses: $(READY)  ## Watch the laws of rank in random courses under each rule (COURSES=10000, FROM=0, COURSE_JOBS=1)
+courses: $(READY)  ## Watch the laws of rank in the random courses FROM=0 to COURSES=10000 under each rule (COURSE_JOBS=1)
 	$(BIN)/python tests/properties/courses.py $(COURSES) --first $(FROM) --jobs $(COURSE_JOBS)
 
 .PHONY: bench-kubernetes

@@ -115,6 +115,11 @@ def main(texts: Sequence[str] | None = None) -> int:
     arguments.add_argument("--rule", choices=known, action="append", help="only under this rule; may be repeated")
     arguments.add_argument("--jobs", type=int, default=1, help="so many processes at a time (1)")
     given = arguments.parse_args(texts)
+    if not 0 <= given.first < given.last:
+        arguments.error(
+            f"no courses from {given.first} to {given.last - 1}: LAST (COURSES of `make courses`) is the number after that"
+            f" of the last course, not how many; the first is 0 or more, and LAST more than the first"
+        )
     rules = given.rule or known
     print(f"courses {given.first} to {given.last - 1} under {', '.join(rules)}, {build()} build", flush=True)
     return int(run(rules, given.first, given.last, given.jobs) > 0)

@@ -24,6 +24,8 @@ from fairlead.core.model.lifecycle import State
 
 Name = tuple[str, str]
 Amounts = Mapping[str, int]
+WITHIN_NONE = 1_000
+"""As the distance to a guarantee: it is within none."""
 
 
 @dataclass(slots=True)
@@ -91,10 +93,10 @@ def comes_before(rule: str, ask: Ask, other: Ask, less: Ask | None = None) -> bo
     if rule == "both":
         surely, possibly = _within_guarantees(ask, less)
         other_surely, other_possibly = _within_guarantees(other, less)
-        if surely and not other_possibly:
-            return True
-        if surely != possibly or other_surely != other_possibly or surely != other_surely:
-            return False
+        if surely != possibly or other_surely != other_possibly:
+            return surely < other_possibly
+        if surely != other_surely:
+            return surely < other_surely
     return mine > theirs
 
 
@@ -117,15 +119,16 @@ def _first(app: Application, but_for: Ask | None = None) -> tuple[bool, int]:
     return (not any(a.spec.retried for a in own), -max(a.priority for a in own))
 
 
-def _within_guarantees(ask: Ask, less: Ask | None) -> tuple[bool, bool]:
-    """Whether `ask` is within the guarantees on its way to the root: surely, and possibly.
+def _within_guarantees(ask: Ask, less: Ask | None) -> tuple[int, int]:
+    """How far up the nearest guarantee is that `ask` is within, as it is within all on its way to the root: surely, and
+    possibly; `WITHIN_NONE` if it is not.
 
     Some queue guarantees something of what it asks for, and in every one that does less is in use. In between lie idle
     work, which is in some books and counts for no guarantee, and work that is leaving.
     """
     surely = possibly = True
-    is_some = False
-    for queue in ask.app.queue.lineage:
+    nearest = WITHIN_NONE
+    for distance, queue in enumerate(ask.app.queue.lineage):
         used, leaving = dict(queue.allocated), _leaving(queue)
         if less is not None and queue in counted_in(less):
             _add(used, less.items, -1)
@@ -133,10 +136,10 @@ def _within_guarantees(ask: Ask, less: Ask | None) -> tuple[bool, bool]:
             most = (queue.guaranteed or {}).get(name)
             if most is None or not amount:
                 continue
-            is_some = True
+            nearest = min(nearest, distance)
             surely &= used.get(name, 0) + amount <= most
             possibly &= used.get(name, 0) + amount - leaving.get(name, 0) <= most
-    return (surely, possibly) if is_some else (False, False)
+    return (nearest if surely else WITHIN_NONE, nearest if possibly else WITHIN_NONE)
 
 
 def counted_in(ask: Ask) -> tuple[Queue, ...]:

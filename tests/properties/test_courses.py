@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from properties.courses import Portion, portions, run, take
+from properties.courses import Portion, main, portions, run, take
 
 
 def test_every_course_is_in_one_portion_of_each_rule() -> None:
@@ -31,3 +31,12 @@ def test_a_portion_is_taken_in_a_process_of_its_own() -> None:
     """Its last line is the count."""
     assert take(Portion("guarantee", 0, 1)).splitlines()[-1].endswith("of 1 courses under guarantee broke a law")
     assert "invalid choice" in take(Portion("no such rule", 0, 1))
+
+
+@pytest.mark.parametrize("given", [["10", "--first", "3000"], ["3000", "--first", "3000"], ["3", "--first", "-1"]])
+def test_a_last_course_before_the_first_is_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """With what the number means: it is easily taken for how many."""
+    with pytest.raises(SystemExit) as ended:
+        main(given)
+    assert ended.value.code == 2
+    assert "not how many" in capsys.readouterr().err

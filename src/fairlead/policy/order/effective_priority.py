@@ -30,8 +30,12 @@ Path = tuple[Level, ...]
 the queue stand among its siblings, and its key in its leaf. The first part of each is what makes it strong; the others
 only decide between equals.
 """
-Strength = tuple[bool, int]
-"""What makes an ask strong, smaller first: it is not within the guarantees on its way, minus its priority as seen."""
+Strength = tuple[int, int]
+"""What makes an ask strong, smaller first: how near the guarantee is that it is within (`owed_by`), minus its priority
+as seen.
+"""
+NOT_OWED = 2**30
+"""As the distance to a guarantee: it is within none."""
 
 
 def standing_by_queue(leaf: Queue, priority: int) -> dict[Queue, int]:
@@ -66,18 +70,18 @@ def below(seen: dict[Queue, int], leaf: Queue) -> int:
 
 
 def is_stronger(ask: Ask, other: Ask) -> bool:
-    """Whether a waiting ask stands strictly above another one: 1. within the guarantees on its way, 2. the higher
+    """Whether a waiting ask stands strictly above another one: 1. the nearer guarantee that it is within, 2. the higher
     priority where their queues meet.
     """
-    owed = is_owed(ask.app.queue, ask.items)
-    if owed != is_owed(other.app.queue, other.items):
-        return owed
+    distance, of_other = owed_by(ask.app.queue, ask.items), owed_by(other.app.queue, other.items)
+    if distance != of_other:
+        return distance < of_other
     return outranks(standing_by_queue(ask.app.queue, ask.priority), other)
 
 
 def strength(ask: Ask) -> Strength:
     """The strength of a waiting ask against all others, as seen at the root."""
-    return (not is_owed(ask.app.queue, ask.items), -rank(ask.app.queue, ask.priority)[0])
+    return (owed_by(ask.app.queue, ask.items), -rank(ask.app.queue, ask.priority)[0])
 
 
 def path_of(ask: Ask) -> Path:
@@ -90,28 +94,35 @@ def path_of(ask: Ask) -> Path:
     return (strength(ask), *path)
 
 
-def is_owed(leaf: Queue, items: Items, beside: Partition | None = None, ask: Ask | None = None) -> bool:
-    """Whether an ask of this leaf for this amount is within the guarantees on its way to the root: there is one for
-    something of it, and each has room for the whole of it beside what runs there.
+def is_owed(leaf: Queue, items: Items) -> bool:
+    """Whether an ask of this leaf for this amount is within the guarantees on its way to the root."""
+    return owed_by(leaf, items) != NOT_OWED
+
+
+def owed_by(leaf: Queue, items: Items, beside: Partition | None = None, ask: Ask | None = None) -> int:
+    """How many queues lie between an ask and the nearest guarantee that it is within (0: its leaf has that); `NOT_OWED`
+    where it is not within all guarantees on its way to the root: there is one for something of it, and each has room
+    for the whole of it beside what runs there. What two queues have in common is no reason for either: of two in a
+    guaranteed queue that which is guaranteed something itself is owed more.
 
     A small ask may be so where a bigger and stronger one of its own leaf is not, and starts first; `guaranteed_at`
     keeps it from being stopped for that one. What is kept for others is counted only with `beside` (for all but `ask`):
     the order of asks stays as it is while room is given to one or taken from another, else three asks could take room
     from each other in a circle.
     """
-    found = False
-    for queue in leaf.lineage if leaf.lineage[-1].owes else ():
+    nearest = NOT_OWED
+    for distance, queue in enumerate(leaf.lineage if leaf.lineage[-1].owes else ()):
         guaranteed = queue.guaranteed
         if guaranteed is None:
             continue
         kept = kept_under(beside, queue, ask) if beside is not None and beside.nominations else NOTHING
         for name, amount in items:
             if amount > 0 and name in guaranteed:
-                found = True
+                nearest = min(nearest, distance)
                 used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0) + kept.get(name, 0)
                 if used + amount > guaranteed[name]:
-                    return False
-    return found
+                    return NOT_OWED
+    return nearest
 
 
 def rank(leaf: Queue, priority: int) -> Rank:
@@ -137,9 +148,9 @@ class Reach:
         """Queues in which it takes back what others have above their guarantee, whatever their priority: those above
         the first that guarantees something of what it asks for.
         """
-        if is_owed(leaf, ask.items, partition, ask):
-            guarantees = [any(name in (q.guaranteed or {}) for name, _ in ask.items) for q in leaf.lineage]
-            self._owed = list(leaf.lineage[guarantees.index(True) + 1 :])
+        nearest = owed_by(leaf, ask.items, partition, ask)
+        if nearest != NOT_OWED:
+            self._owed = list(leaf.lineage[nearest + 1 :])
         self.key = (leaf, ask.priority, len(self._owed))
         """Asks for which it is the same reach equally far."""
 

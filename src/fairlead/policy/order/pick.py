@@ -15,7 +15,7 @@ from fairlead.core.books.application_limits import has_to_enter
 from fairlead.core.books.idle_work import group_of
 from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS, note_attempt
 from fairlead.policy.eligibility.max_wait import look_at_late, waits_for_turn
-from fairlead.policy.order.effective_priority import is_owed
+from fairlead.policy.order.effective_priority import NOT_OWED, owed_by
 from fairlead.policy.order.keys import application_key, batch_key, queue_key
 from fairlead.policy.order.victim_index import Stoppable
 
@@ -239,10 +239,14 @@ class Lines:
         return found
 
     def first_owed(self, leaf: Queue) -> Entry | None:
-        """The same, of what is within the guarantees on its way."""
+        """The same, of what is within the guarantees on its way: first what has the nearest (`owed_by`)."""
         above = _full_above(leaf)
-        shapes = {shape: None for shape in leaf.ready if not shape.unfit and is_owed(leaf, shape.items)}
-        return self._first_by_shape(leaf, shapes, above)
+        owed: dict[int, dict[Shape, None]] = {}
+        for shape in leaf.ready:
+            if not shape.unfit and (nearest := owed_by(leaf, shape.items)) != NOT_OWED:
+                owed.setdefault(nearest, {})[shape] = None
+        found = (self._first_by_shape(leaf, owed[nearest], above) for nearest in sorted(owed))
+        return next((entry for entry in found if entry is not None), None)
 
     def _first_of_applications(self, leaf: Queue) -> Batch | None:
         """The first batch that may fit of the first application that has one, if that is among the first few: where

@@ -5,9 +5,10 @@ gives back, room that is kept for weaker asks, and, last, the room of weaker wor
 is looked at before. Never chooses nodes or victims (`priority_plan` does). Invariant: what is placed is the first in
 order of all that can be placed, and nothing before it could have room made.
 
-An ask within the guarantees on its way goes first (`both` only). Else two are compared where their queues meet: 1. the
-higher priority, as seen there after offsets and fences; then, as in YuniKorn's walk, 2. the smaller share of the queue,
-3. more that waits, 4. the older queue; in one leaf: priority, retried, the order of applications, age.
+An ask within the guarantees on its way goes first (`both` only), of two such asks that with the nearer guarantee. Else
+two are compared where their queues meet: 1. the higher priority, as seen there after offsets and fences; then, as in
+YuniKorn's walk, 2. the smaller share of the queue, 3. more that waits, 4. the older queue; in one leaf: priority,
+retried, the order of applications, age.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fairlead.core.acts import allocations, nominate
 from fairlead.core.books.nominations import something_leaves
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.max_wait import gathers_room
-from fairlead.policy.order.effective_priority import Path, is_owed, path_of
+from fairlead.policy.order.effective_priority import NOT_OWED, Path, is_owed, owed_by, path_of
 from fairlead.policy.order.keys import may_be_owed
 from fairlead.policy.place.allocate import RESERVED, Outcome, node_for
 from fairlead.policy.place.nominated import note_fruitless, place_for, yield_room
@@ -42,6 +43,8 @@ class Found:
     entry: Entry
     seen: int
     """Its priority as it counts there."""
+    nearest: int
+    """How near the guarantee is that it is within (`owed_by`)."""
     path: Path
 
 
@@ -92,7 +95,7 @@ class Turns:
         owed = self._first_below(root, owed=True) if root.owes else None
         found = owed or self._first_below(root, owed=False)
         if found is not None:
-            found.path = ((owed is None, -found.seen), *found.path)
+            found.path = ((found.nearest, -found.seen), *found.path)
         return found
 
     def _first_below(self, queue: Queue, owed: bool) -> Found | None:
@@ -106,8 +109,12 @@ class Turns:
         lines = self.lines
         if queue.is_leaf:
             entry = lines.first_owed(queue) if owed else lines.first_that_may_fit(queue)
-            return Found(entry, entry[2].head.priority, (entry[0],)) if entry is not None else None
+            if entry is None:
+                return None
+            head = entry[2].head
+            return Found(entry, head.priority, owed_by(queue, head.items) if owed else NOT_OWED, (entry[0],))
         heap = lines.children(queue)
+        hoped = 0 if owed else NOT_OWED
         aside = []
         best: Found | None = None
         while heap:
@@ -116,14 +123,14 @@ class Turns:
             if child.stamp != top[4]:
                 heappop(heap)
                 continue
-            if best is not None and best.path[0] <= top[:4]:
+            if best is not None and best.nearest == hoped and best.path[0] <= top[:4]:
                 break
             found = self._first_below(child, owed) if lines.may_offer(child) else None
             if found is not None:
                 found.seen = child.adjust(found.seen)
                 level = (-found.seen, *top[1:4])
                 found.path = (level, *found.path)
-                if best is None or level < best.path[0]:
+                if best is None or (found.nearest, level) < (best.nearest, best.path[0]):
                     best = found
             aside.append(heappop(heap))
         for top in aside:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.budgets import violated
-from fairlead.policy.order.effective_priority import is_owed
 from fairlead.policy.order.victim_index import rank_of
 from fairlead.policy.preemption.bound import Bound
 from fairlead.policy.preemption.protection import is_spared, protected_ms, within_guarantees
@@ -47,7 +46,6 @@ class Candidates:
         self.passed_young = False
         """Some work was passed over because it started just now."""
         self.has_history = partition.disruption.has_history(ask)
-        self._is_owed = is_owed(ask.app.queue, ask.items)
         own = [q for q in ask.app.queue.lineage if q.owes and q.guaranteed]
         rooms = {queue: _room_within(queue, ask) for queue in own}
         self._own = {q: room for q, room in rooms.items() if not room or min(room.values()) < 0}
@@ -82,7 +80,7 @@ class Candidates:
         if running.started_at == self.partition.news:
             self.passed_young = True
             return False
-        if running.guaranteed_at > self.ask.seq and not self._is_owed:
+        if running.guaranteed_at > self.ask.seq:
             return False  # It started within a guarantee while the ask waited: it was before it in order.
         return not ((self.has_history or protected_ms(running)) and is_spared(self.partition, self.ask, running))
 
