@@ -117,8 +117,8 @@ def main(texts: Sequence[str] | None = None) -> int:
     given = arguments.parse_args(texts)
     if not 0 <= given.first < given.last:
         arguments.error(
-            f"no courses from {given.first} to {given.last - 1}: LAST (COURSES of `make courses`) is the number after that"
-            f" of the last course, not how many; the first is 0 or more, and LAST more than the first"
+            f"no courses from {given.first} to {given.last - 1}: LAST (COURSES of `make courses`) is the number after"
+            " that of the last course, not how many; the first is 0 or more, and LAST more than the first"
         )
     rules = given.rule or known
     print(f"courses {given.first} to {given.last - 1} under {', '.join(rules)}, {build()} build", flush=True)

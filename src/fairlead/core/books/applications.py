@@ -166,11 +166,6 @@ class Application:
         """The first of its asks that wait in line."""
         return self.line[0].head if self.line else None
 
-    def demand_of(self, ask: Ask) -> Demand:
-        """The demand that a waiting ask waits with."""
-        assert ask.batch is not None, f"{ask} is in no line"
-        return ask.batch.demand
-
     def task_group(self, name: str) -> TaskGroup:
         """The task group of this name, made when it is new."""
         found = self.groups.get(name)
@@ -210,8 +205,10 @@ class Application:
         batch = ask.batch
         if batch is None:
             return
-        others = len(self.line) > 1
+        others, demand = len(self.line) > 1, batch.demand
         moves = others and batch.head is ask
+        if batch.head is ask:
+            demand.tried = -1  # The next one may have a node set aside, or be spared what this one was not.
         if moves:
             self._take_from_line(batch)
         if batch.remove(ask):
@@ -223,7 +220,6 @@ class Application:
         del self.batches[batch.key]
         self.out_of_line.pop(batch, None)
         batch.key[0].resting.pop(batch, None)
-        demand = batch.demand
         demand.leaf.resting.pop(batch, None)
         demand.forget(batch)
 
