@@ -194,6 +194,8 @@ def waits_for_turn(part: Partition, ask: Ask, kept: Kept, placed: Ask | None = N
             continue
         if ask.spec.idle:
             return True
+        if holder.app is ask.app and _line(ask) < _line(holder):
+            continue
         if holder.app.queue is ask.app.queue and (
             ask.priority < holder.priority
             or (not ordered and (_line(ask) > _line(holder) or _line(ask)[1:] > _line(holder)[1:]))

@@ -4,7 +4,8 @@ Decides which ask is held back by which. Not to be mixed up with a node that is 
 Never gives a reservation (`policy.eligibility.max_wait` does). Invariant: an ask with a reservation waits, in the leaf
 under which it is listed.
 
-An administrator's reservation holds back what has a lower priority. One that came of waiting too long holds back all
+An administrator's reservation holds back what has a lower priority, but a further attempt that its own application has
+put first. One that came of waiting too long holds back all
 that comes later in the order too: otherwise small work of the same priority could pass it for ever.
 """
 
@@ -29,7 +30,9 @@ class Reservation:
     """It waited as long as its queue allows (`wait.max`)."""
 
     def holds_back(self, holder: Ask, other: Ask) -> bool:
-        """Whether `other`, of the same leaf, waits until `holder` runs."""
+        """Whether `other`, of the same leaf, waits until `holder` runs: not what its own application puts before it."""
+        if other.app is holder.app and other.line_key < holder.line_key:
+            return False
         if other.priority < holder.priority:
             return True
         return self.by_itself and other.line_key > holder.line_key
