@@ -1,0 +1,59 @@
+"""Why something waits: what the sentences say, with the numbers that matter and no others."""
+
+from __future__ import annotations
+
+from fairlead.core.model.reasons import (
+    ClusterFull,
+    NoNodeHasRoom,
+    NoNodes,
+    NoNodeSuits,
+    QueuePromised,
+    TooBigForEveryNode,
+)
+
+NEEDED = {"vcore": 4000, "memory": 1024**3}
+
+
+def test_a_partition_without_a_node() -> None:
+    """By name."""
+    assert NoNodes("gpu").sentence() == "there is no node in partition gpu"
+
+
+def test_what_no_node_could_hold_names_only_what_is_short() -> None:
+    """Memory is large enough, so it is not spoken of."""
+    largest = {"vcore": 2000, "memory": 2 * 1024**3}
+    assert TooBigForEveryNode(NEEDED, largest, 1).sentence() == ("needs cpu 4 on one node; the only node has cpu 2")
+    assert "the largest of 3 nodes have cpu 2" in TooBigForEveryNode(NEEDED, largest, 3).sentence()
+
+
+def test_a_node_that_comes_closest_is_named_with_what_it_keeps() -> None:
+    """What is held there is not free for this ask."""
+    free = {"vcore": 4000, "memory": 2 * 1024**3}
+    said = NoNodeHasRoom(NEEDED, free, "n1", 2, 3, held={"vcore": 1000}, excluded={"taint": 1}).sentence()
+    assert said.startswith("needs cpu 4 on one node; n1 has cpu 4 free, cpu 1 held for a preemptor")
+    assert "(closest of 2 open nodes)" in said
+    assert "others do not suit it: " in said
+
+
+def test_without_an_open_node_no_node_is_named() -> None:
+    """All are drained."""
+    assert NoNodeHasRoom({"vcore": 1000}, {}, "", 0, 2).sentence() == "needs cpu 1; none of 2 nodes takes new work"
+
+
+def test_the_filters_that_keep_it_off_are_counted() -> None:
+    """One node is spoken of as one."""
+    assert NoNodeSuits(NEEDED, {"selector": 1}, 1).sentence().startswith("the only node does not suit it: ")
+    assert NoNodeSuits(NEEDED, {"selector": 2}, 2).sentence().startswith("none of 2 nodes suits it: ")
+
+
+def test_all_nodes_together_say_what_is_free_of_how_much() -> None:
+    """Only of what is short."""
+    full = ClusterFull(NEEDED, {"vcore": 1000, "memory": 2 * 1024**3}, {"vcore": 8000, "memory": 4 * 1024**3})
+    assert full.sentence() == "needs cpu 4; all nodes together have cpu 1 free of cpu 8"
+
+
+def test_room_that_is_promised_names_whom_to() -> None:
+    """So that one sees what to wait for."""
+    said = QueuePromised("root.a", {"vcore": 2000}, {"vcore": 3000}, ("x/k", "y/k"))
+    assert said.sentence() == ("needs cpu 2; what queue root.a has left of its maximum, cpu 3, is promised to x/k, y/k")
+    assert said.as_dict()["promised_to"] == ["x/k", "y/k"]

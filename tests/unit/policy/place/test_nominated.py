@@ -1,0 +1,165 @@
+"""Nominated asks where rank decides: what their nomination is worth, who takes it, and when it ends."""
+
+from __future__ import annotations
+
+import pytest
+from priority_clusters import PriorityCluster, cores
+
+from fairlead.core.model.decisions import Unreserved
+from fairlead.core.model.events import AddAsks, DrainNode, RemoveNode, SetPriority, UpdateNode
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import AskSpec, QueueSpec
+from fairlead.scheduler import Scheduler
+
+
+def test_equal_and_lower_ones_do_not_get_the_space_that_is_held() -> None:
+    """Rule 10."""
+    c = PriorityCluster(nodes={"n1": 8})
+    c.fill("low1", 4, 1)
+    c.fill("low2", 4, 1)
+    c.submit("urgent", 6, 9)
+    c.run()
+    c.gone("low1")
+    c.submit("equal", 2, 9)
+    c.submit("lower", 2, 8)
+    c.run()
+    assert c.s.why("equal", "equal") is not None
+    assert c.s.why("lower", "lower") is not None
+
+
+def test_a_higher_one_takes_the_space_and_the_first_may_preempt_again() -> None:
+    """Rule 10: the nomination is cleared, nobody more is stopped for the higher one, and the first looks anew."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 4})
+    c.submit("low1", 4, 1)
+    c.submit("low2", 4, 2)
+    c.run()
+    c.submit("urgent", 4, 8)
+    assert c.run()[1] == ["low1"]
+    c.submit("higher", 4, 9)
+    _, stopped = c.run()
+    assert stopped == ["low2"], "for the first, which lost its place"
+    assert c.evictions()[-1].on_behalf_of == "urgent"
+    assert c.nominated() == {"higher": "n2", "urgent": "n1"}
+    assert [d.key for d in c.decided if isinstance(d, Unreserved)] == ["urgent"]
+
+
+def test_a_higher_one_that_comes_after_the_victims_are_gone_runs_at_once() -> None:
+    """Rule 10: part of the space of the nominated one is free already."""
+    c = PriorityCluster(nodes={"n1": 8})
+    c.fill("low1", 4, 1)
+    c.fill("low2", 4, 1)
+    c.submit("urgent", 8, 8)
+    assert sorted(c.run()[1]) == ["low1", "low2"]
+    c.gone("low1")
+    c.submit("higher", 4, 9)
+    assert c.run() == (["higher@n1"], [])
+    assert c.nominated() == {}
+
+
+def test_a_victim_that_ends_by_itself_first_pays_too() -> None:
+    """It finishes before it is stopped: the nominated one starts at once, and nobody else goes."""
+    c = PriorityCluster()
+    c.fill("low", 4, 1)
+    c.submit("urgent", 4, 9)
+    c.run()
+    c.finished("low")
+    assert c.run() == (["urgent@n1"], [])
+
+
+def test_a_victim_that_takes_its_time_holds_nobody_else_up() -> None:
+    """Rule 11: others are placed meanwhile, and the preemptor stops nobody else."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 2})
+    c.fill("low", 4, 1, grace_ms=60_000)
+    c.fill("safe", 2, 20)
+    c.submit("urgent", 4, 9)
+    assert c.run()[1] == ["low"]
+    c.finished("safe")
+    c.submit("other", 2, 0)
+    assert c.run() == (["other@n2"], [])
+    assert c.run(50_000) == ([], [])
+    c.gone("low")
+    assert c.run()[0] == ["urgent@n1"]
+
+
+@pytest.mark.parametrize("lost", [DrainNode("n1"), RemoveNode("n1")], ids=["drained", "lost"])
+def test_a_nomination_ends_with_its_node(lost: DrainNode | RemoveNode) -> None:
+    """Rule 10: the next plan is for another node."""
+    c = PriorityCluster(nodes={"n1": 4})
+    c.fill("low1", 4, 1)
+    c.submit("urgent", 4, 9)
+    assert c.run()[1] == ["low1"]
+    c.node("n2", 4)
+    c.handle(SetPriority("urgent", "urgent", 9))
+    c.submit("low2", 4, 10)
+    assert c.run()[0] == ["low2@n2"]
+    c.finished("low2")
+    c.handle(lost)
+    assert c.run()[0] == ["urgent@n2"]
+
+
+def test_a_node_that_shrinks_under_the_nomination_ends_it() -> None:
+    """The space cannot be enough any more: it is given up, and the next plan is made elsewhere."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 4})
+    assert c.fill("low1", 4, 1) == "n1"
+    c.fill("low2", 4, 2)
+    c.submit("urgent", 4, 9)
+    assert c.run()[1] == ["low1"]
+    c.handle(UpdateNode("n1", Resources({"vcore": 2000})))
+    c.gone("low1")
+    assert c.run()[1] == ["low2"]
+    assert c.nominated() == {"urgent": "n2"}
+
+
+def test_a_nominated_ask_that_is_resized_looks_anew() -> None:
+    """What is held is not what it needs any more."""
+    c = PriorityCluster(nodes={"n1": 4})
+    c.fill("low1", 2, 1)
+    c.fill("low2", 2, 1)
+    c.submit("urgent", 2, 9)
+    assert c.run()[1] == ["low2"]
+    c.handle(AddAsks((AskSpec(application="urgent", key="urgent", resources=Resources({"vcore": 4000}), priority=9),)))
+    assert c.run()[1] == ["low1"]
+    c.gone("low1")
+    c.gone("low2")
+    assert c.run()[0] == ["urgent@n1"]
+
+
+def test_a_nominated_ask_whose_priority_falls_can_be_overtaken() -> None:
+    """What counts is what it is now."""
+    c = PriorityCluster()
+    c.fill("low", 4, 1)
+    c.submit("urgent", 4, 9)
+    c.run()
+    c.submit("other", 4, 5)
+    assert c.run() == ([], [])
+    c.handle(SetPriority("urgent", "urgent", 3))
+    c.run()
+    assert c.nominated() == {"other": "n1"}
+
+
+def test_room_under_the_maximum_of_the_queue_is_kept_too() -> None:
+    """A lower one of the same queue on another node must not fill the queue while the victim leaves."""
+    c = PriorityCluster(QueueSpec(name="a", max=cores(4)), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4})
+    c.fill("high", 4, 20, "root.b")
+    c.fill("low", 4, 1, "root.a")
+    c.submit("urgent", 4, 9, "root.a")
+    assert c.run()[1] == ["low"]
+    c.finished("high")
+    c.submit("small", 2, 0, "root.a")
+    assert c.run() == ([], [])
+    c.gone("low")
+    started, _ = c.run()
+    assert [name.partition("@")[0] for name in started] == ["urgent"]
+
+
+def test_a_loaded_scheduler_keeps_nominations_and_what_they_keep() -> None:
+    """After a restart the space, and the room under maxima, is held as before."""
+    c = PriorityCluster(QueueSpec(name="a", max=cores(4)), nodes={"n1": 4, "n2": 4})
+    c.fill("low", 4, 1)
+    c.submit("urgent", 4, 9)
+    c.run()
+    c.s = Scheduler.load(c.s.dump())
+    c.submit("small", 2, 0)
+    assert c.run() == ([], [])
+    c.gone("low")
+    assert len(c.run()[0]) == 1
