@@ -19,8 +19,7 @@ from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetryS
 from fairlead.sim.attempts import Settings
 from fairlead.sim.columns import End, Fate
 from fairlead.sim.engine import Engine
-from fairlead.sim.faults import BACK, LOST, Fault
-from fairlead.sim.jobs import Job, Task
+from fairlead.sim.jobs import BACK, LOST, Fault, Job, Task
 
 QUEUES = """
 partitions:

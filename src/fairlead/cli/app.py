@@ -232,3 +232,30 @@ def status_of(error: ClientError) -> int:
 def of_files(status: int) -> int:
     """The status of a simulation or of scenarios, where 2 is for files that cannot be used: not for a command line."""
     return FAILED if status == USAGE else status
+
+
+# -- how jobs are named -----------------------------------------------------------------------------------------------
+
+
+POD = ("pod/", "pods/", "po/")
+DEFAULT_NAMESPACE = "default"
+
+namespace_option = click.option(
+    "--namespace", "-n", metavar="NS", help="Namespace of a pod, for pod/NAME [that of the context, or default]."
+)
+
+
+def key_of(text: str, namespace: str | None = None, usual: str = "") -> str:
+    """The key that the service knows: `NS/NAME` for `pod/NAME` and `pod/NS/NAME`, else the text. Raises `Failure`."""
+    kind = next((kind for kind in POD if text.startswith(kind)), "")
+    given, _, name = text[len(kind) :].rpartition("/")
+    if given and namespace and given != namespace:
+        raise wrong_usage(f"{text} and --namespace {namespace} name two namespaces; give one of them")
+    if not kind and not namespace:
+        return text
+    return f"{given or namespace or usual or DEFAULT_NAMESPACE}/{name}"
+
+
+def named(client: Client, text: str, namespace: str | None = None) -> str:
+    """The key that is meant on the command line; the usual namespace is that of the context."""
+    return key_of(text, namespace, client.address.namespace)

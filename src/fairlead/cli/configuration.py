@@ -25,8 +25,8 @@ from fairlead.cli.app import (
     show_output,
     wrong_usage,
 )
-from fairlead.cli.jobfile import read_text
 from fairlead.cli.render import Column, Columns, Screen
+from fairlead.cli.submit import read_text
 from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
 
@@ -94,7 +94,7 @@ def problems_of(text: str, source: str, *, says_where: bool = False) -> list[Pro
     `says_where`: also a warning of one that no machine could use; a machine's service says that itself.
     """
     from fairlead.config import WARNING, Problem, check_text, load_text
-    from fairlead.config.home import homeless, not_yet
+    from fairlead.config.load import homeless, not_yet
 
     if not text.strip():
         message = "the text is empty; a queue file needs at least one partition"

@@ -26,13 +26,13 @@ from fairlead.cli.app import (
     complain,
     connected,
     key_argument,
+    key_of,
     keys_argument,
     show_output,
     wrong_usage,
 )
 from fairlead.cli.jobfields import signal_name
 from fairlead.cli.jobs import LIVE_STATES
-from fairlead.cli.keys import key_of
 from fairlead.client.errors import Unreachable
 from fairlead.client.sync import Client
 

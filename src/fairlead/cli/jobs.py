@@ -24,12 +24,13 @@ from fairlead.cli.app import (
     key_or_none,
     keys_argument,
     list_output,
+    named,
+    namespace_option,
     queue_option,
     show_output,
     wrong_usage,
 )
 from fairlead.cli.jobfields import COLUMNS, details
-from fairlead.cli.keys import named, namespace_option
 from fairlead.cli.render import Screen
 from fairlead.client.errors import Refused
 from fairlead.client.sync import Client

@@ -177,7 +177,7 @@ def _why(scheduler: Scheduler, key: str, changes: bool) -> tuple[Any, list[str]]
 
 
 def _what_if(scheduler: Scheduler, what: str, rest: list[str]) -> tuple[Any, list[str]]:
-    from fairlead.cli.answers import difference_lines
+    from fairlead.cli.questions import difference_lines
     from fairlead.insight.suppositions import kind_of, read_words
     from fairlead.insight.whatif import suppose
 

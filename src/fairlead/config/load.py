@@ -1,7 +1,8 @@
 """A queue file to a validated `ClusterSpec`, or to the list of everything that is wrong with it.
 
-Decides whether a file is used. It agrees with Apache YuniKorn on what is refused, save what is written down here; all
-problems are found at once, and nothing is read and then silently ignored.
+Decides whether a file is used, and what those who act on one ask beyond that: the partition of their nodes, and nothing
+that would be ignored. It agrees with Apache YuniKorn on what is refused, save what is written down here; all problems
+are found at once, and nothing is read and then silently ignored.
 
 Where it differs on purpose:
 * text without any partition is refused (YuniKorn starts and rejects everything); the empty string is the built-in file;
@@ -21,10 +22,10 @@ from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
-from fairlead.config import check_limits, check_queues, check_rules, declare
+from fairlead.config import check_queues, check_rules, declare
 from fairlead.config.admission import check_admission
 from fairlead.config.decode import ERROR, WARNING, ConfigurationError, Findings, Problem, in_text_order
-from fairlead.config.tree import PlacedQueue, limits_differ, root_of
+from fairlead.config.tree import PlacedQueue, limits_differ, places_of, root_of
 from fairlead.config.yamltree import YamlError, compose
 from fairlead.core.model.resources import UNLIMITED
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec, PartitionSpec, QueueSpec
@@ -188,13 +189,13 @@ def _check_queues(found: Findings, declaration: declare.PartitionDeclaration, ro
         )
     for queue in root.walk():
         check_queues.check_acls(found, queue)
-        check_limits.check_queue_limits(found, queue)
+        check_queues.check_queue_limits(found, queue)
         check_queues.check_names(found, queue)
         check_queues.check_properties(found, queue)
         check_queues.check_amounts(found, queue)
     check_queues.check_resources(found, root, UNLIMITED)
     check_queues.check_max_applications(found, root)
-    check_limits.check_hierarchy(found, root)
+    check_queues.check_hierarchy(found, root)
 
 
 def _check_switches(found: Findings, declaration: declare.PartitionDeclaration) -> None:
@@ -223,3 +224,36 @@ def _check_switches(found: Findings, declaration: declare.PartitionDeclaration) 
             f"{declaration.path}.usergroupresolver.type",
             f"'{declaration.resolver[:60]}' is no resolver; there will be none. Known: os, ldap, test",
         )
+
+
+# -- what those who act on a file ask beyond that ---------------------------------------------------------------------
+
+
+def homeless(spec: ClusterSpec, source: str = "<text>", *, severity: str = ERROR) -> list[Problem]:
+    """The problem of a file without the partition of the machine or cluster; empty when it has it."""
+    if any(partition.name == DEFAULT_PARTITION for partition in spec.partitions):
+        return []
+    found, partitions = places_of(spec, source)
+    found.add(
+        f"{partitions[0].path}.name" if partitions else "partitions",
+        f"no partition is named {DEFAULT_PARTITION}, and a machine or cluster is in that one, so its service refuses "
+        f"the file; rename one to {DEFAULT_PARTITION}, or add it",
+        severity=severity,
+    )
+    return found.problems
+
+
+def not_yet(spec: ClusterSpec, source: str = "<text>", *, knows_groups: bool = False) -> list[Problem]:
+    """An error for every place of the configuration that would be ignored, sorted by place; empty when none is.
+
+    `knows_groups`: for a place that takes the groups of its users from the system's group database, which is what
+    `usergroupresolver: {type: os}` asks for.
+    """
+    found, partitions = places_of(spec, source)
+    for partition in partitions:
+        if partition.spec.user_group_resolver not in ("", "os" if knows_groups else ""):
+            found.add(
+                f"{partition.path}.usergroupresolver",
+                "not yet: groups are not looked up; they come with the submission. Remove it",
+            )
+    return in_text_order(found.problems)

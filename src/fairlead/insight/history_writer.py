@@ -17,8 +17,16 @@ from fairlead.core.model import events as e
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Book, Items, Resources, add_to
 from fairlead.core.model.specs import TAG_FOREIGN
-from fairlead.insight.history_cluster import ClusterHistory
-from fairlead.insight.history_records import Change, Detail, Obstacle, Record, Type, amounts, obstacle_of
+from fairlead.insight.history_records import (
+    Change,
+    ClusterHistory,
+    Detail,
+    Obstacle,
+    Record,
+    Type,
+    amounts,
+    obstacle_of,
+)
 
 if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition

@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 
 from fairlead.config import ConfigurationError, load_text
-from fairlead.config.home import homeless
+from fairlead.config.load import homeless
 from fairlead.core.model.decisions import ConfigurationRejected
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import bodies, kinds

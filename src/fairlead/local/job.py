@@ -14,7 +14,7 @@ from fairlead.core.model.decisions import PriorityChanged, ReservationSwitched, 
 from fairlead.core.model.quantities import format_exactly
 from fairlead.local.history_records import JobSpec, Observed
 from fairlead.local.runs import RunReport
-from fairlead.runtime.configuring import QueueDifference
+from fairlead.runtime.configurations import QueueDifference
 
 KEEP_HISTORY = 64
 """So many entries of a job's history: the first half and the newest."""

@@ -43,7 +43,7 @@ from fairlead.local.job import (
     ending,
     setting_changed,
 )
-from fairlead.runtime.configuring import QueuesReconfigured
+from fairlead.runtime.configurations import QueuesReconfigured
 from fairlead.times import duration_exactly
 
 KEEP_ENDED = 100_000

@@ -1,7 +1,9 @@
-"""The queue files that were in force, one after the other: a history that survives restarts.
+"""The queue files that were in force, one after the other: a history that survives restarts; and putting one in force.
 
-Decides how each is numbered and how many are kept. Never judges or applies one. Invariant: it is a function of the
-journal's `Configure` entries that took effect; numbers are given once and never again.
+Decides how each is numbered, how many are kept, whether there is anything to do at all, and what is noted of the
+difference, queue by queue. Never judges one (the scheduler refuses what cannot be applied). Invariant: the history is a
+function of the journal's `Configure` entries that took effect; numbers are given once and never again; one change is
+one entry of the journal and its note, in one turn; a refused one changes nothing.
 
 It is part of every snapshot, so it outlives the journal records that made it, when those are pruned. The newest
 `KEEP` versions stay, fewer if their texts are long; the one in force and the one before it always stay.
@@ -11,9 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from fairlead.core.model.decisions import ConfigurationRejected
 from fairlead.core.model.events import Configure
+from fairlead.core.model.specs import ClusterSpec
+from fairlead.insight.preview import queue_settings
+from fairlead.journal import codec
+
+if TYPE_CHECKING:
+    from fairlead.runtime.books import Turn
+    from fairlead.scheduler import Scheduler
 
 KEEP = 100
 KEEP_CHARACTERS = 8 * 2**20
@@ -105,3 +115,88 @@ class Configurations:
         found._given = state["given"]
         found._versions = [Version(**version) for version in state["versions"]]
         return found
+
+
+# -- putting one in force ---------------------------------------------------------------------------------------------
+
+
+MOST_NOTED = 500
+"""Differences in one note, at most; the story of work needs no more."""
+
+
+@codec.register
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDifference:
+    """One thing that is set otherwise in a queue from now on; plain values, None where nothing is set."""
+
+    partition: str
+    queue: str
+    what: str
+    old: object
+    new: object
+
+
+@codec.register
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuesReconfigured:
+    """A new queue file is in force, and this is what it changed in queues that were there before."""
+
+    version: int
+    who: str
+    source: str
+    differences: tuple[QueueDifference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What came of it. `refused`: why it was not applied; `version`: the number in force now."""
+
+    version: int
+    changed: bool = False
+    refused: str = ""
+
+
+def configure(turn: Turn, spec: ClusterSpec, *, who: str, source: str, restores: int = 0) -> Applied:
+    """Put a queue file in force unless it is already. A repeated call with the same text does nothing."""
+    cluster = turn.scheduler.cluster
+    now = turn.books.configurations.current
+    if now is not None and cluster.checksum == spec.checksum and cluster.text == spec.text:
+        return Applied(now.number)
+    before = _settings(turn.scheduler)
+    for decision in turn.event(Configure(spec, who, source, restores)):
+        if isinstance(decision, ConfigurationRejected):
+            return Applied(now.number if now else 0, refused=decision.reason.sentence())
+    version = turn.books.configurations.current
+    assert version is not None, "a configuration that took effect is in the history"
+    found = _differences(before, _settings(turn.scheduler))
+    if found:
+        turn.note(
+            QueuesReconfigured(version=version.number, who=who, source=source, differences=tuple(found[:MOST_NOTED]))
+        )
+    return Applied(version.number, changed=True)
+
+
+Settings = dict[tuple[str, str], dict[str, object]]
+
+
+def _settings(scheduler: Scheduler) -> Settings:
+    return {
+        (name, queue.path): queue_settings(partition, queue)
+        for name, partition in scheduler.cluster.partitions.items()
+        for queue in partition.root.walk()
+    }
+
+
+def _differences(before: Settings, after: Settings) -> list[QueueDifference]:
+    found = []
+    for place, old in before.items():
+        new = after.get(place)
+        if new is None:
+            continue
+        for what in old | new:
+            if old.get(what) != new.get(what):
+                difference = QueueDifference(
+                    partition=place[0], queue=place[1], what=what, old=old.get(what), new=new.get(what)
+                )
+                found.append(difference)
+    return found

@@ -22,11 +22,11 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.config import ConfigurationError, Problem, check_text, checksum_of, file_text, load_text
-from fairlead.config.home import homeless, not_yet
+from fairlead.config.load import homeless, not_yet
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.local import accounts
 from fairlead.runtime import Refusal, Turn
-from fairlead.runtime.configuring import Applied, configure
+from fairlead.runtime.configurations import Applied, configure
 from fairlead.wire.configuration import ConfigFileStatus, ConfigProblem
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from fairlead.insight.preview import preview_of
 from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal, Turn
-from fairlead.runtime.configurations import Version
-from fairlead.runtime.configuring import Applied, configure
+from fairlead.runtime.configurations import Applied, Version, configure
 from fairlead.scheduler import Scheduler
 from fairlead.service.configfile import problems_of, shown_problem, taken
 from fairlead.service.http.errors import documented

@@ -38,7 +38,7 @@ from fairlead.local.history_records import (
 )
 from fairlead.runtime import Entry
 from fairlead.runtime.books import JournalResumed, ServiceStarted, ServiceStopped
-from fairlead.runtime.configuring import QueuesReconfigured
+from fairlead.runtime.configurations import QueuesReconfigured
 from fairlead.service.readers import Reader, Readers
 from fairlead.wire.cluster import Event
 

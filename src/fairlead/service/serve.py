@@ -33,7 +33,7 @@ from fairlead.local.pressure import Step, Victim, parse_threshold
 from fairlead.local.waits import WaitNotes
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
 from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
-from fairlead.runtime.configuring import configure
+from fairlead.runtime.configurations import configure
 from fairlead.runtime.process import log_to_stderr, loop_factory
 from fairlead.service.configfile import ConfigFile, usable
 from fairlead.service.configuration import BUILT_IN

@@ -38,8 +38,7 @@ from fairlead.core.model.specs import AskSpec, ClusterSpec, NodeSpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.attempts import ENDED, FAILED, Attempt, Gang, Reasons, Settings, Standstill, placeholders
 from fairlead.sim.columns import Columns, End, Fate
-from fairlead.sim.faults import LOST, Fault
-from fairlead.sim.jobs import Job, in_order
+from fairlead.sim.jobs import LOST, Fault, Job, in_order
 from fairlead.sim.lines import Account
 from fairlead.virtual_time import VirtualTime
 

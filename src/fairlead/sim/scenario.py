@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, TextIO
 import msgspec
 
 from fairlead.config import ConfigurationError, load_text
-from fairlead.config.home import not_yet
+from fairlead.config.load import not_yet
 from fairlead.core.model.decisions import Decision, Evict, Released
 from fairlead.core.model.events import Cause, Configure, Event, Release
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec

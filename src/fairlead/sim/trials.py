@@ -22,15 +22,14 @@ from types import FrameType
 from typing import Any, TextIO
 
 from fairlead.config import ConfigurationError, load_file, load_text
-from fairlead.config.home import not_yet
+from fairlead.config.load import not_yet
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.sim.attempts import Settings
 from fairlead.sim.collector import rare_collections
 from fairlead.sim.columns import Columns, End
 from fairlead.sim.engine import Engine
-from fairlead.sim.faults import Fault, drawn, known_only, read_faults
 from fairlead.sim.figures import courses_of, figures_of, wait_curve
-from fairlead.sim.jobs import Workload
+from fairlead.sim.jobs import Fault, Workload, drawn, known_only, read_faults
 from fairlead.sim.rows import sentence
 from fairlead.sim.sources import Source, SourceError
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.cli import follow
 from fairlead.cli.app import Failure
-from fairlead.cli.jobfile import describe, read_jobs
+from fairlead.cli.submit import describe, read_jobs
 from fairlead.client import Client
 
 BASE = {"command": ["true"], "cpu": "1"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead.cli import demo
-from fairlead.cli.jobfile import describe
+from fairlead.cli.submit import describe
 from fairlead.cli.values import parse_amount
 from fairlead.config import default_text, load_text
 from fairlead.core.model.decisions import Allocated, Decision, Evict

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead.cli.app import USAGE, Failure
-from fairlead.cli.jobfile import Described, as_failure_of, describe, read_jobs, read_text
+from fairlead.cli.submit import Described, as_failure_of, describe, read_jobs, read_text
 from fairlead.client import Refused
 from fairlead.wire.cluster import Problem
 

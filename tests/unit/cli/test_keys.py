@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.cli.app import Failure
-from fairlead.cli.keys import key_of
+from fairlead.cli.app import Failure, key_of
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairlead.cli import submit
-from fairlead.cli.jobfile import Described
+from fairlead.cli.submit import Described
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairlead.config import ERROR, ConfigurationError, check_text, default_text, load_text
 from fairlead.config.declare import FILE_KEYS, LIMIT_KEYS, PARTITION_KEYS, QUEUE_KEYS, RULE_KEYS, TEMPLATE_KEYS
-from fairlead.config.home import not_yet
+from fairlead.config.load import not_yet
 from fairlead.config.show import as_yaml
 
 KEYS = sorted({*FILE_KEYS, *PARTITION_KEYS, *QUEUE_KEYS, *LIMIT_KEYS, *RULE_KEYS, *TEMPLATE_KEYS, "max", "vcore", "<<"})

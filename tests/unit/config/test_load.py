@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from fairlead.config import ConfigurationError, check_text, checksum_of, default_text, load_text
-from fairlead.config.home import not_yet
+from fairlead.config.load import not_yet
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import ClusterSpec, NodeSortSpec, PartitionSpec, PreemptionSpec, QueueSpec, RuleSpec
 

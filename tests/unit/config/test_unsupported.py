@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead.config import load_text
-from fairlead.config.home import not_yet
+from fairlead.config.load import not_yet
 from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec
 
 OPEN = "partitions: [{queues: [{name: root, submitacl: '*', queues: [{name: a, %s}]}]}]"

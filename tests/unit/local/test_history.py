@@ -13,7 +13,7 @@ from fairlead.core.model.reasons import Refused
 from fairlead.local.history_records import JobRefused, JobSpec, JobSubmitted, JobWaits
 from fairlead.local.job import Job, JobsError, State
 from fairlead.local.jobs import Jobs
-from fairlead.runtime.configuring import QueueDifference, QueuesReconfigured
+from fairlead.runtime.configurations import QueueDifference, QueuesReconfigured
 
 
 def submitted(key: str, user: str = "ada", rule: str = "") -> JobSubmitted:

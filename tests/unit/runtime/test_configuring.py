@@ -15,7 +15,7 @@ from fairlead.core.model.specs import ApplicationSpec, ClusterSpec
 from fairlead.journal.format import EVENT, NOTE
 from fairlead.journal.store import Journal
 from fairlead.runtime import Entry, Runtime, Turn
-from fairlead.runtime.configuring import Applied, QueuesReconfigured, configure
+from fairlead.runtime.configurations import Applied, QueuesReconfigured, configure
 
 WAIT_S = 10.0
 

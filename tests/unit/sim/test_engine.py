@@ -20,8 +20,7 @@ from fairlead.scheduler import Scheduler
 from fairlead.sim.attempts import Settings
 from fairlead.sim.columns import Columns, End, Fate
 from fairlead.sim.engine import Engine, Refused
-from fairlead.sim.faults import BACK, LOST, Fault
-from fairlead.sim.jobs import Job, OutOfOrder, Task
+from fairlead.sim.jobs import BACK, LOST, Fault, Job, OutOfOrder, Task
 from fairlead.sim.lines import decision_line
 from fairlead.sim.workloads.swf import header_nodes, read_log, swf
 

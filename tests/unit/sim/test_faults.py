@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.sim.faults import BACK, LOST, Fault, FaultError, drawn, known_only, read_faults
+from fairlead.sim.jobs import BACK, LOST, Fault, FaultError, drawn, known_only, read_faults
 from fairlead.sim.rows import TraceError
 
 
