@@ -31,7 +31,6 @@ from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
 
 if TYPE_CHECKING:
-    from fairlead.config import Problem
     from fairlead.wire.configuration import ConfigApplied, ConfigDifference, ConfigVersion
 
 file_argument = click.argument("file", metavar="FILE", help="A queues.yaml; - is standard input.")
@@ -75,7 +74,9 @@ def check(file: str, output: str) -> Status:
 
     Exit status 0 if it can be used (warnings are listed all the same), 1 if not. Needs no running service.
     """
-    problems = problems_of(read_text(file), "<standard input>" if file == "-" else file, says_where=True)
+    from fairlead.config import WARNING, problems_of
+
+    problems = problems_of(read_text(file), _source(file), elsewhere=WARNING)
     errors = sum(problem.severity == "error" for problem in problems)
     if render.write_value({"ok": not errors, "problems": [problem.as_dict() for problem in problems]}, output):
         return FAILED if errors else None
@@ -88,23 +89,8 @@ def check(file: str, output: str) -> Status:
     return None
 
 
-def problems_of(text: str, source: str, *, says_where: bool = False) -> list[Problem]:
-    """Everything that is wrong with a configuration, and everything in it that would be ignored.
-
-    `says_where`: also a warning of one that no machine could use; a machine's service says that itself.
-    """
-    from fairlead.config import WARNING, Problem, check_text, load_text
-    from fairlead.config.load import homeless, not_yet
-
-    if not text.strip():
-        message = "the text is empty; a queue file needs at least one partition"
-        return [Problem(source=source, line=1, column=1, path="", message=message)]
-    problems = check_text(text, source)
-    if any(problem.severity == "error" for problem in problems):
-        return problems
-    spec = load_text(text, source)
-    elsewhere = homeless(spec, source, severity=WARNING) if says_where else []
-    return [*elsewhere, *problems, *not_yet(spec, source, knows_groups=True)]
+def _source(file: str) -> str:
+    return "<standard input>" if file == "-" else file
 
 
 def _count(number: int, noun: str) -> str:
@@ -239,7 +225,9 @@ def _list_errors(file: str, what: str, refused: Refused) -> None:
 
 def _list_warnings(file: str, text: str) -> None:
     """What of a file that can be used will not do what it seems to say."""
-    problems = problems_of(text, "<standard input>" if file == "-" else file)
+    from fairlead.config import problems_of
+
+    problems = problems_of(text, _source(file), elsewhere="")  # Of a missing partition the service speaks itself.
     if not any(problem.severity == "error" for problem in problems):  # The service lists those.
         for problem in problems:
             print(render.plain(problem), file=sys.stderr)

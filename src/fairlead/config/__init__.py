@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from fairlead.config.declare import schema
 from fairlead.config.decode import ERROR, WARNING, ConfigurationError, Problem
-from fairlead.config.load import check_text, checksum_of, default_text, file_text, load_file, load_text
+from fairlead.config.load import (
+    check_text,
+    checksum_of,
+    default_text,
+    file_text,
+    load_file,
+    load_text,
+    problems_of,
+    usable,
+)
 
 __all__ = [
     "ERROR",
@@ -20,5 +29,7 @@ __all__ = [
     "file_text",
     "load_file",
     "load_text",
+    "problems_of",
     "schema",
+    "usable",
 ]

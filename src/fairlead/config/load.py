@@ -226,7 +226,34 @@ def _check_switches(found: Findings, declaration: declare.PartitionDeclaration) 
         )
 
 
-# -- what those who act on a file ask beyond that ---------------------------------------------------------------------
+# -- what those who act on a file ask beyond that -----------------------------------------------------------------
+
+
+def problems_of(text: str, source: str = "<text>", *, elsewhere: str = ERROR) -> list[Problem]:
+    """Everything that is wrong with a text for the service of a machine, odd in it, or would be ignored.
+
+    `elsewhere`: how bad it is that the partition of the machine is missing; empty: not said.
+    """
+    return _for_a_machine(text, source, elsewhere)[1]
+
+
+def usable(text: str, source: str = "<text>") -> ClusterSpec:
+    """The configuration of a text for the service of a machine. Raises `ConfigurationError`."""
+    spec, problems = _for_a_machine(text, source, ERROR)
+    if spec is None or any(problem.severity == ERROR for problem in problems):
+        raise ConfigurationError(problems)
+    return spec
+
+
+def _for_a_machine(text: str, source: str, elsewhere: str) -> tuple[ClusterSpec | None, list[Problem]]:
+    if not text.strip():
+        # Elsewhere the empty text is the built-in file; a truncated file must not have that effect.
+        return None, [_whole(source, "the text is empty; a queue file needs at least one partition")]
+    spec, found = _read(text, source, ERROR)
+    if spec is None:
+        return None, found
+    missing = homeless(spec, source, severity=elsewhere) if elsewhere else []
+    return spec, [*missing, *found, *not_yet(spec, source, knows_groups=True)]
 
 
 def homeless(spec: ClusterSpec, source: str = "<text>", *, severity: str = ERROR) -> list[Problem]:

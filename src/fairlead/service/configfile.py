@@ -1,9 +1,8 @@
 """The queue file of this service: whether a text can be used here, and the file, watched.
 
-Decides what a service asks of a queue file beyond what every reader of one asks (a text that is not empty, nothing in
-it that would be ignored, the partition of this machine), when a change is complete, and what is said about a file that
-cannot be used. Never judges the queues themselves. Invariant: a file that is missing, half written or wrong leaves in
-force what is in force; each of its texts is tried once.
+Decides when a change is complete, and what is said about a file that cannot be used. Never judges a queue file
+(`fairlead.config` does). Invariant: a file that is missing, half written or wrong leaves in force what is in force;
+each of its texts is tried once.
 
 It is looked at every second. A change counts when the file is the same at two looks, so that one that is being written
 is not read; a file that is replaced as a whole (written beside it, then renamed) is never seen half written.
@@ -21,8 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
-from fairlead.config import ConfigurationError, Problem, check_text, checksum_of, file_text, load_text
-from fairlead.config.load import homeless, not_yet
+from fairlead.config import ConfigurationError, Problem, checksum_of, file_text, usable
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.local import accounts
 from fairlead.runtime import Refusal, Turn
@@ -199,32 +197,6 @@ class ConfigFile:
             return ""
         more = f" (and {len(errors) - 1} more; `fairlead config status` lists all)" if len(errors) > 1 else ""
         return f"the queue file {self.path} is refused, what was in force stays: {errors[0]}{more}"
-
-
-def usable(text: str, source: str = "<text>") -> ClusterSpec:
-    """The configuration of a text. Raises `ConfigurationError` also for what would be ignored, or has no place here."""
-    if not text.strip():
-        # The reader takes the empty text for its built-in file; a truncated file must not have that effect.
-        message = "the text is empty; a queue file needs at least one partition"
-        raise ConfigurationError([Problem(source=source, line=1, column=1, path="", message=message)])
-    spec = load_text(text, source)
-    if missing := not_yet(spec, source, knows_groups=True):
-        raise ConfigurationError(missing)
-    if missing := homeless(spec, source):
-        raise ConfigurationError(missing)
-    return spec
-
-
-def problems_of(text: str) -> list[Problem]:
-    """Everything that is wrong with a text, or odd in it."""
-    found = check_text(text)
-    if any(problem.severity == "error" for problem in found):
-        return found
-    try:
-        usable(text)
-    except ConfigurationError as error:
-        return [*found, *error.problems]
-    return found
 
 
 def shown_problem(problem: Problem) -> ConfigProblem:

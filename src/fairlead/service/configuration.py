@@ -14,12 +14,13 @@ from fastapi import Query
 from msgspec.structs import replace
 from starlette.concurrency import run_in_threadpool
 
+from fairlead.config import problems_of
 from fairlead.insight.preview import preview_of
 from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal, Turn
 from fairlead.runtime.configurations import Applied, Version, configure
 from fairlead.scheduler import Scheduler
-from fairlead.service.configfile import problems_of, shown_problem, taken
+from fairlead.service.configfile import shown_problem, taken
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import PagesOf, api
 from fairlead.service.machine import MachineOf, MachinePlace

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
 
-from fairlead.config import ConfigurationError, default_text
+from fairlead.config import ConfigurationError, default_text, usable
 from fairlead.core.model.resources import Resources
 from fairlead.journal.format import JournalError
 from fairlead.local.callers import Whose, whose
@@ -35,7 +35,7 @@ from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
 from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
 from fairlead.runtime.configurations import configure
 from fairlead.runtime.process import log_to_stderr, loop_factory
-from fairlead.service.configfile import ConfigFile, usable
+from fairlead.service.configfile import ConfigFile
 from fairlead.service.configuration import BUILT_IN
 from fairlead.service.forecaster import Forecaster, ScoreFile
 from fairlead.service.history_events import Hub

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from fairlead.config import ConfigurationError, Problem, check_text, load_text
+from fairlead.config import Problem, load_text, problems_of
 from fairlead.config.show import as_tree, as_yaml
 from fairlead.core.books.applications import Application
 from fairlead.core.books.partition import Partition
@@ -22,7 +22,6 @@ from fairlead.core.model.lifecycle import State
 from fairlead.core.model.names import GROUP_NAME, QUEUE_NAME_RULE, USER_NAME, is_queue_name
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.insight.usage import usage_groups, usage_users
-from fairlead.service.configfile import usable
 from fairlead.service.place import Moment, PlaceOf, ReaderOf
 from fairlead.service.yunikorn import app_shapes, shapes, transport
 from fairlead.service.yunikorn.app_shapes import Why
@@ -294,12 +293,7 @@ def why_refused(body: bytes) -> str:
         written = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return f"no valid UTF-8 at byte {error.start}"
-    found = [problem for problem in check_text(written) if problem.severity == "error"]
-    if not found:
-        try:
-            usable(written)
-        except ConfigurationError as error:
-            found = list(error.errors)
+    found = [problem for problem in problems_of(written) if problem.severity == "error"]
     return _sentence(found[0], len(found) - 1) if found else ""
 
 
