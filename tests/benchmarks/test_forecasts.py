@@ -89,6 +89,7 @@ def test_moments_are_bounded() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", [name for name, *_ in MADE_UP])
 def test_of_the_workloads_that_the_command_tries_four_of_five_starts_come_inside(name: str) -> None:
     """75 to 85 %, as `docs/decide.md` says; about two minutes of CPU for all of them."""

@@ -12,6 +12,7 @@ A new event, decision or reason in `fairlead.core` needs no code here; others ca
 from __future__ import annotations
 
 import re
+import threading
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -50,6 +51,7 @@ for _cls in (*EVENTS, *DECISIONS):
     _STRUCTS.register(_cls)
 
 _DECODERS: dict[tuple[bool, tuple[type, ...]], msgspec.json.Decoder[Any]] = {}
+_MAKING = threading.Lock()
 
 
 def register(cls: C) -> C:
@@ -138,14 +140,17 @@ class _Run(msgspec.Struct, forbid_unknown_fields=True):
 _ENCODER = msgspec.json.Encoder(enc_hook=_other, order="deterministic")
 _ANYTHING = msgspec.json.Decoder()
 _RUN = msgspec.json.Decoder(_Run)
+_TAGGED = msgspec.json.Decoder(_Tagged)
 
 
 def _decoder(*bases: type, many: bool = False) -> msgspec.json.Decoder[Any]:
     """Reads the registered types that are one of `bases`, or derived from one; `many`: an array of them."""
     found = _DECODERS.get((many, bases))
     if found is None:
-        known = _STRUCTS.known(*bases)
-        found = _DECODERS[many, bases] = msgspec.json.Decoder(list[known] if many else known)  # type: ignore[valid-type]
+        # By one thread, the writer or one that reads history: what msgspec keeps of types may not be filled by two.
+        with _MAKING:
+            known = _STRUCTS.known(*bases)
+            found = _DECODERS[many, bases] = msgspec.json.Decoder(list[known] if many else known)  # type: ignore[valid-type]
     return found
 
 
@@ -198,7 +203,7 @@ def _complaint(said: str, data: bytes) -> str:
     elif what == f"object missing required field `{TAG}`":
         what = f"expected an object with its type under {TAG!r}"
     try:
-        top = msgspec.json.decode(data, type=_Tagged).tag
+        top = _TAGGED.decode(data).tag
     except (msgspec.DecodeError, RecursionError):
         top = ""
     where = f"{top}{place}" if top in _STRUCTS.classes else place
