@@ -228,7 +228,7 @@ def test_queues_and_nodes_are_shown(bench: Bench) -> None:
     [root] = bench.json("queues")
     assert {child["path"] for child in root["children"]} == {"root.high", "root.low"}
     [node] = bench.json("nodes")
-    assert (node["capacity"]["vcore"], node["capacity"]["memory"]) == (2000, 4 * 2**30)
+    assert (node["capacity"]["cpu"], node["capacity"]["memory"]) == (2, 4 * 2**30)
     assert bench.run("drain", node["id"]).returncode == 0
     assert bench.json("nodes")[0]["schedulable"] is False
     assert bench.run("undrain", node["id"]).returncode == 0

@@ -131,7 +131,7 @@ class Load:
             "name": name,
             "queue": self.dice.choice(["root.batch", "root.default", "root.idle"]),
             "priority": self.dice.randint(0, 3),
-            "resources": {"vcore": self.dice.choice([500, 1000, 2000])},
+            "resources": {"cpu": self.dice.choice([0.5, 1, 2])},
         }
         self.expected[name] = status
         for waiting in [n for n in self.bodies if n not in self.keys]:

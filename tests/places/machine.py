@@ -97,7 +97,7 @@ class Machine:
         os.mkfifo(pipe)
         return {
             "name": job.name, "command": ["cat", str(pipe)], "queue": job.queue, "priority_class": job.cls,
-            "resources": {"vcore": job.vcore * 1000}, "labels": job.labels, "node_selector": job.select,
+            "resources": {"cpu": job.vcore}, "labels": job.labels, "node_selector": job.select,
             "apart_from": job.apart, "idle": job.idle, "grace_ms": 5000,
         }  # fmt: skip
 

@@ -160,7 +160,7 @@ class Service:
             "submitted_at_ms": 1000,
             "started_at_ms": None,
             "ended_at_ms": None,
-            "resources": {"vcore": 1000},
+            "resources": {"cpu": 1},
         }
         self.jobs[key] = row | fields
         return self.jobs[key]

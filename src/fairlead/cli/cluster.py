@@ -16,7 +16,6 @@ from fairlead.cli.app import REFUSED, Failure, command, connected, list_output, 
 from fairlead.cli.completion import with_depth
 from fairlead.cli.render import NONE, Column, Columns, Screen
 from fairlead.client.sync import Client
-from fairlead.core.model.quantities import people_call
 
 if TYPE_CHECKING:
     from fairlead.wire.cluster import Node, Queue
@@ -115,8 +114,7 @@ def fullest(queue: Queue) -> tuple[float, str]:
     """How full the queue is by the resource closest to its maximum, and which that is; no maximum gives 0 and ''."""
     used, most = queue.allocated, queue.max or {}
     parts = [(used.get(name, 0) / limit, name) for name, limit in most.items() if limit > 0]
-    part, name = max(parts, default=(0.0, ""))
-    return part, people_call(name)
+    return max(parts, default=(0.0, ""))
 
 
 @command("nodes")

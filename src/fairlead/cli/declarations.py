@@ -18,6 +18,7 @@ from fairlead.cli.render import Column, Columns
 from fairlead.cli.values import parse_amount, parse_duration, parse_pairs
 from fairlead.client.sync import Client
 from fairlead.core.model.quantities import resource_called
+from fairlead.wire.fields import with_cpu
 
 if TYPE_CHECKING:
     from fairlead.wire.declarations import Budget, Condition, PriorityClass, Quota
@@ -213,9 +214,9 @@ def set_quota(
         print(render.plain(f"note: there is no priority class {missing} yet"), file=sys.stderr)
 
 
-def _amounts(texts: Sequence[str]) -> dict[str, int]:
+def _amounts(texts: Sequence[str]) -> Any:
     pairs = {resource_called(name): text for name, text in parse_pairs(texts, "--resource", "cpu=4").items()}
-    return {name: parse_amount(name, text, f"--resource {name}") for name, text in pairs.items()}
+    return with_cpu({name: parse_amount(name, text, f"--resource {name}") for name, text in pairs.items()})
 
 
 _remove(quota, "Remove a quota (administrators).", lambda client, name: client.remove_quota(name), "urgent-in-ml")

@@ -104,6 +104,6 @@ def _listed(jobs: Sequence[NamedJob], count: int) -> Iterator[tuple[str, str]]:
 def _value(value: Any) -> str:
     if value is None:
         return "not set"
-    if isinstance(value, dict) and value and all(isinstance(amount, int) for amount in value.values()):
+    if isinstance(value, dict) and value and all(isinstance(amount, int | float) for amount in value.values()):
         return render.amounts(value)
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from fairlead.cli.cluster import fullest, in_use
 from fairlead.cli.completion import with_depth
 from fairlead.cli.jobfields import elapsed_ms
-from fairlead.cli.render import NONE, Column, Screen, amounts, bar, cut, duration, plain, table
+from fairlead.cli.render import NONE, Column, Screen, amount, amounts, bar, cut, duration, plain, table
 from fairlead.cli.watch import View
-from fairlead.core.model.quantities import format_amount, people_call
 from fairlead.times import clock_time
 
 if TYPE_CHECKING:
@@ -103,18 +102,17 @@ def _head(view: View, width: int, colour: bool, title: str, counts: tuple[int, i
     ends = f"{counts[0]} running, {counts[1]} waiting"
     lines = [cut(f"{_dim(plain(title), False)}  {clock_time(view.at_ms)}  {ends}", width)]
     gauges = list[tuple[str, float, str]]()
-    capacity, used = dict[str, int](), dict[str, int]()
+    capacity, used = dict[str, float](), dict[str, float]()
     for node in view.nodes:
         for total, part in ((capacity, node.capacity), (used, node.allocated)):
             for name, value in part.items():
                 total[name] = total.get(name, 0) + value
-    usual = ("vcore", "memory", "gpu")
+    usual = ("cpu", "memory", "gpu")
     for name in [*usual, *sorted(set(capacity) - set(usual))]:
         if capacity.get(name) and (name in usual or used.get(name)):
             share = used.get(name, 0) / capacity[name]
-            shown = people_call(name)
-            of = f"{format_amount(name, used.get(name, 0))} of {format_amount(name, capacity[name])}"
-            gauges.append((plain(shown), share, of))
+            of = f"{amount(name, used.get(name, 0))} of {amount(name, capacity[name])}"
+            gauges.append((plain(name), share, of))
     if in_one_line and gauges:
         lines.append(cut("  ".join(f"{name} {bar(share, _BAR // 4)} {of}" for name, share, of in gauges), width))
     else:
@@ -201,9 +199,8 @@ def _queue_rows(view: View) -> list[tuple[str, ...]]:
 
 def _of_all(queue: Queue, view: View) -> tuple[float, str]:
     """The part of all nodes that a queue without a maximum uses."""
-    used, total = queue.allocated, dict[str, int]()
+    used, total = queue.allocated, dict[str, float]()
     for node in view.nodes:
         for name, value in node.capacity.items():
             total[name] = total.get(name, 0) + value
-    share, name = max(((used.get(n, 0) / t, n) for n, t in total.items() if t), default=(0.0, ""))
-    return share, people_call(name)
+    return max(((used.get(n, 0) / t, n) for n, t in total.items() if t), default=(0.0, ""))

@@ -17,7 +17,7 @@ from fairlead.cli import completion, render
 from fairlead.cli.app import wrong_usage
 from fairlead.cli.render import Column
 from fairlead.client.sync import LIVE
-from fairlead.core.model.quantities import format_amount, format_bytes
+from fairlead.core.model.quantities import format_bytes
 
 if TYPE_CHECKING:
     from fairlead.wire.jobs import Job, JobDetails, PastAttempt, Retry
@@ -209,7 +209,7 @@ COLUMNS: Final[tuple[tuple[Column, Callable[[Job, int], str]], ...]] = (
     (Column("PRIORITY", right=True, drop=5), lambda job, _: str(job.priority)),
     (Column("STATE"), lambda job, _: job.state),
     (Column("TIME", right=True), lambda job, now_ms: render.duration(elapsed_ms(job, now_ms))),
-    (Column("CPU", right=True, drop=3), lambda job, _: _amount(job, "vcore")),
+    (Column("CPU", right=True, drop=3), lambda job, _: _amount(job, "cpu")),
     (Column("MEMORY", right=True, drop=2), lambda job, _: _amount(job, "memory")),
     (Column("NODE", least=8, drop=4), lambda job, _: job.node),
     (Column("EXIT", right=True, drop=6), lambda job, _: exit_text(job)),
@@ -219,7 +219,7 @@ COLUMNS: Final[tuple[tuple[Column, Callable[[Job, int], str]], ...]] = (
 
 
 def _amount(job: Job, name: str) -> str:
-    return format_amount(name, job.resources[name]) if name in job.resources else ""
+    return render.amount(name, job.resources[name]) if name in job.resources else ""
 
 
 def exit_text(job: Job | JobDetails) -> str:

@@ -17,6 +17,7 @@ import click
 from fairlead.cli import render
 from fairlead.cli.app import Failure, command, show_output, wrong_usage
 from fairlead.places import journal_file
+from fairlead.wire.fields import with_cpu
 
 if TYPE_CHECKING:
     from fairlead.core.model.specs import ClusterSpec
@@ -162,7 +163,9 @@ def _why_all(scheduler: Scheduler) -> tuple[Any, list[str]]:
         for app in partition.applications.values():
             for ask in app.waiting_asks():
                 reason = scheduler.why(app.id, ask.key, name)
-                rows.append({"key": ask.key, "application": app.id, "reason": reason.as_dict() if reason else None})
+                rows.append(
+                    {"key": ask.key, "application": app.id, "reason": with_cpu(reason.as_dict()) if reason else None}
+                )
                 lines.append(f"{ask.key} in {app.queue.path}: {reason.sentence() if reason else ''}")
     return rows, lines or ["Nothing waited."]
 

@@ -15,7 +15,8 @@ from typing import IO, Any, TypeVar
 import msgspec
 
 from fairlead import times
-from fairlead.core.model.quantities import format_amounts
+from fairlead.core.model.quantities import format_amount, format_amounts
+from fairlead.wire.fields import with_vcore
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]")
 _ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
@@ -175,9 +176,15 @@ def fields(screen: Screen, pairs: Iterable[tuple[str, str]]) -> None:
             screen.line(f"{'':{room}}  {plain(line)}")
 
 
-def amounts(values: Mapping[str, int] | None) -> str:
+def amounts(values: Mapping[str, int | float] | None) -> str:
     """`cpu 2, gpu 1, memory 4Gi`, sorted; a dash for nothing."""
-    return format_amounts(values) if values else NONE
+    return format_amounts(with_vcore(values)) if values else NONE
+
+
+def amount(name: str, value: int | float) -> str:
+    """`2` for cpu, `4Gi` for memory."""
+    ((resource, counted),) = with_vcore({name: value}).items()
+    return format_amount(resource, counted)
 
 
 def duration(ms: int | None) -> str:

@@ -2,7 +2,7 @@
 
 Decides what `2`, `0.5`, `500m`, `4Gi`, `10m` or `NAME=N` mean, exactly, and refuses the rest with examples. Never
 rounds, and never knows a field of a job by its name, but for those that have a meaning together. Invariant: what is
-accepted has one meaning; `vcore` is in thousandths, memory in bytes, durations in milliseconds.
+accepted has one meaning; cpu is counted in thousandths (and sent in cores), memory in bytes, durations in milliseconds.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from fairlead import times
 from fairlead.cli.app import wrong_usage
 from fairlead.core.model.quantities import VCORE, QuantityError, parse_quantity, resource_called
 from fairlead.core.model.resources import INT64_MAX
+from fairlead.wire.fields import with_cpu
 
 _DECIMAL = re.compile(r"\s*(\d+)\.(\d+)\s*([A-Za-z]*)\s*")
 _EXAMPLES = {
@@ -212,8 +213,8 @@ def retry(entry: Mapping[str, Any], where: str) -> dict[str, Any] | None:
     return retry
 
 
-def resources(entry: Mapping[str, Any], where: str) -> dict[str, int]:
-    """All amounts; one core where none is said. Raises `Failure` (usage)."""
+def resources(entry: Mapping[str, Any], where: str) -> Any:
+    """All amounts as they are sent; one core where none is said. Raises `Failure` (usage)."""
     cpu, memory = (
         None if entry.get(name) is None else one_text(entry[name], f"{where}: {name}") for name in ("cpu", "memory")
     )
@@ -224,4 +225,5 @@ def resources(entry: Mapping[str, Any], where: str) -> dict[str, int]:
         f"{name}={text}" for name, text in many_texts(entry.get("resources") or {}, f"{where}: resources").items()
     ]
     names = [resource_called(other.partition("=")[0]) for other in others]
-    return parse_resources("1" if cpu is None and "vcore" not in names else cpu, memory, gpu, others, f"{where}: ")
+    cpu = "1" if cpu is None and VCORE not in names else cpu
+    return with_cpu(parse_resources(cpu, memory, gpu, others, f"{where}: "))

@@ -61,7 +61,7 @@ def way(parts: Sequence[Part], start: Start) -> Way:
     return Way(
         dimension="+".join(dict.fromkeys(part.what for part in parts)),
         sentence=text,
-        parts=list(parts),
+        parts=[part.shown() for part in parts],
         node=start.node,
         evicts=[Named(*name) for name in start.evicted],
         violates=list(start.violates),

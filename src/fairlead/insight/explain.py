@@ -16,12 +16,14 @@ from msgspec.structs import replace
 from fairlead.core.books.application_limits import begun
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.lifecycle import State
+from fairlead.core.model.quantities import resource_called
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.parts import What
 from fairlead.insight.places import Place, Survey, survey
 from fairlead.insight.unblock import Effort, Ways, ways
 from fairlead.insight.verdict import how_stopped, shown, told
 from fairlead.policy.order.keys import application_key, ask_key
+from fairlead.wire.fields import measured, with_cpu
 from fairlead.wire.questions import Holder, Level, NodeRoom, PassedOver, Stopped, Verdict, Way
 
 if TYPE_CHECKING:
@@ -118,7 +120,7 @@ def _about(part: Partition, app: Application, key: str, needed: Items, priority:
         "application": app.id,
         "key": key,
         "queue": app.queue.path,
-        "needed": dict(needed),
+        "needed": with_cpu(dict(needed)),
         "priority": priority,
         "waiting_in_queue": sum(other.pending_count for other in app.queue.applications.values()),
     }
@@ -234,7 +236,8 @@ def _amounts(queue: str, who: str, most: Mapping[str, int], used: Mapping[str, i
 
 
 def _level(queue: str, who: str, resource: str, needed: int, used: int, most: int) -> Level:
-    return Level(queue, who, resource, needed, used, most, used + needed > most)
+    name, (wants, has, at_most) = measured(resource, needed, used, most)
+    return Level(queue, who, name, wants, has, at_most, used + needed > most)
 
 
 def _position(ask: Ask) -> int:
@@ -255,8 +258,8 @@ def _room(place: Place) -> NodeRoom:
     names = [name for name in place.node.total if name in place.missing] or list(place.node.total)
     return NodeRoom(
         place.node.id,
-        {name: place.node.free.get(name, 0) for name in names},
-        dict(place.missing),
+        with_cpu({name: place.node.free.get(name, 0) for name in names}),
+        with_cpu(place.missing),
         place.closed,
         _frees_ms(place),
     )
@@ -307,7 +310,7 @@ def _allocations(queue: Queue, level: Level, ask: Ask) -> Iterator[tuple[int, in
         for each in app.asks.values():
             if each.node is None:
                 continue
-            has = next((amount for name, amount in each.items if name == level.resource), 0)
+            has = next((amount for name, amount in each.items if name == resource_called(level.resource)), 0)
             if has or level.resource == "applications":
                 yield (-has, each.seq, each)
 
@@ -319,7 +322,7 @@ def _holder(ask: Ask) -> Holder:
         ask.app.user,
         ask.app.queue.path,
         ask.node.id if ask.node is not None else "",
-        dict(ask.items),
+        with_cpu(dict(ask.items)),
         ask.priority,
         ask.allocated_ms,
         _until_ms(ask),

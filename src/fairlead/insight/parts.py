@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from fairlead.core.model.quantities import format_exactly
 from fairlead.times import duration_exactly
 from fairlead.wire import questions
+from fairlead.wire.fields import measured
 
 
 class What(StrEnum):
@@ -69,8 +71,21 @@ COUNTED = frozenset({*_AMOUNTS_IN_THE_FILE, *_OTHER_AMOUNTS})
 """One unit less of these makes sense; the others are or are not."""
 
 
-class Part(questions.Part, frozen=True):
-    """One thing that would be otherwise: `value` instead of `now`."""
+class Part(Struct, frozen=True):
+    """One thing that would be otherwise: `value` instead of `now`, as the books count."""
+
+    what: What
+    subject: str
+    now: int
+    value: int
+    resource: str = ""
+    who: str = ""
+    text: str = ""
+
+    def shown(self) -> questions.Part:
+        """As it is answered."""
+        resource, (now, value) = measured(self.resource, self.now, self.value)
+        return questions.Part(self.what, self.subject, now, value, resource, self.who, self.text)
 
     @property
     def step(self) -> int:

@@ -46,6 +46,7 @@ from fairlead.wire.configuration import (
     QueueDifference,
     Setting,
 )
+from fairlead.wire.fields import with_cpu
 
 RUN_AT_MOST = 10_000
 """Allocations that the two runs make at most."""
@@ -118,7 +119,7 @@ def _spec_changes(old: Any, new: Any) -> Iterator[Change]:
         sides = [None if spec is None else getattr(spec, f.name) for spec in (old, new)]
         plain = [without_tags(to_plain(side)) for side in sides]
         if f.name != "name" and sides[0] != sides[1] and any(each not in (None, "", [], {}, False) for each in plain):
-            yield Change(f.name, *plain)
+            yield Change(f.name, *map(with_cpu, plain))
 
 
 # -- queues -------------------------------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ def _changes(before: Partition, was: Queue | None, after: Partition, queue: Queu
     told_by_kind = {"state"} if was is not None else {"state", "leaf", "managed"}
     for what in dict.fromkeys([*new, *old]):
         if what not in told_by_kind and old.get(what) != new.get(what):
-            yield Change(what, old.get(what), new.get(what))
+            yield Change(what, with_cpu(old.get(what)), with_cpu(new.get(what)))
 
 
 def queue_settings(partition: Partition, queue: Queue) -> dict[str, Any]:
@@ -200,7 +201,8 @@ def _settings(old: Partition, new: Partition) -> Iterator[Setting]:
     for f in fields(new.spec):
         was, now = getattr(old.spec, f.name), getattr(new.spec, f.name)
         if f.name not in ("name", "root") and was != now:
-            yield Setting(f.name, without_tags(to_plain(was)), without_tags(to_plain(now)), new.name)
+            old_plain, new_plain = (with_cpu(without_tags(to_plain(side))) for side in (was, now))
+            yield Setting(f.name, old_plain, new_plain, new.name)
 
 
 def _newly_over(old: Partition, new: Partition, name: Naming) -> Iterator[OverLimit]:
@@ -208,7 +210,7 @@ def _newly_over(old: Partition, new: Partition, name: Naming) -> Iterator[OverLi
         named = [name(app.id, app.user) for app in apps[:NAMED_OVER]]
         for what, (used, limit) in excess.items():
             if what not in known:
-                yield OverLimit(new.name, path, who, what, used, limit, len(apps), named)
+                yield OverLimit(new.name, path, who, what, with_cpu(used), with_cpu(limit), len(apps), named)
 
     for queue in new.root.walk():
         was, excess = old.root.find(queue.path), _excess(queue)

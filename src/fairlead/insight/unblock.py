@@ -328,7 +328,7 @@ def admitting(scheduler: Scheduler, events: Sequence[Event], *, fork: bool | Non
         return None
     if not parts or any(not _refusals(scheduler, events, less, fork) for less in _each_less(parts)):
         return None
-    return Admitted(sentence="taken in if " + " and ".join(clauses(parts)), parts=list(parts))
+    return Admitted(sentence="taken in if " + " and ".join(clauses(parts)), parts=[part.shown() for part in parts])
 
 
 def _each_less(parts: tuple[Part, ...]) -> list[tuple[Part, ...]]:

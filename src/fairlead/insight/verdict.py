@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from fairlead.core.model import reasons
 from fairlead.core.model.quantities import format_amounts
 from fairlead.wire import jobs
+from fairlead.wire.fields import with_vcore
 from fairlead.wire.questions import Stopped, Verdict
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _details(verdict: Verdict, found: Ways | None) -> Iterator[str]:
     yield from _about_levels(verdict)
     yield from _about_nodes(verdict)
     if verdict.holders:
-        named = ", ".join(f"{h.key} of {h.user} ({format_amounts(h.amounts)})" for h in verdict.holders[:3])
+        named = ", ".join(f"{h.key} of {h.user} ({format_amounts(with_vcore(h.amounts))})" for h in verdict.holders[:3])
         count = len(verdict.holders) + verdict.hidden_holders
         yield f"Held by {named}{f' and {count - 3} more' if count > 3 else ''}."
     elif verdict.hidden_holders:
@@ -92,7 +93,7 @@ def _about_levels(verdict: Verdict) -> Iterator[str]:
         if level.resource == "applications":
             yield f"Also {who} runs {level.used} of {level.max} applications."
         else:
-            left, most = ({level.resource: n} for n in (max(level.max - level.used, 0), level.max))
+            left, most = (with_vcore({level.resource: n}) for n in (max(level.max - level.used, 0), level.max))
             yield f"Also {who} has {format_amounts(left)} left of {format_amounts(most)}."
 
 
@@ -110,7 +111,7 @@ def _about_nodes(verdict: Verdict) -> Iterator[str]:
     near = verdict.closest[0] if verdict.closest else None
     if not nodes.with_room and near is not None and near.missing and not near.closed:
         least = " least" if nodes.total > 1 else ""
-        yield f"{near.node} lacks{least}: {format_amounts(near.missing, up=True)}."
+        yield f"{near.node} lacks{least}: {format_amounts(with_vcore(near.missing), up=True)}."
 
 
 def _about_ways(found: Ways) -> Iterator[str]:

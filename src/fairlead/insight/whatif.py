@@ -23,11 +23,13 @@ from fairlead.core.model.decisions import (
 )
 from fairlead.core.model.events import Event
 from fairlead.core.model.reasons import QuotaExceeded, Reason
+from fairlead.core.model.resources import pruned
 from fairlead.insight.explain import Sees, everything
 from fairlead.insight.forecast import KindOf, Shifts, kind_of, shifts
 from fairlead.insight.trial import Name, Outcome, on_copies, play
 from fairlead.insight.unblock import admitting
 from fairlead.insight.verdict import shown
+from fairlead.wire.fields import with_cpu
 from fairlead.wire.questions import Fate, Fates, Otherwise, Share, Wait
 
 if TYPE_CHECKING:
@@ -123,9 +125,9 @@ def _usage(scheduler: Scheduler) -> dict[tuple[str, str], Share]:
             name,
             queue.path,
             {},
-            {r: amount for r, amount in sorted(queue.allocated.items()) if amount},
-            dict(queue.guaranteed) if queue.guaranteed is not None else None,
-            dict(queue.max) if queue.max is not None else None,
+            with_cpu(pruned(queue.allocated)),
+            with_cpu(queue.guaranteed),
+            with_cpu(queue.max),
         )
         for name, part in scheduler.cluster.partitions.items()
         for queue in part.root.walk()

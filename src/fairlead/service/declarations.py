@@ -26,6 +26,7 @@ from fairlead.service.http.shaped import PagesOf, api
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf
 from fairlead.wire import declarations as wire
+from fairlead.wire.fields import with_cpu, with_vcore
 from fairlead.wire.jobs import Done
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def class_spec(name: str, draft: wire.ClassDraft) -> PriorityClassSpec:
 def quota_spec(name: str, draft: wire.QuotaDraft) -> QuotaSpec:
     """A quota in the core's words."""
     scopes = tuple(Requirement(SCOPE_KEY, scope.operator, tuple(scope.values)) for scope in draft.scopes)
-    return QuotaSpec(name=name, queue=draft.queue, resources=Limits(draft.resources), scopes=scopes)
+    return QuotaSpec(name=name, queue=draft.queue, resources=Limits(with_vcore(draft.resources)), scopes=scopes)
 
 
 def budget_spec(name: str, draft: wire.BudgetDraft) -> BudgetSpec:
@@ -92,9 +93,9 @@ def quota_views(scheduler: Scheduler) -> list[wire.Quota]:
         wire.Quota(
             name=quota.spec.name,
             queue=quota.spec.queue,
-            resources=quota.spec.resources.as_dict(),
+            resources=with_cpu(quota.spec.resources.as_dict()),
             scopes=_conditions(quota.spec.scopes),
-            used=pruned(quota.used),
+            used=with_cpu(pruned(quota.used)),
             jobs=quota.works,
             source="file" if quotas.is_of_file(quota.spec.name) else "api",
         )

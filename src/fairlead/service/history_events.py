@@ -41,6 +41,7 @@ from fairlead.runtime.books import JournalResumed, ServiceStarted, ServiceStoppe
 from fairlead.runtime.configurations import QueuesReconfigured
 from fairlead.service.readers import Reader, Readers
 from fairlead.wire.cluster import Event
+from fairlead.wire.fields import with_cpu
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +70,7 @@ class HistoryEvent:
 
     def shown(self) -> Event:
         """For the outside."""
-        return Event(seq=self.seq, at_ms=self.at_ms, type=self.type, key=self.key, values=self.fields)
+        return Event(seq=self.seq, at_ms=self.at_ms, type=self.type, key=self.key, values=with_cpu(self.fields))
 
 
 def parse_id(text: str) -> tuple[int, int] | None:

@@ -39,6 +39,7 @@ from fairlead.service.http.shaped import api
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf
 from fairlead.wire import jobs as wire
+from fairlead.wire.fields import with_vcore
 
 if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler
@@ -122,7 +123,7 @@ def spec_of(draft: wire.JobDraft, caller: Caller, home: str) -> JobSpec:
             "uid": caller.uid,
             "groups": caller.groups,
             "command": tuple(draft.command),
-            "resources": Resources(draft.resources),
+            "resources": Resources(with_vcore(draft.resources)),
             "cwd": draft.cwd if draft.cwd is not None else home,
             "where": where_of(draft.node_selector, draft.ports, draft.beside, draft.apart_from),
             "retry": _retry(draft.retry),

@@ -65,7 +65,7 @@ def exposed(families: Iterable[Metric]) -> bytes:
 
 def _queues(trees: list[Queue]) -> list[Metric]:
     amount = GaugeMetricFamily(
-        "fairlead_queue_resource", "vcore in thousandths, memory in bytes.", labels=("queue", "kind", "resource")
+        "fairlead_queue_resource", "cpu in cores, memory in bytes.", labels=("queue", "kind", "resource")
     )
     running = GaugeMetricFamily("fairlead_queue_running_applications", "Running applications.", labels=("queue",))
     waiting = GaugeMetricFamily("fairlead_queue_waiting", "Jobs waiting in or below it.", labels=("queue",))
@@ -88,7 +88,7 @@ def _queues(trees: list[Queue]) -> list[Metric]:
 
 def _nodes(nodes: list[books.Node]) -> list[Metric]:
     amount = GaugeMetricFamily(
-        "fairlead_node_resource", "vcore in thousandths, memory in bytes.", labels=("node", "kind", "resource")
+        "fairlead_node_resource", "cpu in cores, memory in bytes.", labels=("node", "kind", "resource")
     )
     is_open = GaugeMetricFamily("fairlead_node_schedulable", "1 if it takes new work.", labels=("node",))
     for node in map(views.node_view, nodes):

@@ -21,6 +21,7 @@ from fairlead.local.history_records import fields_of
 from fairlead.local.job import Attempt, Job, State
 from fairlead.wire import cluster
 from fairlead.wire import jobs as wire
+from fairlead.wire.fields import Amounts, with_cpu
 from fairlead.wire.questions import Why
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _row(job: Job, scheduler: Scheduler) -> dict[str, Any]:
         "submitted_at_ms": job.submitted_at_ms,
         "started_at_ms": job.started_at_ms,
         "ended_at_ms": job.ended_at_ms,
-        "resources": job.spec.resources.as_dict(),
+        "resources": with_cpu(job.spec.resources.as_dict()),
     }
 
 
@@ -216,12 +217,12 @@ def queue_view(queue: Queue, partition: str, idle: Mapping[str, Book]) -> cluste
         path=queue.path,
         leaf=queue.is_leaf,
         state=queue.state.value.lower(),
-        max=dict(queue.max) if queue.max is not None else None,
-        guaranteed=dict(queue.guaranteed) if queue.guaranteed is not None else None,
-        allocated=pruned(queue.allocated),
-        idle=pruned(idle.get(queue.path, {})),
-        pending=pruned(queue.pending),
-        headroom=dict(sorted(headroom.items())) if headroom is not None else None,
+        max=with_cpu(queue.max),
+        guaranteed=with_cpu(queue.guaranteed),
+        allocated=with_cpu(pruned(queue.allocated)),
+        idle=with_cpu(pruned(idle.get(queue.path, {}))),
+        pending=with_cpu(pruned(queue.pending)),
+        headroom=with_cpu(dict(sorted(headroom.items()))) if headroom is not None else None,
         priority=None if queue.reported == NO_PRIORITY else queue.reported,
         running_applications=queue.running,
         max_applications=queue.max_applications,
@@ -246,9 +247,9 @@ def node_view(node: Node) -> cluster.Node:
     """A node."""
     return cluster.Node(
         id=node.id,
-        capacity=pruned(node.total),
-        allocated=pruned(node.allocated),
-        free={name: node.free.get(name, 0) for name in sorted(node.total)},
+        capacity=with_cpu(pruned(node.total)),
+        allocated=with_cpu(pruned(node.allocated)),
+        free=with_cpu({name: node.free.get(name, 0) for name in sorted(node.total)}),
         schedulable=node.schedulable,
         attributes=dict(node.attributes),
         taints=msgspec.convert(list(node.spec.taints), list[cluster.NodeTaint], from_attributes=True),
@@ -261,7 +262,7 @@ def nodes(scheduler: Scheduler) -> list[Node]:
     return [node for partition in scheduler.cluster.partitions.values() for node in partition.nodes.nodes.values()]
 
 
-def partition_total(scheduler: Scheduler) -> dict[str, int]:
+def partition_total(scheduler: Scheduler) -> Amounts:
     """What the nodes of the default partition have together."""
     partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
-    return pruned(partition.nodes.total) if partition else {}
+    return with_cpu(pruned(partition.nodes.total)) if partition else {}

@@ -1,6 +1,6 @@
 """Queues, nodes, events, the service itself, and its errors.
 
-Decides the fields. Never who may see them. Invariant: amounts of vcore are thousandths of a core, of memory bytes.
+Decides the fields. Never who may see them. Invariant: amounts are `fields.Amounts`: cpu in cores, memory in bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from fairlead.wire import fields
 from fairlead.wire.configuration import ConfigStatus
-from fairlead.wire.fields import Labels, Line, Name, Page, Request, Shape, said
+from fairlead.wire.fields import Amounts, Labels, Line, Name, Page, Request, Shape, said
 from fairlead.wire.jobs import Capability
 
 # -- queues ---------------------------------------------------------------------------------------------------------
@@ -24,18 +24,18 @@ class Queue(Shape, frozen=True, kw_only=True):
     path: str
     leaf: bool
     state: str
-    max: dict[str, int] | None
-    guaranteed: dict[str, int] | None
-    allocated: dict[str, int]
+    max: Amounts | None
+    guaranteed: Amounts | None
+    allocated: Amounts
     idle: Annotated[
-        dict[str, int],
+        Amounts,
         said(
             "What idle jobs of this queue and below use beside `allocated`. "
             "It is part of `allocated` in its resource group and above."
         ),
     ]
-    pending: dict[str, int]
-    headroom: dict[str, int] | None
+    pending: Amounts
+    headroom: Amounts | None
     priority: Annotated[int | None, said("Of what waits below, with offsets and fences; null: nothing waits.")]
     running_applications: int
     max_applications: Annotated[int, said("0: unlimited.")]
@@ -83,9 +83,9 @@ class Node(Shape, frozen=True, kw_only=True):
     """A node."""
 
     id: str
-    capacity: dict[str, int]
-    allocated: dict[str, int]
-    free: dict[str, int]
+    capacity: Amounts
+    allocated: Amounts
+    free: Amounts
     schedulable: bool
     attributes: dict[str, str]
     taints: list[NodeTaint]
@@ -189,7 +189,7 @@ class Service(Shape, frozen=True, kw_only=True):
     user: str
     is_admin: bool
     started_at_ms: int
-    partition_total: dict[str, int]
+    partition_total: Amounts
     problems: Annotated[list[str], said("What is wrong at the moment; empty when all is well.")]
     machine: Machine | None = None
     cluster: Cluster | None = None

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 
 from fairlead.wire import fields
-from fairlead.wire.fields import Page, Request, Shape, Wrong, said
+from fairlead.wire.fields import Amounts, Page, Request, Shape, Wrong, said
 from fairlead.wire.jobs import Reason
 
 Text = Annotated[str, Meta(max_length=4 * 2**20)]
@@ -190,8 +190,8 @@ class OverLimit(Shape, frozen=True):
     queue: str
     who: Annotated[str, said("`user NAME` or `group NAME` whose limit there it is; empty: the queue's own.")]
     what: Annotated[str, said("`max` or `maxapplications`.")]
-    used: dict[str, int]
-    limit: dict[str, int]
+    used: Amounts
+    limit: Amounts
     count: int
     jobs: list[NamedJob]
 

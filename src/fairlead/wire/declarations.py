@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from fairlead.wire import fields
-from fairlead.wire.fields import Amount, Line, Name, Page, Request, Shape, said
+from fairlead.wire.fields import Amounts, AmountsDraft, Line, Name, Page, Request, Shape, said
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 Values = Annotated[list[Line], Meta(max_length=1000)]
@@ -55,10 +55,10 @@ class ScopeDraft(Request, frozen=True, kw_only=True):
 class QuotaDraft(Request, frozen=True, kw_only=True):
     """What all admitted jobs of a queue and below that match may ask for."""
 
-    CHECKS: ClassVar = {"queue": fields.one_line, "resources": fields.names}
+    CHECKS: ClassVar = {"queue": fields.one_line, "resources": fields.most}
 
     queue: Annotated[Line, said("The whole path of the queue.")]
-    resources: Annotated[dict[str, Amount], Meta(max_length=64)] = {}
+    resources: AmountsDraft = {}
     scopes: Annotated[list[ScopeDraft], Meta(max_length=100, description="All have to hold; none: all jobs.")] = []
 
 
@@ -121,9 +121,9 @@ class Quota(Shape, frozen=True, kw_only=True):
 
     name: str
     queue: str
-    resources: dict[str, int]
+    resources: Amounts
     scopes: list[Condition]
-    used: dict[str, int]
+    used: Amounts
     jobs: int
     source: str
 
@@ -158,9 +158,9 @@ class Use(Shape, frozen=True, kw_only=True):
     kind: str
     name: str
     queue: str
-    used: dict[str, int]
+    used: Amounts
     running: int
-    max: Annotated[dict[str, int] | None, said("What may be used there; null: no limit.")]
+    max: Annotated[Amounts | None, said("What may be used there; null: no limit.")]
     max_running: int | None
 
 
@@ -174,7 +174,7 @@ class LimitUse(Shape, frozen=True, kw_only=True):
     """Somebody to whom a limit applies."""
 
     name: str
-    used: dict[str, int]
+    used: Amounts
     running: int
 
 
@@ -185,7 +185,7 @@ class Limit(Shape, frozen=True, kw_only=True):
     kind: str
     name: str
     limit: str
-    max: dict[str, int] | None
+    max: Amounts | None
     max_running: int | None
     using: list[LimitUse]
 

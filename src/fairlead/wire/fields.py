@@ -21,8 +21,8 @@ _RESERVED_TAGS = frozenset({"application.create.force", "creationTime", "yunikor
 _RESOURCE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?")
 _PART = re.compile(r"(100|[0-9]{1,2})%")
 _HINTS = {
-    "cpu": "the resource is called vcore, in thousandths of a core (2 cores: 2000)",
-    "cpus": "the resource is called vcore, in thousandths of a core (2 cores: 2000)",
+    "vcore": "the resource is called cpu, in cores (2, or 0.5)",
+    "cpus": "the resource is called cpu, in cores (2, or 0.5)",
     "mem": "the resource is called memory, in bytes",
     "ram": "the resource is called memory, in bytes",
     "gpus": "the resource is called gpu",
@@ -33,8 +33,11 @@ Name = Annotated[str, Meta(min_length=1, max_length=256)]
 Key = Annotated[str, Meta(min_length=1, max_length=400)]
 """A job: its number on a machine, `NAMESPACE/NAME` on a cluster."""
 Labels = Annotated[dict[Line, Line], Meta(max_length=64)]
-Amount = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Amounts = Annotated[dict[str, Amount], Meta(max_length=64)]
+Amounts = dict[str, int | float]
+"""By resource: `cpu` in cores, also parts of one, `memory` in bytes, all others in units."""
+LARGEST = 2**63 - 1
+Whole = Annotated[int, Meta(ge=0, le=LARGEST)]
+AmountsDraft = Annotated[dict[str, Whole | Annotated[float, Meta(ge=0)]], Meta(max_length=64)]
 Priority = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1, description="Any 32-bit integer; higher wins.")]
 
 
@@ -103,23 +106,63 @@ def environment(env: dict[str, str]) -> dict[str, str]:
     return env
 
 
-def amounts(resources: dict[str, int]) -> dict[str, int]:
+def amounts(resources: Amounts) -> Amounts:
     """Amounts by resource, at least one of them above 0. Raises `ValueError`."""
     for name in resources:
-        if name in _HINTS:
-            raise ValueError(f"there is no resource {name!r}: {_HINTS[name]}")
         if not _RESOURCE.fullmatch(name) or len(name) > 253:
             raise ValueError(f"{name!r} is no name of a resource; use letters, digits and - _ . /")
     if not any(resources.values()):
-        raise ValueError("asks for nothing; ask for some vcore (1000 is one core), or leave resources out")
+        raise ValueError("asks for nothing; ask for some cpu (1 is one core), or leave resources out")
+    return most(resources)
+
+
+def most(resources: Amounts) -> Amounts:
+    """Amounts by resource, each of which can be counted. Raises `ValueError`, with the name."""
+    for name, amount in resources.items():
+        clean_text(name)
+        if name in _HINTS:
+            raise ValueError(f"there is no resource {name!r}: {_HINTS[name]}")
+        counted = amount * 1000 if name == CPU else amount
+        if counted > LARGEST:
+            raise Wrong(f".{name}", f"must be at most {LARGEST // 1000 if name == CPU else LARGEST}")
+        if name == CPU and round(counted) / 1000 != amount:
+            raise Wrong(".cpu", "has more than three decimals; a thousandth of a core is the least there is")
+        if name != CPU and not isinstance(amount, int):
+            raise Wrong(f".{name}", "must be a whole number; only cpu has parts")
     return resources
 
 
-def names(given: dict[str, Any]) -> dict[str, Any]:
-    """Names that can be written down. Raises `ValueError`."""
-    for name in given:
-        clean_text(name)
-    return given
+# -- amounts, here and in the books --------------------------------------------------------------------------------
+
+CPU, VCORE = "cpu", "vcore"
+
+
+def with_cpu(told: Any) -> Any:
+    """What the books say, as it is answered: wherever an amount of `vcore` in thousandths stands, `cpu` in cores."""
+    if not isinstance(told, Mapping):
+        return told
+    found = {}
+    for name, value in told.items():
+        if name == VCORE and isinstance(value, int):
+            found[CPU] = cores(value)
+        else:
+            found[name] = with_cpu(value)
+    return found
+
+
+def with_vcore(amounts: Mapping[str, int | float]) -> dict[str, int]:
+    """Amounts as the books count them: `vcore` in thousandths instead of `cpu` in cores."""
+    return {VCORE if name == CPU else name: round(n * 1000) if name == CPU else int(n) for name, n in amounts.items()}
+
+
+def measured(resource: str, *counted: int) -> tuple[str, tuple[int | float, ...]]:
+    """A resource and amounts of it as the books have them, as they are answered."""
+    return (CPU, tuple(map(cores, counted))) if resource == VCORE else (resource, counted)
+
+
+def cores(thousandths: int) -> int | float:
+    """Thousandths of a core in cores; a whole number where it is one."""
+    return thousandths / 1000 if thousandths % 1000 else thousandths // 1000
 
 
 def tags(given: dict[str, str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Jobs: what is asked for, and how they are shown. On a cluster a job is a pod.
 
 Decides the fields. Never what may be seen of them by whom. Invariant: times are milliseconds since 1970, durations end
-in `_ms`, memory is in bytes and vcore in thousandths of a core.
+in `_ms`; amounts are `fields.Amounts`: cpu in cores, memory in bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, field
 
 from fairlead.wire import fields
-from fairlead.wire.fields import Amounts, Key, Labels, Line, Page, Priority, Request, Shape, Wrong, said
+from fairlead.wire.fields import Amounts, AmountsDraft, Key, Labels, Line, Page, Priority, Request, Shape, Wrong, said
 
 MOST_JOBS = 10_000
 MOST_RETRIES = 1000
@@ -83,8 +83,8 @@ class JobDraft(Request, frozen=True, kw_only=True):
     queue: Annotated[Line, said("A leaf queue; empty: the placement rules choose, else root.default.")] = ""
     priority: Priority = 0
     resources: Annotated[
-        Amounts, said("vcore in thousandths of a core, memory in bytes, others in units. Default: one core.")
-    ] = field(default_factory=lambda: {"vcore": 1000})
+        AmountsDraft, said("cpu in cores, such as 2 or 0.5, memory in bytes, others in units. Default: one core.")
+    ] = field(default_factory=lambda: {fields.CPU: 1})
     env: Annotated[dict[str, str], Meta(max_length=4096)] = {}
     cwd: Annotated[
         Annotated[str, Meta(max_length=4096)] | None, said("Where it runs; default: the user's home directory.")
@@ -170,7 +170,7 @@ def reason(said: dict[str, Any] | None) -> Reason | None:
     if said is None:
         return None
     rest = {name: value for name, value in said.items() if name not in ("code", "sentence")}
-    return Reason(code=said["code"], sentence=said["sentence"], values=rest)
+    return Reason(code=said["code"], sentence=said["sentence"], values=fields.with_cpu(rest))
 
 
 class Job(Shape, frozen=True, kw_only=True):
@@ -188,7 +188,7 @@ class Job(Shape, frozen=True, kw_only=True):
     submitted_at_ms: int
     started_at_ms: int | None
     ended_at_ms: int | None
-    resources: dict[str, int]
+    resources: Amounts
 
 
 class JobList(Shape, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from fairlead.wire import fields
-from fairlead.wire.fields import Key, Line, Priority, Request, Shape, Wrong, said
+from fairlead.wire.fields import Amounts, Key, Line, Priority, Request, Shape, Wrong, said
 from fairlead.wire.jobs import JobDraft, JobState, Reason
 
 SPEND_S = 5.0
@@ -21,14 +21,16 @@ SPEND_MAX_S = 60.0
 
 
 class Level(Shape, frozen=True):
-    """A maximum on the way to the root: a queue's own, or (`who`) the limit of a user or group there."""
+    """A maximum on the way to the root: a queue's own, or (`who`) the limit of a user or group there. Amounts of
+    `resource`: cpu in cores, memory in bytes, or a number of applications.
+    """
 
     queue: str
     who: str
     resource: str
-    needed: int
-    used: int
-    max: int
+    needed: int | float
+    used: int | float
+    max: int | float
     blocks: bool
 
 
@@ -46,8 +48,8 @@ class NodeRoom(Shape, frozen=True):
     """A node that comes close."""
 
     node: str
-    free: dict[str, int]
-    missing: dict[str, int]
+    free: Amounts
+    missing: Amounts
     closed: Annotated[str, said("Why it is out of the question whatever is free; empty: it is not.")]
     frees_ms: Annotated[int | None, said("When time limits have ended enough of what runs; null: they do not say.")]
 
@@ -60,7 +62,7 @@ class Holder(Shape, frozen=True):
     user: str
     queue: str
     node: str
-    amounts: dict[str, int]
+    amounts: Amounts
     priority: int
     since_ms: int | None
     until_ms: Annotated[int | None, said("When its time limit ends it; null: it declared none.")]
@@ -87,8 +89,8 @@ class Part(Shape, frozen=True):
 
     what: str
     subject: Annotated[str, said("The queue, the node, the job, or the node that new ones would be like.")]
-    now: int
-    value: int
+    now: int | float
+    value: Annotated[int | float, said("Of `resource`, if there is one: cpu in cores, memory in bytes.")]
     resource: str = ""
     who: Annotated[str, said("For limits: `user NAME` or `group NAME`, as the entry of the file names it.")] = ""
     text: Annotated[str, said("What it is about where that is no number.")] = ""
@@ -126,7 +128,7 @@ class Verdict(Shape, frozen=True, kw_only=True):
     paragraph: Annotated[str, said("The whole of it for people.")] = ""
     details: Annotated[list[str], said("What the paragraph says beyond the sentence.")] = []
     reason: Reason | None = None
-    needed: dict[str, int] = {}
+    needed: Amounts = {}
     priority: int = 0
     node: str = ""
     position: Annotated[int, said("Its place among what waits in its queue, from 1; 0: it does not wait.")] = 0
@@ -303,10 +305,10 @@ class Share(Shape, frozen=True):
 
     partition: str
     queue: str
-    before: dict[str, int]
-    after: dict[str, int]
-    guaranteed: dict[str, int] | None
-    max: dict[str, int] | None
+    before: Amounts
+    after: Amounts
+    guaranteed: Amounts | None
+    max: Amounts | None
 
 
 class Shift(Named, frozen=True):

@@ -38,8 +38,8 @@ TREE = queue(
     "root",
     queue(
         "root.a",
-        max={"vcore": 4000, "memory": 2**30},
-        allocated={"vcore": 3000},
+        max={"cpu": 4, "memory": 2**30},
+        allocated={"cpu": 3},
         priority=7,
         running_applications=2,
         max_applications=5,
@@ -74,8 +74,8 @@ def test_one_queue_can_be_asked_for(service: Any, run: Callable[..., Any]) -> No
 
 def test_the_fullest_resource_counts() -> None:
     """Without a maximum there is none."""
-    assert fullest(made(Queue, allocated={"vcore": 1, "memory": 9}, max={"vcore": 10, "memory": 10})) == (0.9, "memory")
-    assert fullest(made(Queue, allocated={"vcore": 1}, max={})) == (0.0, "")
+    assert fullest(made(Queue, allocated={"cpu": 1, "memory": 9}, max={"cpu": 10, "memory": 10})) == (0.9, "memory")
+    assert fullest(made(Queue, allocated={"cpu": 1}, max={})) == (0.0, "")
 
 
 def test_nodes_are_listed(service: Any, run: Callable[..., Any]) -> None:
@@ -89,9 +89,9 @@ def test_nodes_are_listed(service: Any, run: Callable[..., Any]) -> None:
                     "id": "here",
                     "schedulable": False,
                     "running": 2,
-                    "capacity": {"vcore": 4000},
-                    "allocated": {"vcore": 1500},
-                    "free": {"vcore": 2500},
+                    "capacity": {"cpu": 4},
+                    "allocated": {"cpu": 1.5},
+                    "free": {"cpu": 2.5},
                 }
             ]
         },

@@ -190,7 +190,7 @@ JOB = {"key": "7", "user": "ann", "name": "train", "queue": "root.a", "reason": 
 
 def test_a_difference_is_told_line_by_line(service: Any, run: Callable[..., Any], tmp_path: Path) -> None:
     """Queues, settings and work, each with its sign; long lists are counted."""
-    changes = [{"what": "max", "old": {"vcore": 2000}, "new": None}]
+    changes = [{"what": "max", "old": {"cpu": 2}, "new": None}]
     found = nothing(
         empty=False,
         partitions_removed=["gpu"],

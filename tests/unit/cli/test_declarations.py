@@ -59,7 +59,7 @@ def test_a_quota_is_set(service: Any, run: Callable[..., Any]) -> None:
     assert service.sent("PUT", "/quotas/q") == [
         {
             "queue": "root.a",
-            "resources": {"vcore": 1500, "memory": 4 * 2**30, "gpu": 0},
+            "resources": {"cpu": 1.5, "memory": 4 * 2**30, "gpu": 0},
             "scopes": [{"operator": "In", "values": ["a", "b"]}, {"operator": "Exists", "values": []}],
         }
     ]
@@ -71,7 +71,7 @@ def test_quotas_are_listed(service: Any, run: Callable[..., Any]) -> None:
         {"key": "PriorityClass", "operator": "In", "values": ["a", "b"]},
         {"key": "PriorityClass", "operator": "DoesNotExist", "values": []},
     ]
-    quota = {"name": "q", "queue": "root.a", "resources": {"vcore": 4000}, "scopes": scopes, "used": {}, "jobs": 3}
+    quota = {"name": "q", "queue": "root.a", "resources": {"cpu": 4}, "scopes": scopes, "used": {}, "jobs": 3}
     service.on("GET", "/quotas", {"quotas": [quota | {"source": "api"}]})
     row = run("quota", "list").stdout.splitlines()[1]
     assert row.split()[:6] == ["q", "root.a", "a,", "b;", "none", "3"]

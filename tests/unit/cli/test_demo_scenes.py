@@ -11,6 +11,7 @@ from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, 
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.scheduler import Scheduler
+from fairlead.wire.fields import with_vcore
 
 
 class Stage:
@@ -32,7 +33,12 @@ class Stage:
             body = describe(job, job["name"]).body
             name = job["name"]
             self.scheduler.handle(AddApplication(ApplicationSpec(id=name, queue=job["queue"], user="ann")), now)
-            ask = AskSpec(application=name, key=name, resources=Resources(body["resources"]), priority=body["priority"])
+            ask = AskSpec(
+                application=name,
+                key=name,
+                resources=Resources(with_vcore(body["resources"])),
+                priority=body["priority"],
+            )
             self.scheduler.handle(AddAsks((ask,)), now)
         decided = self.scheduler.schedule(now)
         for decision in [d for d in decided if isinstance(d, Evict)]:

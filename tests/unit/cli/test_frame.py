@@ -25,7 +25,7 @@ def job(key: str, state: str, **fields: Any) -> Job:
         "submitted_at_ms": 0,
         "started_at_ms": 1000 + int(key),
         "ended_at_ms": None,
-        "resources": {"vcore": 1000},
+        "resources": {"cpu": 1},
     }
     return made(Job, **said | fields)
 
@@ -40,19 +40,19 @@ def view(running: int, waiting: int, total_waiting: int | None = None) -> View:
             "waiting": waiting if total_waiting is None else total_waiting,
             "running_applications": running,
             "max": {},
-            "allocated": {"vcore": 1000},
+            "allocated": {"cpu": 1},
             "children": [
                 {
                     "path": "root.batch",
                     "waiting": waiting,
                     "running_applications": running,
                     "max": {},
-                    "allocated": {"vcore": 1000},
+                    "allocated": {"cpu": 1},
                 }
             ],
         }
     ]
-    nodes = [{"id": "here", "capacity": {"vcore": 4000, "memory": 2**33}, "allocated": {"vcore": 1000}}]
+    nodes = [{"id": "here", "capacity": {"cpu": 4, "memory": 2**33}, "allocated": {"cpu": 1}}]
     live = [job(str(i), "running") for i in range(running)]
     live += [job(str(100 + i), "waiting", **WAITS) for i in range(waiting)]
     return View(60_000, live, [], [made(Queue, **each) for each in queues], [made(Node, **each) for each in nodes])

@@ -44,7 +44,7 @@ def test_a_full_description_becomes_what_the_service_takes() -> None:
         "name": "n",
         "queue": "root.a",
         "priority": -3,
-        "resources": {"vcore": 500, "memory": 2**30, "gpu": 2, "licence": 1},
+        "resources": {"cpu": 0.5, "memory": 2**30, "gpu": 2, "licence": 1},
         "env": {"SEED": "1"},
         "cwd": "/tmp",
         "grace_ms": 5000,
@@ -58,7 +58,7 @@ def test_one_core_and_the_programs_name_are_the_defaults() -> None:
     assert describe({"command": ["/usr/bin/env", "x"]}, "x").body == {
         "command": ["/usr/bin/env", "x"],
         "name": "env",
-        "resources": {"vcore": 1000},
+        "resources": {"cpu": 1},
     }
 
 

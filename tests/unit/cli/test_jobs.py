@@ -96,7 +96,7 @@ def test_the_table_fits_a_terminal(width: int) -> None:
         "user": "ann",
         "priority": -2147483648,
         "state": "waiting",
-        "resources": {"vcore": 1500, "memory": 2**34},
+        "resources": {"cpu": 1.5, "memory": 2**34},
         "submitted_at_ms": 0,
         "reason": {"code": "too-big", "sentence": "needs cpu 1.5, memory 16Gi on one node; closest of 3 " * 3},
     }

@@ -95,7 +95,7 @@ def test_whatif_prints_a_line_for_each_kind_of_change(service: Any, run: Callabl
         "starts": {"count": 2, "hidden": 1, "jobs": [job("18", user="ann", node="n1")]},
         "evicted": {"count": 1, "hidden": 0, "jobs": [job("9", user="bob", on_behalf_of="18/18", rule="priority")]},
         "waits": [{"key": "19", "reason": {"sentence": "queue root.a is full"}}],
-        "shares": [{"queue": "root.a", "before": {"vcore": 1000}, "after": {"vcore": 2000}}],
+        "shares": [{"queue": "root.a", "before": {"cpu": 1}, "after": {"cpu": 2}}],
     }
     service.on("POST", "/whatif", answer)
     assert run("whatif", "cancel", "17").stdout.splitlines() == [
@@ -132,7 +132,7 @@ def test_each_whatif_asks_for_its_change(service: Any, run: Callable[..., Any], 
         assert service.requests[-1].body == body | {"forecast": True}
     assert run("whatif", "submit", "--queue", "root.b", "--cpu", "2", "--priority", "7").exit_code == 0
     draft = service.requests[-1].body["submit"]
-    assert (draft["queue"], draft["resources"], draft["priority"]) == ("root.b", {"vcore": 2000}, 7)
+    assert (draft["queue"], draft["resources"], draft["priority"]) == ("root.b", {"cpu": 2}, 7)
 
 
 def test_when_reads_as_an_interval_with_its_assumptions(service: Any, run: Callable[..., Any]) -> None:

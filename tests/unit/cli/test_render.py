@@ -105,8 +105,8 @@ def test_durations_are_short(ms: int | None, text: str) -> None:
 
 
 def test_amounts_are_named_as_people_name_them() -> None:
-    """vcore is shown as cpu, in cores."""
-    assert render.amounts({"vcore": 1500, "memory": 2**30, "gpu": 1}) == "cpu 1.5, gpu 1, memory 1Gi"
+    """Cores, and memory in the units that people write."""
+    assert render.amounts({"cpu": 1.5, "memory": 2**30, "gpu": 1}) == "cpu 1.5, gpu 1, memory 1Gi"
     assert render.amounts({}) == "-"
 
 

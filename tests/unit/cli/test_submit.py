@@ -80,7 +80,7 @@ def test_options_become_the_body(taking: Any, run: Callable[..., Any], monkeypat
         "priority": -5,
         "name": "n",
         "cwd": "/tmp",
-        "resources": {"vcore": 500, "memory": 2**32, "gpu": 1, "licence": 2},
+        "resources": {"cpu": 0.5, "memory": 2**32, "gpu": 1, "licence": 2},
         "env": {"A": "1=2", "PASSED": "on"},
         "tags": {"x": "y"},
         "grace_ms": 120_000,

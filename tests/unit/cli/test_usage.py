@@ -10,9 +10,9 @@ ROW = {
     "kind": "user",
     "name": "ann",
     "queue": "root.batch",
-    "used": {"vcore": 1500, "memory": 2**30},
+    "used": {"cpu": 1.5, "memory": 2**30},
     "running": 2,
-    "max": {"vcore": 2000},
+    "max": {"cpu": 2},
     "max_running": 3,
 }
 LIMIT = {
@@ -20,9 +20,9 @@ LIMIT = {
     "kind": "user",
     "name": "*",
     "limit": "each",
-    "max": {"vcore": 2000},
+    "max": {"cpu": 2},
     "max_running": None,
-    "using": [{"name": "ann", "used": {"vcore": 1500}, "running": 2}],
+    "using": [{"name": "ann", "used": {"cpu": 1.5}, "running": 2}],
 }
 
 

@@ -78,7 +78,7 @@ def test_queues_that_come_go_and_change() -> None:
         "changed",
         0,
         [
-            Change("max", {"vcore": 5}, {"vcore": 7}),
+            Change("max", {"cpu": 0.005}, {"cpu": 0.007}),
             Change("maxapplications", None, 2),
             Change("properties.k", None, "v"),
         ],
@@ -88,16 +88,16 @@ def test_queues_that_come_go_and_change() -> None:
 def test_a_queue_that_would_be_over_its_maximum() -> None:
     """And what would start now but not then, with the reason."""
     diff = preview(busy(leaf("a"), wait=1), spec(leaf("a", "2m")))
-    over = OverLimit("default", "root.a", "", "max", {"vcore": 3}, {"vcore": 2}, 1, [NamedJob("x", "u")])
+    over = OverLimit("default", "root.a", "", "max", {"cpu": 0.003}, {"cpu": 0.002}, 1, [NamedJob("x", "u")])
     assert diff.over == [over]
     (waits,) = diff.would_wait.jobs
     assert waits.reason is not None
     assert (waits.key, waits.user, waits.reason.code) == ("x", "u", "queue-full")
     assert waits.reason.values == {
         "queue": "root.a",
-        "needed": {"vcore": 1},
-        "free": {"vcore": -1},
-        "max": {"vcore": 2},
+        "needed": {"cpu": 0.001},
+        "free": {"cpu": -0.001},
+        "max": {"cpu": 0.002},
     }
 
 
@@ -157,7 +157,7 @@ def test_it_names_the_classes_quotas_and_budgets_that_differ() -> None:
             "priority-class", "c", "changed", [Change("value", 1, 2), Change("limited", False, True)]
         ),
         DeclarationDifference(
-            "quota", "q", "added", [Change("queue", None, "root.a"), Change("resources", None, {"vcore": 1000})]
+            "quota", "q", "added", [Change("queue", None, "root.a"), Change("resources", None, {"cpu": 1})]
         ),
         DeclarationDifference("budget", "b", "removed", [Change("min_available", 1, None)]),
     ]

@@ -95,7 +95,7 @@ def test_a_checkpoint_is_for_who_owns_the_job(served: Any) -> None:
 
 def test_a_reservation_is_for_administrators(served: Any) -> None:
     """The owner of a job may not hold others back."""
-    key = served.submit("/bin/true", who="alice", queue="root.small", resources={"vcore": 3000})
+    key = served.submit("/bin/true", who="alice", queue="root.small", resources={"cpu": 3})
     path = f"/api/v1/jobs/{key}/reserve"
     refused = served.call("POST", path, {}, "alice")
     assert (refused.status, refused.error["code"]) == (403, "forbidden")
@@ -111,7 +111,7 @@ def test_a_reservation_is_for_administrators(served: Any) -> None:
 
 def test_the_reason_for_a_priority_is_kept(served: Any) -> None:
     """In the history of the job."""
-    key = served.submit("/bin/true", queue="root.small", resources={"vcore": 3000})
+    key = served.submit("/bin/true", queue="root.small", resources={"cpu": 3})
     served.call("PATCH", f"/api/v1/jobs/{key}", {"priority": 4, "why": "due today"})
     assert served.show(key)["history"][-1]["detail"].endswith(": due today")
     served.call("POST", f"/api/v1/jobs/{key}/cancel", {})

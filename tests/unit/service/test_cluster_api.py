@@ -20,15 +20,15 @@ def flat(queue: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_queues_show_what_they_may_use_and_use(served: Any) -> None:
     """The tree, with sums at the parent."""
-    key = served.submit("/bin/sleep", "20", queue="root.small", resources={"vcore": 600}, priority=5, grace_ms=100)
-    waits = served.submit("/bin/sleep", "20", queue="root.small", resources={"vcore": 600}, priority=4)
+    key = served.submit("/bin/sleep", "20", queue="root.small", resources={"cpu": 0.6}, priority=5, grace_ms=100)
+    waits = served.submit("/bin/sleep", "20", queue="root.small", resources={"cpu": 0.6}, priority=4)
     served.wait(key, "running")
     queues = flat(served.call("GET", "/api/v1/queues", who="bob").json["queues"][0])
     small, root = queues["root.small"], queues["root"]
-    assert (small["leaf"], small["state"], small["max"]) == (True, "active", {"vcore": 1000})
-    assert (small["allocated"], small["pending"], small["headroom"]["vcore"]) == ({"vcore": 600}, {"vcore": 600}, 400)
+    assert (small["leaf"], small["state"], small["max"]) == (True, "active", {"cpu": 1})
+    assert (small["allocated"], small["pending"], small["headroom"]["cpu"]) == ({"cpu": 0.6}, {"cpu": 0.6}, 0.4)
     assert (small["waiting"], small["running_applications"], small["priority"]) == (1, 1, 4)
-    assert root["allocated"]["vcore"] >= 600
+    assert root["allocated"]["cpu"] >= 0.6
     assert root["waiting"] >= 1
     for each in (waits, key):
         served.call("POST", f"/api/v1/jobs/{each}/cancel", {})
@@ -38,12 +38,12 @@ def test_queues_show_what_they_may_use_and_use(served: Any) -> None:
 
 def test_idle_work_is_shown_where_it_comes_from_and_where_it_counts(served: Any) -> None:
     """Beside the books of its queue, in those of its resource group."""
-    key = served.submit("/bin/sleep", "20", queue="root.small", resources={"vcore": 1200}, idle=True, grace_ms=100)
+    key = served.submit("/bin/sleep", "20", queue="root.small", resources={"cpu": 1.2}, idle=True, grace_ms=100)
     served.wait(key, "running")
     queues = flat(served.call("GET", "/api/v1/queues").json["queues"][0])
     small, root = queues["root.small"], queues["root"]
-    assert (small["allocated"], small["idle"]) == ({}, {"vcore": 1200})
-    assert (root["allocated"]["vcore"] >= 1200, root["idle"]) == (True, {})
+    assert (small["allocated"], small["idle"]) == ({}, {"cpu": 1.2})
+    assert (root["allocated"]["cpu"] >= 1.2, root["idle"]) == (True, {})
     served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
     served.wait(key)
 
@@ -51,7 +51,7 @@ def test_idle_work_is_shown_where_it_comes_from_and_where_it_counts(served: Any)
 def test_the_machine_is_a_node_and_can_be_drained(served: Any) -> None:
     """By administrators; drained, it takes no new work."""
     node = served.call("GET", "/api/v1/nodes").json["nodes"][0]
-    assert node["capacity"] == {"gpu": 2, "memory": 8 * 2**30, "vcore": 4000}
+    assert node["capacity"] == {"gpu": 2, "memory": 8 * 2**30, "cpu": 4}
     assert node["schedulable"] is True
     assert served.call("POST", f"/api/v1/nodes/{node['id']}/drain", {}, "bob").status == 403
     assert served.call("POST", f"/api/v1/nodes/{node['id']}/drain", {}).json["schedulable"] is False
@@ -68,7 +68,7 @@ def test_the_service_says_what_it_is_and_what_it_enforces(served: Any) -> None:
     machine = info["machine"]
     assert (info["user"], info["is_admin"], info["cluster"]) == ("bob", False, None)
     assert (machine["serves"], machine["pid"]) == ("everyone", os.getpid())
-    assert info["partition_total"]["vcore"] == 4000
+    assert info["partition_total"]["cpu"] == 4
     assert machine["journal"]["last_seq"] > 0
     assert machine["journal"]["size_bytes"] > 0
     assert info["problems"] == []
@@ -121,7 +121,7 @@ def test_figures_for_prometheus_add_up(served: Any) -> None:
     assert samples["fairlead_jobs", (("state", "succeeded"),)] >= 1
     assert samples["fairlead_turn_seconds_count", ()] == samples["fairlead_turn_seconds_bucket", (("le", "+Inf"),)] > 0
     node = served.place.local.node
-    assert samples["fairlead_node_resource", (("kind", "capacity"), ("node", node), ("resource", "vcore"))] == 4000
+    assert samples["fairlead_node_resource", (("kind", "capacity"), ("node", node), ("resource", "cpu"))] == 4
 
 
 def test_the_description_is_openapi_3_1_and_names_every_route(served: Any) -> None:

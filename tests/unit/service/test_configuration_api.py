@@ -73,11 +73,11 @@ def last_seq(served: Any) -> int:
 
 def test_a_difference_says_what_then_happens(served: Any, base: dict[str, Any]) -> None:
     """Queues that come, go and change, work that would be over its limit or start: first said, then done."""
-    over = sleeper(served, queue="root.batch", name="over", resources={"vcore": 2000})
-    waits = sleeper(served, queue="root.gone", resources={"vcore": 3000})
+    over = sleeper(served, queue="root.batch", name="over", resources={"cpu": 2})
+    waits = sleeper(served, queue="root.gone", resources={"cpu": 3})
     served.wait(over, "running")
     served.wait(waits, "waiting")
-    grown = sleeper(served, queue="root.batch", resources={"vcore": 1000})
+    grown = sleeper(served, queue="root.batch", resources={"cpu": 1})
     served.wait(grown, "waiting")
     text = BASE.replace("          - name: gone\n", "          - {name: fresh, resources: {max: {vcore: 1}}}\n")
     lower = text.replace("vcore: 2", "vcore: 1")
@@ -87,7 +87,7 @@ def test_a_difference_says_what_then_happens(served: Any, base: dict[str, Any]) 
     assert kinds == {"root.batch": "changed", "root.gone": "draining", "root.fresh": "added"}
     exceeded = next(over for over in found["over"] if not over["who"])
     assert [over["who"] for over in found["over"] if over["who"]] == ["user root"]
-    assert (exceeded["queue"], exceeded["used"], exceeded["limit"]) == ("root.batch", {"vcore": 2000}, {"vcore": 1000})
+    assert (exceeded["queue"], exceeded["used"], exceeded["limit"]) == ("root.batch", {"cpu": 2}, {"cpu": 1})
     assert [(job["key"], job["name"]) for job in exceeded["jobs"]] == [(over, "over")]
     assert served.call("GET", CONFIG).json["checksum"] == base["checksum"], "nothing was changed by looking"
     seq = last_seq(served)
@@ -107,9 +107,9 @@ def test_a_difference_says_what_then_happens(served: Any, base: dict[str, Any]) 
 
 def test_a_lowered_limit_of_users_is_seen_before(served: Any, base: dict[str, Any]) -> None:
     """With the user, and what of his would be over it; what waits learns that it would wait for something else."""
-    runs = sleeper(served, queue="root.batch", who="alice", resources={"vcore": 2000})
+    runs = sleeper(served, queue="root.batch", who="alice", resources={"cpu": 2})
     served.wait(runs, "running")
-    waits = sleeper(served, queue="root.batch", who="alice", resources={"vcore": 1000})
+    waits = sleeper(served, queue="root.batch", who="alice", resources={"cpu": 1})
     served.wait(waits, "waiting")
     assert served.call("GET", f"/api/v1/jobs/{waits}/why").json["reason"]["code"] == "limit-reached"
     found = diff(served, BASE.replace("maxresources: {vcore: 2}", "maxresources: {vcore: 1}"))
@@ -210,7 +210,7 @@ def test_the_queues_and_nodes_are_changed_by_administrators_of_the_service(
 
 def test_who_uses_what_is_no_secret_and_names_no_work(served: Any, base: dict[str, Any]) -> None:
     """Totals of users beside their limits, for everybody."""
-    key = sleeper(served, queue="root.batch", who="alice", resources={"vcore": 1000})
+    key = sleeper(served, queue="root.batch", who="alice", resources={"cpu": 1})
     served.wait(key, "running")
     rows = served.call("GET", "/api/v1/usage?user=alice", who="bob").json["usage"]
     found = {row["queue"]: row for row in rows}
@@ -219,20 +219,20 @@ def test_who_uses_what_is_no_secret_and_names_no_work(served: Any, base: dict[st
         "kind": "user",
         "name": "alice",
         "queue": "root.batch",
-        "used": {"vcore": 1000},
+        "used": {"cpu": 1},
         "running": 1,
-        "max": {"vcore": 2000},
+        "max": {"cpu": 2},
         "max_running": None,
     }
     [limit] = served.call("GET", "/api/v1/limits", who="bob").json["limits"]
     assert (limit["queue"], limit["kind"], limit["name"]) == ("root.batch", "user", "*")
-    assert limit["using"] == [{"name": "alice", "used": {"vcore": 1000}, "running": 1}]
+    assert limit["using"] == [{"name": "alice", "used": {"cpu": 1}, "running": 1}]
     assert served.call("GET", "/api/v1/usage?group=nobody").json == {"usage": [], "next": None, "total": 0}
 
 
 def test_what_touched_a_job_is_in_its_story(served: Any, base: dict[str, Any]) -> None:
     """The queue above counts too, other queues do not."""
-    key = sleeper(served, queue="root.batch", resources={"vcore": 1000})
+    key = sleeper(served, queue="root.batch", resources={"cpu": 1})
     served.wait(key, "running")
     changed = BASE.replace("max: {vcore: 2}", "max: {vcore: 3}").replace(
         "- name: gone", "- {name: gone, maxapplications: 3}"

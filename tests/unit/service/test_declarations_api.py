@@ -49,7 +49,7 @@ def test_only_administrators_change_anything(served: Any, path: str) -> None:
     """Others may look."""
     body = {
         CLASSES: {"value": 1},
-        QUOTAS: {"queue": "root.batch", "resources": {"vcore": 1}},
+        QUOTAS: {"queue": "root.batch", "resources": {"cpu": 0.001}},
         BUDGETS: {"selector": [], "min_available": 1},
     }[path.rpartition("/")[0]]
     assert served.call("PUT", path, body, "bob").status == 403
@@ -65,7 +65,7 @@ def test_only_administrators_change_anything(served: Any, path: str) -> None:
         (f"{CLASSES}/big", {"value": 1_000_000_001}),
         (f"{CLASSES}/odd", {"value": 1, "preemption_policy": "Sometimes"}),
         (f"{CLASSES}/none", {}),
-        (f"{QUOTAS}/q", {"queue": "batch", "resources": {"vcore": 1}}),
+        (f"{QUOTAS}/q", {"queue": "batch", "resources": {"cpu": 0.001}}),
         (f"{QUOTAS}/q", {"queue": "root.batch"}),
         (f"{QUOTAS}/q", {"queue": "root.batch", "scopes": [{"operator": "In"}]}),
         (f"{BUDGETS}/b", {"selector": []}),
@@ -113,9 +113,9 @@ def test_work_whose_class_does_not_do_is_refused(served: Any, job: dict[str, Any
 def test_a_quota_takes_a_submission_whole_or_not_at_all(served: Any) -> None:
     """Jobs of one submission count for each other; what was admitted is shown."""
     served.call("PUT", f"{CLASSES}/urgent", {"value": 77})
-    quota = {"queue": "root.batch", "resources": {"vcore": 300}, "scopes": [{"operator": "In", "values": ["urgent"]}]}
+    quota = {"queue": "root.batch", "resources": {"cpu": 0.3}, "scopes": [{"operator": "In", "values": ["urgent"]}]}
     assert served.call("PUT", f"{QUOTAS}/q", quota).json["used"] == {}
-    job = {"command": ["/bin/sleep", "30"], "cwd": "/", "queue": "root.batch", "resources": {"vcore": 100}}
+    job = {"command": ["/bin/sleep", "30"], "cwd": "/", "queue": "root.batch", "resources": {"cpu": 0.1}}
     four = {"jobs": [job | {"priority_class": "urgent", "grace_ms": 100}] * 4}
     answered = served.call("POST", "/api/v1/jobs", four)
     assert (answered.status, answered.error["field"]) == (422, "jobs[3].resources")
@@ -123,7 +123,7 @@ def test_a_quota_takes_a_submission_whole_or_not_at_all(served: Any) -> None:
     taken = served.call("POST", "/api/v1/jobs", {"jobs": four["jobs"][:3]})
     assert taken.status == 201
     [shown] = served.call("GET", QUOTAS, who="bob").json["quotas"]
-    assert (shown["used"], shown["jobs"]) == ({"vcore": 300}, 3)
+    assert (shown["used"], shown["jobs"]) == ({"cpu": 0.3}, 3)
     for row in taken.json["jobs"]:
         served.call("POST", f"/api/v1/jobs/{row['key']}/cancel", {})
         served.wait(row["key"])
@@ -153,7 +153,7 @@ def test_a_budget_shows_what_it_lets_stop(served: Any) -> None:
     condition = {"key": "app", "operator": "In", "values": ["budgeted"]}
     made = served.call("PUT", f"{BUDGETS}/b", {"selector": [condition], "max_unavailable": 1}).json
     assert (made["selector"], made["max_unavailable"], made["left"]) == ([condition], 1, 0)
-    key = served.submit("/bin/sleep", "30", labels={"app": "budgeted"}, grace_ms=100, resources={"vcore": 100})
+    key = served.submit("/bin/sleep", "30", labels={"app": "budgeted"}, grace_ms=100, resources={"cpu": 0.1})
     served.wait(key, "running")
     assert served.call("GET", BUDGETS).json["budgets"][0]["left"] == 1
     served.call("POST", f"/api/v1/jobs/{key}/cancel", {})

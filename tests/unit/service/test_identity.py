@@ -113,7 +113,7 @@ def test_the_peer_of_a_connection_is_this_process_user(served: Any) -> None:
 @pytest.mark.real
 def test_another_user_of_the_machine_is_himself(served: Any) -> None:
     """He is known without a password, his work runs as him, and others' work is hidden from him."""
-    mine = served.submit("/bin/sleep", "20", queue="root.small", resources={"vcore": 5000})
+    mine = served.submit("/bin/sleep", "20", queue="root.small", resources={"cpu": 5})
     script = """
 import encodings.idna, http.client, json, os, socket, sys, time
 os.setgroups([]); os.setgid(65534); os.setuid(65534)

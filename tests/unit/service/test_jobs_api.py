@@ -60,7 +60,7 @@ def test_an_answer_to_a_submission_has_the_documented_row(served: Any) -> None:
     assert answer.status == 201
     assert set(row) == ROW
     assert row["key"].isdecimal()
-    assert (row["queue"], row["priority"], row["resources"]) == ("root.batch", -5, {"vcore": 1000})
+    assert (row["queue"], row["priority"], row["resources"]) == ("root.batch", -5, {"cpu": 1})
 
 
 def test_one_bad_job_refuses_all_of_them(served: Any) -> None:
@@ -81,14 +81,18 @@ def test_one_bad_job_refuses_all_of_them(served: Any) -> None:
         ({"jobs": []}, "jobs", "at least 1"),
         ({"jobs": {}}, "jobs", "must be a list"),
         ([], "", "must be an object"),
-        (job(resources={"vcore": False}), "jobs[0].resources.vcore", "must be a whole number, not false"),
-        (job(resources={"vcore": 1.5}), "jobs[0].resources.vcore", "whole number"),
-        (job(resources={"vcore": "2"}), "jobs[0].resources.vcore", "must be a whole number, not '2'"),
-        (job(resources={"vcore": -1}), "jobs[0].resources.vcore", "must be at least 0"),
-        (job(resources={"vcore": 2**63}), "jobs[0].resources.vcore", "must be at most"),
-        (job(resources={"cpu": 2}), "jobs[0].resources", "the resource is called vcore"),
+        (job(resources={"cpu": False}), "jobs[0].resources.cpu", "must be a number, not false"),
+        (job(resources={"memory": 1.5}), "jobs[0].resources.memory", "must be a whole number"),
+        (job(resources={"cpu": 0.0005}), "jobs[0].resources.cpu", "more than three decimals"),
+        (job(resources={"cpu": "2"}), "jobs[0].resources.cpu", "must be a number, not '2'"),
+        (job(resources={"cpu": -1}), "jobs[0].resources.cpu", "must be at least 0"),
+        (job(resources={"cpu": -0.5}), "jobs[0].resources.cpu", "must be at least 0"),
+        (job(resources={"memory": 2**63}), "jobs[0].resources.memory", "must be at most"),
+        (job(resources={"cpu": 2**60}), "jobs[0].resources.cpu", "must be at most"),
+        (job(resources={"cpu": 1e300}), "jobs[0].resources.cpu", "must be at most"),
+        (job(resources={"vcore": 2000}), "jobs[0].resources", "the resource is called cpu"),
         (job(resources={}), "jobs[0].resources", "asks for nothing"),
-        (job(resources={"vcore": 0}), "jobs[0].resources", "asks for nothing"),
+        (job(resources={"cpu": 0}), "jobs[0].resources", "asks for nothing"),
         (job(command=[]), "jobs[0].command", "at least 1"),
         (job(command=[""]), "jobs[0].command", "empty"),
         (job(command="ls -l"), "jobs[0].command", "must be a list"),
@@ -177,10 +181,10 @@ def test_the_same_request_twice_gives_the_same_jobs(served: Any) -> None:
 
 def test_waiting_work_says_why_and_can_be_cancelled(served: Any) -> None:
     """With the numbers; its priority can be changed while it waits."""
-    key = served.submit("/bin/true", queue="root.small", resources={"vcore": 2000})
+    key = served.submit("/bin/true", queue="root.small", resources={"cpu": 2})
     why = served.call("GET", f"/api/v1/jobs/{key}/why").json
     assert (why["state"], why["reason"]["code"], why["queue_position"]) == ("waiting", "queue-full", 1)
-    assert why["reason"]["values"]["needed"] == {"vcore": 2000}
+    assert why["reason"]["values"]["needed"] == {"cpu": 2}
     changed = served.call("PATCH", f"/api/v1/jobs/{key}", {"priority": 9})
     assert (changed.status, changed.json["priority"]) == (200, 9)
     row = served.call("POST", f"/api/v1/jobs/{key}/cancel", {}).json
@@ -222,9 +226,9 @@ def test_what_cannot_be_started_has_failed_with_a_sentence(served: Any) -> None:
 
 def test_higher_work_takes_the_place_of_lower_work(served: Any) -> None:
     """The lower one is told to stop, says for whom, and the higher one runs."""
-    low = served.submit("/bin/sleep", "60", resources={"vcore": 4000}, grace_ms=100)
+    low = served.submit("/bin/sleep", "60", resources={"cpu": 4}, grace_ms=100)
     served.wait(low, "running")
-    high = served.submit("/bin/true", resources={"vcore": 4000}, priority=50)
+    high = served.submit("/bin/true", resources={"cpu": 4}, priority=50)
     shown = served.wait(low)
     assert (shown["state"], shown["reason"]["values"]["on_behalf_of"]) == ("evicted", high)
     assert served.wait(high)["state"] == "succeeded"
@@ -261,7 +265,7 @@ def test_following_output_ends_with_the_job(served: Any) -> None:
 
 def test_nobody_sees_or_stops_what_is_not_his(served: Any) -> None:
     """For bob alice's work does not exist; an administrator sees it."""
-    key = served.submit("/bin/sleep", "30", who="alice", queue="root.small", resources={"vcore": 3000})
+    key = served.submit("/bin/sleep", "30", who="alice", queue="root.small", resources={"cpu": 3})
     for method, path, body in (
         ("GET", f"/api/v1/jobs/{key}", None),
         ("GET", f"/api/v1/jobs/{key}/why", None),

@@ -13,11 +13,9 @@ pytestmark = pytest.mark.real
 @pytest.fixture
 def full(served: Any) -> Any:
     """The queue root.small is full, and one more waits there: the keys of both."""
-    runs = served.submit(
-        "sleep", "60", queue="root.small", resources={"vcore": 1000}, who="alice", time_limit_ms=90_000
-    )
+    runs = served.submit("sleep", "60", queue="root.small", resources={"cpu": 1}, who="alice", time_limit_ms=90_000)
     served.wait(runs, "running")
-    waits = served.submit("sleep", "60", queue="root.small", resources={"vcore": 1000}, who="bob")
+    waits = served.submit("sleep", "60", queue="root.small", resources={"cpu": 1}, who="bob")
     yield runs, waits
     for key in (waits, runs):
         served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
@@ -30,7 +28,7 @@ def test_why_has_the_numbers_of_every_level_and_who_holds_what_is_short(served: 
     verdict = served.call("GET", f"/api/v1/jobs/{waits}/why").json["verdict"]
     blocking = [level for level in verdict["levels"] if level["blocks"]]
     assert [(b["queue"], b["resource"], b["needed"], b["used"], b["max"]) for b in blocking] == [
-        ("root.small", "vcore", 1000, 1000, 1000)
+        ("root.small", "cpu", 1, 1, 1)
     ]
     assert [h["key"] for h in verdict["holders"]] == [runs]
     assert verdict["position"] == 1
@@ -45,9 +43,9 @@ def test_why_with_changes_says_what_would_start_it(served: Any, full: Any) -> No
     assert by_dimension["queue-max"]["parts"][0] | {"who": "", "text": ""} == {
         "what": "queue-max",
         "subject": "root.small",
-        "resource": "vcore",
-        "now": 1000,
-        "value": 2000,
+        "resource": "cpu",
+        "now": 1,
+        "value": 2,
         "who": "",
         "text": "",
     }
@@ -89,7 +87,7 @@ def test_whatif_with_a_forecast_ends_with_its_time(served: Any, full: Any) -> No
 def test_whatif_of_a_submission_says_where_it_starts_or_why_it_waits(served: Any, full: Any) -> None:
     """In a queue with room it starts, in a full one it does not."""
     del full
-    draft = {"command": ["true"], "queue": "root.batch", "resources": {"vcore": 1000}}
+    draft = {"command": ["true"], "queue": "root.batch", "resources": {"cpu": 1}}
     answer = served.call("POST", "/api/v1/whatif", {"submit": draft}, "alice").json
     assert (answer["starts"]["count"], answer["supposed"]) == (1, "alice submits new to root.batch")
     nowhere = {name: value for name, value in draft.items() if name != "queue"}
@@ -125,7 +123,7 @@ def test_whatif_of_a_queue_file_and_of_more_nodes(served: Any, full: Any) -> Non
     answer = served.call("POST", "/api/v1/whatif", {"config": text}).json
     assert [job["key"] for job in answer["starts"]["jobs"]] == [waits]
     share = next(share for share in answer["shares"] if share["queue"] == "root.small")
-    assert (share["before"]["vcore"], share["after"]["vcore"]) == (1000, 2000)
+    assert (share["before"]["cpu"], share["after"]["cpu"]) == (1, 2)
     node = served.call("GET", "/api/v1/nodes").json["nodes"][0]["id"]
     more = served.call("POST", "/api/v1/whatif", {"add_nodes": {"like": node, "count": 2}})
     assert more.status == 200, more.body
@@ -166,9 +164,9 @@ def test_the_service_scores_its_own_forecasts(served: Any) -> None:
 
     asyncio.run(served.place.forecaster.look(served.place))  # What other tests left behind is scored or dropped.
     before = served.call("GET", "/api/v1/forecasts/score").json
-    runs = served.submit("sleep", "60", queue="root.small", resources={"vcore": 1000}, time_limit_ms=90_000)
+    runs = served.submit("sleep", "60", queue="root.small", resources={"cpu": 1}, time_limit_ms=90_000)
     served.wait(runs, "running")
-    waits = served.submit("true", queue="root.small", resources={"vcore": 1000})
+    waits = served.submit("true", queue="root.small", resources={"cpu": 1})
     asyncio.run(served.place.forecaster.look(served.place))
     assert served.call("GET", "/api/v1/forecasts/score").json["open"] == before["open"] + 1
     served.call("POST", f"/api/v1/jobs/{runs}/cancel", {})

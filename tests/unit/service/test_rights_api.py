@@ -98,16 +98,16 @@ def test_an_administrator_of_a_queue_sees_and_ends_its_job(served: Any) -> None:
 
 def test_work_is_moved_with_all_it_has(served: Any) -> None:
     """Waiting or running; its owner to where he may submit, and its story says so."""
-    key = sleeper(served, resources={"vcore": 1000})
+    key = sleeper(served, resources={"cpu": 1})
     served.wait(key, "running")
     assert patch(served, key, "alice", queue="team.night").json["queue"] == "root.team.night"
     tree = served.call("GET", "/api/v1/queues").json["queues"][0]
     team = next(q for q in tree["children"] if q["path"] == "root.team")
-    assert {q["path"]: q["allocated"].get("vcore", 0) for q in team["children"]} == {
+    assert {q["path"]: q["allocated"].get("cpu", 0) for q in team["children"]} == {
         "root.team.day": 0,
-        "root.team.night": 1000,
+        "root.team.night": 1,
     }
-    waiting = sleeper(served, queue="root.team.night", resources={"vcore": 1000})
+    waiting = sleeper(served, queue="root.team.night", resources={"cpu": 1})
     served.wait(waiting, "waiting")
     patch(served, waiting, "alice", queue="root.default", priority=5)
     shown = served.wait(waiting, "running")
@@ -119,7 +119,7 @@ def test_work_is_moved_with_all_it_has(served: Any) -> None:
 
 def test_moves_that_cannot_be_say_why_and_change_nothing(served: Any) -> None:
     """No right to the target, no such queue, no room in it, an ended work."""
-    key = sleeper(served, resources={"vcore": 2000}, priority=1)
+    key = sleeper(served, resources={"cpu": 2}, priority=1)
     served.wait(key, "running")
     denied = patch(served, key, "alice", queue="root.far")
     assert (denied.status, denied.error["field"]) == (403, "queue")

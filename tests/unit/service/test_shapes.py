@@ -51,7 +51,7 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
     """Of each operation what fills the braces of its path (and a query), and a body."""
     node = served.place.local.node
     text = served.call("GET", "/api/v1/config").json["text"]
-    waits = served.submit("/bin/true", queue="root.small", resources={"vcore": 3000, "gpu": 2})
+    waits = served.submit("/bin/true", queue="root.small", resources={"cpu": 3, "gpu": 2})
     ends = served.submit("/bin/sleep", "60", retry={"limit": 1}, time_limit_ms=50_000)
     token = served.call("POST", "/api/v1/tokens", {"name": "x"}).json["id"]
     job = {"command": ["/bin/true"], "cwd": "/"}
@@ -86,7 +86,7 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
         "setPriorityClass": ("high", {"value": 100}),
         "listPriorityClasses": ("", None),
         "removePriorityClass": ("high", None),
-        "setQuota": ("q", {"queue": "root.batch", "resources": {"vcore": 8000}, "scopes": []}),
+        "setQuota": ("q", {"queue": "root.batch", "resources": {"cpu": 8}, "scopes": []}),
         "listQuotas": ("", None),
         "removeQuota": ("q", None),
         "setBudget": ("b", {"selector": [{"key": "app", "values": ["db"]}], "min_available": "50%"}),

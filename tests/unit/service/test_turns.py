@@ -28,7 +28,7 @@ def test_others_have_their_turns_meanwhile() -> None:
 
 
 def intake(count: int, request: str = "") -> requests.Intake:
-    common = {"key": "", "user": "ann", "uid": 77, "queue": "root.default", "resources": Resources({"vcore": 9000})}
+    common = {"key": "", "user": "ann", "uid": 77, "queue": "root.default", "resources": Resources({"cpu": 9})}
     specs = [JobSpec(command=("true", str(number)), **common) for number in range(count)]  # type: ignore[arg-type]
     return requests.Intake(ANN, specs, request, "digest")
 
@@ -62,9 +62,9 @@ def test_what_was_broken_off_is_completed_and_never_doubled(served: Any) -> None
 def test_a_quota_takes_all_or_none_in_one_turn(served: Any) -> None:
     """However many they are."""
     count = A_TURN + 5
-    put = served.call("PUT", "/api/v1/quotas/few", {"queue": "root.batch", "resources": {"vcore": count}})
+    put = served.call("PUT", "/api/v1/quotas/few", {"queue": "root.batch", "resources": {"cpu": count / 1000}})
     assert put.status == 200
     for number, status in ((count + 1, 422), (count, 201)):
-        body = {"jobs": [{"command": ["/bin/true"], "queue": "root.batch", "resources": {"vcore": 1}}] * number}
+        body = {"jobs": [{"command": ["/bin/true"], "queue": "root.batch", "resources": {"cpu": 0.001}}] * number}
         assert served.call("POST", "/api/v1/jobs", body).status == status
     assert served.call("DELETE", "/api/v1/quotas/few").status == 200

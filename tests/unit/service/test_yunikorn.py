@@ -36,7 +36,7 @@ def test_clusters_and_partitions(served: Any) -> None:
 
 def test_queues_with_work_in_them(served: Any) -> None:
     """What is empty is left out; no priority is the smallest 32-bit integer."""
-    key = served.submit("/bin/sleep", "20", queue="root.small", resources={"vcore": 250}, grace_ms=50)
+    key = served.submit("/bin/sleep", "20", queue="root.small", resources={"cpu": 0.25}, grace_ms=50)
     served.wait(key, "running")
     root = get(served, "/partition/default/queues")
     assert (root["queuename"], root["partition"], root["isLeaf"], root["isManaged"]) == ("root", "default", False, True)

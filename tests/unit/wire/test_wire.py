@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, strategies
 
 import fairlead.wire
 from fairlead.core.books import retries
@@ -52,7 +53,7 @@ def test_its_numbers_are_those_of_the_core() -> None:
     assert set(jobs.JobState.__args__) == {state.value for state in State} | of_pods  # type: ignore[attr-defined]
     for wanted, (low, high) in (
         (fields.Priority, (specs.PRIORITY_MIN, specs.PRIORITY_MAX)),
-        (fields.Amount, (0, resources.INT64_MAX)),
+        (fields.Whole, (0, resources.INT64_MAX)),
     ):
         assert msgspec.convert(low, wanted) == low
         assert msgspec.convert(high, wanted) == high
@@ -106,3 +107,28 @@ def test_a_choice_is_told_with_what_there_is() -> None:
         msgspec.json.decode(body, type=jobs.Cancellation)
     with pytest.raises(Refusal, match="must be one of waiting, running, stopping, not 'asleep'"):
         read_otherwise(body.encode(), jobs.Cancellation, found.value)
+
+
+@given(
+    amounts=strategies.dictionaries(strategies.sampled_from(["vcore", "memory", "gpu"]), strategies.integers(0, 2**50))
+)
+def test_what_is_answered_can_be_sent(amounts: dict[str, int]) -> None:
+    """The same amount comes back to the books, through JSON, to the thousandth of a core."""
+    told = msgspec.json.decode(msgspec.json.encode(fields.with_cpu(amounts)), type=fields.AmountsDraft)
+    assert "vcore" not in told
+    assert fields.most(told) is told
+    assert fields.with_vcore(told) == amounts
+
+
+def test_wherever_the_books_say_vcore_cpu_is_answered() -> None:
+    """Cores, whole where they are; what is no amount stays as it is."""
+    told = {"needed": {"vcore": 1500, "memory": 7}, "free": {"vcore": 2000}, "node": "n", "weights": {"vcore": 1.5}}
+    assert fields.with_cpu(told) == {
+        "needed": {"cpu": 1.5, "memory": 7},
+        "free": {"cpu": 2},
+        "node": "n",
+        "weights": {"vcore": 1.5},
+    }
+    assert fields.with_cpu(None) is None
+    assert fields.measured("vcore", 1, 1000) == ("cpu", (0.001, 1))
+    assert fields.measured("memory", 1) == ("memory", (1,))

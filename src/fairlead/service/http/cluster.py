@@ -24,6 +24,7 @@ from fairlead.service.http.shaped import PagesOf, api
 from fairlead.service.place import CallerOf, Moment, PlaceOf
 from fairlead.wire import cluster as wire
 from fairlead.wire import declarations as declared
+from fairlead.wire.fields import with_cpu
 
 router = api("cluster")
 
@@ -153,9 +154,9 @@ def _rows(kind: str, name: str, trees: list[dict[str, Any]]) -> Iterator[declare
                 kind=kind,
                 name=tree[name],
                 queue=level["queuePath"],
-                used=level.get("resourceUsage", {}),
+                used=with_cpu(level.get("resourceUsage", {})),
                 running=len(level.get("runningApplications", ())),
-                max=level.get("maxResources"),
+                max=with_cpu(level.get("maxResources")),
                 max_running=level.get("maxApplications") or None,
             )
 
@@ -188,7 +189,7 @@ def _limit_rows(partition: Partition) -> Iterator[declared.Limit]:
             for name, limit in named.items():
                 most, anybody = limit.max_resources, kind == "user" and name == ANYBODY
                 using = [
-                    declared.LimitUse(name=each.name, used=pruned(each.used), running=len(each.applications))
+                    declared.LimitUse(name=each.name, used=with_cpu(pruned(each.used)), running=len(each.applications))
                     for each in in_use
                     if (each.kind, each.queue) == (kind, path)
                     and (each.name == name or (anybody and each.name not in named))
@@ -198,7 +199,7 @@ def _limit_rows(partition: Partition) -> Iterator[declared.Limit]:
                     kind=kind,
                     name=name,
                     limit=limit.limit,
-                    max=most.as_dict() if most is not None and most.is_set else None,
+                    max=with_cpu(most.as_dict()) if most is not None and most.is_set else None,
                     max_running=limit.max_applications or None,
                     using=using,
                 )

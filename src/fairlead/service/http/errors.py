@@ -230,7 +230,9 @@ def _told(body: Any, shape: type[Shape], error: msgspec.ValidationError) -> tupl
         return path.removeprefix("."), f"must {'have' if unit else 'be'} {_SIGNS[found['sign']]} {found['bound']}{unit}"
     there = shown(_at(body, path))
     if found := _TYPE.fullmatch(what):
-        wanted = " or ".join(_KINDS.get(kind, kind) for kind in found["wanted"].split(" | "))
+        wanted = " or ".join(
+            _KINDS.get(kind, kind) for kind in found["wanted"].replace("int | float", "float").split(" | ")
+        )
         return path.removeprefix("."), f"must be {wanted}, not {there}"
     if what.startswith("Invalid enum value"):
         choices = ", ".join(str(choice) for offer in _offers(_type_at(shape, path)) for choice in get_args(offer))

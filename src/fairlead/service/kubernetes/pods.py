@@ -27,6 +27,7 @@ from fairlead.runtime import Refusal
 from fairlead.service import views
 from fairlead.service.place import NEW, JobFilter
 from fairlead.wire import jobs as wire
+from fairlead.wire.fields import with_cpu, with_vcore
 from fairlead.wire.questions import Why
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class ClusterMoment:
             "submitted_at_ms": self._submitted_ms(known),
             "started_at_ms": ask.allocated_ms if ask is not None else None,
             "ended_at_ms": None,
-            "resources": known.spec.resources.as_dict(),
+            "resources": with_cpu(known.spec.resources.as_dict()),
         }
 
     def _submitted_ms(self, known: KnownPod) -> int:
@@ -209,7 +210,7 @@ class ClusterMoment:
         ask = AskSpec(
             application=NEW,
             key=NEW,
-            resources=Resources({PODS: 1, **draft.resources}),
+            resources=Resources({PODS: 1, **with_vcore(draft.resources)}),
             priority=draft.priority,
             labels=draft.labels,
             where=where_of(draft.node_selector, draft.ports, draft.beside, draft.apart_from),

@@ -70,7 +70,7 @@ async def test_every_step_of_a_pod_is_told_once_and_by_its_name() -> None:
         evicting = next(event for kind, event in listener.events if kind == "job.evicting")
         assert (evicting["values"]["on_behalf_of"], evicting["values"]["node"]) == ("default/high", "n0")
         submitted = next(event for kind, event in listener.events if kind == "job.submitted")
-        assert submitted["values"]["resources"]["vcore"] == 3000
+        assert submitted["values"]["resources"]["cpu"] == 3
         assert listener.ids == sorted(set(listener.ids))
         await listener.stop()
         await service.until(lambda: not service.place.pod_history.readers, "his leave")

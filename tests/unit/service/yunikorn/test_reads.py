@@ -25,7 +25,7 @@ def get(served: Any, path: str, who: str = "", **headers: str) -> Any:
 @pytest.fixture
 def job(served: Any) -> Any:
     """One of alice's jobs that runs."""
-    key = served.submit("/bin/sleep", "30", who="alice", queue="root.batch", resources={"vcore": 250}, grace_ms=50)
+    key = served.submit("/bin/sleep", "30", who="alice", queue="root.batch", resources={"cpu": 0.25}, grace_ms=50)
     served.wait(key, "running")
     yield key
     served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
