@@ -24,7 +24,6 @@ from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import HANDLERS, partition_of, refuse_unknown_partition
 from fairlead.policy.events.reload import why_not
 from fairlead.policy.events.timer_handlers import fire_due
-from fairlead.policy.preemption.by_priority import why_not as why_not_preempting
 from fairlead.policy.why.waiting import why_waiting
 
 if TYPE_CHECKING:
@@ -176,13 +175,6 @@ class Scheduler:
             return None
         expected = expected_start(part, ask)
         return expected.start_ms if expected is not None else None
-
-    def why_no_preemption(self, application: str, key: str, partition: str = DEFAULT_PARTITION) -> Reason | None:
-        """Why no work is stopped for this waiting ask; None where `preemption.rule` is not `priority`, or it is."""
-        part = self.cluster.partitions.get(partition)
-        app = part.applications.get(application) if part is not None else None
-        ask = app.asks.get(key) if app is not None else None
-        return why_not_preempting(part, ask) if part is not None and ask is not None else None
 
     def check(self) -> None:
         """Assert every invariant of the books; raises AssertionError with the place."""

@@ -12,19 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead.cli import difference, render
-from fairlead.cli.app import (
-    FAILED,
-    REFUSED,
-    Failure,
-    Group,
-    Status,
-    complain,
-    connected,
-    list_output,
-    show_output,
-    wrong_usage,
-)
+from fairlead.cli import app, difference, render
 from fairlead.cli.render import Column, Columns, Screen
 from fairlead.cli.submit import read_text
 from fairlead.client.errors import Refused
@@ -52,7 +40,7 @@ fairlead config apply --yes queues.yaml     (in scripts)
 """
 
 
-config = Group("config", help="Check, show and change the queue configuration.")
+config = app.Group("config", help="Check, show and change the queue configuration.")
 
 
 @config.command("schema", examples="fairlead config schema > queues.schema.json")
@@ -68,8 +56,8 @@ def schema() -> None:
 
 @config.command("check", examples="fairlead config check queues.yaml")
 @file_argument
-@show_output
-def check(file: str, output: str) -> Status:
+@app.show_output
+def check(file: str, output: str) -> app.Status:
     """List everything that is wrong with a queues.yaml.
 
     Exit status 0 if it can be used (warnings are listed all the same), 1 if not. Needs no running service.
@@ -79,13 +67,13 @@ def check(file: str, output: str) -> Status:
     problems = problems_of(read_text(file), _source(file), elsewhere=WARNING)
     errors = sum(problem.severity == "error" for problem in problems)
     if render.write_value({"ok": not errors, "problems": [problem.as_dict() for problem in problems]}, output):
-        return FAILED if errors else None
+        return app.FAILED if errors else None
     for problem in problems:
         print(render.plain(problem))
     if errors:
-        complain(f"{file} cannot be used: {_count(errors, 'error')}")
-        return FAILED
-    complain(f"{file} can be used" + (f", with {_count(len(problems), 'warning')}" if problems else ""))
+        app.complain(f"{file} cannot be used: {_count(errors, 'error')}")
+        return app.FAILED
+    app.complain(f"{file} can be used" + (f", with {_count(len(problems), 'warning')}" if problems else ""))
     return None
 
 
@@ -99,8 +87,8 @@ def _count(number: int, noun: str) -> str:
 
 @config.command("show", examples="fairlead config show > queues.yaml\nfairlead config show --version 3")
 @click.option("--version", type=click.IntRange(1), metavar="N", help="An earlier one; `config history` lists them.")
-@show_output
-@connected
+@app.show_output
+@app.connected
 def show(client: Client, version: int | None, output: str) -> None:
     """Print the configuration that the service uses, or an earlier one."""
     answer = client.config(version=version)
@@ -117,9 +105,9 @@ def default() -> None:
 
 
 @config.command("status")
-@show_output
-@connected
-def status(client: Client, output: str) -> Status:
+@app.show_output
+@app.connected
+def status(client: Client, output: str) -> app.Status:
     """Say which version is in force, and how the watched file stands to it.
 
     Exit status 1 if the file was refused or is missing; what is in force stays in force.
@@ -128,7 +116,7 @@ def status(client: Client, output: str) -> Status:
     file = answer.file
     bad = file is not None and file.state in ("refused", "missing")
     if render.write_value(answer, output):
-        return FAILED if bad else None
+        return app.FAILED if bad else None
     screen = Screen.of()
     render.fields(
         screen,
@@ -148,7 +136,7 @@ def status(client: Client, output: str) -> Status:
         screen.line(render.plain(f"{place}: {problem.severity}: {problem.path}: {problem.message}"))
     if file is not None and file.refused:
         screen.line(render.plain(file.refused))
-    return FAILED if bad else None
+    return app.FAILED if bad else None
 
 
 _FILE_STATES = {
@@ -176,8 +164,8 @@ _VERSIONS: Columns[ConfigVersion] = (
 
 
 @config.command("history")
-@list_output
-@connected
+@app.list_output
+@app.connected
 def history(client: Client, output: str) -> None:
     """List the versions of the configuration: who put each in force, when, and from where."""
     styles = {"in force": "green"}
@@ -187,25 +175,25 @@ def history(client: Client, output: str) -> None:
 @config.command("diff", examples="fairlead config diff queues.yaml\nfairlead config diff --version 3")
 @click.argument("file", required=False, metavar="[FILE]", help="A queues.yaml; - is standard input.")
 @click.option("--version", type=click.IntRange(1), metavar="N", help="An earlier version instead of a file.")
-@show_output
-@connected
-def diff(client: Client, file: str | None, version: int | None, output: str) -> Status:
+@app.show_output
+@app.connected
+def diff(client: Client, file: str | None, version: int | None, output: str) -> app.Status:
     """Show what a configuration would change, before it is applied: queues, limits, rules, and jobs.
 
     It is tried on a copy of what is there now; nothing changes. Exit status 1 if it would be refused.
     For administrators.
     """
     if (file is None) == (version is None):
-        raise wrong_usage("config diff: give either a FILE or --version N")
+        raise app.wrong_usage("config diff: give either a FILE or --version N")
     text = read_text(file) if file is not None else ""
     if file is not None:
         _list_warnings(file, text)
     found = _difference(client, text if file is not None else None, version, file)
     if found is None:
-        return FAILED
+        return app.FAILED
     if not render.write_value(found, output):
         difference.write(Screen.of(), found)
-    return FAILED if found.refused else None
+    return app.FAILED if found.refused else None
 
 
 def _difference(client: Client, text: str | None, version: int | None, file: str | None) -> ConfigDifference | None:
@@ -220,7 +208,7 @@ def _difference(client: Client, text: str | None, version: int | None, file: str
 
 
 def _list_errors(file: str, what: str, refused: Refused) -> None:
-    complain(f"{file} {what}: {refused.message}", [f"{file}:{line}" for line in refused.details])
+    app.complain(f"{file} {what}: {refused.message}", [f"{file}:{line}" for line in refused.details])
 
 
 def _list_warnings(file: str, text: str) -> None:
@@ -236,9 +224,9 @@ def _list_warnings(file: str, text: str) -> None:
 @config.command("apply", examples=_APPLY_EXAMPLES)
 @file_argument
 @yes_option
-@show_output
-@connected
-def apply(client: Client, file: str, yes: bool, output: str) -> Status:
+@app.show_output
+@app.connected
+def apply(client: Client, file: str, yes: bool, output: str) -> app.Status:
     """Give the service a new configuration.
 
     On a terminal it first shows what would change, and asks. It is refused as a whole, with everything that is wrong,
@@ -250,13 +238,13 @@ def apply(client: Client, file: str, yes: bool, output: str) -> Status:
     if not yes and file != "-" and sys.stdin.isatty():
         found = _difference(client, text, None, file)
         if found is None:
-            return FAILED
+            return app.FAILED
         if found.checksum == found.base and output == "text":
             _unchanged(found.base_version, file)
             return None
         if not _agreed(found):
-            complain("nothing was changed")
-            return FAILED
+            app.complain("nothing was changed")
+            return app.FAILED
         base = found.base
     try:
         answer = client.apply_config(text, base=base)
@@ -264,7 +252,7 @@ def apply(client: Client, file: str, yes: bool, output: str) -> Status:
         if refused.status != _INVALID:
             raise
         _list_errors(file, "was not applied", refused)
-        return FAILED
+        return app.FAILED
     if not answer.changed and output == "text":
         _unchanged(answer.version, file)
     else:
@@ -273,15 +261,15 @@ def apply(client: Client, file: str, yes: bool, output: str) -> Status:
 
 
 def _unchanged(version: int, file: str) -> None:
-    complain(f"nothing changed: version {version} is in force, and {file} says the same")
+    app.complain(f"nothing changed: version {version} is in force, and {file} says the same")
 
 
 @config.command("rollback", examples="fairlead config rollback\nfairlead config rollback 3")
 @version_argument
 @yes_option
-@show_output
-@connected
-def rollback(client: Client, version: int | None, yes: bool, output: str) -> Status:
+@app.show_output
+@app.connected
+def rollback(client: Client, version: int | None, yes: bool, output: str) -> app.Status:
     """Put an earlier version of the configuration in force again.
 
     On a terminal it first shows what would change, and asks. Going back twice goes two steps back. The watched file
@@ -293,8 +281,8 @@ def rollback(client: Client, version: int | None, yes: bool, output: str) -> Sta
         found = _difference(client, None, version, None)
         assert found is not None, "a version has no file whose errors could be listed"
         if not _agreed(found):
-            complain("nothing was changed")
-            return FAILED
+            app.complain("nothing was changed")
+            return app.FAILED
         base = found.base
     answer = client.roll_config_back(version=version, base=base)
     _report(answer, f"version {answer.origin} is in force again", output)
@@ -306,7 +294,7 @@ def _one_back(client: Client) -> int:
     now, *versions = client.config_history()
     earlier = [v for v in versions if v.version < now.origin and v.checksum != now.checksum]
     if not earlier:
-        raise Failure("there is no earlier version; `fairlead config history` lists what there is", REFUSED)
+        raise app.Failure("there is no earlier version; `fairlead config history` lists what there is", app.REFUSED)
     return earlier[0].version
 
 
@@ -318,4 +306,4 @@ def _agreed(found: ConfigDifference) -> bool:
 
 def _report(answer: ConfigApplied, what: str, output: str) -> None:
     if not render.write_value(answer, output):
-        complain(f"{what} as version {answer.version}")
+        app.complain(f"{what} as version {answer.version}")

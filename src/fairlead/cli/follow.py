@@ -16,21 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import click
 
-from fairlead.cli import render
-from fairlead.cli.app import (
-    FAILED,
-    REFUSED,
-    TIMED_OUT,
-    Status,
-    command,
-    complain,
-    connected,
-    key_argument,
-    key_of,
-    keys_argument,
-    show_output,
-    wrong_usage,
-)
+from fairlead.cli import app, render
 from fairlead.cli.jobfields import signal_name
 from fairlead.cli.jobs import LIVE_STATES
 from fairlead.client.errors import Unreachable
@@ -54,14 +40,14 @@ fairlead wait $(fairlead submit --file jobs.jsonl)
 """
 
 
-@command("logs", examples="fairlead logs 17 > out.txt\nfairlead logs -f 17\nfairlead logs --stderr --tail 20 17")
-@key_argument
+@app.command("logs", examples="fairlead logs 17 > out.txt\nfairlead logs -f 17\nfairlead logs --stderr --tail 20 17")
+@app.key_argument
 @click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended (Ctrl-C leaves it running).")
 @click.option("--stdout", is_flag=True, help="Only what it wrote to standard output.")
 @click.option("--stderr", is_flag=True, help="Only what it wrote to standard error.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Only the last N lines so far of each.")
 @click.option("--attempt", type=click.IntRange(1), metavar="N", help="Of attempt N alone; the newest one if not given.")
-@connected
+@app.connected
 def logs(
     client: Client, key: str, follow: bool, stdout: bool, stderr: bool, tail: int | None, attempt: int | None
 ) -> None:
@@ -71,8 +57,8 @@ def logs(
     again has its own output.
     """
     if stdout and stderr:
-        raise wrong_usage("logs: give --stdout or --stderr; without either, both are printed")
-    key = key_of(key)
+        raise app.wrong_usage("logs: give --stdout or --stderr; without either, both are printed")
+    key = app.key_of(key)
     streams: list[Stream] = ["stdout"] if stdout else ["stderr"] if stderr else ["stdout", "stderr"]
     if attempt is not None:
         for name in streams:
@@ -86,22 +72,22 @@ def logs(
     job = client.job(key)
     if job.state == "waiting":
         sentence = (job.reason.sentence if job.reason else "") or "it has not been looked at yet"
-        complain(f"{key} waits: {sentence}")
+        app.complain(f"{key} waits: {sentence}")
     if follow:
         _follow_all(client, key, offsets, begin or 1)
 
 
-@command("wait", examples=_WAIT_EXAMPLES)
-@keys_argument("Keys.")
-@show_output
-@connected
-def wait(client: Client, keys: tuple[str, ...], output: str) -> Status:
+@app.command("wait", examples=_WAIT_EXAMPLES)
+@app.keys_argument("Keys.")
+@app.show_output
+@app.connected
+def wait(client: Client, keys: tuple[str, ...], output: str) -> app.Status:
     """Wait until jobs have ended.
 
     Ctrl-C ends the waiting, not the job. The exit status is the job's own, of several the highest; 128+N if signal N
     ended it, 124 if its time limit did, 1 if it is lost, 4 if it was rejected or taken back before it ran.
     """
-    known = [key_of(key) for key in keys]
+    known = [app.key_of(key) for key in keys]
     for key in known:
         client.job(key)  # A key that nothing has is said at once, not after the wait for those before it.
     return wait_for(client, known, copy=False, output=output, name_failures=True)
@@ -195,7 +181,7 @@ def patiently(call: Callable[[], _T]) -> _T:
             if time.monotonic() > deadline:
                 raise
             if not told:
-                complain(f"{problem.message} Trying for {PATIENCE_S:.0f} s.")
+                app.complain(f"{problem.message} Trying for {PATIENCE_S:.0f} s.")
                 told = True
             time.sleep(0.5)
 
@@ -217,7 +203,7 @@ def wait_for(client: Client, keys: Sequence[str], *, copy: bool, output: str, na
         if not text and name_failures and job.state == "failed":
             text = f"exit status {job.exit_code}"
         if text and output == "text":
-            complain(f"{key} {job.state}: {text}")
+            app.complain(f"{key} {job.state}: {text}")
     render.write_value(rows if len(rows) != 1 else rows[0], output)
     return max(statuses, default=0)
 
@@ -237,14 +223,14 @@ def exit_status(job: JobDetails) -> int:
     if state == "succeeded":
         return 0
     if state == "timed_out":
-        return TIMED_OUT
+        return app.TIMED_OUT
     if state == "rejected" or (state == "cancelled" and not job.started_at_ms):
-        return REFUSED
+        return app.REFUSED
     if job.signal:
         return 128 + int(job.signal)
     if state == "lost":
-        return FAILED
-    return int(job.exit_code or FAILED)
+        return app.FAILED
+    return int(job.exit_code or app.FAILED)
 
 
 def how_it_ended(job: Job) -> str:

@@ -13,23 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead.cli import completion, render
-from fairlead.cli.app import (
-    REFUSED,
-    Status,
-    command,
-    complain,
-    connected,
-    key_argument,
-    key_or_none,
-    keys_argument,
-    list_output,
-    named,
-    namespace_option,
-    queue_option,
-    show_output,
-    wrong_usage,
-)
+from fairlead.cli import app, completion, render
 from fairlead.cli.jobfields import COLUMNS, details
 from fairlead.cli.render import Screen
 from fairlead.client.errors import Refused
@@ -52,9 +36,9 @@ fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .re
 """
 
 
-@command("ls", examples=_LS_EXAMPLES)
+@app.command("ls", examples=_LS_EXAMPLES)
 @click.option("--all", "-a", "every", is_flag=True, help=f"All that ended too, not just the last {_ENDED_SHOWN}.")
-@queue_option
+@app.queue_option
 @click.option(
     "--state",
     "-s",
@@ -66,8 +50,8 @@ fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .re
 @click.option("--user", "-u", metavar="USER", help="Only this user's jobs.")
 @click.option("--name", metavar="NAME", help="Only jobs of this name.")
 @click.option("--namespace", "-n", metavar="NS", help="Only pods of this namespace, on a cluster.")
-@list_output
-@connected
+@app.list_output
+@app.connected
 def ls(client: Client, every: bool, state: tuple[str, ...], output: str, **filters: Any) -> None:
     """List jobs: what runs, what waits and why.
 
@@ -84,7 +68,7 @@ def ls(client: Client, every: bool, state: tuple[str, ...], output: str, **filte
     hidden = 0 if every or state else max(0, len(ended) - _ENDED_SHOWN)
     print_jobs(Screen.of(wide=output == "wide"), [*ended[hidden:], *live])
     if hidden:
-        complain(f"{hidden} more that ended earlier are not shown; `fairlead ls -a` shows them.")
+        app.complain(f"{hidden} more that ended earlier are not shown; `fairlead ls -a` shows them.")
 
 
 def _by_key(job: Job) -> tuple[int, str]:
@@ -102,14 +86,14 @@ def print_jobs(screen: Screen, jobs: Sequence[Job], now_ms: int | None = None) -
     render.table(screen, [column for column, _ in columns], rows, render.STATE_STYLES)
 
 
-@command("show", examples="fairlead show 17\nfairlead show 17 --history\nfairlead show 17 --json")
-@key_argument
+@app.command("show", examples="fairlead show 17\nfairlead show 17 --history\nfairlead show 17 --json")
+@app.key_argument
 @click.option(
     "--history", is_flag=True, help=f"The whole of its history, instead of the last {_HISTORY_SHOWN} entries."
 )
-@namespace_option
-@show_output
-@connected
+@app.namespace_option
+@app.show_output
+@app.connected
 def show(client: Client, key: str, history: bool, namespace: str | None, output: str) -> None:
     """Show everything about one job.
 
@@ -117,7 +101,7 @@ def show(client: Client, key: str, history: bool, namespace: str | None, output:
     it where by which rule, what it waited for, who changed or stopped it for whom, and which changes of the queues
     touched it.
     """
-    job = client.job(named(client, key, namespace))
+    job = client.job(app.named(client, key, namespace))
     if render.write_value(job, output):
         return
     screen = Screen.of()
@@ -140,17 +124,17 @@ def _print_history(screen: Screen, entries: Sequence[HistoryItem]) -> None:
         screen.line(f"  {at}  {what:<{wide}}  {render.plain(entry.detail)}".rstrip())
 
 
-@command("cancel", examples="fairlead cancel 17 18\nfairlead cancel --queue root.batch --state waiting")
-@keys_argument("Keys of the jobs to cancel.", required=False)
-@queue_option
+@app.command("cancel", examples="fairlead cancel 17 18\nfairlead cancel --queue root.batch --state waiting")
+@app.keys_argument("Keys of the jobs to cancel.", required=False)
+@app.queue_option
 @click.option(
     "--state", "-s", type=click.Choice(LIVE_STATES), metavar="STATE", help="Only waiting, running or stopping jobs."
 )
 @click.option("--name", metavar="NAME", help="Only jobs of this name.")
 @click.option("--user", "-u", metavar="USER", help="Only this user's jobs (administrators).")
-@show_output
-@connected
-def cancel(client: Client, keys: tuple[str, ...], state: str | None, output: str, **filters: Any) -> Status:
+@app.show_output
+@app.connected
+def cancel(client: Client, keys: tuple[str, ...], state: str | None, output: str, **filters: Any) -> app.Status:
     """Cancel jobs.
 
     What waits is taken back. What runs gets SIGTERM, its grace period, then SIGKILL.
@@ -158,11 +142,11 @@ def cancel(client: Client, keys: tuple[str, ...], state: str | None, output: str
     """
     filtered = state is not None or any(value is not None for value in filters.values())
     if bool(keys) == filtered:
-        raise wrong_usage("cancel: give keys, or at least one of --queue, --state, --name, --user (not both)")
+        raise app.wrong_usage("cancel: give keys, or at least one of --queue, --state, --name, --user (not both)")
     if filtered:
         keys = tuple(job.key for job in client.jobs(state=state or LIVE_STATES, **filters))
         if not keys:
-            complain("no live job is like that; nothing was cancelled")
+            app.complain("no live job is like that; nothing was cancelled")
     cancelled, failed = [], 0
     for key in keys:
         try:
@@ -171,25 +155,25 @@ def cancel(client: Client, keys: tuple[str, ...], state: str | None, output: str
             if filtered and refused.status == _CONFLICT:
                 continue  # It ended, or began, after it was selected: the filter does not mean it any more.
             failed += 1
-            complain(f"{key}: {refused.message}" if key not in refused.message else refused.message)
+            app.complain(f"{key}: {refused.message}" if key not in refused.message else refused.message)
     if not render.write_value(cancelled, output):
         for job in cancelled:
             print(render.plain(f"{job.key} {job.state}"))
-    return REFUSED if failed else None
+    return app.REFUSED if failed else None
 
 
-@command(
+@app.command(
     "priority",
     examples="fairlead priority 17 100\nfairlead priority 17 -5",
     context_settings={"ignore_unknown_options": True},
 )
-@key_argument
+@app.key_argument
 @click.argument(
     "value", type=click.IntRange(-(2**31), 2**31 - 1), metavar="N", help="The new priority; higher goes first."
 )
 @click.option("--why", default="", metavar="TEXT", help="The reason, for its history.")
-@show_output
-@connected
+@app.show_output
+@app.connected
 def priority(client: Client, key: str, value: int, why: str, output: str) -> None:
     """Change the priority of a job."""
     job = client.change(key, priority=value, why=why or None)
@@ -197,11 +181,11 @@ def priority(client: Client, key: str, value: int, why: str, output: str) -> Non
         print(render.plain(f"{job.key} priority {job.priority}"))
 
 
-@command("move", examples="fairlead move 17 root.batch")
-@key_argument
+@app.command("move", examples="fairlead move 17 root.batch")
+@app.key_argument
 @click.argument("queue", metavar="QUEUE", help="The queue to put it into.", shell_complete=completion.queues)
-@show_output
-@connected
+@app.show_output
+@app.connected
 def move(client: Client, key: str, queue: str, output: str) -> None:
     """Put a job into another queue.
 
@@ -214,12 +198,12 @@ def move(client: Client, key: str, queue: str, output: str) -> None:
         print(render.plain(f"{job.key} is in {job.queue}"))
 
 
-@command("reserve", examples="fairlead reserve 17 --why 'the demo is at noon'\nfairlead reserve 17 --off")
-@key_argument
+@app.command("reserve", examples="fairlead reserve 17 --why 'the demo is at noon'\nfairlead reserve 17 --off")
+@app.key_argument
 @click.option("--off", is_flag=True, help="Keep nothing for it any longer.")
 @click.option("--why", default="", metavar="TEXT", help="The reason, for its history.")
-@show_output
-@connected
+@app.show_output
+@app.connected
 def reserve(client: Client, key: str, off: bool, why: str, output: str) -> None:
     """Keep the next room for a job that waits.
 
@@ -231,10 +215,10 @@ def reserve(client: Client, key: str, off: bool, why: str, output: str) -> None:
         print(render.plain(f"{job.key}: the next room is {'no longer ' if off else ''}kept for it"))
 
 
-@command("checkpoint", examples="fairlead checkpoint        (inside a job)\nfairlead checkpoint 17")
-@key_or_none("Key of the job; inside a job, itself.")
-@show_output
-@connected
+@app.command("checkpoint", examples="fairlead checkpoint        (inside a job)\nfairlead checkpoint 17")
+@app.key_or_none("Key of the job; inside a job, itself.")
+@app.show_output
+@app.connected
 def checkpoint(client: Client, key: str | None, output: str) -> None:
     """Say that a running job has saved what it did.
 
@@ -243,7 +227,7 @@ def checkpoint(client: Client, key: str | None, output: str) -> None:
     """
     own = os.environ.get("FAIRLEAD_KEY")
     if key is None and not own:
-        raise wrong_usage("checkpoint: FAIRLEAD_KEY is not set, so this is not inside a job; name one")
+        raise app.wrong_usage("checkpoint: FAIRLEAD_KEY is not set, so this is not inside a job; name one")
     attempt = os.environ.get("FAIRLEAD_ATTEMPT", "") if key in (None, own) else ""
     done = client.checkpoint(
         key or own or "", attempt=int(attempt) if attempt.isascii() and attempt.isdecimal() else None

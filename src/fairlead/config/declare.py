@@ -14,15 +14,7 @@ from fairlead.config import kinds
 from fairlead.config.admission import ADMISSION_KEYS, AdmissionDeclaration
 from fairlead.config.decode import Findings
 from fairlead.config.yamltree import Node
-from fairlead.core.model.specs import (
-    FilterSpec,
-    LimitSpec,
-    NodeSortSpec,
-    PreemptionSpec,
-    QueueSpec,
-    RuleSpec,
-    TemplateSpec,
-)
+from fairlead.core.model import specs
 
 NODE_SORTS = ("fair", "binpacking")
 PREEMPTION_RULES = ("guarantee", "priority", "both")
@@ -36,12 +28,12 @@ class PartitionDeclaration:
 
     path: str
     name: str = ""
-    queues: tuple[QueueSpec, ...] | None = None
+    queues: tuple[specs.QueueSpec, ...] | None = None
     """None when the key is missing or empty."""
-    rules: tuple[RuleSpec, ...] = ()
-    limits: tuple[LimitSpec, ...] = ()
-    preemption: PreemptionSpec = field(default_factory=PreemptionSpec)
-    node_sort: NodeSortSpec = field(default_factory=NodeSortSpec)
+    rules: tuple[specs.RuleSpec, ...] = ()
+    limits: tuple[specs.LimitSpec, ...] = ()
+    preemption: specs.PreemptionSpec = field(default_factory=specs.PreemptionSpec)
+    node_sort: specs.NodeSortSpec = field(default_factory=specs.NodeSortSpec)
     resolver: str = ""
     state_aware: bool = False
 
@@ -55,17 +47,19 @@ class Declaration:
     checksum: str
 
 
-def _queue(*, resources: Mapping[str, Any] = {}, name: str = "", **given: Any) -> QueueSpec:
-    return QueueSpec(name=name, **resources, **given)
+def _queue(*, resources: Mapping[str, Any] = {}, name: str = "", **given: Any) -> specs.QueueSpec:
+    return specs.QueueSpec(name=name, **resources, **given)
 
 
-def _template(*, resources: Mapping[str, Any] = {}, properties: Mapping[str, str] = {}, **given: Any) -> TemplateSpec:
+def _template(
+    *, resources: Mapping[str, Any] = {}, properties: Mapping[str, str] = {}, **given: Any
+) -> specs.TemplateSpec:
     filled = {key: value for key, value in properties.items() if key.strip() and value.strip()}
-    return TemplateSpec(properties=filled, **resources, **given)
+    return specs.TemplateSpec(properties=filled, **resources, **given)
 
 
-def _rule(*, name: str = "", **given: Any) -> RuleSpec:
-    return RuleSpec(name=name, **given)
+def _rule(*, name: str = "", **given: Any) -> specs.RuleSpec:
+    return specs.RuleSpec(name=name, **given)
 
 
 def declared(found: Findings, root: Node) -> Declaration:
@@ -93,7 +87,7 @@ LIMIT_KEYS = {
     "maxresources": kinds.AMOUNTS.as_("max_resources"),
     "maxapplications": kinds.COUNT.as_("max_applications"),
 }
-_LIMITS = kinds.list_of(kinds.record("limit", LIMIT_KEYS, LimitSpec), "limits")
+_LIMITS = kinds.list_of(kinds.record("limit", LIMIT_KEYS, specs.LimitSpec), "limits")
 TEMPLATE_KEYS = {
     "maxapplications": kinds.COUNT.as_("max_applications"),
     "properties": kinds.TEXT_MAP,
@@ -115,7 +109,7 @@ FILTER_KEYS = {"type": kinds.choice("allow", "deny"), "users": kinds.TEXTS, "gro
 RULE_KEYS = {
     "name": kinds.choice(*RULES),
     "create": kinds.TRUTH,
-    "filter": kinds.record("filter", FILTER_KEYS, FilterSpec).or_none,
+    "filter": kinds.record("filter", FILTER_KEYS, specs.FilterSpec).or_none,
 }
 _RULE = kinds.record("placementrule", RULE_KEYS, _rule)
 RULE_KEYS |= {"parent": _RULE.or_none, "value": kinds.TEXT}
@@ -134,8 +128,8 @@ PARTITION_KEYS = {
     "queues": _QUEUES.or_none,
     "placementrules": kinds.list_of(_RULE, "placement rules").as_("rules"),
     "limits": _LIMITS,
-    "preemption": kinds.record("preemption", PREEMPTION_KEYS, PreemptionSpec).or_none,
-    "nodesortpolicy": kinds.record("nodesortpolicy", NODE_SORT_KEYS, NodeSortSpec).or_none.as_("node_sort"),
+    "preemption": kinds.record("preemption", PREEMPTION_KEYS, specs.PreemptionSpec).or_none,
+    "nodesortpolicy": kinds.record("nodesortpolicy", NODE_SORT_KEYS, specs.NodeSortSpec).or_none.as_("node_sort"),
     "usergroupresolver": kinds.record("usergroupresolver", RESOLVER_KEYS, lambda type="": type).as_("resolver"),  # noqa: A006
     "stateaware": kinds.TRUTH.as_("state_aware"),
 }

@@ -119,25 +119,22 @@ def _read(text: str, source: str, broken: str) -> tuple[ClusterSpec | None, list
     declaration = declare.declared(found, document.root)
     partitions = _partitions(found, declaration, broken)
     check_admission(found, declaration.admission, partitions)
-    _check_checksum(found, declaration, checksum_of(text))
+    checksum = checksum_of(text)
+    if declaration.checksum and declaration.checksum.upper() != checksum:
+        found.warn("checksum", f"does not match the text (it would be {checksum}); remove it, it is computed")
     problems = in_text_order(found.problems)
     if found.failed:
         return None, problems
     admission = declaration.admission
     spec = ClusterSpec(
         partitions=partitions,
-        checksum=checksum_of(text),
+        checksum=checksum,
         text=text,
         priority_classes=tuple(entry.spec for entry in admission.priorityclasses),
         quotas=tuple(entry.spec for entry in admission.quotas),
         budgets=tuple(entry.spec for entry in admission.budgets),
     )
     return spec, problems
-
-
-def _check_checksum(found: Findings, declaration: declare.Declaration, actual: str) -> None:
-    if declaration.checksum and declaration.checksum.upper() != actual:
-        found.warn("checksum", f"does not match the text (it would be {actual}); remove it, it is computed")
 
 
 def _partitions(found: Findings, declaration: declare.Declaration, broken: str) -> tuple[PartitionSpec, ...]:

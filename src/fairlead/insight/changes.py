@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fairlead.core.model import specs
 from fairlead.core.model.constraints import Constraints, Toleration
 from fairlead.core.model.events import (
     AddAsks,
@@ -28,15 +29,6 @@ from fairlead.core.model.events import (
     UpdateNode,
 )
 from fairlead.core.model.resources import Limits, Resources
-from fairlead.core.model.specs import (
-    TAG_REQUIRED_NODE,
-    AskSpec,
-    ClusterSpec,
-    LimitSpec,
-    PartitionSpec,
-    QueueSpec,
-    QuotaSpec,
-)
 from fairlead.insight.parts import IN_THE_FILE, OF_THE_ASK, TOLERATES, Part, What, clauses
 from fairlead.insight.suppositions import more_nodes
 from fairlead.insight.trial import Name, Start
@@ -104,7 +96,7 @@ def until_ms(parts: Sequence[Part]) -> int | None:
 def _wider_quotas(scheduler: Scheduler, parts: Sequence[Part]) -> list[Event]:
     """A quota of the queue file is changed there; another one by order."""
     quotas = scheduler.cluster.admission.quotas
-    wider: dict[str, QuotaSpec] = {}
+    wider: dict[str, specs.QuotaSpec] = {}
     for part in parts:
         found = quotas.get(part.text)
         if part.what is What.QUOTA and found is not None:
@@ -168,10 +160,10 @@ def text_of(taint: Taint) -> str:
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
-def current_spec(scheduler: Scheduler) -> ClusterSpec:
+def current_spec(scheduler: Scheduler) -> specs.ClusterSpec:
     """The queue file in force."""
     cluster, declared = scheduler.cluster, scheduler.cluster.admission
-    return ClusterSpec(
+    return specs.ClusterSpec(
         partitions=tuple(partition.spec for partition in cluster.partitions.values()),
         priority_classes=tuple(spec for spec in declared.classes if declared.classes.is_of_file(spec.name)),
         budgets=tuple(spec for spec in declared.budgets if declared.budgets.is_of_file(spec.name)),
@@ -181,8 +173,8 @@ def current_spec(scheduler: Scheduler) -> ClusterSpec:
     )
 
 
-def _edited(spec: ClusterSpec, partition: str, parts: Sequence[Part]) -> ClusterSpec:
-    def edited(one: PartitionSpec) -> PartitionSpec:
+def _edited(spec: specs.ClusterSpec, partition: str, parts: Sequence[Part]) -> specs.ClusterSpec:
+    def edited(one: specs.PartitionSpec) -> specs.PartitionSpec:
         root = one.root
         for part in parts:
             root = edit_queue(root, part.subject, lambda queue, part=part: _edited_queue(queue, part))  # type: ignore[misc]
@@ -191,7 +183,7 @@ def _edited(spec: ClusterSpec, partition: str, parts: Sequence[Part]) -> Cluster
     return replace(spec, partitions=tuple(edited(p) if p.name == partition else p for p in spec.partitions))
 
 
-def edit_queue(root: QueueSpec, path: str, edit: Callable[[QueueSpec], QueueSpec]) -> QueueSpec:
+def edit_queue(root: specs.QueueSpec, path: str, edit: Callable[[specs.QueueSpec], specs.QueueSpec]) -> specs.QueueSpec:
     """The tree with one queue edited. Raises KeyError when the file has no such queue."""
     _, _, rest = path.lower().partition(".")
     if not rest:
@@ -203,15 +195,15 @@ def edit_queue(root: QueueSpec, path: str, edit: Callable[[QueueSpec], QueueSpec
     return replace(root, queues=tuple(children))
 
 
-def spec_of_queue(root: QueueSpec, path: str) -> QueueSpec | None:
+def spec_of_queue(root: specs.QueueSpec, path: str) -> specs.QueueSpec | None:
     """What the file says about a queue; None: it does not name it."""
-    spec: QueueSpec | None = root
+    spec: specs.QueueSpec | None = root
     for name in path.lower().split(".")[1:]:
         spec = next((child for child in spec.queues if child.name.lower() == name), None) if spec else None
     return spec
 
 
-def _edited_queue(queue: QueueSpec, part: Part) -> QueueSpec:
+def _edited_queue(queue: specs.QueueSpec, part: Part) -> specs.QueueSpec:
     if part.what is What.QUEUE_MAX:
         return replace(queue, max=_with(queue.max, part))
     if part.what is What.QUEUE_APPLICATIONS:
@@ -227,12 +219,12 @@ def _edited_queue(queue: QueueSpec, part: Part) -> QueueSpec:
     return replace(queue, limits=limits)
 
 
-def names(limit: LimitSpec, kind: str, name: str) -> bool:
+def names(limit: specs.LimitSpec, kind: str, name: str) -> bool:
     """Whether an entry of `limits` names this user or group (`*` for everybody else)."""
     return name in (limit.users if kind == "user" else limit.groups)
 
 
-def _edited_limit(limit: LimitSpec, part: Part) -> LimitSpec:
+def _edited_limit(limit: specs.LimitSpec, part: Part) -> specs.LimitSpec:
     if part.what is What.LIMIT_APPLICATIONS:
         return replace(limit, max_applications=part.value)
     return replace(limit, max_resources=_with(limit.max_resources, part))
@@ -265,7 +257,7 @@ def submitted_again(ask: Ask, partition: str, parts: Sequence[Part]) -> list[Eve
     return events
 
 
-def _said_otherwise(spec: AskSpec, part: Part) -> AskSpec:
+def _said_otherwise(spec: specs.AskSpec, part: Part) -> specs.AskSpec:
     if part.what is What.WHERE:
         return replace(spec, where=_without(spec.where, part.text))
     if part.what is What.SHORTER:
@@ -276,7 +268,7 @@ def _said_otherwise(spec: AskSpec, part: Part) -> AskSpec:
         # The class would forbid it again: it keeps the priority alone.
         return replace(spec, allow_preempt_other=True, priority_class="")
     if part.what is What.ANY_NODE:
-        return replace(spec, tags={name: value for name, value in spec.tags.items() if name != TAG_REQUIRED_NODE})
+        return replace(spec, tags={name: value for name, value in spec.tags.items() if name != specs.TAG_REQUIRED_NODE})
     if part.what is What.ALONE:
         return replace(spec, task_group="", placeholder=False)
     return spec

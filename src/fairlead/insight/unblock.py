@@ -326,13 +326,10 @@ def admitting(scheduler: Scheduler, events: Sequence[Event], *, fork: bool | Non
             return None
     else:
         return None
-    if not parts or any(not _refusals(scheduler, events, less, fork) for less in _each_less(parts)):
+    each_less = [(*parts[:at], part.less(), *parts[at + 1 :]) for at, part in enumerate(parts)]
+    if not parts or any(not _refusals(scheduler, events, less, fork) for less in each_less):
         return None
     return Admitted(sentence="taken in if " + " and ".join(clauses(parts)), parts=[part.shown() for part in parts])
-
-
-def _each_less(parts: tuple[Part, ...]) -> list[tuple[Part, ...]]:
-    return [(*parts[:at], part.less(), *parts[at + 1 :]) for at, part in enumerate(parts)]
 
 
 def _refusals(

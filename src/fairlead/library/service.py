@@ -20,21 +20,8 @@ from types import TracebackType
 from typing import Self
 
 from fairlead.config import ConfigurationError, load_text
+from fairlead.core.model import events
 from fairlead.core.model.decisions import ConfigurationRejected, Configured, Decision
-from fairlead.core.model.events import (
-    AddApplication,
-    AddAsks,
-    AddNode,
-    Configure,
-    DrainNode,
-    Event,
-    LabelNode,
-    Release,
-    RemoveApplication,
-    RemoveNode,
-    UndrainNode,
-    UpdateNode,
-)
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec, NodeSpec
@@ -147,7 +134,7 @@ class SchedulerService:
             with self._changed:
                 self._registered(rm_id, "ConfigurationRequest")
             raise ConfigurationRefused(f"update of configuration failed: {e}") from e
-        decisions = self._tell(rm_id, "ConfigurationRequest", [Configure(spec, who=rm_id)])
+        decisions = self._tell(rm_id, "ConfigurationRequest", [events.Configure(spec, who=rm_id)])
         for decision in decisions:
             if isinstance(decision, ConfigurationRejected):
                 raise ConfigurationRefused(f"update of configuration failed: {decision.reason.sentence()}")
@@ -163,8 +150,8 @@ class SchedulerService:
         partition: str = DEFAULT_PARTITION,
     ) -> None:
         """Submit applications, and take others out by id with all they have (`partition` is for the ids)."""
-        told: list[Event] = [AddApplication(spec) for spec in new]
-        told += [RemoveApplication(app_id, partition) for app_id in remove]
+        told: list[events.Event] = [events.AddApplication(spec) for spec in new]
+        told += [events.RemoveApplication(app_id, partition) for app_id in remove]
         self._tell(rm_id, "ApplicationRequest", told)
 
     def update_allocation(
@@ -172,7 +159,7 @@ class SchedulerService:
         rm_id: str,
         *,
         asks: Iterable[AskSpec] = (),
-        releases: Iterable[Release] = (),
+        releases: Iterable[events.Release] = (),
         partition: str = DEFAULT_PARTITION,
     ) -> None:
         """Ask for resources (or report what runs already, with its node), then say what ended.
@@ -180,7 +167,7 @@ class SchedulerService:
         `partition` is that of the asks; a `Release` names its own.
         """
         asked = tuple(asks)
-        told: list[Event] = [AddAsks(asked, partition)] if asked else []
+        told: list[events.Event] = [events.AddAsks(asked, partition)] if asked else []
         told += releases
         self._tell(rm_id, "AllocationRequest", told)
 
@@ -190,7 +177,7 @@ class SchedulerService:
         *,
         create: Iterable[NodeSpec] = (),
         update: Mapping[str, Resources] | None = None,
-        label: Iterable[LabelNode] = (),
+        label: Iterable[events.LabelNode] = (),
         drain: Iterable[str] = (),
         undrain: Iterable[str] = (),
         remove: Iterable[str] = (),
@@ -199,15 +186,15 @@ class SchedulerService:
         """Nodes come, get another capacity, say something else about themselves, take no new work, take it again, or
         go: in this order, by id. A `LabelNode` names its own partition.
         """
-        told: list[Event] = [AddNode(spec) for spec in create]
-        told += [UpdateNode(node, capacity, partition) for node, capacity in (update or {}).items()]
+        told: list[events.Event] = [events.AddNode(spec) for spec in create]
+        told += [events.UpdateNode(node, capacity, partition) for node, capacity in (update or {}).items()]
         told += label
-        told += [DrainNode(node, partition) for node in drain]
-        told += [UndrainNode(node, partition) for node in undrain]
-        told += [RemoveNode(node, partition) for node in remove]
+        told += [events.DrainNode(node, partition) for node in drain]
+        told += [events.UndrainNode(node, partition) for node in undrain]
+        told += [events.RemoveNode(node, partition) for node in remove]
         self._tell(rm_id, "NodeRequest", told)
 
-    def _tell(self, rm_id: str, request: str, told: Iterable[Event]) -> list[Decision]:
+    def _tell(self, rm_id: str, request: str, told: Iterable[events.Event]) -> list[Decision]:
         decided: list[Decision] = []
         with self._changed:
             registration = self._registered(rm_id, request)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fairlead.runtime.books import Books, Entry, Place, RecoveryError, ServiceStarted, ServiceStopped, Turn
 from fairlead.runtime.process import Clock
 from fairlead.runtime.refusals import InternalFault, Refusal, Unavailable
-from fairlead.runtime.writer import Recovered, Runtime
+from fairlead.runtime.writer import Runtime
 
 __all__ = [
     "Books",
@@ -18,7 +18,6 @@ __all__ = [
     "Entry",
     "InternalFault",
     "Place",
-    "Recovered",
     "RecoveryError",
     "Refusal",
     "Runtime",

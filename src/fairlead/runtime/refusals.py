@@ -23,6 +23,10 @@ class Refusal(Exception):
         super().__init__(message)
         self.code, self.message, self.field, self.details = code, message, field, list(details)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # It goes from the process that answers a question to the one that asks.
+        return Refusal, (self.code, self.message), self.__dict__
+
 
 class Unavailable(Refusal):
     """Not now: the journal cannot be written, or the service is going down. Nothing was recorded."""

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,6 +26,7 @@ from fairlead.runtime.measures import Measures
 from fairlead.runtime.process import Clock
 from fairlead.runtime.refusals import InternalFault, Refusal, Unavailable
 from fairlead.scheduler import Scheduler
+from fairlead.wire.cluster import Recovery
 
 log = logging.getLogger("fairlead.runtime")
 
@@ -46,16 +46,6 @@ class Subscriber(Protocol):
 
     def offer(self, entries: Sequence[books.Entry]) -> None:
         """Take them; called by the writer, so it must return at once and raise nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """How the books came back at the start."""
-
-    from_snapshot: bool
-    records: int
-    milliseconds: float
-    notes: tuple[str, ...] = ()
 
 
 class Runtime:
@@ -311,7 +301,7 @@ class Runtime:
         self._recover()
         self._dirty = True
 
-    def _recover(self) -> Recovered:
+    def _recover(self) -> Recovery:
         began = time.perf_counter()
         recovery = self.journal.load_for_recovery()
         snapshot = recovery.snapshot
@@ -327,8 +317,9 @@ class Runtime:
                 raise books.unreadable(f"record {record.seq} of {self.journal.path}", fault) from fault
         self._snapshot_seq = snapshot.seq if snapshot else 0
         passed = (time.perf_counter() - began) * 1000
-        notes = (*self.journal.opening.sentences(), *recovery.passed_over)
-        return Recovered(snapshot is not None, recovery.count, passed, notes)
+        notes = [*self.journal.opening.sentences(), *recovery.passed_over]
+        known = snapshot is not None
+        return Recovery(from_snapshot=known, records=recovery.count, milliseconds=passed, notes=notes)
 
     def _refuse_the_rest(self) -> None:
         gone = Unavailable("the service has stopped; try again when it is back")

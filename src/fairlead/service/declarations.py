@@ -45,11 +45,6 @@ Source = Annotated[
 # -- what comes in ------------------------------------------------------------------------------------------------
 
 
-def class_spec(name: str, draft: wire.ClassDraft) -> PriorityClassSpec:
-    """A priority class in the core's words."""
-    return PriorityClassSpec(name=name, **asdict(draft))
-
-
 def quota_spec(name: str, draft: wire.QuotaDraft) -> QuotaSpec:
     """A quota in the core's words."""
     scopes = tuple(Requirement(SCOPE_KEY, scope.operator, tuple(scope.values)) for scope in draft.scopes)
@@ -182,9 +177,8 @@ async def set_priority_class(
 ) -> wire.PriorityClass:
     """Make or change a priority class; work that was admitted before keeps what it has (administrators)."""
     caller.require_admin("change priority classes")
-    return await _set(
-        place, CLASS, name, events.SetPriorityClass(class_spec(name, body), caller.user), wire.PriorityClass
-    )
+    spec = PriorityClassSpec(name=name, **asdict(body))
+    return await _set(place, CLASS, name, events.SetPriorityClass(spec, caller.user), wire.PriorityClass)
 
 
 @router.delete("/priority-classes/{name}", responses=documented(404, 409))

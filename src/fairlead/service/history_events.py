@@ -23,19 +23,8 @@ from fairlead.journal import codec
 from fairlead.journal.codec import CodecError
 from fairlead.journal.format import EVENT, NOTE, Record
 from fairlead.journal.reader import Reader as JournalReader
+from fairlead.local import history_records
 from fairlead.local.callers import Whose
-from fairlead.local.history_records import (
-    AttemptEnded,
-    JobCancelRequested,
-    JobCheckpointed,
-    JobEnded,
-    JobPressed,
-    JobRefused,
-    JobStarted,
-    JobSubmitted,
-    JobWaits,
-    MemoryShort,
-)
 from fairlead.runtime import Entry
 from fairlead.runtime.books import JournalResumed, ServiceStarted, ServiceStopped
 from fairlead.runtime.configurations import QueuesReconfigured
@@ -101,7 +90,7 @@ def _of(what: Any, *names: str) -> dict[str, Any]:
     return {name: getattr(what, name) for name in names}
 
 
-def _submitted(note: JobSubmitted) -> Told:
+def _submitted(note: history_records.JobSubmitted) -> Told:
     job, named = note.job, ("user", "queue", "name", "priority")
     return "job.submitted", job.key, _of(job, *named) | {"resources": job.resources.as_dict()}
 
@@ -111,12 +100,12 @@ def _reconfigured(note: QueuesReconfigured) -> Told:
     return "config.changed", "", _of(note, "version", "who", "source") | {"queues": queues}
 
 
-def _pressed(note: JobPressed) -> Told:
+def _pressed(note: history_records.JobPressed) -> Told:
     told = {"rule": "memory-pressure", "cause": "INTERRUPTED", "sentence": note.sentence}
     return "job.evicting", note.key, told
 
 
-def _memory(note: MemoryShort) -> Told:
+def _memory(note: history_records.MemoryShort) -> Told:
     told = {"node": note.closed_node, "sentence": note.sentence}
     return "machine.memory-short" if note.short else "machine.memory-enough", "", told
 
@@ -139,16 +128,16 @@ def _evict(evict: d.Evict) -> Told:
 _END = ("attempt", "state", "exit_code", "signal", "error", "note", "cpu_ms")
 
 _TOLD: dict[type, Callable[[Any], Told | None]] = {
-    JobSubmitted: _submitted,
-    JobRefused: lambda x: ("job.refused", x.key, {"reason": _of(x, "code", "sentence", "queue")}),
-    JobWaits: lambda x: ("job.waits", x.key, {"reason": _of(x, "code", "sentence")}),
-    JobCancelRequested: lambda x: ("job.cancelled", x.key, _of(x, "who")),
-    JobStarted: lambda x: ("job.started", x.key, _of(x, "pid", "attempt") | {"gpus": list(x.gpus)}),
-    JobCheckpointed: lambda x: ("job.checkpoint", x.key, _of(x, "attempt")),
-    JobPressed: _pressed,
-    AttemptEnded: lambda x: ("job.attempt-ended", x.key, _of(x, *_END)),
-    JobEnded: lambda x: ("job.ended", x.key, _of(x, *_END, "peak_memory_bytes")),
-    MemoryShort: _memory,
+    history_records.JobSubmitted: _submitted,
+    history_records.JobRefused: lambda x: ("job.refused", x.key, {"reason": _of(x, "code", "sentence", "queue")}),
+    history_records.JobWaits: lambda x: ("job.waits", x.key, {"reason": _of(x, "code", "sentence")}),
+    history_records.JobCancelRequested: lambda x: ("job.cancelled", x.key, _of(x, "who")),
+    history_records.JobStarted: lambda x: ("job.started", x.key, _of(x, "pid", "attempt") | {"gpus": list(x.gpus)}),
+    history_records.JobCheckpointed: lambda x: ("job.checkpoint", x.key, _of(x, "attempt")),
+    history_records.JobPressed: _pressed,
+    history_records.AttemptEnded: lambda x: ("job.attempt-ended", x.key, _of(x, *_END)),
+    history_records.JobEnded: lambda x: ("job.ended", x.key, _of(x, *_END, "peak_memory_bytes")),
+    history_records.MemoryShort: _memory,
     QueuesReconfigured: _reconfigured,
     ServiceStarted: lambda x: ("service.started", "", _of(x, "version", "pid")),
     ServiceStopped: lambda x: ("service.stopped", "", _of(x, "pid")),

@@ -213,7 +213,7 @@ class MachinePlace(Place):
             node=self.local.node,
             capabilities=self._enforcement(),
             journal=wire.Journal(events=last_seq, last_seq=last_seq, size_bytes=self._journal_bytes()),
-            recovery=msgspec.convert(self.runtime.recovered, wire.Recovery, from_attributes=True),
+            recovery=self.runtime.recovered,
             config=await status_of(self),
         )
         return wire.Service(

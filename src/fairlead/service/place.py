@@ -12,7 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Annotated, Any, Protocol, TypeVar, cast
 
 import msgspec
 from fastapi import APIRouter, Depends, Request, Response
@@ -114,15 +114,6 @@ def application_of(moment: Moment, application: str) -> Application | None:
     """An application in the books."""
     partition = moment.scheduler.cluster.partitions.get(moment.partition)
     return partition.applications.get(application) if partition is not None else None
-
-
-class _Refused(NamedTuple):
-    """A refusal on its way between processes."""
-
-    code: str
-    message: str
-    field: str | None
-    details: list[Any]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -229,11 +220,11 @@ class Place(ABC):
     ) -> T:
         """The question that `ask` makes of the moment, answered on a copy of everything. Raises `Refusal`."""
 
-        def guarded(question: Callable[[], T]) -> T | _Refused:
+        def guarded(question: Callable[[], T]) -> T | Refusal:
             try:
                 return question()
             except Refusal as no:
-                return _Refused(no.code, no.message, no.field, no.details)
+                return no
 
         def fork(moment: Moment) -> Any:
             question = ask(moment)
@@ -245,8 +236,8 @@ class Place(ABC):
                 found = await asyncio.to_thread(asked.answer)
             except NoAnswer as problem:
                 raise Refusal("unavailable", f"the question could not be answered: {problem}; try again") from problem
-        if isinstance(found, _Refused):
-            raise Refusal(found.code, found.message, field=found.field, details=found.details)
+        if isinstance(found, Refusal):
+            raise found
         return cast(T, found)
 
     async def keep_samples(self) -> None:

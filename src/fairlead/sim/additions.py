@@ -13,17 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import field
 
-from fairlead.core.model import constraints, events
+from fairlead.core.model import constraints, events, specs
 from fairlead.core.model.resources import Limits
-from fairlead.core.model.specs import (
-    DEFAULT_PARTITION,
-    PRIORITY_MAX,
-    PRIORITY_MIN,
-    BudgetSpec,
-    PriorityClassSpec,
-    QuotaSpec,
-    RetrySpec,
-)
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -31,7 +22,7 @@ if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler
 
 
-Priority = Annotated[int, msgspec.Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX)]
+Priority = Annotated[int, msgspec.Meta(ge=specs.PRIORITY_MIN, le=specs.PRIORITY_MAX)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 Some = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
 Millis = Annotated[int, msgspec.Meta(ge=0, le=10**13)]
@@ -161,7 +152,8 @@ class AskAdditions(Step, frozen=True, kw_only=True):
             "idle": self.idle,
             "time_limit_ms": self.time_limit_millis,
             "where": self._where(),
-            "retry": retry and RetrySpec(limit=retry.limit, backoff_ms=retry.backoff_millis, never_on=retry.never_on),
+            "retry": retry
+            and specs.RetrySpec(limit=retry.limit, backoff_ms=retry.backoff_millis, never_on=retry.never_on),
         }
 
     @property
@@ -276,7 +268,7 @@ def _class_events(s: PriorityClassStep) -> tuple[events.Event, ...]:
     if s.action == "remove":
         return (events.RemovePriorityClass(s.name),)
     policy = {"preemption_policy": s.preemption_policy} if s.preemption_policy else {}
-    spec = PriorityClassSpec(
+    spec = specs.PriorityClassSpec(
         name=s.name,
         value=s.value,
         global_default=s.global_default,
@@ -291,7 +283,7 @@ def _class_events(s: PriorityClassStep) -> tuple[events.Event, ...]:
 def _budget_events(s: BudgetStep) -> tuple[events.Event, ...]:
     if s.action == "remove":
         return (events.RemoveBudget(s.name),)
-    spec = BudgetSpec(
+    spec = specs.BudgetSpec(
         name=s.name,
         selector=requirements(s.selector),
         min_available=s.min_available,
@@ -304,7 +296,7 @@ def _quota_events(s: QuotaStep) -> tuple[events.Event, ...]:
     if s.action == "remove":
         return (events.RemoveQuota(s.name),)
     scopes = tuple(constraints.Requirement(PRIORITY_CLASS, scope.operator, scope.values) for scope in s.scopes)
-    return (events.SetQuota(QuotaSpec(name=s.name, queue=s.queue, resources=Limits(s.resources), scopes=scopes)),)
+    return (events.SetQuota(specs.QuotaSpec(name=s.name, queue=s.queue, resources=Limits(s.resources), scopes=scopes)),)
 
 
 EVENTS: dict[type, Callable[[Any], tuple[events.Event, ...]]] = {
@@ -339,7 +331,7 @@ def event_of(scheduler: Scheduler, step: KeyStep) -> events.Event:
 
 def named(scheduler: Scheduler, step: KeyStep) -> Ask:
     """The ask or allocation with the step's key. Raises `ScenarioError` unless there is exactly one."""
-    found = _with_key(scheduler.cluster.partitions.get(DEFAULT_PARTITION), step)
+    found = _with_key(scheduler.cluster.partitions.get(specs.DEFAULT_PARTITION), step)
     if len(found) == 1:
         return found[0]
     of_app = f" of application {step.app}" if step.app else ""
@@ -351,7 +343,7 @@ def named(scheduler: Scheduler, step: KeyStep) -> Ask:
 
 def key_of(scheduler: Scheduler, name: str) -> str:
     """The key in `application/key` or `key`, as an eviction names whom it makes room for."""
-    partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
+    partition = scheduler.cluster.partitions.get(specs.DEFAULT_PARTITION)
     at = name.find("/")
     while partition is not None and at >= 0:
         app = partition.applications.get(name[:at])

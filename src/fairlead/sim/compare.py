@@ -127,7 +127,9 @@ def check_file(
         decided = read_decisions(decisions) if decisions else {}
         with open_lines(path) as lines:
             every = read_scenarios(iter(lines), path)
-            chosen = (s for s in every if _is_chosen(s, categories, names))
+            chosen = (
+                s for s in every if (not categories or s.category in categories) and (not names or s.name in names)
+            )
             report = check_scenarios(chosen, decided, whole=not (categories or names))
     except (OSError, ScenarioError) as e:
         print(f"cannot check the scenarios: {sentence(e)}", file=err or sys.stderr)
@@ -138,10 +140,6 @@ def check_file(
     text = report_json(report) if as_json else report_text(report, shown)
     print(text, file=out or sys.stdout)
     return 1 if report.failures else 0
-
-
-def _is_chosen(scenario: Scenario, categories: Collection[str], names: Collection[str]) -> bool:
-    return (not categories or scenario.category in categories) and (not names or scenario.name in names)
 
 
 def report_json(report: Report) -> str:
@@ -296,13 +294,9 @@ def _compare(path: str, expected: Plain, got: Plain, found: list[Difference]) ->
             _compare(f"{path}[{name!r}]", expected.get(name, ABSENT), got.get(name, ABSENT), found)
     elif isinstance(expected, list) and isinstance(got, list):
         for i in range(max(len(expected), len(got))):
+            # Rows of a list are shown whole: a single field of one says little.
             left, right = (side[i] if i < len(side) else ABSENT for side in (expected, got))
-            _compare_rows(f"{path}[{i}]", left, right, found)
-    elif expected is ABSENT or got is ABSENT or expected != got:
-        found.append(Difference(path, expected, got))
-
-
-def _compare_rows(path: str, expected: Plain, got: Plain, found: list[Difference]) -> None:
-    """Rows of a list are shown whole: a single field of one says little."""
-    if expected is ABSENT or got is ABSENT or expected != got:
+            if left != right:
+                found.append(Difference(f"{path}[{i}]", left, right))
+    elif expected != got:
         found.append(Difference(path, expected, got))

@@ -86,17 +86,13 @@ Tree: TypeAlias = "dict[str, Tree]"
 _BAD = re.compile(r"[^a-zA-Z0-9_:#/@-]")
 
 
-def queue_name(text: str) -> str:
-    """A name that a queue can have, made of any text."""
-    return _BAD.sub("-", text.strip())[:64].lower() or "default"
-
-
 def queue_path(text: str) -> str:
     """A whole path below root, made of any text; nothing gives `root.default`."""
     parts = [part for part in text.strip().split(".") if part.strip()]
     if parts and parts[0].lower() == "root":
         parts = parts[1:]
-    return ".".join(["root", *map(queue_name, parts)]) if parts else DEFAULT_QUEUE
+    names = [_BAD.sub("-", part.strip())[:64].lower() for part in parts]
+    return ".".join(["root", *names]) if names else DEFAULT_QUEUE
 
 
 def queue_file(paths: Iterable[str], *, preemption: bool = True) -> str:

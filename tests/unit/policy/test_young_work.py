@@ -92,6 +92,6 @@ def test_who_waits_for_protected_work_is_told_so() -> None:
     c.fill("low", 4, queue="root.b", priority_class="setup")
     c.submit("urgent", 4, 9, "root.a")
     c.run()
-    reason = c.s.why_no_preemption("urgent", "urgent")
+    reason = c.why_no_preemption("urgent")
     assert reason is not None
     assert "1 allocation stands below its priority 9, 1 of which are spared for now" in reason.sentence()

@@ -216,16 +216,12 @@ def _missing(question: Question, rules: AdmissionRules, pod: Pod, before: Pod | 
         return ""
     if earlier is not None:
         return "" if rules.is_trusted(question.user, question.groups) else earlier
-    return submitter_text(question.user, question.groups) if news else ""
+    submitter = {"user": question.user, "groups": list(question.groups)}
+    return msgspec.json.encode(submitter).decode() if news else ""
 
 
 def _named(pod: Pod | None) -> str | None:
     return None if pod is None else (pod.metadata.annotations or {}).get(identity.USER_INFO)
-
-
-def submitter_text(user: str, groups: tuple[str, ...]) -> str:
-    """The annotation that names the submitter."""
-    return msgspec.json.encode({"user": user, "groups": list(groups)}).decode()
 
 
 # -- where it belongs ---------------------------------------------------------------------------------------------

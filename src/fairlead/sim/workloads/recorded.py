@@ -17,17 +17,10 @@ from dataclasses import dataclass, replace
 from statistics import median_low
 
 from fairlead.core.model import events as e
+from fairlead.core.model import specs
 from fairlead.core.model.decisions import Allocated, Decision, Released, Retried
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Event, Release, UpdateNode
 from fairlead.core.model.resources import NOTHING
-from fairlead.core.model.specs import (
-    DEFAULT_PARTITION,
-    TAG_CREATION_TIME,
-    TAG_FOREIGN,
-    ApplicationSpec,
-    AskSpec,
-    NodeSpec,
-)
 from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import partition_of
 from fairlead.scheduler import Scheduler
@@ -63,8 +56,8 @@ class NothingRecorded(ValueError):
 
 @dataclass(slots=True)
 class _Run:
-    app: ApplicationSpec
-    ask: AskSpec
+    app: specs.ApplicationSpec
+    ask: specs.AskSpec
     at_ms: int
     started_ms: int | None = None
     ended_ms: int | None = None
@@ -87,8 +80,8 @@ class Recorder:
     def __init__(self, from_ms: int | None = None, until_ms: int | None = None) -> None:
         self.from_ms, self.until_ms = from_ms, until_ms
         self.queue_text = ""
-        self._apps: dict[str, ApplicationSpec] = {}
-        self._nodes: dict[str, NodeSpec] = {}
+        self._apps: dict[str, specs.ApplicationSpec] = {}
+        self._nodes: dict[str, specs.NodeSpec] = {}
         self._now: dict[tuple[str, str], _Run] = {}
         """What is known and has not ended, by application and present key."""
         self._all: list[_Run] = []
@@ -107,7 +100,7 @@ class Recorder:
         self._begin_ms = self.last_ms = scheduler.cluster.now_ms
         self.queue_text = scheduler.cluster.text
         for name, partition in scheduler.cluster.partitions.items():
-            if name != DEFAULT_PARTITION:
+            if name != specs.DEFAULT_PARTITION:
                 self._elsewhere += sum(len(app.asks) for app in partition.applications.values())
                 continue
             self._nodes = {node.id: node.spec for node in partition.nodes.nodes.values()}
@@ -143,7 +136,7 @@ class Recorder:
 
     def _event(self, at_ms: int, event: Event) -> None:
         of_all = isinstance(event, Configure) or type(event) in CLUSTER_HANDLERS
-        if not of_all and partition_of(event) != DEFAULT_PARTITION:
+        if not of_all and partition_of(event) != specs.DEFAULT_PARTITION:
             self._elsewhere += len(event.asks) if isinstance(event, AddAsks) else 0
             return
         match event:
@@ -166,9 +159,9 @@ class Recorder:
                 if act is not None:
                     self._acts[act] += 1
 
-    def _asked(self, at_ms: int, asks: Sequence[AskSpec]) -> None:
+    def _asked(self, at_ms: int, asks: Sequence[specs.AskSpec]) -> None:
         for ask in asks:
-            if TAG_FOREIGN in ask.tags or ask.attempt > 1 or ask.application not in self._apps:
+            if specs.TAG_FOREIGN in ask.tags or ask.attempt > 1 or ask.application not in self._apps:
                 continue
             if ask.placeholder:
                 self._placeholders.setdefault(ask.application, []).append(at_ms)
@@ -180,8 +173,8 @@ class Recorder:
             if ask.node:
                 run.started_ms, run.node = at_ms, ask.node
 
-    def _come(self, ask: AskSpec, at_ms: int) -> _Run:
-        tags = {name: value for name, value in ask.tags.items() if name != TAG_CREATION_TIME}
+    def _come(self, ask: specs.AskSpec, at_ms: int) -> _Run:
+        tags = {name: value for name, value in ask.tags.items() if name != specs.TAG_CREATION_TIME}
         run = _Run(self._apps[ask.application], replace(ask, node="", tags=tags), at_ms)
         self._now[ask.application, ask.key] = run
         self._all.append(run)
@@ -199,7 +192,7 @@ class Recorder:
 
     # -- giving out -----------------------------------------------------------------------------------------------
 
-    def workload(self, name: str, nodes: Sequence[NodeSpec] = ()) -> Workload:
+    def workload(self, name: str, nodes: Sequence[specs.NodeSpec] = ()) -> Workload:
         """All of it, or what came between `from_ms` and `until_ms`, on the given nodes or the recorded ones.
 
         Raises `NothingRecorded` if there is nothing to simulate.
@@ -207,7 +200,7 @@ class Recorder:
         begin_ms = max((at_ms for at_ms in (self.from_ms, self._begin_ms) if at_ms is not None), default=None)
         chosen = [w for w in self._all if self._counts(w)]
         if not chosen:
-            where = "in that stretch of time" if self._all else f"in partition {DEFAULT_PARTITION}"
+            where = "in that stretch of time" if self._all else f"in partition {specs.DEFAULT_PARTITION}"
             other = f"; other partitions have {self._elsewhere:,} submissions" if self._elsewhere else ""
             raise NothingRecorded(f"{name}: nothing was submitted {where}{other}")
         carried = [w for w in chosen if begin_ms is not None and _is_carried(w, begin_ms, self._begin_ms)]
@@ -231,7 +224,7 @@ class Recorder:
         never = sum(w.started_ms is None for w in chosen)
         stopped = sum(w.stopped and w.started_ms is not None for w in chosen)
         counted = [
-            (self._elsewhere, f"submissions to other partitions than {DEFAULT_PARTITION} are left out"),
+            (self._elsewhere, f"submissions to other partitions than {specs.DEFAULT_PARTITION} are left out"),
             (carried, "tasks waited or ran already at the beginning; they come at the beginning"),
             (running, "tasks still ran when the record ends; they are taken to end then"),
             (never, "tasks never ran; they are given the median run time of their user"),
@@ -303,7 +296,7 @@ def recorded(
     name: str,
     from_ms: int | None = None,
     until_ms: int | None = None,
-    nodes: Sequence[NodeSpec] = (),
+    nodes: Sequence[specs.NodeSpec] = (),
     state: Scheduler | None = None,
 ) -> Workload:
     """The workload of a record: what was there between `from_ms` and `until_ms`, or all of it.

@@ -224,7 +224,7 @@ def test_an_ask_that_cannot_preempt_is_told_why() -> None:
     c.submit("equal", 4, 5)
     c.submit("above", 4, 9)
     c.run()
-    told = {key: c.s.why_no_preemption(key, key) for key in ("never", "equal", "above", "high")}
+    told = {key: c.why_no_preemption(key) for key in ("never", "equal", "above", "high")}
     assert {key: reason.code if reason else None for key, reason in told.items()} == {
         "never": "never-preempts",
         "equal": "preemption-does-not-help",
