@@ -20,16 +20,18 @@ from properties.worlds import LEAVES, WORLDS, world
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import Event, Release
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.insight.changes import events_of, renamed, until_ms
 from fairlead.insight.explain import explain
-from fairlead.insight.parts import Part
-from fairlead.insight.suppositions import Supposition, kind_of, submitted
+from fairlead.insight.parts import Part, What
+from fairlead.insight.suppositions import Place, Supposition, kind_of, submitted
 from fairlead.insight.trial import Name, copy_of
 from fairlead.insight.unblock import ways
 from fairlead.insight.whatif import suppose
 from fairlead.scheduler import Scheduler
+from fairlead.wire.fields import with_vcore
 from fairlead.wire.questions import Fates, MoreNodes, NewPriority, NewQueue, Supposed
+from fairlead.wire.questions import Part as AnsweredPart
 
 SOUND_STATES, EQUAL_STATES = 5_000, 1_000
 KINDS = ("plain", "mixed")
@@ -164,45 +166,30 @@ def check_one(scheduler: Scheduler, state: dict[str, object], name: Name, tally:
         tally.changes[change.dimension] += 1
         tally.smallest += change.smallest
         said = (name, change.sentence)
-        assert starts_with(scheduler, state, name, change.parts), said
-        for at, part in enumerate(change.parts):
-            tally.less += part.is_counted or len(change.parts) > 1
+        parts = tuple(map(counted, change.parts))
+        assert starts_with(scheduler, state, name, parts), said
+        for at, part in enumerate(parts):
+            tally.less += part.is_counted or len(parts) > 1
             if part.is_counted:
-                less = (*change.parts[:at], part.less(), *change.parts[at + 1 :])
+                less = (*parts[:at], part.less(), *parts[at + 1 :])
                 assert not starts_with(scheduler, state, name, less), said
-            elif len(change.parts) > 1:
-                without = (*change.parts[:at], *change.parts[at + 1 :])
+            elif len(parts) > 1:
+                without = (*parts[:at], *parts[at + 1 :])
                 assert not starts_with(scheduler, state, name, without), said
+
+
+def counted(told: AnsweredPart) -> Part:
+    """The part of an answer as the books count: what is promised can be tried by anybody who reads it."""
+    ((resource, value),) = with_vcore({told.resource: told.value}).items()
+    now = with_vcore({told.resource: told.now})[resource]
+    part = Part(What(told.what), told.subject, now, value, resource, told.who, told.text)
+    assert part.shown() == told
+    return part
 
 
 def starts_with(scheduler: Scheduler, state: dict[str, object], name: Name, parts: tuple[Part, ...]) -> bool:
     got = happens(state, events_of(scheduler, name, parts), until_ms(parts))
     return renamed(name, parts)[1:] in got.placed
-
-
-@dataclass
-class Here:
-    """Everything may be asked, and goes by its own name (`fairlead.insight.suppositions.Place`)."""
-
-    scheduler: Scheduler
-    asks: dict[str, Name]
-    spec: ClusterSpec
-    asker: str = ""
-
-    def ask(self, key: str) -> Name:
-        return self.asks[key]
-
-    def queue(self, name: Name, queue: str) -> str:
-        del name
-        return queue
-
-    def node(self, node: str) -> str:
-        del node
-        return PART
-
-    def file(self, text: str) -> ClusterSpec:
-        del text
-        return self.spec
 
 
 def suppositions(course: Course | Mixed, chance: random.Random) -> list[Supposition]:
@@ -216,7 +203,7 @@ def suppositions(course: Course | Mixed, chance: random.Random) -> list[Supposit
         ask = course.ask("new", course.amount(1, 3), idle=chance.random() < 0.2)
     file = policy_world(chance) if is_mixed else world(chance.randrange(WORLDS))
     asks = {ask.key: (PART, app.id, ask.key) for app in partition.applications.values() for ask in app.asks.values()}
-    here = Here(scheduler, asks, file)
+    here = Place(scheduler, asks.__getitem__, lambda _: PART, lambda _: file)
 
     def supposed(**said: Any) -> Supposition:
         kind, what = kind_of(Supposed(**said))

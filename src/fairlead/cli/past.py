@@ -8,7 +8,6 @@ state that is asked is the one that the service had then.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from fairlead.wire.fields import with_cpu
 
 if TYPE_CHECKING:
     from fairlead.core.model.specs import ClusterSpec
+    from fairlead.insight.suppositions import Place
     from fairlead.insight.trial import Name
     from fairlead.journal.replay import Moment
     from fairlead.scheduler import Scheduler
@@ -58,7 +58,7 @@ def at(moment: str, question: tuple[str, ...], path: Path | None, changes: bool,
     words = list(question)
     match words:
         case []:
-            answer, lines = _overview(scheduler, then)
+            answer, lines = _overview(scheduler)
         case ["why"]:
             answer, lines = _why_all(scheduler)
         case ["why", key]:
@@ -127,7 +127,7 @@ def _moment(text: str) -> tuple[int | None, int | None]:
     raise wrong_usage(f"journal at: {text!r} is no time; write '2026-05-04 14:05', 14:05, -30m, or a record as @812")
 
 
-def _overview(scheduler: Scheduler, then: Moment) -> tuple[Any, list[str]]:
+def _overview(scheduler: Scheduler) -> tuple[Any, list[str]]:
     partitions = scheduler.cluster.partitions.values()
     counts = {
         "applications": sum(len(p.applications) for p in partitions),
@@ -135,7 +135,6 @@ def _overview(scheduler: Scheduler, then: Moment) -> tuple[Any, list[str]]:
         "waiting": sum(a.pending_count for p in partitions for a in p.applications.values()),
         "nodes": sum(len(p.nodes.nodes) for p in partitions),
     }
-    del then
     return counts, [", ".join(f"{count} {what}" for what, count in counts.items())]
 
 
@@ -189,34 +188,25 @@ def _what_if(scheduler: Scheduler, what: str, rest: list[str]) -> tuple[Any, lis
     except (KeyError, ValueError) as error:
         found = f" ({error})" if isinstance(error, ValueError) else ""
         raise _no_question(["whatif", what, *rest], found) from None
-    answer = suppose(scheduler, kind.supposed(said, _Then(scheduler)))
+    answer = suppose(scheduler, kind.supposed(said, _then(scheduler)))
     return answer, list(difference_lines(answer))
 
 
-@dataclass(frozen=True, slots=True)
-class _Then:
-    """What the words of a question mean at that moment (`fairlead.insight.suppositions.Place`)."""
+def _then(scheduler: Scheduler) -> Place:
+    """What the words of a question mean at that moment."""
+    from fairlead.config import ConfigurationError, load_file
+    from fairlead.insight.suppositions import Place
 
-    scheduler: Scheduler
-    asker: str = ""
+    def node(name: str) -> str:
+        for partition in scheduler.cluster.partitions.values():
+            if name in partition.nodes.nodes:
+                return partition.name
+        raise Failure(f"there was no node {name!r} at that moment")
 
-    def ask(self, key: str) -> Name:
-        return _one(self.scheduler, key)
-
-    def queue(self, name: Name, queue: str) -> str:
-        del name
-        return queue
-
-    def node(self, node: str) -> str:
-        for name, partition in self.scheduler.cluster.partitions.items():
-            if node in partition.nodes.nodes:
-                return name
-        raise Failure(f"there was no node {node!r} at that moment")
-
-    def file(self, text: str) -> ClusterSpec:
-        from fairlead.config import ConfigurationError, load_file
-
+    def file(text: str) -> ClusterSpec:
         try:
             return load_file(text)
         except (OSError, ConfigurationError) as error:
             raise Failure(f"{text}: {error}") from None
+
+    return Place(scheduler, lambda key: _one(scheduler, key), node, file)

@@ -25,7 +25,7 @@ from pathlib import Path
 from fairlead.config import check_queues, check_rules, declare
 from fairlead.config.admission import check_admission
 from fairlead.config.decode import ERROR, WARNING, ConfigurationError, Findings, Problem, in_text_order
-from fairlead.config.tree import PlacedQueue, limits_differ, places_of, root_of
+from fairlead.config.tree import PlacedQueue, places_of, root_of
 from fairlead.config.yamltree import YamlError, compose
 from fairlead.core.model.resources import UNLIMITED
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec, PartitionSpec, QueueSpec
@@ -179,7 +179,7 @@ def _partition(found: Findings, declaration: declare.PartitionDeclaration, name:
 
 def _check_queues(found: Findings, declaration: declare.PartitionDeclaration, root: PlacedQueue) -> None:
     check_queues.check_root(found, root)
-    if limits_differ(declaration, root):
+    if declaration.limits and root.spec.limits and declaration.limits != root.spec.limits:
         found.add(
             f"{declaration.path}.limits",
             "the partition and its root queue both have limits, and they differ; keep one of the two",

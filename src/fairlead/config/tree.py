@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fairlead.config.declare import PartitionDeclaration, declared
 from fairlead.config.decode import Findings
 from fairlead.config.yamltree import compose
-from fairlead.core.model.specs import ClusterSpec, LimitSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec
 
 ROOT = "root"
 
@@ -64,12 +64,6 @@ def placed(spec: QueueSpec, path: str, above: str = "", level: int = 0) -> Place
         placed(child, f"{path}.queues[{index}]", full_name, level + 1) for index, child in enumerate(spec.queues)
     )
     return PlacedQueue(spec, path, full_name, f"{path}.limits", level, children)
-
-
-def limits_differ(declaration: PartitionDeclaration, root: PlacedQueue) -> bool:
-    """Whether the partition and its root both have limits and they are not the same."""
-    of_root: tuple[LimitSpec, ...] = root.spec.limits
-    return bool(declaration.limits) and bool(of_root) and declaration.limits != of_root
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 
@@ -44,30 +44,24 @@ class Supposition:
     sentence: str = ""
 
 
-class Place(Protocol):
+@dataclass(frozen=True, slots=True)
+class Place:
     """Where a question is asked: what its words mean there. Each raises what the place says to a word that means
     nothing, or something that is not for the asker.
     """
 
-    @property
-    def scheduler(self) -> Scheduler:
-        """Whose state it is about."""
-
-    @property
-    def asker(self) -> str:
-        """The user who asks; empty: it does not matter who."""
-
-    def ask(self, key: str) -> Name:
-        """The ask of the work with this key."""
-
-    def queue(self, name: Name, queue: str) -> str:
-        """The full path of a queue that this ask could go to."""
-
-    def node(self, node: str) -> str:
-        """The partition of a node."""
-
-    def file(self, text: str) -> ClusterSpec:
-        """The queue file that is meant."""
+    scheduler: Scheduler
+    """Whose state it is about."""
+    ask: Callable[[str], Name]
+    """The ask of the work with this key."""
+    node: Callable[[str], str]
+    """The partition of a node."""
+    file: Callable[[str], ClusterSpec]
+    """The queue file that is meant."""
+    queue: Callable[[Name, str], str] = lambda _, queue: queue
+    """The full path of a queue that this ask could go to."""
+    asker: str = ""
+    """The user who asks; empty: it does not matter who."""
 
 
 def _cancelled(keys: list[str], at: Place) -> Supposition:

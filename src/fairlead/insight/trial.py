@@ -14,11 +14,13 @@ import gc
 import os
 import pickle
 import signal
-import struct
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import Any, TypeVar, cast
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict
@@ -205,8 +207,7 @@ def moments(scheduler: Scheduler, until_ms: int | None = None) -> Iterator[int]:
 
 PATIENCE_S = 60.0
 """After so long a child is ended by its own alarm."""
-_LENGTH = struct.Struct(">Q")
-_open: list[int] = []
+_open: list[Connection] = []
 """Ends of pipes that this process writes to: a child of it has no business with them."""
 
 CAN_FORK = hasattr(os, "fork")
@@ -221,22 +222,18 @@ class Asked:
     """A question under way: the child and the end of the pipe that its answer comes through."""
 
     pid: int
-    pipe: int
+    pipe: Connection
 
     def answer(self) -> Any:
         """Wait for it. Raises `NoAnswer` when the time is over or the child failed."""
+        done, value = False, "its process ended without an answer"
         try:
-            with os.fdopen(self.pipe, "rb") as pipe:
-                head = pipe.read(_LENGTH.size)
-                length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
-                raw = pipe.read(length)
+            with self.pipe, suppress(EOFError, OSError):
+                done, value = pickle.loads(self.pipe.recv_bytes())
         finally:
             _, status = os.waitpid(self.pid, 0)
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
             raise NoAnswer("it took too long and was given up")
-        if not raw or len(raw) < length:
-            raise NoAnswer("its process ended without an answer")
-        done, value = pickle.loads(raw)
         if not done:
             raise NoAnswer(value)
         return value
@@ -247,14 +244,14 @@ def ask_apart(question: Callable[[], T], patience_s: float = PATIENCE_S) -> Aske
 
     Call it where the state stands still (the writer's thread). Get the value with `answer()`, once, from any thread.
     """
-    reader, writer = os.pipe()
+    reader, writer = Pipe(duplex=False)
     with warnings.catch_warnings():
         # The child touches no lock that another thread could hold: that is what the warning is about.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:
         _live_as_child(question, reader, writer, patience_s)
-    os.close(writer)
+    writer.close()
     return Asked(pid, reader)
 
 
@@ -278,24 +275,22 @@ def all_answers(asked: Sequence[Asked]) -> list[Any]:
     return answers
 
 
-def _live_as_child(question: Callable[[], Any], reader: int, writer: int, patience_s: float) -> None:
+def _live_as_child(question: Callable[[], Any], reader: Connection, writer: Connection, patience_s: float) -> None:
     """Answer and end; never returns."""
     try:
         gc.disable()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, patience_s)
-        os.close(reader)
+        reader.close()
         for inherited in _open:
-            os.close(inherited)
+            inherited.close()
         _open[:] = [writer]
         try:
-            raw = pickle.dumps((True, question()), pickle.HIGHEST_PROTOCOL)
+            answer = pickle.dumps((True, question()))
         except BaseException as fault:
             last = traceback.extract_tb(fault.__traceback__)[-1]
-            raw = pickle.dumps((False, f"{type(fault).__name__}: {fault} ({last.filename}:{last.lineno})"))
-        with os.fdopen(writer, "wb") as pipe:
-            pipe.write(_LENGTH.pack(len(raw)))
-            pipe.write(raw)
+            answer = pickle.dumps((False, f"{type(fault).__name__}: {fault} ({last.filename}:{last.lineno})"))
+        writer.send_bytes(answer)
     finally:
         os._exit(0)

@@ -15,7 +15,6 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -169,24 +168,24 @@ class Forecaster:
     async def look(self, books: Books) -> None:
         """Score what came true, and forecast for what waits without one."""
 
-        def fresh(scheduler: Scheduler, jobs: Jobs) -> tuple[_Seen, Asked | None]:
+        def fresh(scheduler: Scheduler, jobs: Jobs) -> tuple[set[Name], list[tuple[Name, int]], Asked | None]:
             waits = {(DEFAULT_PARTITION, job.key, job.ask_key) for job in jobs.live() if job.state is State.WAITING}
             new = sorted(name for name in waits if not self.card.is_promised(name))
             begun = [(name, at_ms) for name in self.card.promised() if (at_ms := _begun_ms(jobs, name)) is not None]
             if not new:
-                return _Seen(waits, begun), None
+                return waits, begun, None
             play = lambda: played(scheduler, (learned(jobs), kinds(jobs)), wanted=new)  # noqa: E731 - over there
-            return _Seen(waits, begun), ask_apart(play, PATIENCE_S)
+            return waits, begun, ask_apart(play, PATIENCE_S)
 
-        seen, asked = await books.look(fresh)
+        waits, begun, asked = await books.look(fresh)
         self.score()
-        for name, at_ms in seen.begun:
+        for name, at_ms in begun:
             # Nobody told of it: the service ended between its start and this look.
             self.card.started(name, at_ms)
-        self.card.keep_only(seen.waits)
+        self.card.keep_only(waits)
         if asked is not None:
             told: Forecast = await asyncio.to_thread(asked.answer)
-            left = [name for name in sorted(told.starts) if name in seen.waits and not self.card.is_promised(name)]
+            left = [name for name in sorted(told.starts) if name in waits and not self.card.is_promised(name)]
             for expected in await asyncio.to_thread(lambda: list(map(told.expected, left))):
                 self.card.promise(told.made_ms, expected)
             self.score()
@@ -202,23 +201,11 @@ class Forecaster:
             log.warning("the score of forecasts cannot be kept: %s", problem)
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What a look saw."""
-
-    waits: set[Name]
-    begun: list[tuple[Name, int]]
-    """Of those with a forecast, which run by now, and since when."""
-
-
 def _begun_ms(jobs: Jobs, name: Name) -> int | None:
     """When the run of a job began that waited under this name; None: it did not."""
     _, key, ask_key = name
     job = jobs.get(key)
     return job.started_at_ms if job is not None and job.ask_key == ask_key and job.started_at_ms else None
-
-
-log = logging.getLogger("fairlead.service")
 
 
 # -- the score on disk ---------------------------------------------------------------------------------------------

@@ -38,6 +38,13 @@ if TYPE_CHECKING:
 
 
 Row = dict[str, Any]
+_REFUSED: dict[type, tuple[str, str]] = {
+    ApplicationRejected: ("apps_rejected", "id"),
+    AskRejected: ("asks_rejected", "key"),
+    NodeRejected: ("nodes_rejected", "id"),
+    DeclarationRejected: ("declarations_rejected", "name"),
+}
+"""Where the reason of a refusal is noted, and under what."""
 
 
 class Record:
@@ -72,29 +79,19 @@ class Record:
                     told = d.node or d.cause is Cause.TIMEOUT
                     if told and (d.application, d.key) not in leaving:
                         self._add_released(d.application, d.key, d.cause, step)
-                case _:
-                    self._take_answer(d)
+                case ApplicationAccepted():
+                    self.accepted.append(d.id)
+                case ConfigurationRejected():
+                    self.configuration_rejected = d.reason.sentence()
+                case ApplicationRejected() | AskRejected() | NodeRejected() | DeclarationRejected():
+                    rows, name = _REFUSED[type(d)]
+                    getattr(self, rows)[getattr(d, name)] = d.reason.sentence()
 
     def add_eviction(self, order: Evict, preemptor: str, step: int) -> None:
         """Add the row of work that was told to stop for the ask with the key `preemptor` (empty: for nobody)."""
         if order.cause is Cause.PREEMPTED_BY_SCHEDULER:
             row = {"key": order.key, "for": preemptor, "rule": order.rule, "node": order.node, "step": step}
             self.evictions.append(row | ({"violates": list(order.violates)} if order.violates else {}))
-
-    def _take_answer(self, d: Decision) -> None:
-        match d:
-            case ApplicationAccepted():
-                self.accepted.append(d.id)
-            case ApplicationRejected():
-                self.apps_rejected[d.id] = d.reason.sentence()
-            case AskRejected():
-                self.asks_rejected[d.key] = d.reason.sentence()
-            case NodeRejected():
-                self.nodes_rejected[d.id] = d.reason.sentence()
-            case DeclarationRejected():
-                self.declarations_rejected[d.name] = d.reason.sentence()
-            case ConfigurationRejected():
-                self.configuration_rejected = d.reason.sentence()
 
     def _add_released(self, app: str, key: str, cause: Cause, step: int) -> None:
         self.released.append({"key": key, "app": app, "by": str(cause), "step": step})

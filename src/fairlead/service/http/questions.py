@@ -7,7 +7,6 @@ anything, and no answer names a job that the asker may not see.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -25,7 +24,6 @@ from fairlead.insight.trial import Name
 from fairlead.insight.unblock import Effort
 from fairlead.insight.whatif import suppose
 from fairlead.runtime import Refusal
-from fairlead.scheduler import Scheduler
 from fairlead.service.configfile import taken
 from fairlead.service.forecaster import played, spending
 from fairlead.service.http.errors import documented
@@ -145,40 +143,25 @@ def _supposition(body: wire.Supposed, moment: Moment, spec: ClusterSpec | None) 
     kind, said = suppositions.kind_of(body)
     if kind.for_administrators:
         moment.caller.require_admin("ask what a change of the nodes or the queue file would do to everybody's work")
-    return kind.supposed(said, _Here(moment, spec))
+    return kind.supposed(said, _here(moment, spec))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Here:
-    """What the words of a question mean at this moment to one caller (`fairlead.insight.suppositions.Place`)."""
+def _here(moment: Moment, spec: ClusterSpec | None) -> suppositions.Place:
+    """What the words of a question mean at this moment to one caller; `spec`: its queue file, read already."""
 
-    moment: Moment
-    spec: ClusterSpec | None
-    """The queue file of the question, read already."""
+    def node(name: str) -> str:
+        if name not in moment.scheduler.cluster.partitions[moment.partition].nodes.nodes:
+            raise Refusal("not-found", f"there is no node {name!r}; `fairlead nodes` lists them")
+        return moment.partition
 
-    @property
-    def scheduler(self) -> Scheduler:
-        return self.moment.scheduler
+    def file(_: str) -> ClusterSpec:
+        assert spec is not None
+        return spec
 
-    @property
-    def asker(self) -> str:
-        return self.moment.caller.user
+    def queue(name: Name, queue: str) -> str:
+        return moment.target(name[1], queue)
 
-    def ask(self, key: str) -> Name:
-        return self.moment.name(key)
-
-    def queue(self, name: Name, queue: str) -> str:
-        return self.moment.target(name[1], queue)
-
-    def node(self, node: str) -> str:
-        if node not in self.scheduler.cluster.partitions[self.moment.partition].nodes.nodes:
-            raise Refusal("not-found", f"there is no node {node!r}; `fairlead nodes` lists them")
-        return self.moment.partition
-
-    def file(self, text: str) -> ClusterSpec:
-        del text
-        assert self.spec is not None
-        return self.spec
+    return suppositions.Place(moment.scheduler, moment.name, node, file, queue, moment.caller.user)
 
 
 # -- when -----------------------------------------------------------------------------------------------------------
