@@ -33,8 +33,8 @@ Name = Annotated[str, Meta(min_length=1, max_length=256)]
 Key = Annotated[str, Meta(min_length=1, max_length=400)]
 """A job: its number on a machine, `NAMESPACE/NAME` on a cluster."""
 Labels = Annotated[dict[Line, Line], Meta(max_length=64)]
-Amounts = dict[str, int | float]
-"""By resource: `cpu` in cores, also parts of one, `memory` in bytes, all others in units."""
+Amounts = Annotated[dict[str, int | float], Meta(description="cpu in cores, memory in bytes, all others in units.")]
+"""What is answered of amounts, by resource; `cpu` may be a part of a core."""
 LARGEST = 2**63 - 1
 Whole = Annotated[int, Meta(ge=0, le=LARGEST)]
 AmountsDraft = Annotated[dict[str, Whole | Annotated[float, Meta(ge=0)]], Meta(max_length=64)]

@@ -21,9 +21,7 @@ SPEND_MAX_S = 60.0
 
 
 class Level(Shape, frozen=True):
-    """A maximum on the way to the root: a queue's own, or (`who`) the limit of a user or group there. Amounts of
-    `resource`: cpu in cores, memory in bytes, or a number of applications.
-    """
+    """A maximum on the way to the root: a queue's own, or (`who`) a user's or group's; amounts of `resource`."""
 
     queue: str
     who: str
