@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from fairlead.config import load_text
 from fairlead.core.model.events import AddNode, Configure, DrainNode, MoveApplication, Release, SetPriority
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ClusterSpec, NodeSpec
-from fairlead.insight.suppositions import KINDS, Supposition, kind_of, read_words, usage
+from fairlead.insight.suppositions import KINDS, Place, Supposition, kind_of, read_words, usage
 from fairlead.scheduler import Scheduler
 from fairlead.wire.questions import CHANGES, Supposed
 
@@ -29,25 +28,13 @@ SAID: dict[str, tuple[Any, list[str]]] = {
 """Each kind as a request says it, and as a command line does."""
 
 
-@dataclass
-class Here:
-    """A place where every key is the ask `x/KEY`, and every node is in the partition `default`."""
+def file(text: str) -> ClusterSpec:
+    assert text == "FILE"
+    return load_text(QUEUES)
 
-    scheduler: Scheduler
-    asker: str = "ada"
 
-    def ask(self, key: str) -> tuple[str, str, str]:
-        return "default", "x", key
-
-    def queue(self, name: tuple[str, str, str], queue: str) -> str:
-        return f"root.{queue}" if name == self.ask(name[2]) else ""
-
-    def node(self, node: str) -> str:
-        return "default" if node in self.scheduler.cluster.partitions["default"].nodes.nodes else "?"
-
-    def file(self, text: str) -> ClusterSpec:
-        assert text == "FILE"
-        return load_text(QUEUES)
+def ask(key: str) -> tuple[str, str, str]:
+    return "default", "x", key
 
 
 def read(kind: str, said: Any) -> Supposed:
@@ -56,11 +43,19 @@ def read(kind: str, said: Any) -> Supposed:
 
 
 @pytest.fixture
-def here() -> Here:
+def here() -> Place:
+    """Every key is the ask `x/KEY`, and every node is in the partition `default`."""
     scheduler = Scheduler(load_text(QUEUES))
     for name in ("n1", "n1-more-1"):
         scheduler.handle(AddNode(NodeSpec(id=name, capacity=Resources({"vcore": 4000}))), 0)
-    return Here(scheduler)
+
+    def node(name: str) -> str:
+        return "default" if name in scheduler.cluster.partitions["default"].nodes.nodes else "?"
+
+    def queue(name: tuple[str, str, str], queue: str) -> str:
+        return f"root.{queue}" if name == ask(name[2]) else ""
+
+    return Place(scheduler, ask, node, file, queue, "ada")
 
 
 def test_there_is_an_example_of_every_kind() -> None:
@@ -77,7 +72,7 @@ def test_a_command_line_says_the_same_as_a_request(kind: str) -> None:
     assert f"whatif {name} {KINDS[kind].words}" in usage()
 
 
-def test_each_kind_is_its_events(here: Here) -> None:
+def test_each_kind_is_its_events(here: Place) -> None:
     """About whom, and in which words."""
     found = {}
     for name, (said, _) in SAID.items():
