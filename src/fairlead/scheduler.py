@@ -157,8 +157,8 @@ class Scheduler:
         part = self.cluster.partitions.get(partition)
         app = part.applications.get(application) if part is not None else None
         ask = app.asks.get(key) if app is not None else None
-        if part is not None and ask is None and (coming := part.retries.get(application, key)) is not None:
-            return coming.held_back()
+        if part is not None and ask is None and (held := part.held_asks.get(application, key)) is not None:
+            return held.reason()
         if part is None or ask is None or not ask.pending:
             return None
         return why_waiting(part, ask)

@@ -7,7 +7,7 @@ typed means. Never reads a clock. Invariant: what `duration_exactly` says can be
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 
 from fairlead.core.model.resources import INT64_MAX
 
@@ -35,6 +35,66 @@ def parse_duration(text: str) -> int:
     if value > INT64_MAX:
         raise ValueError(f"{text!r} is too long")
     return int(value)
+
+
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
+_CLOCK_NAMES = {"midnight": (0, 0), "noon": (12, 0), "teatime": (16, 0), "elevenses": (11, 0), "fika": (15, 0)}
+_BEGIN_EXAMPLES = "write now+1h, 16:00, tomorrow, 2026-03-01 or 2026-03-01T08:00"
+
+
+def parse_begin(text: str, now_ms: int) -> int:
+    """The moment that a text means, by the clock of this machine, in milliseconds since 1970.
+
+    `now`, `now+1h`, `today`, `tomorrow`, `16:00` (the next time that it is), `noon`, `tomorrow 8:00`, `2026-03-01`,
+    `2026-03-01T08:00`; a date alone begins at midnight, `tomorrow` alone at this time of day. Raises ValueError with a
+    sentence for anything else, and for what is in the past.
+    """
+    words = text.strip().lower()
+    if words == "now":
+        return now_ms
+    if words.startswith("now+"):
+        return now_ms + _later(words.removeprefix("now+"))
+    now = _local(now_ms)
+    found = _begin_of(words, text.strip(), now)
+    at_ms = int(found.timestamp()) * 1000
+    if at_ms < now_ms:
+        raise ValueError(f"{text!r} is {moment(at_ms)}, which is past")
+    return at_ms
+
+
+def _later(text: str) -> int:
+    """A duration also in the long words of Slurm: `60` (seconds), `2hours`."""
+    long = re.fullmatch(r"(\d+)\s*(second|minute|hour|day|week)s?", text)
+    if long is None:
+        return parse_duration(text)
+    return int(long[1]) * {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}[long[2]] * 1000
+
+
+def _begin_of(words: str, written: str, now: datetime) -> datetime:
+    day, _, clock = words.partition(" ")
+    if day in ("today", "tomorrow"):
+        date = now + timedelta(days=day == "tomorrow")
+        return _at(date, clock, written) if clock else date
+    if words in _CLOCK_NAMES or _CLOCK.fullmatch(words):
+        found = _at(now, words, written)
+        return found if found > now else _at(now + timedelta(days=1), words, written)
+    try:
+        found = datetime.fromisoformat(written)
+    except ValueError:
+        raise ValueError(f"{written!r} is no moment; {_BEGIN_EXAMPLES}") from None
+    return found.astimezone()
+
+
+def _at(day: datetime, clock: str, written: str) -> datetime:
+    """This time of day on that day."""
+    match = _CLOCK.fullmatch(clock)
+    if match is None and clock not in _CLOCK_NAMES:
+        raise ValueError(f"{written!r} is no moment: {clock!r} is no time of day; {_BEGIN_EXAMPLES}")
+    hour, minute, second = map(int, match.groups("0")) if match else (*_CLOCK_NAMES[clock], 0)
+    try:
+        return datetime.combine(day.date(), time(hour, minute, second)).astimezone()
+    except ValueError as error:
+        raise ValueError(f"{written!r} is no moment: {error}; {_BEGIN_EXAMPLES}") from None
 
 
 def duration_ms(text: str) -> int | None:

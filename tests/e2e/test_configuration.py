@@ -41,7 +41,9 @@ BAD = TEXT.replace("max: {vcore: 2}", "max: {vcore: -2}").replace(
     "name: default\n          - name: b", "nome: x\n          - name: b"
 )
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = pytest.mark.parametrize(("page", "least"), [("configuration.md", 10), ("coming-from.md", 9)])
+PAGES = pytest.mark.parametrize(
+    ("page", "least"), [("configuration.md", 10), ("coming-from.md", 9), ("conditions.md", 20)]
+)
 
 
 class Service:

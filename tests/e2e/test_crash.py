@@ -113,13 +113,16 @@ def processes_of(state: Path) -> list[int]:
 class Load:
     """Jobs that each write a line to a file of their own."""
 
-    def __init__(self, service: Service, dice: random.Random) -> None:
-        self.service, self.dice = service, dice
+    def __init__(self, service: Service, dice: random.Random, *, may_evict: bool) -> None:
+        self.service, self.dice, self.may_evict = service, dice, may_evict
         self.marks = service.state / "marks"
         self.marks.mkdir()
         self.bodies: dict[str, dict[str, Any]] = {}
         self.expected: dict[str, int] = {}
         self.keys: dict[str, str] = {}
+        self.waits_for: dict[str, tuple[str, str]] = {}
+        self.on_hold: list[str] = []
+        self.begins: dict[str, int] = {}
 
     def submit_some(self) -> None:
         """A new submission, and again those that were not acknowledged; stops where the service is gone."""
@@ -134,6 +137,18 @@ class Load:
             "resources": {"cpu": self.dice.choice([0.5, 1, 2])},
         }
         self.expected[name] = status
+        if self.keys and self.dice.random() < 0.4:
+            other = self.dice.choice(list(self.keys))
+            ends = [] if self.may_evict else ["ok" if self.expected[other] == 0 else "not-ok"]
+            awaited = self.dice.choice(["started", "any", *ends])
+            self.bodies[name]["after"] = [{"key": self.keys[other], "awaited": awaited}]
+            self.waits_for[name] = other, awaited
+        elif self.dice.random() < 0.2:
+            self.bodies[name]["hold"] = True
+            self.on_hold.append(name)
+        elif self.dice.random() < 0.2:
+            self.begins[name] = int(time.time() * 1000) + self.dice.randint(0, 1500)
+            self.bodies[name]["begin_at_ms"] = self.begins[name]
         for waiting in [n for n in self.bodies if n not in self.keys]:
             try:
                 body = {"jobs": [self.bodies[waiting]]}
@@ -141,6 +156,28 @@ class Load:
             except (OSError, http.client.HTTPException):
                 return
             self.keys[waiting] = answer["jobs"][0]["key"]
+
+    def release(self, part: float) -> None:
+        """Let some go of those that were submitted on hold; what was not acknowledged is asked for again."""
+        for name in [n for n in self.on_hold if n in self.keys and self.dice.random() < part]:
+            path = f"/api/v1/jobs/{self.keys[name]}"
+            try:
+                if self.service.call("GET", path)["held_by"]:
+                    self.service.call("POST", f"{path}/release", {})
+            except (OSError, http.client.HTTPException):
+                return
+            self.on_hold.remove(name)
+
+    def in_order(self, by_key: dict[str, dict[str, Any]]) -> None:
+        """Nothing began before what it waited for had come about."""
+        for name, at_ms in self.begins.items():
+            assert by_key[self.keys[name]]["started_at_ms"] >= at_ms, name
+        for name, (other, awaited) in self.waits_for.items():
+            begun, before = by_key[self.keys[name]]["started_at_ms"], by_key[self.keys[other]]
+            if begun is None:
+                continue
+            at_ms = before["started_at_ms"] if awaited == "started" else before["ended_at_ms"]
+            assert at_ms is None or begun >= at_ms, (name, other, awaited)
 
     def lines(self, name: str) -> int:
         path = self.marks / name
@@ -154,7 +191,7 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
     dice = random.Random(seed)
     may_evict = seed == 0
     (service.state / "queues.yaml").write_text(QUEUES % str(may_evict).lower())
-    load = Load(service, dice)
+    load = Load(service, dice, may_evict=may_evict)
     for number in range(KILLS):
         service.start()
         # Some are killed while they start and recover, others while they work, in the middle of a request.
@@ -166,6 +203,7 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
             for _ in range(dice.randint(1, 8)):
                 load.submit_some()
                 time.sleep(dice.uniform(0.0, 0.1))
+            load.release(0.3)
             killer = threading.Timer(dice.uniform(0.0, 0.02), service.kill)
             killer.start()
             load.submit_some()
@@ -175,8 +213,13 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
     service.start()
     service.wait_ready()
     load.submit_some()
+    load.release(1.0)
+    assert not load.on_hold
     rows = settled(service)
     by_key = {row["key"]: row for row in rows}
+    load.in_order(by_key)
+    assert load.waits_for
+    assert load.begins
     assert len(load.keys) >= KILLS
     for name, key in load.keys.items():
         row = by_key[key]

@@ -17,7 +17,7 @@ from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_
 from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility import attempt_times, backoff
 from fairlead.policy.eligibility.limits import may_run
-from fairlead.policy.events import retry
+from fairlead.policy.events import held
 from fairlead.policy.order.keys import application_key, batch_key, queue_key
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _check_timers_of_applications(partition: Partition) -> None:
         wanted = {
             backoff.TIMER: app.backoff_until_ms,
             gangs.TIMER: app.placeholder_due_ms,
-            retry.TIMER: min((c.due_ms for c in partition.retries.of(app.id)), default=None),
+            held.TIMER: partition.held_asks.next_due_ms(app.id),
             reserve_node.TIMER: min(
                 (
                     ask.reserved_on.reservations[ask] + reserve_node.RESERVATION_MS

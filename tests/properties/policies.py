@@ -15,6 +15,7 @@ from reference.test_constraints import Chance
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import Constraints, Requirement
 from fairlead.core.model.decisions import Evict
 from fairlead.core.model.events import (
@@ -36,6 +37,7 @@ from fairlead.core.model.events import (
     RemoveQuota,
     ReserveAsk,
     SetBudget,
+    SetConditions,
     SetPriority,
     SetPriorityClass,
     SetQuota,
@@ -291,7 +293,18 @@ class Happenings:
             node = chance.choice(list(part.nodes.nodes))
             spec = AskSpec(application=app, key=self.name("k"), resources=chance.choice(SHAPES), node=node)
             return AddAsks((spec,))
+        if kind == 13:
+            return self.at_conditions(ask, part)
         return self.declare()
+
+    def at_conditions(self, ask: Ask, part: Partition) -> Event:
+        """What waits is put on hold or is to begin later; what is held is released, or to begin at another time."""
+        chance, held = self.chance, list(part.held_asks)
+        begin_ms = chance.choice([0, self.now_ms + chance.randint(1, 5_000)])
+        if held and chance.random() < 0.5:
+            app, one = chance.choice(held)
+            return SetConditions(app, one.spec.key, Conditions(begin_ms=begin_ms), "ann")
+        return SetConditions(ask.app.id, ask.key, Conditions(held_by=chance.choice(["", "ann"]), begin_ms=begin_ms))
 
     def declare(self) -> Event:
         """A budget, class or quota comes, changes or goes."""

@@ -25,6 +25,7 @@ from properties.worlds import ASKED, CAPACITY, CLUSTER, FEW, LEAVES, PICK, PRIOR
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
+from fairlead.core.model.conditions import Conditions, Dependency, Outcome
 from fairlead.core.model.decisions import Decision, Evict
 from fairlead.core.model.events import (
     AddApplication,
@@ -38,6 +39,7 @@ from fairlead.core.model.events import (
     Release,
     RemoveApplication,
     RemoveNode,
+    SetConditions,
     SetPriority,
     UndrainNode,
     UpdateNode,
@@ -53,6 +55,7 @@ from fairlead.core.model.specs import (
     NodeSpec,
 )
 from fairlead.journal import codec
+from fairlead.policy.events import held
 from fairlead.scheduler import Scheduler
 
 SETTLED_WITHIN = 200
@@ -293,6 +296,35 @@ class Cluster(RuleBasedStateMachine):
         ask = self.ask(pick)
         if ask is not None:
             self.handle(SetPriority(ask.app.id, "" if whole else ask.key, priority))
+
+    @rule(
+        pick=PICK,
+        held_by=st.sampled_from(["", "", "ann"]),
+        later_ms=st.sampled_from([0, 0, 1, 40_000]),
+        waits=st.sampled_from([False, False, True]),
+        released=st.booleans(),
+    )
+    def set_conditions(self, pick: int, held_by: str, later_ms: int, waits: bool, released: bool) -> None:
+        """What waits is put on hold, or waits for its time, or for another one; what was held is released."""
+        waiting = list(self.part.held_asks)
+        if released and waiting:
+            app, one = waiting[pick % len(waiting)]
+            self.handle(SetConditions(app, one.spec.key, Conditions(held_by=held_by)))
+            return
+        ask, other = self.ask(pick), self.app(pick + 1)
+        if ask is not None:
+            after = (Dependency(application=other.id),) if waits and other is not None else ()
+            begin_ms = self.now_ms + later_ms if later_ms else 0
+            conditions = Conditions(held_by=held_by, begin_ms=begin_ms, after=after)
+            self.handle(SetConditions(ask.app.id, ask.key, conditions))
+
+    @rule(pick=PICK, outcome=st.sampled_from([*Outcome]))
+    def tell_those_that_wait(self, pick: int, outcome: Outcome) -> None:
+        """Something became of an application that others wait for."""
+        app = self.app(pick)
+        if app is not None:
+            for event in held.following(self.part, app.id, outcome, "failed"):
+                self.handle(event)
 
     @rule(pick=PICK, cause=st.sampled_from([*Cause]), whole=st.sampled_from([False, False, False, True]))
     def release(self, pick: int, cause: Cause, whole: bool) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
+
 import pytest
 
 from fairlead import times
 from fairlead.cli.values import parse_duration
+from fairlead.times import parse_begin
 
 
 @pytest.mark.parametrize(
@@ -44,3 +48,62 @@ def test_a_duration_has_two_units_at_most(ms: int, said: str) -> None:
 def test_an_exact_duration_can_be_typed_again(ms: int, said: str) -> None:
     assert times.duration_exactly(ms) == said
     assert parse_duration(said, "here") == ms
+
+
+def at(text: str) -> int:
+    """This local moment, in milliseconds since 1970."""
+    return int(datetime.fromisoformat(text).astimezone().timestamp()) * 1000
+
+
+NOW = at("2026-03-01T14:05:00")
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("now", "2026-03-01T14:05:00"),
+        ("now+1h30m", "2026-03-01T15:35:00"),
+        ("now+60", "2026-03-01T14:06:00"),
+        ("now+2hours", "2026-03-01T16:05:00"),
+        ("NOW+1week", "2026-03-08T14:05:00"),
+        ("16:00", "2026-03-01T16:00:00"),
+        ("14:05", "2026-03-02T14:05:00"),
+        ("08:00:30", "2026-03-02T08:00:30"),
+        ("noon", "2026-03-02T12:00:00"),
+        ("midnight", "2026-03-02T00:00:00"),
+        ("today", "2026-03-01T14:05:00"),
+        ("tomorrow", "2026-03-02T14:05:00"),
+        ("tomorrow 8:00", "2026-03-02T08:00:00"),
+        ("today teatime", "2026-03-01T16:00:00"),
+        ("2026-03-05", "2026-03-05T00:00:00"),
+        ("2026-03-05T08:00", "2026-03-05T08:00:00"),
+        ("2026-03-05 08:00:07", "2026-03-05T08:00:07"),
+    ],
+)
+def test_a_moment_to_begin_at(text: str, moment: str) -> None:
+    """As Slurm's users write it; a time of day is the next one."""
+    assert parse_begin(text, NOW) == at(moment)
+
+
+def test_a_moment_may_name_its_zone() -> None:
+    """Then it is the same everywhere."""
+    assert parse_begin("2030-01-01T00:00:00Z", NOW) == 1_893_456_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("soon", "'soon' is no moment; write now+1h"),
+        ("", "'' is no moment"),
+        ("25:00", "'25:00' is no moment: hour must be in 0..23"),
+        ("tomorrow evening", "'evening' is no time of day"),
+        ("now+", "'' is not a duration"),
+        ("now+-1h", "'-1h' is not a duration"),
+        ("today 8:00", "'today 8:00' is 2026-03-01 08:00:00, which is past"),
+        ("2026-02-30", "'2026-02-30' is no moment"),
+    ],
+)
+def test_what_is_no_moment_to_begin_at(text: str, said: str) -> None:
+    """It says what to write."""
+    with pytest.raises(ValueError, match=re.escape(said)):
+        parse_begin(text, NOW)

@@ -66,6 +66,10 @@ def _pairs(name: str, flag: str, example: str, text: str, metavar: str = "NAME=V
     return Field(name, flag, metavar, f"{text}; may be repeated.", "many_texts", pair=example)
 
 
+def _after(name: str, flag: str, text: str) -> Field:
+    return Field(name, flag, "KEY", f"{text}; may be repeated.", settings={"multiple": True})
+
+
 _QUEUE = {"envvar": "FAIRLEAD_QUEUE", "show_envvar": True, "shell_complete": completion.queues}
 _PRIORITY = {"type": click.IntRange(-(2**31), 2**31 - 1)}
 _COUNT = {"type": click.IntRange(0)}
@@ -132,6 +136,34 @@ FIELDS: Final = (
         settings={"is_flag": True},
     ),
     Field("priority_class", "--priority-class", "NAME", "A priority by its name, not --priority.", "one_text"),
+    Field(
+        "hold",
+        "--hold",
+        None,
+        "Keep it from starting until `fairlead release`.",
+        "yes_or_no",
+        settings={"is_flag": True},
+    ),
+    Field(
+        "begin",
+        "--begin",
+        "TIME",
+        "Not before: now+1h, 16:00, tomorrow, 2026-03-01T08:00.",
+        "begin",
+        "begin_at_ms",
+    ),
+    _after("after", "--after", "Start once this job has started (or ended without)"),
+    _after("after_ok", "--after-ok", "Start once this job has ended well"),
+    _after("after_any", "--after-any", "Start once this job has ended"),
+    _after("after_not_ok", "--after-not-ok", "Start once this job has ended otherwise than well"),
+    Field(
+        "on_never",
+        "--on-never",
+        "WHAT",
+        "When that can never be: wait on and say so, or cancel; wait if not given.",
+        "on_never",
+        settings={"type": click.Choice(["wait", "cancel"])},
+    ),
     _pairs("labels", "--label", "app=train", "What disruption budgets, affinity and spread select by"),
     _pairs("node_selector", "--node-selector", "disk=ssd", "An attribute its node must have"),
     Field(
@@ -191,11 +223,17 @@ def described(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
             body[each.sent_as or each.name] = getattr(values, each.meaning)(value, f"{where}: {each.name}")
     if (retry := values.retry(entry, where)) is not None:
         body["retry"] = retry
+    if after := values.after(entry, where):
+        body["after"] = after
     body["resources"] = values.resources(entry, where)
     if not body["resources"]:
         raise wrong_usage(f"{where}: cpu: the job asks for nothing; ask for a little, such as 0.1")
     body.setdefault("name", os.path.basename(body["command"][0]))
     return body
+
+
+AWAITED: Final = {"started": "start", "ok": "end well", "any": "end", "not-ok": "end otherwise than well"}
+"""What is waited for of another job, in words."""
 
 
 # -- how they are shown -------------------------------------------------------------------------------------------
@@ -280,6 +318,9 @@ def details(job: JobDetails, now_ms: int) -> list[tuple[str, str]]:
         ("labels", _joined(job.labels)),
         *((name.replace("_", " "), _joined(getattr(job, name))) for name in ("node_selector", "beside", "apart_from")),
         ("ports", ", ".join(job.ports)),
+        ("on hold", f"by {job.held_by}" if job.held_by else ""),
+        ("begins", render.moment(job.begin_at_ms) if job.begin_at_ms else ""),
+        ("waits for", ", ".join(f"{each.key} ({AWAITED[each.awaited]})" for each in job.after)),
         ("reserved", "the next room is kept for it" if job.reserved else ""),
         ("checkpoint", render.moment(job.checkpoint_at_ms)),
         ("retry", _retry(job.retry)),

@@ -24,6 +24,8 @@ COMMANDS = {
     "logs": ("follow", "Print what a job wrote."),
     "wait": ("follow", "Wait until jobs have ended."),
     "cancel": ("jobs", "Cancel jobs."),
+    "hold": ("changes", "Keep jobs that wait from starting."),
+    "release": ("changes", "Let jobs that are on hold start."),
     "priority": ("jobs", "Change the priority of a job."),
     "move": ("jobs", "Put a job into another queue."),
     "reserve": ("jobs", "Keep the next room for a job that waits."),

@@ -174,11 +174,12 @@ fairlead submit --file jobs.jsonl --queue root.batch
 fairlead submit --wait -- ./check.sh && echo passed
 fairlead submit --retry 3 --retry-backoff 30s --no-retry-on 2 -- ./fetch.sh
 fairlead submit --idle --retry 100 -- python sweep.py
+fairlead submit --begin now+1h --after-ok 17,18 -- ./report.sh
 
 A file has one JSON object a line, or one array as .json or .yaml; the fields are
 command, name, queue, priority, cpu, memory, gpu, resources, env, cwd, grace, time_limit, tags,
 labels, node_selector, ports, beside, apart_from, retry, retry_backoff, no_retry_on, idle,
-priority_class.
+priority_class, hold, begin, after, after_ok, after_any, after_not_ok, on_never.
 
 With --wait the exit status is the job's own; 128+N if signal N ended it, 124 if its time limit did,
 1 if it is lost, 4 if it was rejected or taken back before it ran.
@@ -242,7 +243,7 @@ def _say_where(jobs: Sequence[Described], rows: Sequence[Job]) -> None:
             complain(f"{row.key} is in {row.queue}")
 
 
-_HOPELESS = ("no-nodes", "too-big-for-every-node", "required-node-unknown")
+_HOPELESS = ("no-nodes", "too-big-for-every-node", "required-node-unknown", "never-runs")
 """Reasons to wait that no end of other work takes away."""
 
 

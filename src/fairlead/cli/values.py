@@ -163,6 +163,44 @@ def ports(value: Any, where: str) -> list[str]:
         raise wrong_usage(f"{where}: {e}") from None
 
 
+def begin(value: Any, where: str) -> int:
+    """The moment at which a job may begin, in milliseconds since 1970. Raises `Failure` (usage)."""
+    import time
+
+    try:
+        return times.parse_begin(one_text(value, where), int(time.time() * 1000))
+    except ValueError as error:
+        raise wrong_usage(f"{where}: {error}") from None
+
+
+def on_never(value: Any, where: str) -> str:
+    """`wait` or `cancel`. Raises `Failure` (usage)."""
+    if value not in ("wait", "cancel"):
+        raise wrong_usage(f"{where}: {_shown(value)} is neither wait nor cancel")
+    return str(value)
+
+
+AFTER = {"after": "started", "after_ok": "ok", "after_any": "any", "after_not_ok": "not-ok"}
+"""The fields that name other jobs to wait for, and what each waits for of them."""
+
+
+def after(entry: Mapping[str, Any], where: str) -> list[dict[str, str]]:
+    """All that a job waits for of others; a field is a key, a list of keys, or text such as `12,13`."""
+    return [
+        {"key": key, "awaited": awaited}
+        for name, awaited in AFTER.items()
+        for key in _keys(entry.get(name), f"{where}: {name}")
+    ]
+
+
+def _keys(value: Any, where: str) -> list[str]:
+    parts = value if isinstance(value, list | tuple) else [] if value is None else [value]
+    keys = [key.strip() for part in parts for key in one_text(part, where).split(",")]
+    if not all(keys):
+        raise wrong_usage(f"{where}: {_shown(value)} is no key of a job; write for example 12, or 12,13")
+    return keys
+
+
 def statuses(value: Any, where: str) -> list[int]:
     """Exit statuses, as a list of numbers or as text such as `2,3`."""
     parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]

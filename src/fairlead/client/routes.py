@@ -152,6 +152,16 @@ class Routes:
         return _call("PATCH", _job(key), _given(priority=priority, queue=queue, why=why))
 
     @route
+    def hold(self, key: str, *, why: str = "") -> Call[jobs.Job]:
+        """Keep a job that waits from starting until it is released."""
+        return _call("POST", _job(key, "hold"), {"why": why}, repeat=False)
+
+    @route
+    def release(self, key: str, *, why: str = "") -> Call[jobs.Job]:
+        """Let a job that is on hold start as soon as it can."""
+        return _call("POST", _job(key, "release"), {"why": why}, repeat=False)
+
+    @route
     def reserve(self, key: str, *, on: bool = True, why: str = "") -> Call[jobs.Job]:
         """Keep the next room for a job that waits, or no longer."""
         return _call("POST", _job(key, "reserve"), {"on": on, "why": why}, repeat=False)

@@ -29,9 +29,9 @@ from fairlead.wire.questions import Holder, Level, NodeRoom, PassedOver, Stopped
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
+    from fairlead.core.books.held_asks import HeldAsk
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
-    from fairlead.core.books.retries import Coming
     from fairlead.core.model.resources import Items
     from fairlead.scheduler import Scheduler
 
@@ -76,10 +76,10 @@ def explain(
     if ask is not None:
         verdict = _waiting(scheduler, part, ask, sees)
     else:
-        coming = part.retries.get(application, key)
-        if coming is None:
+        held = part.held_asks.get(application, key)
+        if held is None:
             raise KeyError(key)
-        verdict = _coming(part, app, coming)
+        verdict = _held(part, app, held)
     if changes is None:
         return told(verdict)
     found = _without_others(ways(scheduler, (partition, application, key), changes, fork=fork), sees)
@@ -160,9 +160,9 @@ def _refused(partition: Partition, app: Application, key: str) -> Verdict:
     return told(verdict)
 
 
-def _coming(partition: Partition, app: Application, coming: Coming) -> Verdict:
-    """A further attempt that enters when its back-off is over."""
-    reason, spec = coming.held_back(), coming.spec
+def _held(partition: Partition, app: Application, held: HeldAsk) -> Verdict:
+    """It is not in line yet."""
+    reason, spec = held.reason(), held.spec
     about = _about(partition, app, spec.key, spec.resources.items, spec.priority)
     return Verdict(**about, state="waiting", sentence=reason.sentence(), reason=shown(reason))
 

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import astuple
 
+from fairlead.core.model.conditions import NeverRuns, OnHold, Outcome
 from fairlead.core.model.decisions import Allocated, Decision
 from fairlead.core.model.events import Cause, Event, Release
 from fairlead.insight.runtimes import Gangs, Kind, Runtimes
 from fairlead.insight.trial import Name, leaving, on_a_copy
+from fairlead.policy.events.held import following
 from fairlead.virtual_time import VirtualTime
 from fairlead.wire.questions import Interval, Shift
 
@@ -160,15 +162,25 @@ def _drawn(runtimes: Runtimes, kind: KindOf, future: str) -> Callable[[Ask, int]
 
 
 def waiting(scheduler: Scheduler) -> tuple[Name, ...]:
-    """Everything that waits; of a gang whose real work has yet to come, its placeholders."""
-    return tuple(
+    """Everything that waits in line, or will be in line by itself; of a gang whose real work has yet to come, its
+    placeholders. When what is on hold starts nobody knows.
+    """
+    partitions = scheduler.cluster.partitions.items()
+    in_line = (
         (name, app.id, ask.key)
-        for name, partition in scheduler.cluster.partitions.items()
+        for name, partition in partitions
         for app in partition.applications.values()
         if app.pending_count
         for ask in app.asks.values()
         if ask.pending
     )
+    to_come = (
+        (name, application, held.spec.key)
+        for name, partition in partitions
+        for application, held in partition.held_asks
+        if not isinstance(held.reason(), OnHold | NeverRuns)
+    )
+    return (*in_line, *to_come)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +270,7 @@ class _Future(VirtualTime):
             return
         if not ask.spec.placeholder:
             self._note((placed.partition, app.id, ask.key))
+            self.then(partial(self._tell, placed.partition, app.id, Outcome.STARTED))
             self._will_end(placed.partition, ask, 0)
         elif (gang := self.gangs.complete(placed.partition, app)) is not None:
             for key in gang.placeholders:
@@ -272,13 +285,23 @@ class _Future(VirtualTime):
         if ask.spec.placeholder:
             return
         rest_ms = max(self.draw(ask, elapsed_ms) - elapsed_ms, 0)
-        event = Release(ask.app.id, ask.key, Cause.FINISHED, partition)
-        self.later(self.now_ms + rest_ms, partial(self._happens, event))
+        self.later(self.now_ms + rest_ms, partial(self._ends, Release(ask.app.id, ask.key, Cause.FINISHED, partition)))
+
+    def _ends(self, event: Release) -> None:
+        """It ends, and well: with the last of an application those enter that waited for it."""
+        self._happens(event)
+        app = self.scheduler.cluster.partitions[event.partition].applications.get(event.application)
+        if app is None or not app.asks:
+            self._tell(event.partition, event.application, Outcome.OK)
+
+    def _tell(self, partition: str, application: str, outcome: Outcome) -> None:
+        for event in following(self.scheduler.cluster.partitions[partition], application, outcome):
+            self._happens(event)
 
 
 def assumptions(scheduler: Scheduler, runtimes: Runtimes, kind: KindOf = kind_of) -> Iterable[str]:
     """What a forecast rests on, in sentences."""
-    yield "nothing new arrives, no node comes or goes, and what runs ends by itself"
+    yield "nothing new arrives, no node comes or goes, and what runs ends by itself and well"
     counts: dict[str, int] = {}
     limited = 0
     for partition in scheduler.cluster.partitions.values():

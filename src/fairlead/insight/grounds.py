@@ -206,7 +206,7 @@ _OVER: dict[str, str] = {
     "quota": "a queue has to give back what it has above its maximum then",
     "reserve": "a node may be set aside for an ask then",
     "reservation": "a node that is set aside is given back then",
-    "retry": "a further attempt enters then",
+    "held": "what is held until then enters the line",
     "wait": "an ask has waited as long as its queue allows then",
     "queues": "queues that leave are gone then",
 }

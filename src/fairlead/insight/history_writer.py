@@ -230,7 +230,7 @@ class HistoryWriter:
         live = partition.applications.get(x.application) if partition is not None else None
         if app is None or partition is None or live is None:
             return
-        coming, ask = partition.retries.get(x.application, x.new_key), live.asks.get(x.new_key)
+        coming, ask = partition.held_asks.get(x.application, x.new_key), live.asks.get(x.new_key)
         if coming is not None or ask is not None:
             items = coming.spec.resources.items if coming is not None else ask.items if ask is not None else ()
             note = app.asks[x.new_key] = AskNote(x.new_key, items)

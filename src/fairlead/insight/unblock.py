@@ -79,8 +79,8 @@ def ways(scheduler: Scheduler, name: Name, effort: Effort | None = None, *, fork
     """
     partition = scheduler.cluster.partitions[name[0]]
     ask = partition.applications[name[1]].asks.get(name[2])
-    if ask is None and partition.retries.get(name[1], name[2]) is not None:
-        return _Coming(scheduler, name, effort or Effort(), fork).run()
+    if ask is None and partition.held_asks.get(name[1], name[2]) is not None:
+        return _Held(scheduler, name, effort or Effort(), fork).run()
     if ask is None or not ask.pending:
         raise KeyError(name)
     return _Search(scheduler, partition, ask, name, effort or Effort(), fork).run()
@@ -149,8 +149,8 @@ class _Trials:
                 yield replace(change, smallest=True)
 
 
-class _Coming(_Trials):
-    """A further attempt that is not in line yet: all that it waits for first is its time."""
+class _Held(_Trials):
+    """What is not in line yet: all that is tried is whether time alone helps."""
 
     def _changes(self) -> Iterator[Way]:
         yield from self.in_time()

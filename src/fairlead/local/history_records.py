@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
+from fairlead.core.model.conditions import Dependency
 from fairlead.core.model.constraints import ANYWHERE, IN, AffinityTerm, Constraints, Requirement
 from fairlead.core.model.resources import NOTHING, Resources
 from fairlead.core.model.specs import RetrySpec
@@ -51,6 +52,14 @@ class JobSpec:
     priority_class: str = ""
     where: Constraints = ANYWHERE
     """Where it may run (`where_of`)."""
+    hold: bool = False
+    """It waits until it is released."""
+    begin_ms: int = 0
+    """It does not begin before this time."""
+    after: tuple[Dependency, ...] = ()
+    """What has to become of other jobs before."""
+    cancel_never: bool = False
+    """It is cancelled when what it waits for can never come about any more; otherwise it waits on and says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +113,8 @@ class JobCancelRequested:
 
     key: str
     who: str
+    why: str = ""
+    """What can never come about any more, where the service cancels it by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

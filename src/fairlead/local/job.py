@@ -10,11 +10,13 @@ import json
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from fairlead.core.model.decisions import PriorityChanged, ReservationSwitched, Reserved
+from fairlead.core.model.conditions import IN_WORDS, Awaited, Conditions
+from fairlead.core.model.decisions import ConditionsChanged, PriorityChanged, ReservationSwitched, Reserved
 from fairlead.core.model.quantities import format_exactly
 from fairlead.local.history_records import JobSpec, Observed
 from fairlead.local.runs import RunReport
 from fairlead.runtime.configurations import QueueDifference
+from fairlead.times import moment
 
 KEEP_HISTORY = 64
 """So many entries of a job's history: the first half and the newest."""
@@ -193,12 +195,16 @@ class Job:
             del self.history[KEEP_HISTORY // 2]
         self.history.append(HistoryEntry(at_ms, what, detail))
 
-    def while_it_waits(self, decision: ReservationSwitched | PriorityChanged | Reserved, at_ms: int) -> None:
+    def while_it_waits(
+        self, decision: ReservationSwitched | PriorityChanged | Reserved | ConditionsChanged, at_ms: int
+    ) -> None:
         """What was decided about it before it has a place becomes part of its history."""
         if isinstance(decision, Reserved):
             self.remember(at_ms, "reserved", f"space on {decision.node} is held for it")
             return
-        if isinstance(decision, PriorityChanged):
+        if isinstance(decision, ConditionsChanged):
+            what, said = "conditions", conditions_changed(decision.old, decision.new, decision.who)
+        elif isinstance(decision, PriorityChanged):
             self.priority = decision.new
             what, said = "priority", f"{decision.old} to {decision.new} by {decision.who or 'nobody'}"
         else:
@@ -206,6 +212,27 @@ class Job:
             by = f" by {decision.who}" if decision.who else ""
             what, said = "reservation", f"switched {'on' if decision.on else 'off'}{by}"
         self.remember(at_ms, what, f"{said}: {decision.why}" if decision.why else said)
+
+
+def conditions_changed(old: Conditions, new: Conditions, who: str) -> str:
+    """What is otherwise in what a job waits for before it is in line, in words."""
+    by = f" by {who}" if who else ""
+    said = []
+    if old.held_by != new.held_by:
+        said.append(f"put on hold by {new.held_by}" if new.held_by else f"released{by}")
+    if old.begin_ms != new.begin_ms:
+        said.append(f"to begin at {moment(new.begin_ms)}{by}" if new.begin_ms else f"to begin at once{by}")
+    before = {(each.application, each.awaited): each for each in old.after}
+    now = {(each.application, each.awaited): each for each in new.after}
+    for name in [*before, *(name for name in now if name not in before)]:
+        awaited = f"{name[0]} {IN_WORDS[Awaited(name[1])]}"
+        if name not in now:
+            said.append(f"waits no longer for {awaited}{by}")
+        elif name not in before:
+            said.append(f"waits for {awaited}{by}")
+        elif now[name].never and not before[name].never:
+            said.append(f"waits in vain for {awaited}: it {now[name].never}")
+    return "; ".join(said)
 
 
 def state_after(job: Job, report: RunReport) -> State:

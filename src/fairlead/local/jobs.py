@@ -19,6 +19,7 @@ from fairlead.core.model.decisions import (
     ApplicationMoved,
     ApplicationRejected,
     AskRejected,
+    ConditionsChanged,
     Decision,
     Evict,
     PriorityChanged,
@@ -60,6 +61,8 @@ class Jobs:
         """Runs of jobs that left the book since somebody last looked (and emptied this)."""
         self.memory_short: records.MemoryShort | None = None
         """The machine runs short of memory since this was noted; None: it has enough."""
+        self.news: list[str] = []
+        """Jobs that started or ended since somebody last looked (and emptied this)."""
         self._jobs: dict[str, Job] = {}
         self._live: dict[str, Job] = {}
         self._ended: list[tuple[int, int]] = []
@@ -144,7 +147,7 @@ class Jobs:
                     job.remember(at_ms, "moved", f"from {decision.old} to {decision.new} by {decision.who or 'nobody'}")
                 case Retried():
                     self._retried(decision, at_ms)
-                case ReservationSwitched() | PriorityChanged() | Reserved():
+                case ReservationSwitched() | PriorityChanged() | Reserved() | ConditionsChanged():
                     if job := self._live.get(records.job_of(decision.key)):
                         job.while_it_waits(decision, at_ms)
                 case AskRejected() if records.job_of(decision.key) in self._live:
@@ -183,13 +186,16 @@ class Jobs:
         job.pid, job.gpus = record.pid, record.gpus
         job.started_at_ms = record.started_at_ms if record.started_at_ms is not None else at_ms
         job.remember(at_ms, "started", f"process {record.pid}" if record.pid else "")
+        self.news.append(job.key)
 
     def _cancel(self, record: records.JobCancelRequested, at_ms: int) -> None:
         waited = self._known(record.key).state is State.WAITING
         job = self._move(record.key, "cancel")
         job.cancelled_by = record.who
         if waited:
-            self._close(job, at_ms, "cancelled", f"by {record.who}, while it waited")
+            job.note = record.why
+            why = f": {record.why}" if record.why else ""
+            self._close(job, at_ms, "cancelled", f"by {record.who}, while it waited{why}")
         else:
             job.remember(at_ms, "stopping", f"cancelled by {record.who}")
 
@@ -327,6 +333,7 @@ class Jobs:
         job.ended_at_ms = ended_at_ms
         job.remember(ended_at_ms, what, detail)
         del self._live[job.key]
+        self.news.append(job.key)
         heapq.heappush(self._ended, (ended_at_ms, int(job.key)))
         while len(self._ended) > self.keep_ended:
             self._drop(str(heapq.heappop(self._ended)[1]))

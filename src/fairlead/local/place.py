@@ -19,7 +19,7 @@ from fairlead.core.model.decisions import Allocated, Decision, Evict, NodeReject
 from fairlead.core.model.events import AddNode, Cause, Release, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
-from fairlead.local import accounts, orders
+from fairlead.local import accounts, dependencies, orders
 from fairlead.local import history_records as records
 from fairlead.local.job import ON_THE_MACHINE, Job, State, state_after
 from fairlead.local.jobs import Jobs
@@ -86,6 +86,10 @@ class LocalPlace:
     def follow(self, decisions: Sequence[Decision], at_ms: int) -> None:
         """Enter the scheduler's decisions."""
         self.jobs.follow(decisions, at_ms)
+
+    def settle(self, turn: Turn) -> None:
+        """Tell those that wait for others what became of them."""
+        dependencies.settle(self.jobs, turn)
 
     def act(self, entries: Sequence[Entry]) -> None:
         """Give the orders that follow from durable entries."""

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairlead.core.model import events
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.decisions import ApplicationRejected, Decision, MoveRejected
 from fairlead.core.model.specs import DEFAULT_PARTITION, AskSpec
-from fairlead.local import placing
+from fairlead.local import dependencies, placing
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import JobCancelRequested, JobCheckpointed, JobRefused, JobSpec, JobSubmitted
 from fairlead.local.job import ON_THE_MACHINE, Job, State
@@ -83,6 +84,10 @@ class Intake:
             if jobs.live_count + len(self._specs) - len(self._keys) > MOST_LIVE:
                 raise Refusal("too-many", f"more than {MOST_LIVE} jobs would wait; wait until some have run")
             self._placings = placing.plan(turn.scheduler, self._specs)
+            rights = Rights(self._caller, turn.scheduler)
+            for index, spec in enumerate(self._specs):
+                if wrong := dependencies.unknown(jobs, rights, spec.after):
+                    raise Refusal("invalid", wrong, field=f"jobs[{index}].after")
             denied = [i for i, each in enumerate(self._placings) if each.denial is not None]
             if denied and not self._keys:
                 return Submitted(*self._refuse(jobs, turn, denied))
@@ -104,7 +109,7 @@ class Intake:
     def _enter(self, jobs: Jobs, turn: Turn, placed: Placing) -> str:
         keyed = placed.job(str(jobs.next_number))
         record = JobSubmitted(job=keyed, request=self._request, digest=self._digest, rule=placed.rule)
-        _enter_submission(turn, record, placed)
+        _enter_submission(jobs, turn, record, placed)
         return keyed.key
 
 
@@ -119,7 +124,7 @@ def _repeated(jobs: Jobs, keys: Sequence[str]) -> Submitted:
     return Submitted(tuple(keys), tuple(refused))
 
 
-def _enter_submission(turn: Turn, record: JobSubmitted, placed: Placing) -> None:
+def _enter_submission(jobs: Jobs, turn: Turn, record: JobSubmitted, placed: Placing) -> None:
     spec, denial = record.job, placed.denial
     turn.note(record)
     decided: list[Decision] = []
@@ -129,11 +134,12 @@ def _enter_submission(turn: Turn, record: JobSubmitted, placed: Placing) -> None
         turn.note(JobRefused(key=spec.key, code=denial.code, sentence=denial.sentence, queue=denial.queue))
     if denial is not None or any(isinstance(each, ApplicationRejected) for each in decided):
         return
-    turn.event(events.AddAsks((ask_of(spec),)))
+    turn.event(events.AddAsks((ask_of(spec, dependencies.conditions_of(jobs, spec)),)))
+    dependencies.cancel_if_never(jobs, turn, spec.key)
 
 
-def ask_of(spec: JobSpec) -> AskSpec:
-    """The ask that a job is to the scheduler."""
+def ask_of(spec: JobSpec, conditions: Conditions | None) -> AskSpec:
+    """The ask that a job is to the scheduler, and what has to come about before it is in line."""
     return AskSpec(
         application=spec.key,
         key=spec.key,
@@ -146,6 +152,7 @@ def ask_of(spec: JobSpec) -> AskSpec:
         retry=spec.retry,
         idle=spec.idle,
         priority_class=spec.priority_class,
+        conditions=conditions,
     )
 
 

@@ -86,6 +86,9 @@ class Place(Protocol):
     def follow(self, decisions: Sequence[Decision], at_ms: int) -> None:
         """Enter the scheduler's decisions into its book."""
 
+    def settle(self, turn: Turn) -> None:
+        """Enter what the entries of this turn mean for others. Called before and after scheduling."""
+
     def act(self, entries: Sequence[Entry]) -> None:
         """Carry out what follows from entries that are durable now. Returns at once."""
 

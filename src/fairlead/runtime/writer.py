@@ -162,6 +162,7 @@ class Runtime:
         outcomes: list[tuple[Any, Refusal | None]] = []
         try:
             outcomes.extend(self._attempt(command, turn) for command in commands)
+            self.books.place.settle(turn)
         except JOURNAL_FAILURES as failure:
             self._journal_failed(failure, commands)
             return
@@ -202,7 +203,9 @@ class Runtime:
         decisions = turn.schedule(PLACE_AT_ONCE)
         placed = sum(isinstance(d, Allocated) for d in decisions)
         self.measures.scheduled(time.perf_counter() - began, placed, sum(isinstance(d, Evict) for d in decisions))
-        self._dirty = placed >= PLACE_AT_ONCE
+        entered = len(turn.entries)
+        self.books.place.settle(turn)
+        self._dirty = placed >= PLACE_AT_ONCE or len(turn.entries) > entered
         self.halted = ""
 
     def _commit(self, turn: books.Turn) -> None:

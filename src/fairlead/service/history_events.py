@@ -25,6 +25,7 @@ from fairlead.journal.format import EVENT, NOTE, Record
 from fairlead.journal.reader import Reader as JournalReader
 from fairlead.local import history_records
 from fairlead.local.callers import Whose
+from fairlead.local.job import conditions_changed
 from fairlead.runtime import Entry
 from fairlead.runtime.books import JournalResumed, ServiceStarted, ServiceStopped
 from fairlead.runtime.configurations import QueuesReconfigured
@@ -131,7 +132,7 @@ _TOLD: dict[type, Callable[[Any], Told | None]] = {
     history_records.JobSubmitted: _submitted,
     history_records.JobRefused: lambda x: ("job.refused", x.key, {"reason": _of(x, "code", "sentence", "queue")}),
     history_records.JobWaits: lambda x: ("job.waits", x.key, {"reason": _of(x, "code", "sentence")}),
-    history_records.JobCancelRequested: lambda x: ("job.cancelled", x.key, _of(x, "who")),
+    history_records.JobCancelRequested: lambda x: ("job.cancelled", x.key, _of(x, "who", "why")),
     history_records.JobStarted: lambda x: ("job.started", x.key, _of(x, "pid", "attempt") | {"gpus": list(x.gpus)}),
     history_records.JobCheckpointed: lambda x: ("job.checkpoint", x.key, _of(x, "attempt")),
     history_records.JobPressed: _pressed,
@@ -156,6 +157,11 @@ _TOLD: dict[type, Callable[[Any], Told | None]] = {
     d.Unreserved: lambda x: ("job.unreserved", x.application, {"node": x.node}),
     d.Overdue: lambda x: ("job.overdue", x.application, {"node": x.node, "on_behalf_of": x.on_behalf_of}),
     d.LoopBroken: lambda x: ("job.loop-broken", x.application, {"node": x.node, "victim": x.victim, "times": x.times}),
+    d.ConditionsChanged: lambda x: (
+        "job.conditions",
+        x.application,
+        {"sentence": conditions_changed(x.old, x.new, x.who), "who": x.who},
+    ),
     d.PriorityChanged: lambda x: ("job.priority", x.application, {"old": x.old, "new": x.new, "who": x.who}),
     d.ApplicationAccepted: lambda x: ("job.placed", x.id, {"queue": x.queue}),
     d.ApplicationMoved: lambda x: ("job.moved", x.id, {"old": x.old, "new": x.new, "who": x.who}),

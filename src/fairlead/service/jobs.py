@@ -22,9 +22,10 @@ from fastapi import Header, Query, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from fairlead.core.model.conditions import Awaited, Dependency
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import RetrySpec
-from fairlead.local import accounts, requests
+from fairlead.local import accounts, holding, requests
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import JobSpec, run_key, where_of
 from fairlead.local.job import ON_THE_MACHINE
@@ -127,8 +128,17 @@ def spec_of(draft: wire.JobDraft, caller: Caller, home: str) -> JobSpec:
             "cwd": draft.cwd if draft.cwd is not None else home,
             "where": where_of(draft.node_selector, draft.ports, draft.beside, draft.apart_from),
             "retry": _retry(draft.retry),
+            "begin_ms": draft.begin_at_ms,
+            "after": dependencies_of(draft.after),
+            "cancel_never": draft.on_never == "cancel",
         }
     )
+
+
+def dependencies_of(drafts: Sequence[wire.Dependency]) -> tuple[Dependency, ...]:
+    """What is waited for of others, each thing once."""
+    found = [Dependency(application=each.key, awaited=Awaited(each.awaited)) for each in drafts]
+    return tuple(dict.fromkeys(found))
 
 
 def _retry(draft: wire.RetryDraft | None) -> RetrySpec | None:
@@ -160,6 +170,22 @@ async def checkpoint_job(
     attempt = body.attempt if body is not None else None
     await place.do(lambda turn: requests.checkpoint(place.local.jobs, turn, caller, key, attempt))
     return wire.Done(ok=True)
+
+
+@router.post("/jobs/{key}/hold", responses=documented(404, 409))
+async def hold_job(key: str, place: MachineOf, caller: CallerOf, body: wire.HoldOrder | None = None) -> wire.Job:
+    """Keep a job that waits from starting until it is released; it gives up what was kept for it."""
+    why = body.why if body is not None else ""
+    await place.do(lambda turn: holding.hold(place.local.jobs, turn, caller, key, why))
+    return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
+
+
+@router.post("/jobs/{key}/release", responses=documented(404, 409))
+async def release_job(key: str, place: MachineOf, caller: CallerOf, body: wire.HoldOrder | None = None) -> wire.Job:
+    """Let a job that is on hold start as soon as it can. Who put it there may, and an administrator of its queue."""
+    why = body.why if body is not None else ""
+    await place.do(lambda turn: holding.release(place.local.jobs, turn, caller, key, why))
+    return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
 
 
 @router.post("/jobs/{key}/reserve", responses=documented(404, 409))

@@ -25,7 +25,7 @@ from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.suppositions import Supposition, submitted
 from fairlead.insight.trial import Name
-from fairlead.local import placing, requests
+from fairlead.local import dependencies, placing, requests
 from fairlead.local.callers import Caller, Rights, Whose, whose
 from fairlead.local.history_records import run_key
 from fairlead.local.job import LIVE, ON_THE_MACHINE, Job
@@ -107,7 +107,9 @@ class _Moment:
         if (denial := placed.denial) is not None:
             raise Refusal("forbidden" if denial.code == placing.SUBMIT_DENIED else "invalid", denial.sentence)
         job = placed.job(NEW)
-        return submitted(placing.application_of(job), [requests.ask_of(job)])
+        return submitted(
+            placing.application_of(job), [requests.ask_of(job, dependencies.conditions_of(self._jobs, job))]
+        )
 
     def target(self, key: str, queue: str) -> str:
         job, partition = self._visible(key), self.scheduler.cluster.partitions[self.partition]
@@ -127,7 +129,7 @@ class _Moment:
         """Also of one that waits for its back-off to be over."""
         job = self._visible(key)
         partition = self.scheduler.cluster.partitions.get(self.partition)
-        if partition is not None and partition.retries.get(job.key, job.ask_key) is not None:
+        if partition is not None and partition.held_asks.get(job.key, job.ask_key) is not None:
             return True
         ask = ask_of(self, (self.partition, job.key, job.ask_key))
         return job.state in LIVE and ask is not None and (ask.pending or ask.node is not None)

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from fairlead import times
 from fairlead.core.books.applications import NO_PRIORITY
-from fairlead.core.model.reasons import AttemptHeldBack, BackedOff, Reason
+from fairlead.core.model.reasons import AttemptHeldBack, BackedOff, BeginsAt, Reason
 from fairlead.core.model.resources import pruned
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.verdict import shown, why_stopped
 from fairlead.local.history_records import fields_of
+from fairlead.local.holding import conditions_now
 from fairlead.local.job import Attempt, Job, State
 from fairlead.wire import cluster
 from fairlead.wire import jobs as wire
@@ -60,9 +61,13 @@ def _row(job: Job, scheduler: Scheduler) -> dict[str, Any]:
 
 def job_full(job: Job, scheduler: Scheduler) -> wire.JobDetails:
     """Everything the books know about a job; of its environment only the names."""
-    spec = job.spec
+    spec, conditions = job.spec, conditions_now(scheduler, job)
     return wire.JobDetails(
         **_row(job, scheduler),
+        held_by=conditions.held_by,
+        begin_at_ms=conditions.begin_ms,
+        after=[wire.Dependency(key=each.application, awaited=each.awaited.value) for each in conditions.after],
+        on_never="cancel" if spec.cancel_never else "wait",
         **fields_of(spec.where),
         command=list(spec.command),
         env=sorted(spec.env),
@@ -126,7 +131,8 @@ def job_reason(job: Job, scheduler: Scheduler) -> wire.Reason | None:
         return wire.Reason(code="evicted", sentence=said, values=named)
     if job.cancelled_by and job.state in (State.STOPPING, State.CANCELLED):
         by = job.cancelled_by
-        return wire.Reason(code="cancelled", sentence=f"cancelled by {by}", values={"who": by})
+        why = f": {job.note}" if job.note else ""
+        return wire.Reason(code="cancelled", sentence=f"cancelled by {by}{why}", values={"who": by})
     if job.state is State.REJECTED:
         return wire.Reason(code=job.refusal_code or "refused", sentence=job.error)
     if job.state is State.TIMED_OUT:
@@ -143,7 +149,7 @@ def job_reason(job: Job, scheduler: Scheduler) -> wire.Reason | None:
 def waits_for(reason: Reason | None) -> wire.Reason | None:
     """A reason to wait; a moment in it is said by this machine's clock."""
     said = shown(reason)
-    if said is None or not isinstance(reason, BackedOff | AttemptHeldBack):
+    if said is None or not isinstance(reason, BackedOff | AttemptHeldBack | BeginsAt):
         return said
     until_ms = reason.until_ms if isinstance(reason, BackedOff) else reason.due_ms
     return replace(said, sentence=f"{said.sentence}, until {times.moment(until_ms)}")

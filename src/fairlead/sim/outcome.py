@@ -167,7 +167,7 @@ def aftermath(scheduler: Scheduler, unblock: Unblock | None = None) -> dict[str,
     if partition is None:
         return {"nominated": {}, "waiting": {}}
     waiting = [ask for app in partition.applications.values() for ask in app.waiting_asks()]
-    names = _Names([ask.key for ask in waiting] + [coming.spec.key for _, coming in partition.retries])
+    names = _Names([ask.key for ask in waiting] + [held.spec.key for _, held in partition.held_asks])
     nominated = {names.of(a.app.id, a.key): a.held_on.id for a in partition.nominations if a.held_on is not None}
     rows: dict[str, Row] = {}
     known: dict[object, Row] = {}
@@ -179,8 +179,8 @@ def aftermath(scheduler: Scheduler, unblock: Unblock | None = None) -> dict[str,
         if row is None:
             row = known[group] = _row(scheduler, ask, unblock)
         rows[names.of(ask.app.id, ask.key)] = row
-    for app_id, coming in partition.retries:
-        rows[names.of(app_id, coming.spec.key)] = _words(coming.held_back(), coming.spec.resources.as_dict(), None)
+    for app_id, held in partition.held_asks:
+        rows[names.of(app_id, held.spec.key)] = _words(held.reason(), held.spec.resources.as_dict(), None)
     return {"nominated": dict(sorted(nominated.items())), "waiting": dict(sorted(rows.items()))}
 
 

@@ -56,6 +56,21 @@ class RetryDraft(Request, frozen=True, kw_only=True):
     ] = []
 
 
+class Dependency(Request, frozen=True, kw_only=True):
+    """Another job, and what is waited for of it."""
+
+    key: Annotated[str, Meta(min_length=1, max_length=64, description="The other job.")]
+    awaited: Annotated[
+        Literal["started", "ok", "any", "not-ok"],
+        said("That it starts (or ends without), ends well, ends however, or ends otherwise than well."),
+    ] = "ok"
+
+
+Dependencies = Annotated[list[Dependency], Meta(max_length=1000)]
+BEGIN_MAX_MS = 2**53
+"""Moments stay exact in every reader of JSON."""
+
+
 class JobDraft(Request, frozen=True, kw_only=True):
     """One command to run."""
 
@@ -107,6 +122,15 @@ class JobDraft(Request, frozen=True, kw_only=True):
     retry: Annotated[RetryDraft | None, said("Without it, the job is not tried again.")] = None
     idle: Annotated[bool, said("It runs on what others leave over, beyond its queue's maximum.")] = False
     priority_class: Annotated[Line, said("Its value takes the place of `priority`.")] = ""
+    hold: Annotated[bool, said("It waits until it is released.")] = False
+    begin_at_ms: Annotated[
+        int, Meta(ge=0, le=BEGIN_MAX_MS, description="It does not begin before this moment; 0: at once.")
+    ] = 0
+    after: Annotated[Dependencies, said("It waits for all of these.")] = []
+    on_never: Annotated[
+        Literal["wait", "cancel"],
+        said("What becomes of it when what it waits for can never come about any more: it waits on and says so."),
+    ] = "wait"
 
 
 class Submission(Request, frozen=True, kw_only=True):
@@ -143,6 +167,14 @@ class Checkpoint(Request, frozen=True, kw_only=True):
     """What a job did so far is saved."""
 
     attempt: Annotated[Annotated[int, Meta(ge=1)] | None, said("Which attempt says so (FAIRLEAD_ATTEMPT).")] = None
+
+
+class HoldOrder(Request, frozen=True, kw_only=True):
+    """A job is put on hold, or released."""
+
+    CHECKS: ClassVar = {"why": fields.one_line}
+
+    why: Annotated[Line, said("For the record.")] = ""
 
 
 class ReservationOrder(Request, frozen=True, kw_only=True):
@@ -265,6 +297,10 @@ class JobDetails(Job, frozen=True, kw_only=True):
         None
     )
     reserved: Annotated[bool, said("The next room is kept for it; those behind it in its queue wait.")] = False
+    held_by: Annotated[str, said("Who put it on hold; empty: it is not.")] = ""
+    begin_at_ms: Annotated[int, said("It waits for this moment; 0: for none.")] = 0
+    after: Annotated[list[Dependency], said("What it still waits for of other jobs.")] = []
+    on_never: Annotated[str, said("`cancel`: it ends when what it waits for can never come about any more.")] = "wait"
     checkpoint_at_ms: Annotated[int | None, said("When it last said that what it did is saved.")] = None
     past: Annotated[list[PastAttempt], said("The attempts before the newest one, in order.")] = []
     pid: int | None = None

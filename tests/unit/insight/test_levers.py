@@ -299,7 +299,7 @@ def test_an_attempt_that_is_held_back_has_a_verdict_and_a_time() -> None:
     there.scheduler.handle(Release("work", "work", Cause.FINISHED, exit_code=1), 1_000)
     found = explain(there.scheduler, "work", "work#2", changes=Effort(), fork=False)
     assert (found.state, found.reason.code if found.reason else "") == ("waiting", "attempt-held-back")
-    assert "It runs if nothing happened for 30s (a further attempt enters then)." in found.paragraph
+    assert "It runs if nothing happened for 30s (what is held until then enters the line)." in found.paragraph
     assert found.needed == {GPU: 1}
 
 

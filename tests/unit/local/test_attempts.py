@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.paper import ANN, Paper, Service, spec
 
 from fairlead.core.model.decisions import Allocated, Evict, Released, ReservationSwitched, Retried
-from fairlead.core.model.events import Cause, Configure, DrainNode
-from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec, RetrySpec
+from fairlead.core.model.events import Cause, DrainNode
+from fairlead.core.model.specs import RetrySpec
 from fairlead.local import requests
 from fairlead.local.callers import Caller
 from fairlead.local.history_records import (
@@ -21,7 +20,6 @@ from fairlead.local.history_records import (
     JobCheckpointed,
     JobEnded,
     JobPressed,
-    JobSpec,
     JobStarted,
     JobSubmitted,
     MemoryShort,
@@ -36,16 +34,7 @@ from fairlead.local.jobs import Jobs
 from fairlead.local.memory_guard import MemoryGuard
 from fairlead.local.place import LocalPlace
 from fairlead.local.pressure import Step, Use, Victim, parse_threshold
-from fairlead.local.runs import RunReport, RunSpec
 from fairlead.runtime import Refusal, Runtime, Turn
-
-ANN = Caller(user="ann", uid=1000, groups=("ann",), is_admin=True)
-
-
-def spec(key: str = "", retry: RetrySpec | None = None, **fields: Any) -> JobSpec:
-    given = {"command": ("true",), "queue": "root.default", "resources": Resources({"vcore": 1000})} | fields
-    return JobSpec(key=key, user="ann", uid=1000, retry=retry, **given)
-
 
 # --- names -----------------------------------------------------------------------------------------------------------
 
@@ -182,86 +171,6 @@ def test_the_book_comes_back_with_its_attempts() -> None:
 
 
 # --- the orders ------------------------------------------------------------------------------------------------------
-
-
-class Paper:
-    """A machine that executes nothing: the test says what became of each run."""
-
-    def __init__(self) -> None:
-        self.runs: dict[str, RunReport] = {}
-        self.stopped: dict[str, int | None] = {}
-        self.forgotten: list[str] = []
-        self.purged: list[str] = []
-
-    def start(self, run: RunSpec) -> RunReport:
-        self.runs[run.key] = RunReport(key=run.key, pid=1, started_at_ms=1)
-        return self.runs[run.key]
-
-    def stop(self, key: str, grace_ms: int | None = None) -> None:
-        self.stopped[key] = grace_ms
-
-    def report(self, key: str) -> RunReport | None:
-        return self.runs.get(key)
-
-    def forget(self, key: str) -> None:
-        self.forgotten.append(key)
-
-    def purge(self, key: str) -> None:
-        self.purged.append(key)
-
-    def adopt(self) -> list[RunReport]:
-        return []
-
-    def close(self) -> None:
-        pass
-
-
-class Service:
-    """A runtime with a paper machine."""
-
-    def __init__(self, directory: Path) -> None:
-        (directory / "runs").mkdir()
-        self.directory = directory
-        self.paper = Paper()
-        self.place: LocalPlace = LocalPlace(lambda _: self.paper, directory / "runs", as_submitter=False)
-        self.runtime = Runtime(directory / "journal.db", self.place)
-
-        def prepare(turn: Turn) -> None:
-            turn.event(Configure(QUEUES))
-            self.place.register_node(turn, "n", CAPACITY)
-
-        opened = self.place.open(self.runtime, prepare)
-        self.runtime.start()
-        opened.result(10)
-
-    def do(self, act: Any) -> Any:
-        future: Future[Any] = self.runtime.do(act)
-        return future.result(10)
-
-    def submit(self, retry: RetrySpec | None = None, **fields: Any) -> str:
-        job = spec(retry=retry, **fields)
-        submitted = self.do(lambda turn: requests.submit(self.place.jobs, turn, ANN, [job]))
-        key: str = submitted.keys[0]
-        return key
-
-    def end(self, run: str, **how: Any) -> None:
-        """The machine reports the end of a run."""
-        report = RunReport(key=run, pid=1, started_at_ms=1, ended_at_ms=2, **how)
-        self.do(lambda turn: self.place.enter_report(turn, report))
-
-    def job(self, key: str) -> Job:
-        def look(_: Turn) -> Job:
-            job = self.place.jobs.get(key)
-            assert job is not None
-            return job
-
-        found: Job = self.do(look)
-        return found
-
-
-CAPACITY = Resources({"vcore": 1000})
-_ROOT = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="default"),))
-QUEUES = ClusterSpec(partitions=(PartitionSpec(root=_ROOT),))
 
 
 @pytest.fixture
@@ -426,7 +335,7 @@ def test_a_job_in_its_back_off_can_be_cancelled_and_its_priority_changed(service
     assert service.job(key).history[-1].detail == "0 to 7 by ann: urgent"
     service.do(lambda turn: requests.cancel(jobs, turn, ANN, key))
     assert service.job(key).state is State.CANCELLED
-    applications = service.do(lambda turn: turn.scheduler.cluster.partitions["default"].retries.has(key))
+    applications = service.do(lambda turn: turn.scheduler.cluster.partitions["default"].held_asks.has(key))
     assert not applications
 
 

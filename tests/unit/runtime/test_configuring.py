@@ -38,6 +38,8 @@ class Bare:
     def follow(self, decisions: Sequence[Any], at_ms: int) -> None:
         pass
 
+    def settle(self, turn: Turn) -> None: ...
+
     def act(self, entries: Sequence[Entry]) -> None:
         pass
 

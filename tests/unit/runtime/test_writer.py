@@ -69,6 +69,8 @@ class Notebook:
     def follow(self, decisions: Sequence[Decision], at_ms: int) -> None:
         self.placed += [d.key for d in decisions if isinstance(d, Allocated)]
 
+    def settle(self, turn: Turn) -> None: ...
+
     def act(self, entries: Sequence[Entry]) -> None:
         self.acted += [entry.seq for entry in entries]
         if self.journal is not None:

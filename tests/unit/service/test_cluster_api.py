@@ -143,7 +143,17 @@ def test_each_operation_has_a_name_of_its_own_that_a_client_can_bear(served: Any
     assert len(found) == sum(len(verbs) for verbs in paths.values())
     assert all(re.fullmatch("[a-z]+([A-Z][a-z0-9]+)*", name) for name in found)
     assert {name for name in found if name.endswith(("Job", "Jobs", "JobLogs"))} == {
-        *("submitJobs", "listJobs", "getJob", "changeJob", "cancelJob", "checkpointJob", "reserveForJob"),
+        *(
+            "submitJobs",
+            "listJobs",
+            "getJob",
+            "changeJob",
+            "cancelJob",
+            "checkpointJob",
+            "reserveForJob",
+            "holdJob",
+            "releaseJob",
+        ),
         *("explainJob", "forecastJob", "getJobLogs"),
     }
     assert found["yunikornQueues"] == "/ws/v1/partition/{partition}/queues"

@@ -141,7 +141,7 @@ def forget(partition: Partition, app: Application) -> None:
     _leave_accepted(app)
     gangs.part_ways(app)
     partition.unseen.pop(app, None)
-    partition.retries.drop(app.id)
+    partition.held_asks.drop(app.id)
     if partition.trackers is not None:
         partition.trackers.leave(app)
     if app.state in LIVE:
@@ -172,7 +172,7 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
         if after is not None:
             advance(partition, app, after)
             return
-    if app.pending_count or app.swapping or (partition.retries and partition.retries.has(app.id)):
+    if app.pending_count or app.swapping or (partition.held_asks and partition.held_asks.has(app.id)):
         _give_place_back(partition, app)
         return
     idle = not app.allocations or (real_gone and app.allocations == app.placeholder_count)

@@ -75,7 +75,7 @@ class Counted:
         self.works: dict[Ask, tuple[tuple[str, ...], bool]] = {}
         """Of all work that some budget is about: which budgets, and whether it was counted as healthy."""
         self.coming = dict(self.expected)
-        """What is to come as a further attempt, as of `coming_version` of the partition's retries."""
+        """What is held until its conditions are met, as of `coming_version` of the partition's held asks."""
         self.coming_version = -1
 
     def enter(self, ask: Ask, names: tuple[str, ...]) -> None:
@@ -167,12 +167,13 @@ class Budgets(Declared[BudgetSpec]):
     def left(self, partition: Partition) -> dict[str, int]:
         """How many more works each budget lets stop now.
 
-        Expected is what waits, runs, or is to come as a further attempt; healthy is what runs and was not told to stop.
+        Expected is what waits, runs, or is held until its conditions are met; healthy is what runs and was not told to
+        stop.
         """
         counted = self.counted.get(partition.name)
         if counted is None:
             counted = self.counted[partition.name] = self._count(partition)
-        if counted.coming_version != partition.retries.version:
+        if counted.coming_version != partition.held_asks.version:
             self._count_coming(counted, partition)
         expected, healthy, coming = counted.expected, counted.healthy, counted.coming
         return {
@@ -189,10 +190,10 @@ class Budgets(Declared[BudgetSpec]):
 
     def _count_coming(self, counted: Counted, partition: Partition) -> None:
         counted.coming = dict.fromkeys(self._specs, 0)
-        for application, attempt in partition.retries:
-            for name in self._about(partition.applications[application], attempt.spec):
+        for application, held in partition.held_asks:
+            for name in self._about(partition.applications[application], held.spec):
                 counted.coming[name] += 1
-        counted.coming_version = partition.retries.version
+        counted.coming_version = partition.held_asks.version
 
     def check(self, partition: Partition) -> None:
         """Assert that what was followed is what is there."""
@@ -203,7 +204,7 @@ class Budgets(Declared[BudgetSpec]):
         assert counted.works == anew.works, f"budgets count {counted.works}, there is {anew.works}"
         assert counted.expected == anew.expected, f"budgets expect {counted.expected}, there are {anew.expected}"
         assert counted.healthy == anew.healthy, f"healthy for budgets are {counted.healthy}, there are {anew.healthy}"
-        if counted.coming_version == partition.retries.version:
+        if counted.coming_version == partition.held_asks.version:
             self._count_coming(anew, partition)
             assert counted.coming == anew.coming, f"budgets await {counted.coming}, to come are {anew.coming}"
 

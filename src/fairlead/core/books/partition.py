@@ -14,12 +14,12 @@ from fairlead.core.books.admission import Admission
 from fairlead.core.books.applications import Application
 from fairlead.core.books.demand import Demand, Shape, ShapeKey
 from fairlead.core.books.eviction_history import Disruption
+from fairlead.core.books.held_asks import HeldAsks
 from fairlead.core.books.idle_work import IdleWork
 from fairlead.core.books.nodes import NodeTable
 from fairlead.core.books.nominations import Nominations
 from fairlead.core.books.queue_reservations import Reserving
 from fairlead.core.books.queues import Queue
-from fairlead.core.books.retries import Retries
 from fairlead.core.books.timers import Timers
 from fairlead.core.books.user_limits import Trackers
 from fairlead.core.model.decisions import Decision
@@ -52,7 +52,7 @@ class Partition:
     """What is kept for asks for which work was stopped, or that waited too long."""
     disruption: Disruption = field(default_factory=Disruption)
     """What is remembered of work that was stopped for other work."""
-    retries: Retries = field(default_factory=Retries)
+    held_asks: HeldAsks = field(default_factory=HeldAsks)
     """Attempts that enter when their back-off is over."""
     idle: IdleWork = field(default_factory=IdleWork)
     """Asks that run on what others leave over."""

@@ -58,9 +58,11 @@ def check_partition(partition: Partition) -> None:
     shapes = [a.shape for app in partition.applications.values() for a in app.asks.values() if a.pending]
     for shape in partition.shapes.values():
         assert shape.pending == shapes.count(shape), f"shape {shape.key} counts {shape.pending} waiting asks"
-    for application, coming in partition.retries:
-        assert application in partition.applications, f"{coming.spec.key} is to come for {application}, which is gone"
-        assert coming.spec.key not in partition.applications[application].asks, f"{coming.spec.key} has come already"
+    for application, held in partition.held_asks:
+        assert application in partition.applications, f"{held.spec.key} is held for {application}, which is gone"
+        assert held.spec.key not in partition.applications[application].asks, f"{held.spec.key} has entered already"
+        assert not held.conditions.met(partition.now_ms), f"{held.spec.key} is held though its conditions are met"
+    partition.held_asks.check()
     check_nominations(partition)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar, dataclass_transform
 
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.events import Cause
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Resources
@@ -215,6 +216,20 @@ class PriorityChanged(Decision):
     old: int
     new: int
     who: str
+    why: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionsChanged(Decision):
+    """What has to come about before a waiting ask is in line is something else now."""
+
+    application: str
+    key: str
+    old: Conditions
+    new: Conditions
+    who: str
+    """Empty: it follows from what became of others."""
     why: str = ""
     partition: str = DEFAULT_PARTITION
 

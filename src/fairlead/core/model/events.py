@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import Taint
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
@@ -162,6 +163,21 @@ class SetPriority(Event):
     who: str = ""
     partition: str = DEFAULT_PARTITION
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetConditions(Event):
+    """What has to come about before a waiting ask is in line is this from now on: it is held, released, or
+    what it waited for came about.
+    """
+
+    application: str
+    key: str
+    conditions: Conditions
+    who: str = ""
+    """Empty: it follows from what became of others."""
+    why: str = ""
+    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)

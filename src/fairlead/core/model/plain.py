@@ -16,14 +16,14 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any
 
-from fairlead.core.model import constraints, events, reasons, specs
+from fairlead.core.model import conditions, constraints, events, reasons, specs
 from fairlead.core.model.resources import Limits, Resources
 
 TAG = "$"
 
 _CLASSES: dict[str, type[Any]] = {
     name: cls
-    for module in (constraints, specs, reasons, events)
+    for module in (conditions, constraints, specs, reasons, events)
     for name, cls in sorted(vars(module).items())
     if isinstance(cls, type) and is_dataclass(cls)
 }

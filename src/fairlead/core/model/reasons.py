@@ -1,8 +1,8 @@
 """Every "no" as a typed value with its numbers.
 
-Decides what can be said when something waits; what is said of what is not taken in is in `core.model.reason`, and can
-be had from here too. Never builds log text that has to be parsed: `sentence()` is for people, the fields are for
-programs, `code` names the type for good.
+Decides what can be said when something waits in line; what is said of what is not in line yet is in
+`core.model.conditions`, of what is not taken in in `core.model.reason`, and both can be had from here too. Never builds
+log text that has to be parsed: `sentence()` is for people, the fields are for programs, `code` names the type for good.
 """
 
 from __future__ import annotations
@@ -10,6 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fairlead.core.model.conditions import AttemptHeldBack as AttemptHeldBack
+from fairlead.core.model.conditions import BeginsAt as BeginsAt
+from fairlead.core.model.conditions import NeverRuns as NeverRuns
+from fairlead.core.model.conditions import OnHold as OnHold
+from fairlead.core.model.conditions import WaitsForOthers as WaitsForOthers
 from fairlead.core.model.matching import filters_in_words
 from fairlead.core.model.quantities import format_amounts
 from fairlead.core.model.reason import ClassNotAllowed as ClassNotAllowed
@@ -218,18 +223,6 @@ class BackedOff(Reason):
     until_ms: int
     misses: int
     """Asks that fitted nowhere when it was last looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptHeldBack(Reason):
-    """The attempt before it was broken off or failed; it enters when its back-off is over."""
-
-    template = "attempt {attempt} of at most {most} enters after its back-off"
-    key: str
-    attempt: int
-    most: int
-    """Attempts at most, the first one included."""
-    due_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import ANYWHERE, Constraints, Requirement, Taint
 from fairlead.core.model.resources import NOTHING, Limits, Resources
 
@@ -233,6 +234,8 @@ class AskSpec:
     attempt: int = 1
     first_key: str = ""
     """The key of the first attempt when this is a further one; else nothing."""
+    conditions: Conditions | None = None
+    """What has to come about before it is in line; None: nothing."""
 
     @property
     def retried(self) -> bool:

@@ -17,21 +17,22 @@ from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.books.eviction_history import Disruption
+from fairlead.core.books.held_asks import HeldAsks
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import Nomination
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue, QueueState
-from fairlead.core.books.retries import Retries
 from fairlead.core.books.task_groups import TaskGroup
 from fairlead.core.books.timers import Timer
 from fairlead.core.books.usage_history import Consumption
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.plain import from_plain, to_brief, to_plain, values_of
 
 VERSION = 3
 READ = (2, VERSION)
-"""Version 2 says more than is needed, in the same words."""
+"""Version 2 says more than is needed, and holds back further attempts only."""
 
 # For each class: the attributes that are written as they are. All others are made again, or have a form of their own.
 ASK_STATE: dict[str, Any] = {
@@ -112,7 +113,7 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
         "rejected": [_dump_application(a) for a in partition.rejected.values()],
         "nominations": [_dump_nomination(n) for n in partition.nominations.of.values()],
         "disruption": partition.disruption.dump(),
-        "retries": partition.retries.dump(),
+        "held_asks": partition.held_asks.dump(),
         "reserving": partition.reserving.dump(),
         "label_keys": list(partition.nodes.terrain.label_keys),
         "resting": infeasible.dump(partition),
@@ -264,7 +265,8 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
             gangs.give_way(partition.applications[younger], partition.applications[row["spec"]["id"]])
     _restore(partition, PARTITION_STATE, state)
     partition.disruption = Disruption.load(state["disruption"], asks)
-    partition.retries = Retries.load(state["retries"])
+    held = state["held_asks"] if "held_asks" in state else map(_held_attempt, state["retries"])
+    partition.held_asks = HeldAsks.load(held)
     reserve_turn.load(partition, state["reserving"])
     recount_priorities(root)
     room_changes.reshare(partition)
@@ -283,6 +285,12 @@ def _gone(path: str) -> Queue:
     queue = Queue(path.rpartition(".")[2], None, 0, leaf=True, managed=False)
     queue.path = path
     return queue
+
+
+def _held_attempt(row: list[Any]) -> list[Any]:
+    """A further attempt in its back-off, as version 2 wrote it."""
+    application, due_ms, spec = row
+    return [application, to_plain(Conditions(begin_ms=due_ms)), spec]
 
 
 def _load_queue(row: dict[str, Any], queues: dict[str, Queue]) -> Queue:

@@ -34,7 +34,7 @@ from fairlead.core.model.matching import flaw
 from fairlead.core.model.reasons import Refused
 from fairlead.core.model.resources import amount_flaw
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, TAG_FOREIGN, ApplicationSpec, AskSpec
-from fairlead.policy.events import node_events, orders, recovery, retry
+from fairlead.policy.events import held, node_events, orders, recovery, retry
 from fairlead.policy.events.admission import admit, as_reported, why_not_larger
 from fairlead.policy.queue_choice.placement import place_application, resolve_user
 
@@ -142,7 +142,11 @@ def _admitted(partition: Partition, app: Application, spec: AskSpec) -> AskSpec 
 def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
     if app.state is State.NEW or app.state is State.COMPLETING:
         application_steps.advance(partition, app, Step.RUN)
-    if spec.node:
+    if spec.conditions is not None and not spec.node:
+        held.hold(partition, app, spec, spec.conditions)
+        application_steps.complete_if_idle(partition, app)
+        held.enter_met(partition, app)
+    elif spec.node:
         ask = Ask(app, spec, partition.next_seq(), partition.now_ms)
         ask.shape = None
         allocations.restore(partition, ask, partition.nodes.nodes[spec.node])
@@ -162,6 +166,10 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
         return "allocation contains negative resources"
     if not PRIORITY_MIN <= spec.priority <= PRIORITY_MAX:
         return f"priority {spec.priority} is not a 32-bit integer"
+    if partition.held_asks and partition.held_asks.get(spec.application, spec.key) is not None:
+        return f"{spec.key} waits already, for its conditions; change these instead"
+    if spec.conditions is not None and (spec.placeholder or spec.task_group):
+        return f"a gang waits as a whole: leave out the conditions, or task group {spec.task_group}"
     if spec.idle and spec.task_group:
         return f"idle work cannot be a gang: leave out idle, or task group {spec.task_group}"
     return amount_flaw(spec.resources) or (flaw(spec.where) if spec.where is not ANYWHERE else "")
@@ -193,11 +201,11 @@ def release(partition: Partition, event: events.Release) -> None:
     if event.key:
         ask = app.asks.get(event.key)
         ended = [ask] if ask is not None else []
-        if ask is None and not (partition.retries and partition.retries.take(app.id, event.key)):
+        if ask is None and not (partition.held_asks and partition.held_asks.take(app.id, event.key)):
             return
     else:
         ended = app.allocated_asks()
-        partition.retries.drop(app.id)
+        partition.held_asks.drop(app.id)
     real_gone = any(a.node is not None and not a.spec.placeholder for a in ended)
     again = False
     if event.key and ended and ended[0].node is not None:
@@ -205,7 +213,7 @@ def release(partition: Partition, event: events.Release) -> None:
     for ask in ended:
         _release_one(partition, ask, event.cause)
     if again:
-        retry.enter_due(partition, app)
+        held.enter_met(partition, app)
     if not event.key:
         app.closing = app.state is State.COMPLETING
         for ask in app.waiting_asks():
@@ -242,6 +250,7 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
     events.AddAsks: add_asks,
     events.Release: release,
     events.Checkpoint: retry.checkpoint,
+    events.SetConditions: held.set_conditions,
     events.SetPriority: orders.set_priority,
     events.ReserveAsk: orders.reserve_ask,
     events.Leaving: recovery.leaving,

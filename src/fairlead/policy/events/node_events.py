@@ -28,7 +28,7 @@ from fairlead.core.model.events import Cause
 from fairlead.core.model.matching import must_leave, taint_flaw
 from fairlead.core.model.reasons import Refused
 from fairlead.core.model.resources import amount_flaw
-from fairlead.policy.events import retry
+from fairlead.policy.events import held, retry
 from fairlead.policy.place.gang import suits
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
         again = retry.try_again(partition, ask, Cause.INTERRUPTED)
         allocations.release(partition, ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
         if again:
-            retry.enter_due(partition, app)
+            held.enter_met(partition, app)
         application_steps.complete_if_idle(partition, app, real)
     partition.nodes.remove(node)
     room_changes.nodes_changed(partition)

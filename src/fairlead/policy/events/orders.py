@@ -100,19 +100,19 @@ def _waiting(partition: Partition, event: SetPriority | ReserveAsk) -> list[Ask]
 def set_priority(partition: Partition, event: SetPriority) -> None:
     """A waiting ask (or all of an application) gets another priority; running ones are left as they are."""
     waiting = _waiting(partition, event)
-    coming = partition.retries.named(event.application, event.key) if partition.retries else []
+    held = partition.held_asks.named(event.application, event.key) if partition.held_asks else []
     bad = ""
     if not PRIORITY_MIN <= event.priority <= PRIORITY_MAX:
         bad = f"priority {event.priority} is not a 32-bit integer"
-    elif not waiting and not coming:
+    elif not waiting and not held:
         bad = f"nothing waits under {event.application}/{event.key}: only waiting work can change its priority"
     if bad:
         partition.out.append(AskRejected(event.application, event.key, Refused(bad), partition.name))
         return
     by = (event.who, event.why)
-    for attempt in coming:
-        old = attempt.change_priority(event.priority)
-        key = attempt.spec.key
+    for ask_to_come in held:
+        old = ask_to_come.change_priority(event.priority)
+        key = ask_to_come.spec.key
         partition.out.append(PriorityChanged(event.application, key, old, event.priority, *by, partition.name))
     for ask in waiting:
         old = ask.priority

@@ -1,28 +1,27 @@
 """Retry: work that was broken off or failed is tried again, as an ask of the same application.
 
-Decides when a further attempt enters: at once, or after its back-off. Idle work that was stopped goes back to its queue
-in the same way, and so do placeholders that were given back so that another gang gets through. Which ends are followed
-by a further attempt is said in `core.books.retries`; that it goes ahead of others is the order's business. Never starts
-or stops anything. Invariant: one end makes at most one further attempt, and the attempts of one piece of work are
-linked by `first_key`.
+Decides when a further attempt enters: at once, or after its back-off, for which it is held. Idle work that was stopped
+goes back to its queue in the same way, and so do placeholders that were given back so that another gang gets through.
+Which ends are followed by a further attempt is said in `core.books.retries`; that it goes ahead of others is the
+order's business. Never starts or stops anything. Invariant: one end makes at most one further attempt, and the attempts
+of one piece of work are linked by `first_key`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import application_steps, waiting_asks
 from fairlead.core.books.retries import BROKEN_OFF, GAVE_WAY, backoff_ms, next_placeholder, next_spec, why_final
-from fairlead.core.model.decisions import AskRejected, Retried
-from fairlead.core.model.lifecycle import State, Step
-from fairlead.core.model.reasons import Refused
+from fairlead.core.model.conditions import Conditions
+from fairlead.core.model.decisions import Retried
+from fairlead.core.model.lifecycle import State
+from fairlead.policy.events import held
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Application, Ask, Partition
+    from fairlead.core.books import Ask, Partition
     from fairlead.core.model.events import Cause, Checkpoint
     from fairlead.core.model.specs import AskSpec
 
-TIMER = "retry"
 GOES_ON = frozenset({State.ACCEPTED, State.STARTING, State.RUNNING, State.COMPLETING})
 """An application that fails, starts over or has ended gets no further attempts."""
 
@@ -37,7 +36,7 @@ def final(ask: Ask, cause: Cause, exit_code: int | None = None) -> str:
 def try_again(partition: Partition, ask: Ask, cause: Cause, exit_code: int | None = None) -> AskSpec | None:
     """An allocation is about to end: make its next attempt, if it gets one.
 
-    It is held in `partition.retries` until `enter_due`; call that when the end is in the books.
+    It is held until `held.enter_met`; call that when the end is in the books.
     """
     if ask.spec.placeholder:
         if not _gave_way(ask, cause):
@@ -47,9 +46,7 @@ def try_again(partition: Partition, ask: Ask, cause: Cause, exit_code: int | Non
         return None
     else:
         spec, due_ms = next_spec(ask.spec, ask.priority), partition.now_ms + backoff_ms(ask.spec)
-    partition.retries.add(ask.app.id, spec, due_ms)
-    if due_ms > partition.now_ms:
-        partition.timers.set_earlier(due_ms, partition.name, ask.app.id, TIMER)
+    held.hold(partition, ask.app, spec, Conditions(begin_ms=due_ms))
     partition.out.append(Retried(ask.app.id, ask.key, spec.key, spec.attempt, due_ms, partition.name))
     return spec
 
@@ -58,20 +55,6 @@ def _gave_way(ask: Ask, cause: Cause) -> bool:
     """Whether it is a placeholder that its gang gave back for another one's sake; its gang still waits to be whole."""
     told_to = ask.evicted_by is not None and ask.evicted_by[0] == GAVE_WAY
     return told_to and cause in BROKEN_OFF and ask.app.state is State.ACCEPTED
-
-
-def enter_due(partition: Partition, app: Application) -> None:
-    """The attempts of this application whose time has come, and that were not withdrawn, wait in line from now on."""
-    for spec in partition.retries.take_due(app.id, partition.now_ms):
-        if spec.key in app.asks:
-            text = f"attempt {spec.attempt} of {spec.first_key} cannot enter: an ask of that name is there already"
-            partition.out.append(AskRejected(app.id, spec.key, Refused(text), partition.name))
-            continue
-        if app.state is State.COMPLETING:
-            application_steps.advance(partition, app, Step.RUN)
-        waiting_asks.new_ask(partition, app, spec)
-    if later := partition.retries.of(app.id):
-        partition.timers.set_earlier(min(coming.due_ms for coming in later), partition.name, app.id, TIMER)
 
 
 def checkpoint(partition: Partition, event: Checkpoint) -> None:

@@ -15,7 +15,7 @@ from fairlead.core.books.applications import Application
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.books.partition import Partition
 from fairlead.policy.eligibility import attempt_times, backoff
-from fairlead.policy.events import retry
+from fairlead.policy.events import held
 from fairlead.policy.place import reserved
 from fairlead.policy.preemption import protection, quota, termination_timeouts
 
@@ -40,7 +40,7 @@ ON_DUE: dict[str, Rule] = {
     application_steps.TIMER: _for_application(application_steps.on_timer),
     gangs.TIMER: _for_application(gangs.time_out),
     backoff.TIMER: _for_application(backoff.on_timer),
-    retry.TIMER: _for_application(retry.enter_due),
+    held.TIMER: _for_application(held.enter_met),
     attempt_times.TIMER: attempt_times.on_timer,
     quota_clocks.TIMER: quota.on_timer,
     reserve_node.TIMER: reserved.on_expiry,

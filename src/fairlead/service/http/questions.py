@@ -15,6 +15,7 @@ from fastapi import Query
 from msgspec.structs import asdict, replace
 from starlette.concurrency import run_in_threadpool
 
+from fairlead.core.model.conditions import NeverRuns, OnHold
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.insight import suppositions
 from fairlead.insight.explain import explain
@@ -179,6 +180,8 @@ async def forecast_job(key: str, place: PlaceOf, caller: CallerOf, seconds: Seco
         if shown.state != "waiting" or not moment.knows(key):
             said = f"job {shown.key} is {shown.state} and not in line; only what is in line has a forecast"
             raise Refusal("conflict", said)
+        if shown.reason is not None and shown.reason.code in (OnHold.code, NeverRuns.code):
+            raise Refusal("conflict", f"nobody can say when job {shown.key} starts: it {shown.reason.sentence}")
         name, scheduler = moment.name(key), moment.scheduler
 
         def question() -> tuple[str, Name, Forecast]:

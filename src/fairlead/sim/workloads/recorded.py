@@ -18,8 +18,19 @@ from statistics import median_low
 
 from fairlead.core.model import events as e
 from fairlead.core.model import specs
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.decisions import Allocated, Decision, Released, Retried
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Event, Release, UpdateNode
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Cause,
+    Configure,
+    Event,
+    Release,
+    SetConditions,
+    UpdateNode,
+)
 from fairlead.core.model.resources import NOTHING
 from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import partition_of
@@ -31,6 +42,8 @@ Moment = tuple[int, Event | None, Sequence[Decision]]
 
 USUAL_MS = 60_000
 """The run time of what never ran, where nothing else ran either."""
+HELD_MS = 2**62
+"""When what is held until somebody says otherwise is in line."""
 ACTS: dict[type[Event], str] = {
     e.SetPriority: "priorities changed",
     e.MoveApplication: "applications moved",
@@ -112,6 +125,9 @@ class Recorder:
                     run = self._come(ask.spec, self._begin_ms)
                     if ask.node is not None:
                         run.started_ms, run.node = ask.allocated_ms, ask.node.id
+            for _, held in partition.held_asks:
+                if not held.spec.placeholder:
+                    self._come(replace(held.spec, conditions=held.conditions), self._begin_ms)
 
     def take(self, at_ms: int, event: Event | None, decisions: Sequence[Decision]) -> None:
         """One moment of the record, in order of time."""
@@ -154,6 +170,10 @@ class Recorder:
                 self._asked(at_ms, event.asks)
             case Release():
                 self._released(at_ms, event)
+            case SetConditions():
+                run = self._now.get((event.application, event.key))
+                if run is not None:
+                    run.at_ms = _in_line_ms(event.conditions, at_ms)
             case _:
                 act = ACTS.get(type(event))
                 if act is not None:
@@ -175,7 +195,8 @@ class Recorder:
 
     def _come(self, ask: specs.AskSpec, at_ms: int) -> _Run:
         tags = {name: value for name, value in ask.tags.items() if name != specs.TAG_CREATION_TIME}
-        run = _Run(self._apps[ask.application], replace(ask, node="", tags=tags), at_ms)
+        at_ms = _in_line_ms(ask.conditions, at_ms) if ask.conditions is not None else at_ms
+        run = _Run(self._apps[ask.application], replace(ask, node="", tags=tags, conditions=None), at_ms)
         self._now[ask.application, ask.key] = run
         self._all.append(run)
         return run
@@ -214,7 +235,9 @@ class Recorder:
         )
 
     def _counts(self, run: _Run) -> bool:
-        """Whether it comes, waits or runs between `from_ms` and `until_ms`."""
+        """Whether it is in line or runs between `from_ms` and `until_ms`."""
+        if run.at_ms > (self.last_ms if run.ended_ms is None else run.ended_ms):
+            return False
         if self.until_ms is not None and run.at_ms >= self.until_ms:
             return False
         return self.from_ms is None or run.at_ms >= self.from_ms or (run.ended_ms or self.last_ms + 1) > self.from_ms
@@ -284,6 +307,12 @@ class Recorder:
         return {user: median_low(times) for user, times in by_user.items() if times} | (
             {} if by_user[""] else {"": USUAL_MS}
         )
+
+
+def _in_line_ms(conditions: Conditions, at_ms: int) -> int:
+    """When what has these conditions from `at_ms` on is in line: it comes then, and does not ask for them again."""
+    due_ms = conditions.due_ms()
+    return HELD_MS if due_ms is None else max(at_ms, due_ms)
 
 
 def _is_carried(run: _Run, begin_ms: int, record_begins_ms: int | None) -> bool:

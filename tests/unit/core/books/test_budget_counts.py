@@ -56,7 +56,7 @@ def counted_anew(s: Scheduler) -> dict[str, int]:
             if spec.namespace not in ("", app.spec.tags.get(TAG_NAMESPACE, "")):
                 continue
             asks = [a for a in app.asks.values() if not a.spec.placeholder and matches(spec.selector, a.spec.labels)]
-            coming = [c for c in partition.retries.of(app.id) if matches(spec.selector, c.spec.labels)]
+            coming = [c for c in partition.held_asks.of(app.id) if matches(spec.selector, c.spec.labels)]
             expected += len(asks) + len(coming)
             healthy += sum(a.node is not None and a.evict_cause is None for a in asks)
         if spec.min_available is not None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -18,6 +19,7 @@ from fairlead.core.model.events import (
     Event,
     Release,
     RemoveNode,
+    SetConditions,
     SetPriority,
     SetPriorityClass,
     UpdateNode,
@@ -182,6 +184,18 @@ def test_what_administrators_did_is_counted() -> None:
         "1 nodes removed, 1 priorities changed, 1 priority classes set"
     )
     assert past.jobs() == [(0, "one", 5)]
+
+
+def test_what_is_held_comes_when_it_is_in_line() -> None:
+    """At its time, or when it was released; what was held to the end does not come at all."""
+    past = Past(cores=4)
+    past.come(0, "later", conditions=Conditions(begin_ms=5_000))
+    past.come(1, "held", conditions=Conditions(held_by="ann")).come(2, "never", conditions=Conditions(held_by="ann"))
+    past.say(5, SetPriority("never", "never", 1))
+    past.say(7, SetConditions("held", "held", Conditions())).end(8, "later").end(9, "held")
+    assert past.jobs() == [(5, "later", 3), (7, "held", 2)]
+    jobs = list(recorded(past.moments, "past").jobs)
+    assert [task.ask.conditions for job in jobs for task in job.tasks] == [None, None]
 
 
 def test_a_record_without_work_is_refused() -> None:

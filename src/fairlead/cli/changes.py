@@ -1,0 +1,118 @@
+"""Commands that change jobs, several at a time: hold, release.
+
+Decides which jobs are meant, and how it is said what came of each. Never changes anything but through the service.
+Invariant: each job is ordered for itself; what is refused for one is said, and the others are done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fairlead.cli import render
+from fairlead.cli.app import (
+    REFUSED,
+    Status,
+    command,
+    complain,
+    connected,
+    keys_argument,
+    queue_option,
+    show_output,
+    wrong_usage,
+)
+from fairlead.client.errors import Refused
+from fairlead.client.sync import Client
+
+if TYPE_CHECKING:
+    from fairlead.wire.jobs import Job
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_CONFLICT = 409
+ON_HOLD = "on-hold"
+"""The reason of a job that waits to be released."""
+_why = click.option("--why", default="", metavar="TEXT", help="The reason, for its history.")
+
+
+def filters(function: _F) -> _F:
+    """The options that choose jobs where no keys are given."""
+    for option in (
+        click.option("--user", "-u", metavar="USER", help="Only this user's jobs (administrators)."),
+        click.option("--name", metavar="NAME", help="Only jobs of this name."),
+        queue_option,
+    ):
+        function = option(function)
+    return function
+
+
+def each(
+    client: Client,
+    name: str,
+    keys: tuple[str, ...],
+    by: dict[str, Any],
+    output: str,
+    order: Callable[[str], Job],
+    said: Callable[[Job], str],
+    state: str = "waiting",
+    code: str = "",
+) -> Status:
+    """Give an order for each of the jobs with these keys, and say what came of it.
+
+    Without keys it is each in this `state`, for the reason with this `code`, that the filters mean; then one that is in
+    another state by now is left alone, and that is no failure.
+    """
+    filtered = any(value is not None for value in by.values())
+    if bool(keys) == filtered:
+        raise wrong_usage(f"{name}: give keys, or at least one of --queue, --name, --user (not both)")
+    if filtered:
+        jobs = client.jobs(state=state, **by)
+        keys = tuple(job.key for job in jobs if not code or (job.reason is not None and job.reason.code == code))
+        if not keys:
+            complain(f"no {state} job {f'with the reason {code} ' if code else ''}is like that; nothing was done")
+    done, failed = [], 0
+    for key in keys:
+        try:
+            done.append(order(key))
+        except Refused as refused:
+            if filtered and refused.status == _CONFLICT:
+                continue
+            failed += 1
+            complain(f"{key}: {refused.message}" if key not in refused.message else refused.message)
+    if not render.write_value(done, output):
+        for job in done:
+            print(render.plain(said(job)))
+    return REFUSED if failed else None
+
+
+@command("hold", examples="fairlead hold 17 18 --why 'the disk is full'\nfairlead hold --queue root.batch")
+@keys_argument("Keys of the jobs to hold.", required=False)
+@filters
+@_why
+@show_output
+@connected
+def hold(client: Client, keys: tuple[str, ...], why: str, output: str, **chosen_by: Any) -> Status:
+    """Keep jobs that wait from starting.
+
+    They wait until `fairlead release`. Exit status 4 if one of them could not be held, such as one that runs; the
+    others are. What an administrator has put on hold, its owner does not release.
+    """
+    order = partial(client.hold, why=why)
+    return each(client, "hold", keys, chosen_by, output, order, lambda job: f"{job.key} on hold")
+
+
+@command("release", examples="fairlead release 17 18\nfairlead release --queue root.batch")
+@keys_argument("Keys of the jobs to release.", required=False)
+@filters
+@_why
+@show_output
+@connected
+def release(client: Client, keys: tuple[str, ...], why: str, output: str, **chosen_by: Any) -> Status:
+    """Let jobs that are on hold start.
+
+    With filters, those that are on hold of the jobs that are meant. What else a job waits for, it goes on waiting for.
+    """
+    order = partial(client.release, why=why)
+    return each(client, "release", keys, chosen_by, output, order, lambda job: f"{job.key} released", code=ON_HOLD)

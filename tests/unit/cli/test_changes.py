@@ -1,0 +1,116 @@
+"""hold, release, and what a job waits for before it is in line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fairlead.cli.jobfile import describe
+
+from fairlead.cli.app import Failure
+
+BASE = {"command": "true"}
+HELD = {"code": "on-hold", "sentence": "was put on hold by ann and waits until it is released"}
+
+
+@pytest.fixture
+def waiting(service: Any) -> Any:
+    service.add("1", "waiting", reason=HELD)
+    service.add("2", "waiting")
+    service.add("3", "running")
+    service.on("POST", "/jobs/*", lambda r: {"key": r.path.split("/")[4], "state": "waiting"})
+    return service
+
+
+def test_several_are_held_and_one_that_fails_does_not_stop_the_others(
+    waiting: Any, run: Callable[..., Any], refuse: Callable[..., Any]
+) -> None:
+    """The status says that one failed."""
+    waiting.on("POST", "/jobs/3/hold", refuse(409, "job 3 is running; only a job that waits can be held"))
+    result = run("hold", "1", "3", "2", "--why", "full")
+    assert (result.exit_code, result.stdout) == (4, "1 on hold\n2 on hold\n")
+    assert result.stderr == "fairlead: job 3 is running; only a job that waits can be held\n"
+    assert waiting.sent("POST", "/jobs/1/hold") == [{"why": "full"}]
+
+
+def test_filters_choose_what_waits(waiting: Any, run: Callable[..., Any], refuse: Callable[..., Any]) -> None:
+    """What started meanwhile is not meant any more."""
+    waiting.on("POST", "/jobs/2/hold", refuse(409, "job 2 is running"))
+    result = run("hold", "--queue", "root.batch")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "1 on hold\n", "")
+
+
+def test_only_what_is_on_hold_is_released_by_a_filter(waiting: Any, run: Callable[..., Any]) -> None:
+    """The others would be refused."""
+    assert run("release", "--queue", "root.batch").stdout == "1 released\n"
+    assert waiting.sent("POST", "/jobs/2/release") == []
+    waiting.jobs.clear()
+    assert "no waiting job with the reason on-hold is like that" in run("release", "--queue", "root.batch").stderr
+
+
+@pytest.mark.parametrize("name", ["hold", "release"])
+@pytest.mark.parametrize("args", [(), ("1", "--queue", "root.a")])
+def test_keys_or_filters_are_needed(service: Any, run: Callable[..., Any], name: str, args: tuple[str, ...]) -> None:
+    """Never everything by accident."""
+    assert run(name, *args).exit_code == 2
+    assert service.requests == []
+
+
+# --- the fields ------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_job_waits_for_becomes_one_list() -> None:
+    """Keys as numbers, lists and text; all of them have to be met."""
+    given = {"after": 3, "after_ok": ["4", 5], "after_any": "6, 7", "after_not_ok": "8", "on_never": "cancel"}
+    body = describe(BASE | given, "x").body
+    assert body["after"] == [
+        {"key": "3", "awaited": "started"},
+        {"key": "4", "awaited": "ok"},
+        {"key": "5", "awaited": "ok"},
+        {"key": "6", "awaited": "any"},
+        {"key": "7", "awaited": "any"},
+        {"key": "8", "awaited": "not-ok"},
+    ]
+    assert body["on_never"] == "cancel"
+    assert "after" not in describe(BASE, "x").body
+
+
+def test_hold_and_begin_are_sent(service: Any, run: Callable[..., Any]) -> None:
+    """A time as a moment; nothing of it where nothing was said."""
+    before = time.time() * 1000
+    run("submit", "--hold", "--begin", "now+1h", "--after-ok", "3", "--after-ok", "4", "--", "true")
+    run("submit", "--", "true")
+    first, second = (request["jobs"][0] for request in service.sent("POST", "/jobs"))
+    assert first["hold"] is True
+    assert before + 3_600_000 <= first["begin_at_ms"] <= time.time() * 1000 + 3_600_000
+    assert [each["key"] for each in first["after"]] == ["3", "4"]
+    assert not {"hold", "begin_at_ms", "after", "on_never"} & set(second)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"after": "3,"}, 'x: after: "3," is no key of a job'),
+        ({"after_ok": [True]}, "x: after_ok: must be a text or a number"),
+        ({"begin": "soon"}, "x: begin: 'soon' is no moment; write now+1h"),
+        ({"begin": "2020-01-01"}, "x: begin: '2020-01-01' is 2020-01-01 00:00:00, which is past"),
+        ({"on_never": "forget"}, 'x: on_never: "forget" is neither wait nor cancel'),
+        ({"hold": "yes"}, 'x: hold: "yes" is neither true nor false'),
+    ],
+)
+def test_what_makes_no_sense_is_refused(fields: dict[str, Any], said: str) -> None:
+    """With its place and an example."""
+    with pytest.raises(Failure) as failure:
+        describe(BASE | fields, "x")
+    assert failure.value.message.startswith(said)
+
+
+def test_a_job_that_can_never_run_is_warned_of(service: Any, run: Callable[..., Any]) -> None:
+    """Where that is known when it is submitted."""
+    never = {"code": "never-runs", "sentence": "can never run: 3 was to end well, and it failed"}
+    row = {"key": "9", "state": "waiting", "reason": never}
+    service.on("POST", "/jobs", lambda r: {"jobs": [row]})
+    result = run("submit", "--after-ok", "3", "--", "true")
+    assert "9 cannot start as things are: can never run: 3 was to end well, and it failed" in result.stderr
