@@ -171,7 +171,8 @@ class Load:
     def in_order(self, by_key: dict[str, dict[str, Any]]) -> None:
         """Nothing began before what it waited for had come about."""
         for name, at_ms in self.begins.items():
-            assert by_key[self.keys[name]]["started_at_ms"] >= at_ms, name
+            begun = by_key[self.keys[name]]["started_at_ms"]
+            assert begun is None or begun >= at_ms, name
         for name, (other, awaited) in self.waits_for.items():
             begun, before = by_key[self.keys[name]]["started_at_ms"], by_key[self.keys[other]]
             if begun is None:
