@@ -23,6 +23,7 @@ from fairlead.core.model.events import (
     AddAsks,
     AddNode,
     Cause,
+    ChangeAsk,
     Checkpoint,
     Configure,
     DrainNode,
@@ -295,6 +296,9 @@ class Happenings:
             return AddAsks((spec,))
         if kind == 13:
             return self.at_conditions(ask, part)
+        if kind == 14:
+            resources = chance.choice(SHAPES) if ask.pending else ask.spec.resources
+            return ChangeAsk(app, ask.key, resources, chance.choice([None, 500, 5_000, 60_000]), "ann")
         return self.declare()
 
     def at_conditions(self, ask: Ask, part: Partition) -> Event:

@@ -32,6 +32,7 @@ from fairlead.core.model.events import (
     AddAsks,
     AddNode,
     Cause,
+    ChangeAsk,
     Configure,
     DrainNode,
     Event,
@@ -290,6 +291,13 @@ class Cluster(RuleBasedStateMachine):
         if ask is not None:
             spec = AskSpec(application=ask.app.id, key=ask.key, resources=resources, priority=ask.priority)
             self.handle(AddAsks((spec,)))
+
+    @rule(pick=PICK, resources=ASKED, limit_ms=st.sampled_from([None, 1, 20_000]))
+    def change_an_ask(self, pick: int, resources: Resources, limit_ms: int | None) -> None:
+        ask = self.ask(pick)
+        if ask is not None:
+            size = resources if ask.pending else ask.spec.resources
+            self.handle(ChangeAsk(ask.app.id, ask.key, size, limit_ms))
 
     @rule(pick=PICK, priority=PRIORITY, whole=st.booleans())
     def set_priority(self, pick: int, priority: int, whole: bool) -> None:

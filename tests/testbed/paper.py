@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -35,13 +36,19 @@ class Paper:
         self.stopped: dict[str, int | None] = {}
         self.forgotten: list[str] = []
         self.purged: list[str] = []
+        self.specs: dict[str, RunSpec] = {}
+        self.limits: dict[str, int | None] = {}
 
     def start(self, run: RunSpec) -> RunReport:
-        self.runs[run.key] = RunReport(key=run.key, pid=1, started_at_ms=1)
+        self.specs[run.key] = run
+        self.runs[run.key] = RunReport(key=run.key, pid=1, started_at_ms=time.time_ns() // 1_000_000)
         return self.runs[run.key]
 
     def stop(self, key: str, grace_ms: int | None = None) -> None:
         self.stopped[key] = grace_ms
+
+    def go_on(self, key: str, time_limit_ms: int | None) -> None:
+        self.limits[key] = time_limit_ms
 
     def report(self, key: str) -> RunReport | None:
         return self.runs.get(key)

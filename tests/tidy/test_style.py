@@ -282,6 +282,7 @@ def test_iterated_sets_are_found(code: str, found: bool) -> None:
 BOOK_OF_JOBS = frozenset(
     {
         "callers.py",
+        "changes.py",
         "dependencies.py",
         "holding.py",
         "memory_guard.py",

@@ -21,7 +21,7 @@ WITHOUT_TEST = frozenset(
     core/books/queue_line core/books/queue_reservations core/books/queues core/books/retries core/books/task_groups
     core/books/topology_counts core/books/user_limits core/invariants/books core/invariants/constraints
     core/invariants/waking policy/cycle policy/eligibility/headroom policy/eligibility/start_estimates
-    policy/events/admin_objects policy/events/handlers policy/events/orders policy/events/reload
+    policy/events/admin_objects policy/events/handlers policy/events/reload
     policy/events/timer_handlers policy/order/effective_priority policy/order/victim_index policy/place/allocate
     policy/place/backfill policy/preemption/bound policy/preemption/candidates policy/preemption/queue_snapshot
     policy/preemption/victims policy/preemption/when policy/why/waiting

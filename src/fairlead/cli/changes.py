@@ -1,4 +1,4 @@
-"""Commands that change jobs, several at a time: hold, release.
+"""Commands that change jobs, several at a time: hold, release, update.
 
 Decides which jobs are meant, and how it is said what came of each. Never changes anything but through the service.
 Invariant: each job is ordered for itself; what is refused for one is said, and the others are done.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fairlead.cli import render
+from fairlead.cli import jobfields, render
 from fairlead.cli.app import (
     REFUSED,
     Status,
@@ -24,6 +24,7 @@ from fairlead.cli.app import (
     show_output,
     wrong_usage,
 )
+from fairlead.cli.jobfields import AFTER
 from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from fairlead.wire.jobs import Job
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+UPDATED = ("queue", "priority", "cpu", "memory", "gpu", "resources", "name", "time_limit", "begin", *AFTER, "on_never")
+"""The fields that can be changed after a job was submitted."""
 _CONFLICT = 409
 ON_HOLD = "on-hold"
 """The reason of a job that waits to be released."""
@@ -116,3 +119,38 @@ def release(client: Client, keys: tuple[str, ...], why: str, output: str, **chos
     """
     order = partial(client.release, why=why)
     return each(client, "release", keys, chosen_by, output, order, lambda job: f"{job.key} released", code=ON_HOLD)
+
+
+_UPDATE_EXAMPLES = """
+fairlead update 17 --cpu 4 --memory 8Gi --time-limit 2h
+fairlead update 17 18 --priority 5 --queue root.batch --why 'the paper is due'
+fairlead update 17 --time-limit none --begin now --no-after
+fairlead update 17 --after-ok 12,13 --on-never cancel
+"""
+
+
+@command("update", examples=_UPDATE_EXAMPLES)
+@keys_argument("Keys of the jobs to change.")
+@jobfields.options(*UPDATED)
+@click.option("--no-after", is_flag=True, help="Wait for no other job any more.")
+@_why
+@show_output
+@connected
+def update(client: Client, keys: tuple[str, ...], no_after: bool, why: str, output: str, **given: Any) -> Status:
+    """Change jobs.
+
+    What is not given stays as it is; any --after takes the place of all of them. A job that waits can be changed in all
+    this; of one that runs the name, the queue and the time limit, which its owner may lower and an administrator of its
+    queue raise. Exit status 4 if one could not be changed; the others are.
+    """
+    from fairlead.cli import values
+
+    changed = values.changes(jobfields.stated(given), "update")
+    if no_after:
+        if "after" in changed:
+            raise wrong_usage("update: --no-after and --after contradict each other; give one of them")
+        changed["after"] = []
+    if not changed:
+        raise wrong_usage("update: say what to change, such as --cpu 4 or --time-limit 2h")
+    order = partial(client.change, **changed, why=why or None)
+    return each(client, "update", keys, {}, output, order, lambda job: f"{job.key} changed")

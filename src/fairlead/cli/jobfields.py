@@ -194,7 +194,7 @@ def options(*names: str) -> Callable[[_F], _F]:
 def stated(given: Mapping[str, Any]) -> dict[str, Any]:
     """What options say, as a file would say it; nothing of what was not given. Raises `Failure` (usage)."""
     values = {each.name: each.given(given[each.name]) for each in FIELDS if given.get(each.name) is not None}
-    return {name: value for name, value in values.items() if value not in ({}, (), False)}
+    return {name: value for name, value in values.items() if value is not False and value not in ({}, ())}
 
 
 def as_options(message: str) -> str:
@@ -212,19 +212,31 @@ def passed_on(texts: Sequence[str]) -> list[str]:
     return [text if "=" in text else f"{text}={os.environ[text]}" for text in texts]
 
 
-def described(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """What the service takes for a job of these fields. Raises `Failure` (usage) naming the field."""
+AFTER: Final = {"after": "started", "after_ok": "ok", "after_any": "any", "after_not_ok": "not-ok"}
+"""The fields that name other jobs to wait for, and what each waits for of them."""
+
+
+def meant(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What is sent for those of these fields that mean something alone, and for the jobs to wait for."""
     from fairlead.cli import values
 
-    body: dict[str, Any] = {"command": values.command(entry.get("command"), where)}
+    body: dict[str, Any] = {}
     for each in FIELDS:
         value = entry.get(each.name)
         if each.meaning and value not in (None, {}, [], ()):
             body[each.sent_as or each.name] = getattr(values, each.meaning)(value, f"{where}: {each.name}")
-    if (retry := values.retry(entry, where)) is not None:
-        body["retry"] = retry
     if after := values.after(entry, where):
         body["after"] = after
+    return body
+
+
+def described(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What the service takes for a job of these fields. Raises `Failure` (usage) naming the field."""
+    from fairlead.cli import values
+
+    body: dict[str, Any] = {"command": values.command(entry.get("command"), where), **meant(entry, where)}
+    if (retry := values.retry(entry, where)) is not None:
+        body["retry"] = retry
     body["resources"] = values.resources(entry, where)
     if not body["resources"]:
         raise wrong_usage(f"{where}: cpu: the job asks for nothing; ask for a little, such as 0.1")

@@ -26,6 +26,7 @@ COMMANDS = {
     "cancel": ("jobs", "Cancel jobs."),
     "hold": ("changes", "Keep jobs that wait from starting."),
     "release": ("changes", "Let jobs that are on hold start."),
+    "update": ("changes", "Change jobs."),
     "priority": ("jobs", "Change the priority of a job."),
     "move": ("jobs", "Put a job into another queue."),
     "reserve": ("jobs", "Keep the next room for a job that waits."),

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fairlead import times
+from fairlead.cli import jobfields
 from fairlead.cli.app import wrong_usage
 from fairlead.core.model.quantities import VCORE, QuantityError, parse_quantity, resource_called
 from fairlead.core.model.resources import INT64_MAX
@@ -180,15 +181,11 @@ def on_never(value: Any, where: str) -> str:
     return str(value)
 
 
-AFTER = {"after": "started", "after_ok": "ok", "after_any": "any", "after_not_ok": "not-ok"}
-"""The fields that name other jobs to wait for, and what each waits for of them."""
-
-
 def after(entry: Mapping[str, Any], where: str) -> list[dict[str, str]]:
     """All that a job waits for of others; a field is a key, a list of keys, or text such as `12,13`."""
     return [
         {"key": key, "awaited": awaited}
-        for name, awaited in AFTER.items()
+        for name, awaited in jobfields.AFTER.items()
         for key in _keys(entry.get(name), f"{where}: {name}")
     ]
 
@@ -199,6 +196,24 @@ def _keys(value: Any, where: str) -> list[str]:
     if not all(keys):
         raise wrong_usage(f"{where}: {_shown(value)} is no key of a job; write for example 12, or 12,13")
     return keys
+
+
+def changes(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What is sent for a change of these fields; nothing of what is not given. Raises `Failure` (usage)."""
+    limit = entry.get("time_limit")
+    unlimited = isinstance(limit, str) and limit.lower() in ("none", "unlimited", "infinite")
+    stated = {name: value for name, value in entry.items() if name != "time_limit" or not unlimited}
+    changed = jobfields.meant(stated, where)
+    if unlimited:
+        changed["time_limit_ms"] = 0
+    texts = [(name, entry[name]) for name in ("cpu", "memory", "gpu") if entry.get(name) is not None]
+    amounts = {}
+    for name, text in (*texts, *(entry.get("resources") or {}).items()):
+        resource = resource_called(name)
+        if resource in amounts:
+            raise wrong_usage(f"{where}: resources: {name} is given twice; give it once")
+        amounts[resource] = parse_amount(resource, str(text), f"{where}: {name}")
+    return changed | ({"resources": with_cpu(amounts)} if amounts else {})
 
 
 def statuses(value: Any, where: str) -> list[int]:

@@ -145,11 +145,11 @@ class Routes:
         return _call("POST", _job(key, "cancel"), _given(state=state), repeat=False)
 
     @route
-    def change(
-        self, key: str, *, priority: int | None = None, queue: str | None = None, why: str | None = None
-    ) -> Call[jobs.Job]:
-        """Give a job another priority or queue, with the reason for its history."""
-        return _call("PATCH", _job(key), _given(priority=priority, queue=queue, why=why))
+    def change(self, key: str, /, *, why: str | None = None, **changed: Any) -> Call[jobs.Job]:
+        """Change what is given of a job, with the reason for its history: the fields of `wire.jobs.JobChange`, such as
+        `priority=7`, `queue="root.batch"`, `resources={"vcore": 4000}`, `time_limit_ms=7_200_000`.
+        """
+        return _call("PATCH", _job(key), _given(why=why, **changed))
 
     @route
     def hold(self, key: str, *, why: str = "") -> Call[jobs.Job]:

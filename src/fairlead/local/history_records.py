@@ -97,6 +97,19 @@ class JobWaits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobChanged:
+    """What its owner, or who administers its queue, wants of it is this from now on."""
+
+    key: str
+    name: str
+    resources: Resources
+    time_limit_ms: int | None
+    cancel_never: bool
+    who: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobStarted:
     """The machine executes it."""
 
@@ -172,6 +185,7 @@ JobRecord = (
     JobSubmitted
     | JobRefused
     | JobWaits
+    | JobChanged
     | JobStarted
     | JobCancelRequested
     | JobCheckpointed

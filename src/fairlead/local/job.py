@@ -7,16 +7,17 @@ way leads out of an ended one.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from fairlead.core.model.conditions import IN_WORDS, Awaited, Conditions
 from fairlead.core.model.decisions import ConditionsChanged, PriorityChanged, ReservationSwitched, Reserved
 from fairlead.core.model.quantities import format_exactly
-from fairlead.local.history_records import JobSpec, Observed
+from fairlead.core.model.resources import Resources
+from fairlead.local.history_records import JobChanged, JobSpec, Observed
 from fairlead.local.runs import RunReport
 from fairlead.runtime.configurations import QueueDifference
-from fairlead.times import moment
+from fairlead.times import duration_exactly, moment
 
 KEEP_HISTORY = 64
 """So many entries of a job's history: the first half and the newest."""
@@ -149,6 +150,8 @@ class Job:
     """Between being asked to stop and being killed, where that is not its own grace."""
     reserved: bool = False
     """The next room is kept for it: an administrator switched that on, or it waited as long as its queue allows."""
+    course_changed: bool = False
+    """Its time limit is another one than when its newest attempt got its place."""
     no_retry: str = ""
     """Why it was not tried (or not tried again), as part of a sentence."""
 
@@ -183,6 +186,7 @@ class Job:
         self.allocated_at_ms = self.started_at_ms = self.pid = self.exit_code = self.signal = None
         self.cpu_ms = self.peak_memory_bytes = 0
         self.gpus, self.released, self.checkpoint_at_ms, self.stop_grace_ms = (), False, None, None
+        self.course_changed = False
 
     @property
     def ended(self) -> bool:
@@ -194,6 +198,24 @@ class Job:
         if len(self.history) >= KEEP_HISTORY:
             del self.history[KEEP_HISTORY // 2]
         self.history.append(HistoryEntry(at_ms, what, detail))
+
+    def checkpointed(self, at_ms: int) -> None:
+        """It has saved what it did so far."""
+        self.checkpoint_at_ms = at_ms
+        self.remember_last(at_ms, "checkpoint", "what it did so far is saved")
+
+    def change(self, record: JobChanged, at_ms: int) -> None:
+        """Somebody wants it otherwise."""
+        spec = self.spec
+        self.course_changed |= self.state in ON_THE_MACHINE and record.time_limit_ms != spec.time_limit_ms
+        self.spec = replace(spec, **{name: getattr(record, name) for name in CHANGEABLE})
+        said = [
+            f"{name.replace('_ms', '').replace('_', ' ')} from {_amount(name, old)} to {_amount(name, new)}"
+            for name in CHANGEABLE
+            if (old := getattr(spec, name)) != (new := getattr(self.spec, name))
+        ]
+        why = f": {record.why}" if record.why else ""
+        self.remember(at_ms, "changed", f"{', '.join(said)} by {record.who}{why}")
 
     def while_it_waits(
         self, decision: ReservationSwitched | PriorityChanged | Reserved | ConditionsChanged, at_ms: int
@@ -233,6 +255,18 @@ def conditions_changed(old: Conditions, new: Conditions, who: str) -> str:
         elif now[name].never and not before[name].never:
             said.append(f"waits in vain for {awaited}: it {now[name].never}")
     return "; ".join(said)
+
+
+CHANGEABLE = ("name", "resources", "time_limit_ms", "cancel_never")
+"""The fields of a job that may be changed after it was submitted, beside those that the scheduler keeps."""
+
+
+def _amount(name: str, value: object) -> str:
+    if isinstance(value, Resources):
+        return format_exactly(value.as_dict())
+    if name.endswith("_ms"):
+        return duration_exactly(value) if isinstance(value, int) else "nothing"
+    return str(value).lower() if isinstance(value, bool) else str(value) or "nothing"
 
 
 def state_after(job: Job, report: RunReport) -> State:

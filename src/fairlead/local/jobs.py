@@ -8,7 +8,7 @@ order give the same book (`dump` is equal), so the book is rebuilt from the jour
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -103,31 +103,23 @@ class Jobs:
 
     def apply(self, record: records.JobRecord | QueuesReconfigured, at_ms: int) -> None:
         """Enter one record. Raises `JobsError` if it cannot be."""
-        match record:
-            case records.JobSubmitted():
-                self._submitted(record, at_ms)
-            case records.JobRefused():
-                self._explained(record, at_ms)
-            case records.JobWaits():
-                self._waits(record, at_ms)
-            case records.JobStarted():
-                self._started(record, at_ms)
-            case records.JobCancelRequested():
-                self._cancel(record, at_ms)
-            case records.JobCheckpointed():
-                job = self._known(record.key)
-                job.checkpoint_at_ms = at_ms
-                job.remember_last(at_ms, "checkpoint", "what it did so far is saved")
-            case records.JobPressed():
-                self._pressed(record, at_ms)
-            case records.MemoryShort():
-                self.memory_short = record if record.short else None
-            case records.AttemptEnded():
-                self._again(record, at_ms)
-            case records.JobEnded():
-                self._over(record, at_ms)
-            case QueuesReconfigured():
-                self._reconfigured(record, at_ms)
+        if isinstance(record, records.MemoryShort):
+            self.memory_short = record if record.short else None
+            return
+        entering: dict[type, Callable[[Any, int], None]] = {
+            QueuesReconfigured: self._reconfigured,
+            records.JobSubmitted: self._submitted,
+            records.JobRefused: self._explained,
+            records.JobWaits: self._waits,
+            records.JobChanged: lambda each, at: self._known(each.key).change(each, at),
+            records.JobStarted: self._started,
+            records.JobCancelRequested: self._cancel,
+            records.JobCheckpointed: lambda each, at: self._known(each.key).checkpointed(at),
+            records.JobPressed: self._pressed,
+            records.AttemptEnded: self._again,
+            records.JobEnded: self._over,
+        }
+        entering[type(record)](record, at_ms)
 
     def follow(self, decisions: Iterable[Decision], at_ms: int) -> None:
         """Enter what the scheduler decided, in its order; what concerns no job here is passed over."""

@@ -157,20 +157,27 @@ class Machine:
             spec = run_files.read(str(directory), run_files.SPEC)
             if grace_ms is None:
                 grace_ms = spec["run"]["grace_ms"] if spec is not None else 0
-            self._wish(str(directory), grace_ms)
+            runs.wish_to_end(directory, grace_ms)
             live = self._live.get(key)
             if live is not None:
                 kernel.send(live.supervisor, live.supervisor_ticks, WAKE)
             elif self._known(key, directory) is None:
                 self._settle(key, directory, {"stopped": True, "begun": False})
 
-    @staticmethod
-    def _wish(place: str, grace_ms: int) -> None:
-        """Write the wish that the run ends, unless an earlier one that ends it sooner stands there already."""
-        now = run_files.now_ms()
-        before = run_files.read(place, run_files.STOP)
-        if before is None or now + grace_ms < before["at_ms"] + before["grace_ms"]:
-            run_files.write(place, run_files.STOP, {"grace_ms": grace_ms, "at_ms": now})
+    def go_on(self, key: str, time_limit_ms: int | None) -> None:
+        """Let a run have this time limit from its beginning on (None: none). Returns at once.
+
+        The supervisor obeys it even if this process dies. Nothing happens to a run that has ended or is unknown. Raises
+        OSError (disk full).
+        """
+        directory = runs.directory_of(self._runs, key)
+        with self._lock:
+            if not directory.is_dir() or runs.ended_of(key, directory) is not None:
+                return
+            run_files.write(str(directory), run_files.COURSE, {"time_limit_ms": time_limit_ms})
+            live = self._live.get(key)
+            if live is not None:
+                kernel.send(live.supervisor, live.supervisor_ticks, WAKE)
 
     def adopt(self) -> list[RunReport]:
         """Every run of the directory, sorted by key: those that run are watched from now on, those that ended are told

@@ -114,6 +114,8 @@ class LocalPlace:
         if job.state is State.RUNNING and run not in self._known:
             self._known.add(run)
             self._orders.start(self._run_spec(job, run))
+        elif job.state is State.RUNNING and job.course_changed:
+            self._orders.go_on(run, job.spec.time_limit_ms)
         elif job.state is State.STOPPING and run not in self._told_to_stop:
             self._told_to_stop.add(run)
             self._known.add(run)
@@ -292,7 +294,12 @@ def _touched(entry: Entry) -> list[str]:
     keys = [records.job_of(d.key) for d in entry.decisions if isinstance(d, Allocated | Evict | Released)]
     if isinstance(
         entry.what,
-        records.JobCancelRequested | records.AttemptEnded | records.JobEnded | records.JobStarted | records.JobPressed,
+        records.JobCancelRequested
+        | records.AttemptEnded
+        | records.JobEnded
+        | records.JobStarted
+        | records.JobPressed
+        | records.JobChanged,
     ):
         keys.append(entry.what.key)
     return keys

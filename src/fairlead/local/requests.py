@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fairlead.core.model import events
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.decisions import ApplicationRejected, Decision, MoveRejected
+from fairlead.core.model.decisions import ApplicationRejected, Decision
 from fairlead.core.model.specs import DEFAULT_PARTITION, AskSpec
 from fairlead.local import dependencies, placing
 from fairlead.local.callers import Caller, Rights
@@ -215,53 +215,3 @@ def reserve(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, on: bool, why: 
     if on == (partition.reserving.get(ask) is not None):
         raise Refusal("conflict", f"job {key} has {'a reservation already' if on else 'no reservation'}")
     turn.event(events.ReserveAsk(application=key, key=job.ask_key, on=on, who=caller.user, why=why))
-
-
-def change(
-    jobs: Jobs,
-    turn: Turn,
-    caller: Caller,
-    key: str,
-    *,
-    priority: int | None = None,
-    queue: str | None = None,
-    why: str = "",
-) -> str:
-    """Change the priority of a job that waits, its queue, or both; why it cannot be moved, or nothing.
-
-    The queue first: where that is refused, the priority stays as it is.
-    """
-    rights = Rights(caller, turn.scheduler)
-    job = visible(jobs, rights, key)
-    if priority is not None and job.state is not State.WAITING:
-        raise Refusal("conflict", f"job {key} is {job.state}; only the priority of a waiting job can be changed")
-    if queue is not None and (refused := _move(turn, rights, job, queue)):
-        return refused
-    if priority is not None and job.priority != priority:
-        turn.event(events.SetPriority(application=key, key=job.ask_key, priority=priority, who=caller.user, why=why))
-    return ""
-
-
-def _move(turn: Turn, rights: Rights, job: Job, queue: str) -> str:
-    """Put a job into another queue; why the scheduler leaves it where it is, or nothing."""
-    if job.state not in (State.WAITING, State.RUNNING):
-        raise Refusal("conflict", f"job {job.key} is {job.state}; only waiting and running jobs can be moved")
-    partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
-    path = placing.full_path(partition, queue)
-    target = partition.root.find(path)
-    if target is None:
-        said = f"there is no queue {queue}{placing.suggestions(partition, path)}"
-        raise Refusal("invalid", said, field="queue")
-    if target.path == job.queue:
-        return ""
-    if not rights.may_move_to(job, target):
-        raise Refusal(
-            "forbidden",
-            f"{job.spec.user} may not submit to {target.path}, and {rights.caller.user} does not administer it; "
-            f"ask an administrator of that queue to move job {job.key}",
-            field="queue",
-        )
-    for decision in turn.event(events.MoveApplication(job.key, target.path, rights.caller.user)):
-        if isinstance(decision, MoveRejected):
-            return f"job {job.key} stays in {job.queue}: {decision.reason.sentence()}"
-    return ""

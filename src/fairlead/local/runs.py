@@ -1,8 +1,9 @@
 """The words between the runtime and the processes of this machine, and what the directory of a run says in them.
 
-Decides what a run is told and what it reports, and how the files of `supervisor.run_files` become a report. Never
-writes. A *run* is one attempt to execute one allocation; its key is unique for ever, so that starting it twice is
-impossible. Invariant: a run whose directory has a result or a claim is never called "never executed".
+Decides what a run is told and what it reports, and how the files of `supervisor.run_files` become a report. Writes the
+wish that a run ends, and nothing else. A *run* is one attempt to execute one allocation; its key is unique for ever, so
+that starting it twice is impossible. Invariant: a run whose directory has a result or a claim is never called "never
+executed".
 """
 
 from __future__ import annotations
@@ -161,3 +162,11 @@ def _report(key: str, record: run_files.Record) -> RunReport:
     known = {name: value for name, value in record.items() if name in REPORTED}
     known["gpus"] = tuple(known.get("gpus", ()))
     return RunReport(key=key, **known)
+
+
+def wish_to_end(directory: Path, grace_ms: int) -> None:
+    """Write the wish that a run ends, unless one that ends it sooner stands there already. Raises OSError."""
+    place, now = str(directory), run_files.now_ms()
+    before = run_files.read(place, run_files.STOP)
+    if before is None or now + grace_ms < before["at_ms"] + before["grace_ms"]:
+        run_files.write(place, run_files.STOP, {"grace_ms": grace_ms, "at_ms": now})

@@ -133,6 +133,7 @@ _TOLD: dict[type, Callable[[Any], Told | None]] = {
     history_records.JobRefused: lambda x: ("job.refused", x.key, {"reason": _of(x, "code", "sentence", "queue")}),
     history_records.JobWaits: lambda x: ("job.waits", x.key, {"reason": _of(x, "code", "sentence")}),
     history_records.JobCancelRequested: lambda x: ("job.cancelled", x.key, _of(x, "who", "why")),
+    history_records.JobChanged: lambda x: ("job.changed", x.key, _of(x, "name", "time_limit_ms", "who")),
     history_records.JobStarted: lambda x: ("job.started", x.key, _of(x, "pid", "attempt") | {"gpus": list(x.gpus)}),
     history_records.JobCheckpointed: lambda x: ("job.checkpoint", x.key, _of(x, "attempt")),
     history_records.JobPressed: _pressed,
@@ -157,6 +158,11 @@ _TOLD: dict[type, Callable[[Any], Told | None]] = {
     d.Unreserved: lambda x: ("job.unreserved", x.application, {"node": x.node}),
     d.Overdue: lambda x: ("job.overdue", x.application, {"node": x.node, "on_behalf_of": x.on_behalf_of}),
     d.LoopBroken: lambda x: ("job.loop-broken", x.application, {"node": x.node, "victim": x.victim, "times": x.times}),
+    d.AskChanged: lambda x: (
+        "job.changed",
+        x.application,
+        {"resources": x.resources.as_dict(), "time_limit_ms": x.time_limit_ms, "who": x.who},
+    ),
     d.ConditionsChanged: lambda x: (
         "job.conditions",
         x.application,

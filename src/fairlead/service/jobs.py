@@ -27,6 +27,7 @@ from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import RetrySpec
 from fairlead.local import accounts, holding, requests
 from fairlead.local.callers import Caller, Rights
+from fairlead.local.changes import Change, change
 from fairlead.local.history_records import JobSpec, run_key, where_of
 from fairlead.local.job import ON_THE_MACHINE
 from fairlead.local.jobs import Jobs
@@ -201,11 +202,20 @@ async def reserve_for_job(key: str, body: wire.ReservationOrder, place: MachineO
 
 @router.patch("/jobs/{key}", responses=documented(404, 409))
 async def change_job(key: str, body: wire.JobChange, place: MachineOf, caller: CallerOf) -> wire.Job:
-    """Change the priority of a job that waits, or put a job that waits or runs into another queue, or both."""
+    """Change a job: all of it while it waits; name, queue and time limit also while it runs."""
+    wanted = Change(
+        priority=body.priority,
+        queue=body.queue,
+        name=body.name,
+        resources=None if body.resources is None else with_vcore(body.resources),
+        time_limit_ms=body.time_limit_ms,
+        begin_ms=body.begin_at_ms,
+        after=None if body.after is None else dependencies_of(body.after),
+        cancel_never=None if body.on_never is None else body.on_never == "cancel",
+    )
 
     def act(turn: Turn) -> str:
-        jobs, why = place.local.jobs, body.why
-        return requests.change(jobs, turn, caller, key, priority=body.priority, queue=body.queue, why=why)
+        return change(place.local.jobs, turn, caller, key, wanted, body.why)
 
     if refused := await place.do(act):
         raise Refusal("conflict", refused, field="queue")

@@ -108,11 +108,16 @@ def environment(env: dict[str, str]) -> dict[str, str]:
 
 def amounts(resources: Amounts) -> Amounts:
     """Amounts by resource, at least one of them above 0. Raises `ValueError`."""
+    if not any(changed_amounts(resources).values()):
+        raise ValueError("asks for nothing; ask for some cpu (1 is one core), or leave resources out")
+    return resources
+
+
+def changed_amounts(resources: Amounts) -> Amounts:
+    """Amounts by resource that take the place of others. Raises `ValueError`."""
     for name in resources:
         if not _RESOURCE.fullmatch(name) or len(name) > 253:
             raise ValueError(f"{name!r} is no name of a resource; use letters, digits and - _ . /")
-    if not any(resources.values()):
-        raise ValueError("asks for nothing; ask for some cpu (1 is one core), or leave resources out")
     return most(resources)
 
 

@@ -67,8 +67,8 @@ class Dependency(Request, frozen=True, kw_only=True):
 
 
 Dependencies = Annotated[list[Dependency], Meta(max_length=1000)]
-BEGIN_MAX_MS = 2**53
-"""Moments stay exact in every reader of JSON."""
+BEGIN_MAX_MS = 253_000_000_000_000
+"""In the year 9987: later ones cannot be written as dates."""
 
 
 class JobDraft(Request, frozen=True, kw_only=True):
@@ -146,21 +146,43 @@ class Cancellation(Request, frozen=True, kw_only=True):
 
 
 class JobChange(Request, frozen=True, kw_only=True):
-    """A new priority for a job that waits, or another queue for one that waits or runs."""
+    """What is to be otherwise: all of it of a job that waits; name, queue and time limit also of one that runs."""
 
-    CHECKS: ClassVar = {"queue": fields.one_line, "why": fields.one_line}
+    CHECKS: ClassVar = {
+        "queue": fields.one_line,
+        "why": fields.one_line,
+        "name": fields.one_line,
+        "resources": fields.changed_amounts,
+    }
 
     priority: Priority | None = None
     queue: Annotated[
         Annotated[str, Meta(min_length=1, max_length=1024)] | None, said("The full path of a leaf queue.")
     ] = None
-    why: Annotated[Line, said("Why the priority changes, for the record.")] = ""
+    name: Annotated[Line | None, said("What people call it.")] = None
+    resources: Annotated[
+        AmountsDraft | None, said("These amounts instead of its own; 0: of that nothing. Others stay as they are.")
+    ] = None
+    time_limit_ms: Annotated[
+        Annotated[int, Meta(ge=0, le=LONGEST_MS)] | None,
+        said("0: none. While it runs its owner may lower it, and administrators of its queue raise it."),
+    ] = None
+    begin_at_ms: Annotated[
+        Annotated[int, Meta(ge=0, le=BEGIN_MAX_MS)] | None, said("It does not begin before this moment; 0: at once.")
+    ] = None
+    after: Annotated[Dependencies | None, said("Instead of all that it waits for of other jobs.")] = None
+    on_never: Literal["wait", "cancel"] | None = None
+    why: Annotated[Line, said("Why it changes, for the record.")] = ""
 
     def __post_init__(self) -> None:
         """Raises `Wrong` for a change that says nothing: that is a mistake."""
         super().__post_init__()
-        if self.priority is None and self.queue is None:
-            raise Wrong("", "says nothing; give a priority, a queue, or both")
+        if all(getattr(self, name) is None for name in self.__struct_fields__ if name != "why"):
+            raise Wrong(
+                "",
+                "says nothing; give at least one of priority, queue, name, resources, time_limit_ms, "
+                "begin_at_ms, after, on_never",
+            )
 
 
 class Checkpoint(Request, frozen=True, kw_only=True):

@@ -114,3 +114,51 @@ def test_a_job_that_can_never_run_is_warned_of(service: Any, run: Callable[..., 
     service.on("POST", "/jobs", lambda r: {"jobs": [row]})
     result = run("submit", "--after-ok", "3", "--", "true")
     assert "9 cannot start as things are: can never run: 3 was to end well, and it failed" in result.stderr
+
+
+# --- update ----------------------------------------------------------------------------------------------------------
+
+
+def test_only_what_is_given_is_changed(service: Any, run: Callable[..., Any]) -> None:
+    """Amounts one by one, so that 0 takes one away; several jobs in the same way."""
+    service.on("PATCH", "/jobs/*", lambda r: {"key": r.path.split("/")[4], "state": "waiting"})
+    words = ("--cpu", "1.5", "--memory", "0", "--resource", "licence=2", "-t", "none", "--name", "x", "--why", "so")
+    assert run("update", "1", "2", *words).stdout == "1 changed\n2 changed\n"
+    assert service.sent("PATCH", "/jobs/2") == [
+        {
+            "resources": {"cpu": 1.5, "memory": 0, "licence": 2},
+            "time_limit_ms": 0,
+            "name": "x",
+            "why": "so",
+        }
+    ]
+    run("update", "3", "--after-ok", "1", "--after", "2", "--on-never", "wait", "--time-limit", "2h", "--priority", "0")
+    assert service.sent("PATCH", "/jobs/3") == [
+        {
+            "after": [{"key": "2", "awaited": "started"}, {"key": "1", "awaited": "ok"}],
+            "on_never": "wait",
+            "time_limit_ms": 7_200_000,
+            "priority": 0,
+        }
+    ]
+    run("update", "4", "--no-after")
+    assert service.sent("PATCH", "/jobs/4") == [{"after": []}]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("1",), "update: say what to change, such as --cpu 4"),
+        (("1", "--no-after", "--after", "2"), "--no-after and --after contradict each other"),
+        (("1", "--cpu", "2", "--resource", "vcore=3"), "given twice"),
+        (("1", "--time-limit", "0"), "0 would end it at once"),
+        (("1", "--memory", "4"), "did you mean 4Gi?"),
+    ],
+)
+def test_an_update_that_makes_no_sense_is_refused(
+    service: Any, run: Callable[..., Any], words: tuple[str, ...], said: str
+) -> None:
+    """Before anything is sent."""
+    result = run("update", *words)
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+    assert service.requests == []

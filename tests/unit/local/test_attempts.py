@@ -15,6 +15,7 @@ from fairlead.core.model.events import Cause, DrainNode
 from fairlead.core.model.specs import RetrySpec
 from fairlead.local import requests
 from fairlead.local.callers import Caller
+from fairlead.local.changes import Change, change
 from fairlead.local.history_records import (
     AttemptEnded,
     JobCheckpointed,
@@ -330,7 +331,7 @@ def test_a_job_in_its_back_off_can_be_cancelled_and_its_priority_changed(service
     key = service.submit(RetrySpec(limit=5, backoff_ms=60_000))
     service.end(f"{key}-1", exit_code=1)
     jobs = service.place.jobs
-    service.do(lambda turn: requests.change(jobs, turn, ANN, key, priority=7, why="urgent"))
+    service.do(lambda turn: change(jobs, turn, ANN, key, Change(priority=7), "urgent"))
     assert service.job(key).priority == 7
     assert service.job(key).history[-1].detail == "0 to 7 by ann: urgent"
     service.do(lambda turn: requests.cancel(jobs, turn, ANN, key))

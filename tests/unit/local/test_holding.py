@@ -81,7 +81,7 @@ def test_who_holds_for_others_is_the_one_who_releases(service: Service) -> None:
 
 def test_what_makes_no_sense_is_refused(service: Service) -> None:
     """With what the job is, and what it waits for."""
-    running, waits = service.submit(), service.submit(begin_ms=2**52)
+    running, waits = service.submit(), service.submit(begin_ms=2**47)
     assert "job 1 is running; only a job that waits can be held" in refusal(service, holding.hold, ANN, running)
     said = refusal(service, holding.release, ANN, waits)
     assert "job 2 is not on hold; it waits for the time it is to begin at" in said

@@ -53,7 +53,7 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
     text = served.call("GET", "/api/v1/config").json["text"]
     waits = served.submit("/bin/true", queue="root.small", resources={"cpu": 3, "gpu": 2})
     ends = served.submit("/bin/sleep", "60", retry={"limit": 1}, time_limit_ms=50_000)
-    held = served.submit("/bin/true", queue="root.small", after=[{"key": waits}], begin_at_ms=2**52)
+    held = served.submit("/bin/true", queue="root.small", after=[{"key": waits}], begin_at_ms=2**47)
     token = served.call("POST", "/api/v1/tokens", {"name": "x"}).json["id"]
     job = {"command": ["/bin/true"], "cwd": "/"}
     return {

@@ -221,6 +221,19 @@ class PriorityChanged(Decision):
 
 
 @dataclass(frozen=True, slots=True)
+class AskChanged(Decision):
+    """An ask has another size or another time limit."""
+
+    application: str
+    key: str
+    resources: Resources
+    time_limit_ms: int | None
+    who: str
+    why: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
 class ConditionsChanged(Decision):
     """What has to come about before a waiting ask is in line is something else now."""
 

@@ -166,6 +166,20 @@ class SetPriority(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeAsk(Event):
+    """An ask that waits asks for something else, or is to end at another time; of what runs only the latter changes."""
+
+    application: str
+    key: str
+    resources: Resources
+    time_limit_ms: int | None = None
+    """None: it has none any more, or nobody knows how it goes on."""
+    who: str = ""
+    why: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
 class SetConditions(Event):
     """What has to come about before a waiting ask is in line is this from now on: it is held, released, or
     what it waited for came about.

@@ -21,7 +21,7 @@ from typing import Any
 from . import cgroups, child, kernel, run_files, tree
 
 WAKE = signal.SIGURG
-"""Sent by the machine when there is a `stop` file. Without effect on a supervisor that is not yet ready for it."""
+"""Sent by the machine with a `stop` or `course` file. Without effect on a supervisor that is not yet ready for it."""
 TAKEN = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, WAKE}
 BLOCKED = TAKEN | {signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM}
 
@@ -65,7 +65,7 @@ class Supervision:
 
     def until_the_end(self) -> None:
         """Wait until nothing of the tree is left, and see to it that this comes."""
-        self.read_stop()
+        self.read_wishes()
         while self.reap():
             now = time.monotonic()
             if self.status is not None and self.kill_at is None:
@@ -94,7 +94,7 @@ class Supervision:
         if info is None or info.si_signo == signal.SIGCHLD:
             return
         if info.si_signo == WAKE:
-            self.read_stop()
+            self.read_wishes()
         else:
             self.outcome["stopped"] = True
             self.ask_to_end(self.grace_s)
@@ -111,8 +111,15 @@ class Supervision:
             if pid == self.command:
                 self.status = status
 
-    def read_stop(self) -> None:
-        """Obey the `stop` file, if there is one. A later wish can shorten the grace period, not lengthen it."""
+    def read_wishes(self) -> None:
+        """Obey the files `course` and `stop`, as far as they are there.
+
+        A later wish to stop can shorten the grace period, not lengthen it.
+        """
+        course = run_files.read(self.directory, run_files.COURSE)
+        if course is not None and not self.outcome["timed_out"]:
+            limit_ms = course["time_limit_ms"]
+            self.time_limit = None if limit_ms is None else self.began + limit_ms / 1000
         wish = run_files.read(self.directory, run_files.STOP)
         if wish is not None and self.status is None:
             self.outcome["stopped"] = True

@@ -6,6 +6,7 @@ all, and `claim` is there at most once: whoever made it is the only one who ever
     spec       what to execute; written by the machine, read by the supervisor
     claim      who executes it: supervisor and command by pid and start time; made durable before the command begins
     stop       the wish that it ends, with its grace period; written by the machine
+    course     how it is to go on, where that is not what `spec` says: its time limit; written by the machine
     result     how it ended
     forgotten  the result of a run that nobody asks about any more; keeps it from being executed again
     stdout.log, stderr.log
@@ -22,6 +23,7 @@ from typing import Any
 SPEC = "spec"
 CLAIM = "claim"
 STOP = "stop"
+COURSE = "course"
 RESULT = "result"
 FORGOTTEN = "forgotten"
 STDOUT = "stdout.log"

@@ -250,6 +250,7 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
     events.AddAsks: add_asks,
     events.Release: release,
     events.Checkpoint: retry.checkpoint,
+    events.ChangeAsk: orders.change_ask,
     events.SetConditions: held.set_conditions,
     events.SetPriority: orders.set_priority,
     events.ReserveAsk: orders.reserve_ask,

@@ -8,20 +8,24 @@ may be exceeded by it; then nothing new starts until they are met.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import reserve_turn, waiting_asks
+from fairlead.core.acts import reserve_turn, room_changes, waiting_asks
 from fairlead.core.acts.move import move, running_amounts
+from fairlead.core.acts.resize import resize
 from fairlead.core.books.queues import RECOVERY_QUEUE, QueueState
-from fairlead.core.model.decisions import ApplicationMoved, AskRejected, MoveRejected, PriorityChanged
+from fairlead.core.model.decisions import ApplicationMoved, AskChanged, AskRejected, MoveRejected, PriorityChanged
 from fairlead.core.model.lifecycle import LIVE
 from fairlead.core.model.reasons import ApplicationsAtMax, QueueFull, Reason, Refused
+from fairlead.core.model.resources import amount_flaw
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
+from fairlead.policy.events.admission import why_not_larger
 from fairlead.policy.queue_choice.placement import gang_obstacle
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Ask, Partition, Queue
-    from fairlead.core.model.events import MoveApplication, ReserveAsk, SetPriority
+    from fairlead.core.model.events import ChangeAsk, MoveApplication, ReserveAsk, SetPriority
 
 
 def move_application(partition: Partition, event: MoveApplication) -> None:
@@ -118,6 +122,47 @@ def set_priority(partition: Partition, event: SetPriority) -> None:
         old = ask.priority
         waiting_asks.change_priority(partition, ask, event.priority)
         partition.out.append(PriorityChanged(event.application, ask.key, old, event.priority, *by, partition.name))
+
+
+def change_ask(partition: Partition, event: ChangeAsk) -> None:
+    """Give an ask another size while it waits, or another time limit, also while it runs."""
+    app = partition.applications.get(event.application)
+    held = partition.held_asks.get(event.application, event.key)
+    ask = app.asks.get(event.key) if app is not None else None
+    bad = why_not_change(partition, event)
+    if bad is not None:
+        partition.out.append(AskRejected(event.application, event.key, bad, partition.name))
+        return
+    if held is not None:
+        held.spec = replace(held.spec, resources=event.resources, time_limit_ms=event.time_limit_ms)
+    elif ask is not None:
+        ask.spec = replace(ask.spec, time_limit_ms=event.time_limit_ms)
+        if ask.pending:
+            resize(partition, ask, replace(ask.spec, resources=event.resources))
+        partition.books_version += 1
+        room_changes.wake_all(partition)  # When it ends others count with.
+    said = (event.resources, event.time_limit_ms, event.who, event.why, partition.name)
+    partition.out.append(AskChanged(event.application, event.key, *said))
+
+
+def why_not_change(partition: Partition, event: ChangeAsk) -> Reason | None:
+    """Why an ask cannot be changed like this, or None."""
+    name = f"{event.application}/{event.key}"
+    app = partition.applications.get(event.application)
+    held = partition.held_asks.get(event.application, event.key)
+    ask = app.asks.get(event.key) if app is not None else None
+    if held is None and ask is None:
+        return Refused(f"there is no ask {name}")
+    flaw = "it would be nothing" if not event.resources else amount_flaw(event.resources)
+    if flaw or event.resources.negative:
+        return Refused(f"{name} cannot ask for that: {flaw or 'an amount is negative'}")
+    if held is not None or ask is None:
+        return None
+    if not ask.pending and event.resources != ask.spec.resources:
+        return Refused(f"{name} does not wait any more: only what waits can ask for another amount")
+    if ask.spec.placeholder or ask.spec.task_group:
+        return Refused(f"{name} is part of a gang, whose members are as they were submitted")
+    return why_not_larger(partition.admission, ask, event.resources.items) if ask.pending else None
 
 
 def reserve_ask(partition: Partition, event: ReserveAsk) -> None:

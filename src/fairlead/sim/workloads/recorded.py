@@ -46,6 +46,7 @@ HELD_MS = 2**62
 """When what is held until somebody says otherwise is in line."""
 ACTS: dict[type[Event], str] = {
     e.SetPriority: "priorities changed",
+    e.ChangeAsk: "asks changed",
     e.MoveApplication: "applications moved",
     e.ReserveAsk: "turns kept or given up",
     e.DrainNode: "nodes drained",

@@ -1,0 +1,173 @@
+"""Changes of a job that is there: what it asks for, its time limit, priority, queue, name, and what it waits for.
+
+Decides who may change what in which state, and refuses a change before any part of it is entered; only the queue may be
+refused by the scheduler, and comes first. Never decides who runs. Invariant: the time limit of what runs is raised by
+those alone who administer its queue, and how much it has does not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from fairlead.core.model import events
+from fairlead.core.model.conditions import Conditions, Dependency
+from fairlead.core.model.decisions import MoveRejected
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import DEFAULT_PARTITION
+from fairlead.local import dependencies, placing
+from fairlead.local.callers import Caller, Rights
+from fairlead.local.history_records import JobChanged, JobSpec
+from fairlead.local.holding import conditions_now
+from fairlead.local.job import ON_THE_MACHINE, Job, State
+from fairlead.local.jobs import Jobs
+from fairlead.local.requests import visible
+from fairlead.policy.events.orders import why_not_change
+from fairlead.runtime import Refusal, Turn
+from fairlead.times import duration_exactly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is to be otherwise; None: that stays as it is."""
+
+    priority: int | None = None
+    queue: str | None = None
+    name: str | None = None
+    resources: Mapping[str, int] | None = None
+    """These amounts; 0: of that nothing any more. All others stay."""
+    time_limit_ms: int | None = None
+    """0: none any more."""
+    begin_ms: int | None = None
+    """0: at once."""
+    after: tuple[Dependency, ...] | None = None
+    """Instead of all that it waits for of others."""
+    cancel_never: bool | None = None
+
+
+def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why: str = "") -> str:
+    """Change a job; why it cannot be put into the other queue, or nothing. Where that is refused all stays as it is."""
+    rights = Rights(caller, turn.scheduler)
+    job = visible(jobs, rights, key)
+    if job.ended:
+        raise Refusal("conflict", f"job {key} has ended already ({job.state}); `fairlead rerun {key}` submits it again")
+    _only_while_it_waits(job, wanted)
+    spec = _spec(rights, job, wanted, turn.now_ms)
+    order = events.ChangeAsk(key, job.ask_key, spec.resources, spec.time_limit_ms, caller.user, why)
+    is_otherwise = (spec.resources, spec.time_limit_ms) != (job.spec.resources, job.spec.time_limit_ms)
+    partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
+    if is_otherwise and (refused := why_not_change(partition, order)) is not None:
+        raise Refusal("conflict", f"job {key} stays as it is: {refused.sentence()}", field="resources")
+    conditions = _conditions(jobs, turn, rights, job, wanted)
+    if wanted.queue is not None and (moved := _move(turn, rights, job, wanted.queue)):
+        return moved
+    if spec != job.spec:
+        said = {name: getattr(spec, name) for name in ("name", "resources", "time_limit_ms", "cancel_never")}
+        turn.note(JobChanged(key=key, who=caller.user, why=why, **said))
+    if is_otherwise:
+        turn.event(order)
+    if conditions is not None:
+        turn.event(events.SetConditions(key, job.ask_key, conditions, caller.user, why))
+    dependencies.cancel_if_never(jobs, turn, key)
+    if wanted.priority is not None and job.priority != wanted.priority and job.state is State.WAITING:
+        turn.event(events.SetPriority(key, job.ask_key, wanted.priority, who=caller.user, why=why))
+    return ""
+
+
+def _only_while_it_waits(job: Job, wanted: Change) -> None:
+    """Raises `Refusal` for what cannot be changed in the state that the job is in."""
+    if job.state is State.WAITING:
+        return
+    for name, what, value in (
+        ("priority", "the priority", wanted.priority),
+        ("resources", "what it asks for", wanted.resources),
+        ("begin_at_ms", "when it begins", wanted.begin_ms),
+        ("after", "what it waits for", wanted.after),
+    ):
+        if value is not None:
+            said = f"job {job.key} is {job.state}; {what} can only be changed while it waits"
+            raise Refusal("conflict", said, field=name)
+
+
+def _spec(rights: Rights, job: Job, wanted: Change, now_ms: int) -> JobSpec:
+    """The job as it is wanted. Raises `Refusal`."""
+    spec = job.spec
+    resources = spec.resources
+    if wanted.resources is not None:
+        amounts = {**resources.as_dict(), **wanted.resources}
+        resources = Resources({name: amount for name, amount in amounts.items() if amount})
+    limit_ms = spec.time_limit_ms
+    if wanted.time_limit_ms is not None:
+        limit_ms = wanted.time_limit_ms or None
+        if job.state in ON_THE_MACHINE:
+            _may_run_for(rights, job, limit_ms, now_ms)
+    return replace(
+        spec,
+        name=spec.name if wanted.name is None else wanted.name,
+        resources=resources,
+        time_limit_ms=limit_ms,
+        cancel_never=spec.cancel_never if wanted.cancel_never is None else wanted.cancel_never,
+    )
+
+
+def _may_run_for(rights: Rights, job: Job, limit_ms: int | None, now_ms: int) -> None:
+    """Raises `Refusal` where a job that runs may not have this time limit, or would be over at once."""
+    old_ms = job.spec.time_limit_ms
+    is_longer = old_ms is not None and (limit_ms is None or limit_ms > old_ms)
+    if is_longer and not rights.administers(job.queue):
+        raise Refusal(
+            "forbidden",
+            f"job {job.key} runs, and others count on its end: only administrators of {job.queue} raise its "
+            "time limit; ask one of them, or lower it",
+            field="time_limit_ms",
+        )
+    ran_ms = now_ms - (job.started_at_ms or now_ms)
+    if limit_ms is not None and limit_ms <= ran_ms:
+        raise Refusal(
+            "conflict",
+            f"job {job.key} has run for {duration_exactly(ran_ms // 1000 * 1000)} already, so that it would be over at "
+            f"once; `fairlead cancel {job.key}` ends it",
+            field="time_limit_ms",
+        )
+
+
+def _conditions(jobs: Jobs, turn: Turn, rights: Rights, job: Job, wanted: Change) -> Conditions | None:
+    """What it waits for from now on; None: as before. Raises `Refusal`."""
+    if wanted.begin_ms is None and wanted.after is None:
+        return None
+    now = new = conditions_now(turn.scheduler, job)
+    if wanted.begin_ms is not None:
+        new = replace(new, begin_ms=wanted.begin_ms)
+    if wanted.after is not None:
+        if wrong := dependencies.unknown(jobs, rights, wanted.after):
+            raise Refusal("invalid", wrong, field="after")
+        if way := dependencies.circle(turn.scheduler, job.key, wanted.after):
+            said = f"nothing in a circle ever runs, and this would be one: {' waits for '.join(way)}"
+            raise Refusal("conflict", said, field="after")
+        new = dependencies.after_all(jobs, replace(new, after=wanted.after)) or Conditions()
+    return new if new != now else None
+
+
+def _move(turn: Turn, rights: Rights, job: Job, queue: str) -> str:
+    """Put a job into another queue; why the scheduler leaves it where it is, or nothing."""
+    if job.state not in (State.WAITING, State.RUNNING):
+        raise Refusal("conflict", f"job {job.key} is {job.state}; only waiting and running jobs can be moved")
+    partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
+    path = placing.full_path(partition, queue)
+    target = partition.root.find(path)
+    if target is None:
+        said = f"there is no queue {queue}{placing.suggestions(partition, path)}"
+        raise Refusal("invalid", said, field="queue")
+    if target.path == job.queue:
+        return ""
+    if not rights.may_move_to(job, target):
+        raise Refusal(
+            "forbidden",
+            f"{job.spec.user} may not submit to {target.path}, and {rights.caller.user} does not administer it; "
+            f"ask an administrator of that queue to move job {job.key}",
+            field="queue",
+        )
+    for decision in turn.event(events.MoveApplication(job.key, target.path, rights.caller.user)):
+        if isinstance(decision, MoveRejected):
+            return f"job {job.key} stays in {job.queue}: {decision.reason.sentence()}"
+    return ""

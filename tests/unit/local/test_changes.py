@@ -1,0 +1,172 @@
+"""Changes of a job that is there: while it waits, while it runs, by whom, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testbed.paper import ANN, Service
+
+from fairlead.core.model.conditions import Dependency
+from fairlead.core.model.resources import Resources
+from fairlead.local import requests
+from fairlead.local.callers import Caller
+from fairlead.local.changes import Change, change
+from fairlead.local.history_records import JobPressed
+from fairlead.local.job import State
+from fairlead.local.jobs import Jobs
+from fairlead.runtime import Refusal
+
+ANN_ALONE = Caller(user="ann", uid=1000, groups=("ann",))
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(tmp_path)
+    yield service
+    service.runtime.close()
+    service.runtime.books.scheduler.check()
+
+
+def order(service: Service, key: str, caller: Caller = ANN, why: str = "", **wanted: Any) -> str:
+    said: str = service.do(lambda turn: change(service.place.jobs, turn, caller, key, Change(**wanted), why))
+    return said
+
+
+def refusal(service: Service, key: str, caller: Caller = ANN, **wanted: Any) -> str:
+    with pytest.raises(Refusal) as refused:
+        order(service, key, caller, **wanted)
+    return f"{refused.value.code} {refused.value.field}: {refused.value.message}"
+
+
+def until(what: Callable[[], Any]) -> None:
+    """Until the thread that gives orders to the machine has come to it."""
+    end = time.monotonic() + 10
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def told(service: Service, limits: dict[str, int | None]) -> None:
+    """The machine has been told so by the thread that gives orders."""
+    until(lambda: service.paper.limits == limits)
+
+
+def test_a_job_that_waits_becomes_another_one(service: Service) -> None:
+    """In the book, to the scheduler, and in what is executed in the end."""
+    service.submit()
+    key = service.submit(resources=Resources({"vcore": 500, "memory": 2**30}))
+    said = order(
+        service, key, why="so", name="new", resources={"vcore": 1000, "memory": 0}, time_limit_ms=5_000, priority=3
+    )
+    job = service.job(key)
+    assert (said, job.spec.name, job.priority, job.spec.time_limit_ms) == ("", "new", 3, 5_000)
+    assert job.spec.resources == Resources({"vcore": 1000})
+    assert [(e.what, e.detail) for e in job.history][-2:] == [
+        (
+            "changed",
+            "name from nothing to new, resources from cpu 0.5, memory 1Gi to cpu 1, time limit from nothing to "
+            "5s by ann: so",
+        ),
+        ("priority", "0 to 3 by ann: so"),
+    ]
+    ask = service.do(lambda turn: turn.scheduler.cluster.partitions["default"].applications[key].asks[key].spec)
+    assert (ask.resources, ask.time_limit_ms) == (Resources({"vcore": 1000}), 5_000)
+    service.end("1-1", exit_code=0)
+    assert service.job(key).state is State.RUNNING
+    assert service.paper.specs["2-1"].time_limit_ms == 5_000
+
+
+def test_the_book_comes_back_with_what_was_changed(service: Service) -> None:
+    """Written down and read."""
+    service.submit()
+    order(service, "1", name="other", time_limit_ms=60_000)
+    state = json.loads(json.dumps(service.place.jobs.dump()))
+    assert json.loads(json.dumps(Jobs.load(state).dump())) == state
+
+
+def test_the_time_limit_of_what_runs_reaches_the_machine(service: Service) -> None:
+    """Its owner lowers it; only an administrator raises it again."""
+    key = service.submit(time_limit_ms=3_600_000)
+    order(service, key, ANN_ALONE, time_limit_ms=1_800_000)
+    told(service, {"1-1": 1_800_000})
+    for limit_ms in (3_600_000, 0):
+        said = refusal(service, key, ANN_ALONE, time_limit_ms=limit_ms)
+        assert "forbidden time_limit_ms: job 1 runs, and others count on its end" in said
+    order(service, key, ANN, time_limit_ms=0)
+    told(service, {"1-1": None})
+    assert service.job(key).spec.time_limit_ms is None
+
+
+def test_a_limit_that_is_over_already_is_refused(service: Service) -> None:
+    """It would be a cancellation by another name."""
+    key = service.submit()
+    until(lambda: service.job(key).pid)
+    service.do(lambda turn: setattr(service.place.jobs.get(key), "started_at_ms", turn.now_ms - 9_500))
+    assert "job 1 has run for 9s already" in refusal(service, key, time_limit_ms=9_000)
+
+
+def test_the_next_attempt_has_the_limit_from_its_beginning(service: Service) -> None:
+    """What was changed of the one before is no order about it."""
+    key = service.submit(idle=True)
+    order(service, key, time_limit_ms=60_000)
+    assert service.job(key).course_changed
+    service.do(lambda turn: turn.note(JobPressed(key=key, grace_ms=1, sentence="short of memory")))
+    service.end("1-1", signal=15, stopped=True)
+    assert (service.job(key).attempt, service.job(key).course_changed) == (2, False)
+    assert service.paper.specs["1-2"].time_limit_ms == 60_000
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"priority": 1}, "conflict priority: job 1 is running; the priority can only be changed while it waits"),
+        ({"resources": {"vcore": 1}}, "conflict resources: job 1 is running; what it asks for can only be changed"),
+        ({"begin_ms": 5}, "conflict begin_at_ms: job 1 is running; when it begins"),
+        ({"after": ()}, "conflict after: job 1 is running; what it waits for"),
+    ],
+)
+def test_what_runs_stays_as_it_is(service: Service, wanted: dict[str, Any], said: str) -> None:
+    """Save its name, its queue and its time limit."""
+    key = service.submit()
+    assert said in refusal(service, key, **wanted)
+    order(service, key, name="allowed")
+
+
+def test_what_makes_no_sense_is_refused_as_a_whole(service: Service) -> None:
+    """Nothing of it is entered."""
+    service.submit()
+    waits = service.submit(hold=True)
+    behind = service.submit(after=(Dependency(application=waits),))
+    circle = (Dependency(application=behind),)
+    said = refusal(service, waits, name="x", after=circle)
+    assert said == ("conflict after: nothing in a circle ever runs, and this would be one: 2 waits for 3 waits for 2")
+    assert "invalid after: there is no job '9'" in refusal(service, waits, after=(Dependency(application="9"),))
+    assert "conflict resources: job 2 stays as it is" in refusal(service, waits, resources={"vcore": 0})
+    assert service.job(waits).spec.name == ""
+    service.end("1-1", exit_code=0)
+    assert "has ended already (succeeded)" in refusal(service, "1", name="x")
+
+
+def test_other_jobs_to_wait_for_take_the_place_of_all(service: Service) -> None:
+    """Those that have ended count at once; without any it is in line."""
+    running = service.submit()
+    key = service.submit(after=(Dependency(application=running),), hold=True)
+    order(service, key, after=(), begin_ms=2**47)
+    held = service.do(lambda turn: turn.scheduler.cluster.partitions["default"].held_asks.get(key, key).conditions)
+    assert (held.after, held.held_by, held.begin_ms) == ((), "ann", 2**47)
+    service.end("1-1", exit_code=3)
+    order(service, key, after=(Dependency(application=running),), cancel_never=True)
+    job = service.job(key)
+    assert (job.state, job.note) == (State.CANCELLED, "can never run: 1 was to end well, and it failed")
+
+
+def test_a_cancelled_one_is_not_changed(service: Service) -> None:
+    """It is over."""
+    key = service.submit(hold=True)
+    service.do(lambda turn: requests.cancel(service.place.jobs, turn, ANN, key))
+    assert "has ended already (cancelled)" in refusal(service, key, name="x")
