@@ -1,4 +1,4 @@
-"""Commands that change jobs, several at a time: hold, release, update.
+"""Commands that change jobs, several at a time: hold, release, update, requeue, rerun.
 
 Decides which jobs are meant, and how it is said what came of each. Never changes anything but through the service.
 Invariant: each job is ordered for itself; what is refused for one is said, and the others are done.
@@ -154,3 +154,33 @@ def update(client: Client, keys: tuple[str, ...], no_after: bool, why: str, outp
         raise wrong_usage("update: say what to change, such as --cpu 4 or --time-limit 2h")
     order = partial(client.change, **changed, why=why or None)
     return each(client, "update", keys, {}, output, order, lambda job: f"{job.key} changed")
+
+
+@command("requeue", examples="fairlead requeue 17\nfairlead requeue 17 18 --hold --why 'the disk is full'")
+@keys_argument("Keys of the jobs to requeue.", required=False)
+@filters
+@click.option("--hold", is_flag=True, help="Keep them from starting again until `fairlead release`.")
+@_why
+@show_output
+@connected
+def requeue(client: Client, keys: tuple[str, ...], hold: bool, why: str, output: str, **chosen_by: Any) -> Status:
+    """Stop jobs that run, and let them wait again.
+
+    Each gets SIGTERM, its grace period, then SIGKILL, and starts over from the beginning when its turn comes. That
+    counts for no --retry. Exit status 4 if one of them could not be requeued; the others are.
+    """
+    order = partial(client.requeue, hold=hold, why=why)
+    return each(client, "requeue", keys, chosen_by, output, order, lambda job: f"{job.key} {job.state}", "running")
+
+
+@command("rerun", examples="fairlead rerun 17 18")
+@keys_argument("Keys of the jobs to submit again.")
+@show_output
+@connected
+def rerun(client: Client, keys: tuple[str, ...], output: str) -> Status:
+    """Submit jobs that have ended once more.
+
+    Each becomes a new job with the same command, environment and needs, and its key is printed. It waits for nothing
+    but room, whatever the first one had to wait for. For their owner.
+    """
+    return each(client, "rerun", keys, {}, output, client.rerun, lambda job: job.key)

@@ -330,6 +330,7 @@ def details(job: JobDetails, now_ms: int) -> list[tuple[str, str]]:
         ("labels", _joined(job.labels)),
         *((name.replace("_", " "), _joined(getattr(job, name))) for name in ("node_selector", "beside", "apart_from")),
         ("ports", ", ".join(job.ports)),
+        ("rerun of", job.rerun_of),
         ("on hold", f"by {job.held_by}" if job.held_by else ""),
         ("begins", render.moment(job.begin_at_ms) if job.begin_at_ms else ""),
         ("waits for", ", ".join(f"{each.key} ({AWAITED[each.awaited]})" for each in job.after)),

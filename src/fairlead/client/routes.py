@@ -152,6 +152,16 @@ class Routes:
         return _call("PATCH", _job(key), _given(why=why, **changed))
 
     @route
+    def requeue(self, key: str, *, hold: bool = False, why: str = "") -> Call[jobs.Job]:
+        """Stop a job that runs, and let it wait again, at once or on hold."""
+        return _call("POST", _job(key, "requeue"), {"hold": hold, "why": why}, repeat=False)
+
+    @route
+    def rerun(self, key: str) -> Call[jobs.Job]:
+        """Submit a job that has ended once more; the new one."""
+        return _call("POST", _job(key, "rerun"), repeat=False)
+
+    @route
     def hold(self, key: str, *, why: str = "") -> Call[jobs.Job]:
         """Keep a job that waits from starting until it is released."""
         return _call("POST", _job(key, "hold"), {"why": why}, repeat=False)

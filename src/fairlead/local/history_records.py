@@ -58,6 +58,8 @@ class JobSpec:
     """It does not begin before this time."""
     after: tuple[Dependency, ...] = ()
     """What has to become of other jobs before."""
+    rerun_of: str = ""
+    """The job that it repeats; empty: none."""
     cancel_never: bool = False
     """It is cancelled when what it waits for can never come about any more; otherwise it waits on and says so."""
 
@@ -131,6 +133,17 @@ class JobCancelRequested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequeued:
+    """Somebody who may do so wants a running job to stop and to wait again."""
+
+    key: str
+    who: str
+    hold: bool = False
+    """It waits on hold then."""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobPressed:
     """The machine runs short of memory, and this job is told to stop for it."""
 
@@ -188,6 +201,7 @@ JobRecord = (
     | JobChanged
     | JobStarted
     | JobCancelRequested
+    | JobRequeued
     | JobCheckpointed
     | JobPressed
     | MemoryShort

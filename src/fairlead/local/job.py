@@ -150,6 +150,8 @@ class Job:
     """Between being asked to stop and being killed, where that is not its own grace."""
     reserved: bool = False
     """The next room is kept for it: an administrator switched that on, or it waited as long as its queue allows."""
+    hold_next: str = ""
+    """Who wants it on hold as soon as it waits again; empty: nobody does."""
     course_changed: bool = False
     """Its time limit is another one than when its newest attempt got its place."""
     no_retry: str = ""
@@ -186,7 +188,7 @@ class Job:
         self.allocated_at_ms = self.started_at_ms = self.pid = self.exit_code = self.signal = None
         self.cpu_ms = self.peak_memory_bytes = 0
         self.gpus, self.released, self.checkpoint_at_ms, self.stop_grace_ms = (), False, None, None
-        self.course_changed = False
+        self.course_changed, self.hold_next = False, ""
 
     @property
     def ended(self) -> bool:

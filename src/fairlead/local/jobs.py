@@ -115,6 +115,7 @@ class Jobs:
             records.JobStarted: self._started,
             records.JobCancelRequested: self._cancel,
             records.JobCheckpointed: lambda each, at: self._known(each.key).checkpointed(at),
+            records.JobRequeued: self._requeued,
             records.JobPressed: self._pressed,
             records.AttemptEnded: self._again,
             records.JobEnded: self._over,
@@ -153,7 +154,8 @@ class Jobs:
             raise JobsError(f"job {spec.key} was submitted before")
         job = Job(spec=spec, submitted_at_ms=at_ms, priority=spec.priority, queue=spec.queue, request=record.request)
         job.rule = record.rule
-        job.remember(at_ms, "submitted", f"by {spec.user}")
+        again = f", as job {spec.rerun_of} was" if spec.rerun_of else ""
+        job.remember(at_ms, "submitted", f"by {spec.user}{again}")
         self._jobs[spec.key] = self._live[spec.key] = job
         self.next_number = max(self.next_number, int(spec.key) + 1)
         if record.request:
@@ -195,7 +197,9 @@ class Jobs:
         if records.job_of(decision.key) not in self._live:
             return
         job = self._move(records.job_of(decision.key), "evict")
-        job.evict_cause, job.evicted_for = str(decision.cause), records.job_of(decision.on_behalf_of)
+        if job.evict_cause != Cause.REQUEUED:
+            job.evict_cause = str(decision.cause)
+        job.evicted_for = records.job_of(decision.on_behalf_of)
         job.evict_rule = decision.rule
         makes_room = f" to make room for {self._named(job.evicted_for)}" if job.evicted_for else ""
         rule = f" (rule: {decision.rule})" if decision.rule else ""
@@ -222,6 +226,13 @@ class Jobs:
         job.evict_cause, job.stop_grace_ms = str(cause), record.grace_ms
         job.note = record.sentence
         job.remember(at_ms, "evicting", record.sentence)
+
+    def _requeued(self, record: records.JobRequeued, at_ms: int) -> None:
+        job = self._move(record.key, "evict")
+        job.evict_cause, job.hold_next = str(Cause.REQUEUED), record.who if record.hold else ""
+        why = f": {record.why}" if record.why else ""
+        job.note = f"requeued by {record.who}{why}"
+        job.remember(at_ms, "evicting", job.note)
 
     def _again(self, record: records.AttemptEnded, at_ms: int) -> None:
         """An attempt is over and the next one waits, or has a place already."""

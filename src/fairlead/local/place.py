@@ -15,8 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.decisions import Allocated, Decision, Evict, NodeRejected, Released
-from fairlead.core.model.events import AddNode, Cause, Release, UpdateNode
+from fairlead.core.model.events import AddNode, Cause, Release, SetConditions, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
 from fairlead.local import accounts, dependencies, orders
@@ -199,11 +200,14 @@ class LocalPlace:
             self._enter_lost_place(turn, job, last, report)
             return
         final = _final(turn, release)
+        held_by = job.hold_next
         if final is None:
             turn.note(records.attempt_ended(report, job.key, job.attempt, state))
         else:
             turn.note(replace(last, no_retry=final if _wanted_more(last) and job.spec.retry else ""))
         turn.event(release)
+        if held_by and job.state is State.WAITING:
+            turn.event(SetConditions(job.key, job.ask_key, Conditions(held_by=held_by), held_by))
 
     @staticmethod
     def _enter_lost_place(turn: Turn, job: Job, last: records.JobEnded, report: RunReport) -> None:
@@ -299,6 +303,7 @@ def _touched(entry: Entry) -> list[str]:
         | records.JobEnded
         | records.JobStarted
         | records.JobPressed
+        | records.JobRequeued
         | records.JobChanged,
     ):
         keys.append(entry.what.key)

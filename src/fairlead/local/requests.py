@@ -8,7 +8,7 @@ submission.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairlead.core.model import events
 from fairlead.core.model.conditions import Conditions
@@ -16,7 +16,14 @@ from fairlead.core.model.decisions import ApplicationRejected, Decision
 from fairlead.core.model.specs import DEFAULT_PARTITION, AskSpec
 from fairlead.local import dependencies, placing
 from fairlead.local.callers import Caller, Rights
-from fairlead.local.history_records import JobCancelRequested, JobCheckpointed, JobRefused, JobSpec, JobSubmitted
+from fairlead.local.history_records import (
+    JobCancelRequested,
+    JobCheckpointed,
+    JobRefused,
+    JobRequeued,
+    JobSpec,
+    JobSubmitted,
+)
 from fairlead.local.job import ON_THE_MACHINE, Job, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.placing import Placing
@@ -177,6 +184,34 @@ def cancel(jobs: Jobs, turn: Turn, caller: Caller, key: str, state: str | None =
     turn.note(JobCancelRequested(key=key, who=caller.user))
     if waited:
         turn.event(events.Release(application=key, key=job.ask_key, cause=events.Cause.STOPPED_BY_RM))
+
+
+def requeue(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, hold: bool = False, why: str = "") -> None:
+    """Stop a job that runs, and let it wait again, at once or on hold; that counts for no retry."""
+    job = visible(jobs, Rights(caller, turn.scheduler), key)
+    if job.state is State.WAITING:
+        raise Refusal("conflict", f"job {key} waits already; `fairlead hold {key}` keeps it from starting")
+    if job.ended:
+        raise Refusal("conflict", f"job {key} has ended already ({job.state}); `fairlead rerun {key}` submits it again")
+    if job.state is not State.RUNNING:
+        raise Refusal("conflict", f"job {key} is {job.state} already; wait until it has ended, or waits again")
+    turn.note(JobRequeued(key=key, who=caller.user, hold=hold, why=why))
+
+
+def rerun(jobs: Jobs, turn: Turn, caller: Caller, key: str) -> Intake:
+    """An ended job once more, as a new one: the same command and needs, waiting for nothing but room.
+
+    What comes of it is for `step` to say. Only its owner may: it would run as that user.
+    """
+    job = visible(jobs, Rights(caller, turn.scheduler), key)
+    if not job.ended:
+        said = f"job {key} is {job.state}; only what has ended is submitted again (`fairlead requeue` stops what runs)"
+        raise Refusal("conflict", said)
+    if job.spec.uid != caller.uid:
+        user = job.spec.user
+        raise Refusal("forbidden", f"job {key} is {user}'s and would run as {user}; ask {user} to submit it again")
+    again = replace(job.spec, key="", groups=caller.groups, rerun_of=key)
+    return Intake(caller, [replace(again, hold=False, begin_ms=0, after=(), cancel_never=False)])
 
 
 def checkpoint(jobs: Jobs, turn: Turn, caller: Caller, key: str, attempt: int | None = None) -> None:

@@ -67,7 +67,11 @@ async def submit_jobs(
         digest = hashlib.blake2b(msgspec.json.encode(body), digest_size=16).hexdigest() if idempotency_key else ""
         return requests.Intake(caller, specs, idempotency_key or "", digest)
 
-    intake = await run_in_threadpool(prepare)
+    return await _taken_in(place, await run_in_threadpool(prepare))
+
+
+async def _taken_in(place: MachinePlace, intake: requests.Intake) -> wire.JobList:
+    """Enter a submission, some jobs a turn; its jobs."""
     submitted: Submitted | None = None
     while submitted is None:
         submitted = await place.do(lambda turn: intake.step(place.local.jobs, turn, A_TURN))
@@ -171,6 +175,26 @@ async def checkpoint_job(
     attempt = body.attempt if body is not None else None
     await place.do(lambda turn: requests.checkpoint(place.local.jobs, turn, caller, key, attempt))
     return wire.Done(ok=True)
+
+
+@router.post("/jobs/{key}/requeue", responses=documented(404, 409))
+async def requeue_job(key: str, place: MachineOf, caller: CallerOf, body: wire.RequeueOrder | None = None) -> wire.Job:
+    """Stop a job that runs, and let it wait again, at once or on hold; that counts for no retry."""
+    order = body or wire.RequeueOrder()
+
+    def act(turn: Turn) -> None:
+        requests.requeue(place.local.jobs, turn, caller, key, hold=order.hold, why=order.why)
+
+    await place.do(act)
+    return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
+
+
+@router.post("/jobs/{key}/rerun", status_code=201, responses=documented(404, 409))
+async def rerun_job(key: str, place: MachineOf, caller: CallerOf) -> wire.Job:
+    """Submit a job that has ended once more, as a new one that waits for nothing but room."""
+    caller.require_submit(place.gate.own_name)
+    intake = await place.do(lambda turn: requests.rerun(place.local.jobs, turn, caller, key))
+    return (await _taken_in(place, intake)).jobs[0]
 
 
 @router.post("/jobs/{key}/hold", responses=documented(404, 409))

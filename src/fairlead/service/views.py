@@ -67,6 +67,7 @@ def job_full(job: Job, scheduler: Scheduler) -> wire.JobDetails:
         held_by=conditions.held_by,
         begin_at_ms=conditions.begin_ms,
         after=[wire.Dependency(key=each.application, awaited=each.awaited.value) for each in conditions.after],
+        rerun_of=spec.rerun_of,
         on_never="cancel" if spec.cancel_never else "wait",
         **fields_of(spec.where),
         command=list(spec.command),

@@ -191,6 +191,15 @@ class Checkpoint(Request, frozen=True, kw_only=True):
     attempt: Annotated[Annotated[int, Meta(ge=1)] | None, said("Which attempt says so (FAIRLEAD_ATTEMPT).")] = None
 
 
+class RequeueOrder(Request, frozen=True, kw_only=True):
+    """A job that runs is stopped, and waits again."""
+
+    CHECKS: ClassVar = {"why": fields.one_line}
+
+    hold: Annotated[bool, said("It waits on hold.")] = False
+    why: Annotated[Line, said("For the record.")] = ""
+
+
 class HoldOrder(Request, frozen=True, kw_only=True):
     """A job is put on hold, or released."""
 
@@ -322,6 +331,7 @@ class JobDetails(Job, frozen=True, kw_only=True):
     held_by: Annotated[str, said("Who put it on hold; empty: it is not.")] = ""
     begin_at_ms: Annotated[int, said("It waits for this moment; 0: for none.")] = 0
     after: Annotated[list[Dependency], said("What it still waits for of other jobs.")] = []
+    rerun_of: Annotated[str, said("The job that it repeats, or empty.")] = ""
     on_never: Annotated[str, said("`cancel`: it ends when what it waits for can never come about any more.")] = "wait"
     checkpoint_at_ms: Annotated[int | None, said("When it last said that what it did is saved.")] = None
     past: Annotated[list[PastAttempt], said("The attempts before the newest one, in order.")] = []

@@ -162,3 +162,23 @@ def test_an_update_that_makes_no_sense_is_refused(
     result = run("update", *words)
     assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
     assert service.requests == []
+
+
+# --- requeue and rerun -----------------------------------------------------------------------------------------------
+
+
+def test_what_runs_is_requeued(waiting: Any, run: Callable[..., Any]) -> None:
+    """By keys, or what runs of those that a filter means."""
+    waiting.on("POST", "/jobs/*", lambda r: {"key": r.path.split("/")[4], "state": "stopping"})
+    assert run("requeue", "3", "--hold", "--why", "full").stdout == "3 stopping\n"
+    assert waiting.sent("POST", "/jobs/3/requeue") == [{"hold": True, "why": "full"}]
+    assert run("requeue", "--queue", "root.batch").stdout == "3 stopping\n"
+
+
+def test_a_rerun_prints_the_new_keys(service: Any, run: Callable[..., Any], refuse: Callable[..., Any]) -> None:
+    """As a submission does."""
+    service.on("POST", "/jobs/7/rerun", lambda r: {"key": "9", "state": "waiting"})
+    service.on("POST", "/jobs/8/rerun", refuse(409, "job 8 is running; only what has ended is submitted again"))
+    result = run("rerun", "7", "8")
+    assert (result.exit_code, result.stdout) == (4, "9\n")
+    assert "job 8 is running" in result.stderr

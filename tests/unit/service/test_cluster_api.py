@@ -153,6 +153,8 @@ def test_each_operation_has_a_name_of_its_own_that_a_client_can_bear(served: Any
             "reserveForJob",
             "holdJob",
             "releaseJob",
+            "requeueJob",
+            "rerunJob",
         ),
         *("explainJob", "forecastJob", "getJobLogs"),
     }

@@ -53,6 +53,8 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
     text = served.call("GET", "/api/v1/config").json["text"]
     waits = served.submit("/bin/true", queue="root.small", resources={"cpu": 3, "gpu": 2})
     ends = served.submit("/bin/sleep", "60", retry={"limit": 1}, time_limit_ms=50_000)
+    over = served.submit("/bin/true", hold=True)
+    served.call("POST", f"/api/v1/jobs/{over}/cancel", {})
     held = served.submit("/bin/true", queue="root.small", after=[{"key": waits}], begin_at_ms=2**47)
     token = served.call("POST", "/api/v1/tokens", {"name": "x"}).json["id"]
     job = {"command": ["/bin/true"], "cwd": "/"}
@@ -62,6 +64,8 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
         "submitJobs": ("", {"jobs": [job]}),
         "changeJob": (waits, {"priority": 3}),
         "reserveForJob": (waits, {"why": "a test"}),
+        "requeueJob": (ends, {"hold": True, "why": "a test"}),
+        "rerunJob": (over, None),
         "holdJob": (held, {"why": "a test"}),
         "releaseJob": (held, {}),
         "checkpointJob": (key, {}),

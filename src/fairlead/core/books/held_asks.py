@@ -36,8 +36,9 @@ class HeldAsk:
     def reason(self) -> Reason:
         """Why it is not in line yet."""
         retry = self.spec.retry
-        if self.spec.attempt > 1 and retry is not None and self.conditions.due_ms() is not None:
-            return AttemptHeldBack(self.spec.key, self.spec.attempt, retry.limit + 1, self.conditions.begin_ms)
+        if self.spec.retried and retry is not None and self.conditions.due_ms() is not None:
+            most = retry.limit + 1 + self.spec.requeues
+            return AttemptHeldBack(self.spec.key, self.spec.attempt, most, self.conditions.begin_ms)
         return self.conditions.reason()
 
 

@@ -25,6 +25,8 @@ def why_final(spec: AskSpec, cause: Cause, exit_code: int | None = None) -> str:
 
     `exit_code` counts where the work ended by itself (`FINISHED`); work that a signal N ended has 128 + N.
     """
+    if cause is Cause.REQUEUED and not spec.placeholder:
+        return ""
     if spec.retry is None:
         # Idle work gives back what it borrowed and goes back to its queue, as often as that happens.
         if spec.idle and cause is Cause.PREEMPTED_BY_SCHEDULER:
@@ -43,22 +45,22 @@ def why_final(spec: AskSpec, cause: Cause, exit_code: int | None = None) -> str:
         return "it was ended on request"
     elif cause not in BROKEN_OFF:
         return f"an end by {cause} is not tried again"
-    if spec.attempt > spec.retry.limit:
+    if spec.tries > spec.retry.limit:
         return f"it had all its {spec.retry.limit + 1} attempts"
     return ""
 
 
-def backoff_ms(spec: AskSpec) -> int:
+def backoff_ms(spec: AskSpec, cause: Cause) -> int:
     """How long the attempt after this one is held back: the stated time, doubled for each further one, at most 1 h.
 
-    Idle work without retry is not held back.
+    Idle work without retry is not held back, nor what was requeued.
     """
-    if spec.retry is None:
+    if spec.retry is None or cause is Cause.REQUEUED:
         return 0
-    return min(spec.retry.backoff_ms << min(spec.attempt - 1, 32), BACKOFF_MAX_MS)
+    return min(spec.retry.backoff_ms << min(spec.tries - 1, 32), BACKOFF_MAX_MS)
 
 
-def next_spec(spec: AskSpec, priority: int) -> AskSpec:
+def next_spec(spec: AskSpec, priority: int, cause: Cause) -> AskSpec:
     """What the attempt after this one asks for: the same, with the priority that the ask has now.
 
     It is created when it enters. A member of a gang comes back as a plain ask: the placeholder that kept room for it is
@@ -72,6 +74,7 @@ def next_spec(spec: AskSpec, priority: int) -> AskSpec:
         key=f"{first}#{attempt}",
         first_key=first,
         attempt=attempt,
+        requeues=spec.requeues + (cause is Cause.REQUEUED),
         priority=priority,
         tags=tags,
         node="",
@@ -79,6 +82,6 @@ def next_spec(spec: AskSpec, priority: int) -> AskSpec:
     )
 
 
-def next_placeholder(spec: AskSpec, priority: int) -> AskSpec:
+def next_placeholder(spec: AskSpec, priority: int, cause: Cause) -> AskSpec:
     """What a placeholder asks for that was given back so that another gang gets through: all as before, its age too."""
-    return replace(next_spec(spec, priority), task_group=spec.task_group, tags=spec.tags)
+    return replace(next_spec(spec, priority, cause), task_group=spec.task_group, tags=spec.tags)

@@ -36,6 +36,8 @@ class Cause(StrEnum):
     """It ended by itself, well or not; the resource manager knows the exit status."""
     INTERRUPTED = "INTERRUPTED"
     """It was broken off from outside (killed, machine lost) and may be tried again."""
+    REQUEUED = "REQUEUED"
+    """It was stopped to wait again, as somebody wished: it comes back, and that counts for no retry."""
 
 
 class Event:

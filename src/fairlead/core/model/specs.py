@@ -234,13 +234,22 @@ class AskSpec:
     attempt: int = 1
     first_key: str = ""
     """The key of the first attempt when this is a further one; else nothing."""
+    requeues: int = 0
+    """How many of the attempts before were stopped to wait again; they do not count as tries."""
     conditions: Conditions | None = None
     """What has to come about before it is in line; None: nothing."""
 
     @property
+    def tries(self) -> int:
+        """How often it was tried, this attempt included; what was requeued does not count."""
+        return self.attempt - self.requeues
+
+    @property
     def retried(self) -> bool:
-        """Whether it goes ahead as a retry. Idle work that was stopped, and placeholders, come back without."""
-        return self.attempt > 1 and (self.retry is not None or not (self.idle or self.placeholder))
+        """Whether it goes ahead as a retry. What was requeued, idle work that was stopped, and placeholders come back
+        without.
+        """
+        return self.tries > 1 and (self.retry is not None or not (self.idle or self.placeholder))
 
     def __post_init__(self) -> None:
         # One object stands for "anywhere", however it was read: that is asked for often.

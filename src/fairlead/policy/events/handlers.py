@@ -212,13 +212,14 @@ def release(partition: Partition, event: events.Release) -> None:
         again = retry.try_again(partition, ended[0], event.cause, event.exit_code) is not None
     for ask in ended:
         _release_one(partition, ask, event.cause)
-    if again:
-        held.enter_met(partition, app)
     if not event.key:
         app.closing = app.state is State.COMPLETING
         for ask in app.waiting_asks():
             waiting_asks.drop_ask(partition, ask)
     application_steps.complete_if_idle(partition, app, real_gone)
+    if again:
+        # It has given back its place among those that run, if nothing else of it does, and waits for one as others do.
+        held.enter_met(partition, app)
 
 
 def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:

@@ -41,11 +41,12 @@ def try_again(partition: Partition, ask: Ask, cause: Cause, exit_code: int | Non
     if ask.spec.placeholder:
         if not _gave_way(ask, cause):
             return None
-        spec, due_ms = next_placeholder(ask.spec, ask.priority), partition.now_ms
-    elif (ask.spec.retry is None and not ask.spec.idle) or final(ask, cause, exit_code):
+        spec, due_ms = next_placeholder(ask.spec, ask.priority, cause), partition.now_ms
+    elif final(ask, cause, exit_code):
         return None
     else:
-        spec, due_ms = next_spec(ask.spec, ask.priority), partition.now_ms + backoff_ms(ask.spec)
+        spec = next_spec(ask.spec, ask.priority, cause)
+        due_ms = partition.now_ms + backoff_ms(ask.spec, cause)
     held.hold(partition, ask.app, spec, Conditions(begin_ms=due_ms))
     partition.out.append(Retried(ask.app.id, ask.key, spec.key, spec.attempt, due_ms, partition.name))
     return spec

@@ -262,3 +262,27 @@ def test_a_restart_in_the_back_off_changes_nothing() -> None:
     assert again.dump() == s.dump()
     assert placed(again.schedule(7_100)) == placed(s.schedule(7_100)) == ["k#2"]
     assert again.dump() == s.dump()
+
+
+def test_what_is_requeued_comes_back_whatever_its_retries() -> None:
+    """At once, behind nobody and ahead of nobody, and that counts for no try."""
+    s = cluster(1)
+    ask(s, retry=RetrySpec(limit=1, backoff_ms=1_000))
+    ask(s, "other")
+    decided = end(s, "k", Cause.REQUEUED, 10)
+    assert Retried("app", "k", "k#2", 2, 10) in decided
+    spec = next(a.spec for a in s.cluster.partitions["default"].applications["app"].asks.values() if a.key == "k#2")
+    assert (spec.attempt, spec.requeues, spec.tries, spec.retried) == (2, 1, 1, False)
+    ask(s, "plain", now_ms=20)
+    end(s, "other", Cause.REQUEUED, 30)
+    s.check()
+
+
+def test_what_is_requeued_gives_back_its_place_among_those_that_run() -> None:
+    """Where only one application may run, another one can take its turn; its back-off is that of its tries."""
+    s = cluster(1)
+    ask(s, retry=RetrySpec(limit=2, backoff_ms=1_000))
+    end(s, "k", Cause.REQUEUED, 10)
+    decided = end(s, "k#2", Cause.FINISHED, 20, exit_code=1)
+    assert Retried("app", "k#2", "k#3", 3, 1_020) in decided
+    assert s.why("app", "k#3") == AttemptHeldBack("k#3", 3, 4, 1_020)

@@ -1,0 +1,156 @@
+"""Requeue and rerun: what runs waits again, what has ended is submitted once more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testbed.paper import ANN, Service
+
+from fairlead.core.model.conditions import Dependency
+from fairlead.core.model.decisions import Evict
+from fairlead.core.model.events import Cause
+from fairlead.core.model.specs import RetrySpec
+from fairlead.local import holding, requests
+from fairlead.local.callers import Caller
+from fairlead.local.job import State
+from fairlead.local.jobs import Jobs
+from fairlead.runtime import Refusal
+
+BOB = Caller(user="bob", uid=1001, groups=("bob",), is_admin=True)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(tmp_path)
+    yield service
+    service.runtime.close()
+    service.runtime.books.scheduler.check()
+
+
+def requeue(service: Service, key: str, **how: Any) -> None:
+    service.do(lambda turn: requests.requeue(service.place.jobs, turn, ANN, key, **how))
+
+
+def rerun(service: Service, key: str, caller: Caller = ANN) -> str:
+    def act(turn: Any) -> str:
+        submitted = requests.rerun(service.place.jobs, turn, caller, key).step(service.place.jobs, turn, 1)
+        assert submitted is not None
+        return submitted.keys[0]
+
+    found: str = service.do(act)
+    return found
+
+
+def test_what_is_requeued_runs_again_from_the_beginning(service: Service) -> None:
+    """Without any retry; its first attempt is told to stop with its own grace."""
+    key = service.submit(grace_ms=700)
+    requeue(service, key, why="new data")
+    assert service.job(key).state is State.STOPPING
+    service.end("1-1", signal=15, stopped=True)
+    job = service.job(key)
+    assert (job.state, job.attempt, job.past[0].how) == (State.RUNNING, 2, "evicted, requeued by ann: new data")
+    assert service.paper.stopped == {"1-1": 700}
+    service.end("1-2", exit_code=0)
+    assert service.job(key).state is State.SUCCEEDED
+
+
+def test_on_hold_it_waits_until_it_is_released(service: Service) -> None:
+    """Meanwhile others run in its place."""
+    key, other = service.submit(), service.submit()
+    requeue(service, key, hold=True)
+    service.end("1-1", signal=15, stopped=True)
+    assert [service.job(each).state for each in (key, other)] == [State.WAITING, State.RUNNING]
+    assert service.do(lambda turn: turn.scheduler.why(key, "1#2").sentence()).startswith("was put on hold by ann")
+    state = json.loads(json.dumps(service.place.jobs.dump()))
+    assert json.loads(json.dumps(Jobs.load(state).dump())) == state
+    service.end("2-1", exit_code=0)
+    service.do(lambda turn: holding.release(service.place.jobs, turn, ANN, key))
+    assert (service.job(key).state, service.job(key).attempt) == (State.RUNNING, 2)
+
+
+def test_a_requeue_counts_for_no_retry(service: Service) -> None:
+    """With one retry it may fail twice, however often it was requeued between; nor is a back-off the longer."""
+    key = service.submit(retry=RetrySpec(limit=1))
+    for number in (1, 2, 3):
+        requeue(service, key)
+        service.end(f"1-{number}", signal=15, stopped=True)
+    service.end("1-4", exit_code=3)
+    assert service.job(key).state is State.RUNNING
+    requeue(service, key)
+    service.end("1-5", signal=15, stopped=True)
+    service.end("1-6", exit_code=3)
+    job = service.job(key)
+    assert (job.state, job.no_retry) == (State.FAILED, "it had all its 2 attempts")
+
+
+def test_what_waits_for_a_job_waits_on_while_it_is_requeued(service: Service) -> None:
+    """An attempt that was stopped is no end."""
+    key = service.submit()
+    behind = service.submit(after=(Dependency(application=key),))
+    requeue(service, key)
+    service.end("1-1", signal=15, stopped=True)
+    assert service.job(behind).state is State.WAITING
+    service.end("1-2", exit_code=0)
+    assert service.job(behind).state is State.RUNNING
+
+
+def test_what_ended_before_it_could_be_stopped_has_ended(service: Service) -> None:
+    """Its own end counts."""
+    key = service.submit()
+    requeue(service, key)
+    service.end("1-1", exit_code=0)
+    assert service.job(key).state is State.SUCCEEDED
+
+
+def test_a_cancellation_counts_more_than_a_requeue(service: Service) -> None:
+    """It is over."""
+    key = service.submit()
+    requeue(service, key, hold=True)
+    service.do(lambda turn: requests.cancel(service.place.jobs, turn, ANN, key))
+    service.end("1-1", signal=15, stopped=True)
+    assert service.job(key).state is State.CANCELLED
+
+
+def test_an_eviction_on_the_way_does_not_end_it(service: Service) -> None:
+    """The scheduler may want its room too before it has left."""
+    key = service.submit()
+    requeue(service, key)
+    evict = Evict(key, key, "n", Cause.PREEMPTED_BY_SCHEDULER)
+    service.do(lambda turn: service.place.jobs.follow([evict], turn.now_ms))
+    service.end("1-1", signal=15, stopped=True)
+    assert service.job(key).state is State.RUNNING
+
+
+def test_what_makes_no_sense_is_refused(service: Service) -> None:
+    """With what to do instead."""
+
+    def refusal(act: Any, *args: Any) -> str:
+        with pytest.raises(Refusal) as refused:
+            act(service, *args)
+        return refused.value.message
+
+    runs, waits = service.submit(), service.submit()
+    assert "job 2 waits already; `fairlead hold 2`" in refusal(requeue, waits)
+    assert "job 1 is running; only what has ended is submitted again" in refusal(rerun, runs)
+    requeue(service, runs)
+    assert "job 1 is stopping already" in refusal(requeue, runs)
+    service.end("1-1", exit_code=0)
+    assert "`fairlead rerun 1` submits it again" in refusal(requeue, runs)
+    assert "job 1 is ann's and would run as ann" in refusal(rerun, runs, BOB)
+
+
+def test_a_rerun_is_a_new_job_that_waits_for_room_alone(service: Service) -> None:
+    """The same command and needs; who asks finds the first one."""
+    first = service.submit()
+    key = service.submit(after=(Dependency(application=first),), env={"SEED": "1"}, name="x", cancel_never=True)
+    service.end("1-1", exit_code=3)
+    assert service.job(key).state is State.CANCELLED
+    again = rerun(service, key)
+    job = service.job(again)
+    assert (again, job.state, job.spec.env, job.spec.name) == ("3", State.RUNNING, {"SEED": "1"}, "x")
+    assert (job.spec.after, job.spec.rerun_of) == ((), key)
+    assert job.history[0].detail == "by ann, as job 2 was"
