@@ -42,7 +42,8 @@ BAD = TEXT.replace("max: {vcore: 2}", "max: {vcore: -2}").replace(
 )
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = pytest.mark.parametrize(
-    ("page", "least"), [("configuration.md", 10), ("coming-from.md", 9), ("conditions.md", 35)]
+    ("page", "least"),
+    [("configuration.md", 10), ("coming-from.md", 9), ("conditions.md", 35), ("administration.md", 5)],
 )
 
 

@@ -124,33 +124,45 @@ def _print_history(screen: Screen, entries: Sequence[HistoryItem]) -> None:
         screen.line(f"  {at}  {what:<{wide}}  {render.plain(entry.detail)}".rstrip())
 
 
-@app.command("cancel", examples="fairlead cancel 17 18\nfairlead cancel --queue root.batch --state waiting")
+@app.command(
+    "cancel",
+    examples="fairlead cancel 17 18\nfairlead cancel -q root.batch -s waiting -s running\nfairlead cancel --now 17",
+)
 @app.keys_argument("Keys of the jobs to cancel.", required=False)
 @app.queue_option
 @click.option(
-    "--state", "-s", type=click.Choice(LIVE_STATES), metavar="STATE", help="Only waiting, running or stopping jobs."
+    "--state",
+    "-s",
+    type=click.Choice(LIVE_STATES),
+    multiple=True,
+    metavar="STATE",
+    help="Only waiting, running or stopping jobs; may be repeated.",
 )
 @click.option("--name", metavar="NAME", help="Only jobs of this name.")
 @click.option("--user", "-u", metavar="USER", help="Only this user's jobs (administrators).")
+@click.option("--now", is_flag=True, help="Kill what runs at once (SIGKILL), also what was told to stop before.")
 @app.show_output
 @app.connected
-def cancel(client: Client, keys: tuple[str, ...], state: str | None, output: str, **filters: Any) -> app.Status:
+def cancel(
+    client: Client, keys: tuple[str, ...], state: tuple[str, ...], now: bool, output: str, **filters: Any
+) -> app.Status:
     """Cancel jobs.
 
-    What waits is taken back. What runs gets SIGTERM, its grace period, then SIGKILL.
+    What waits is taken back. What runs gets SIGTERM, its grace period, then SIGKILL; with --now SIGKILL at once.
     Give keys, or filters, not both. Exit status 4 if one of the keys could not be cancelled; the others are.
     """
-    filtered = state is not None or any(value is not None for value in filters.values())
+    filtered = bool(state) or any(value is not None for value in filters.values())
     if bool(keys) == filtered:
         raise app.wrong_usage("cancel: give keys, or at least one of --queue, --state, --name, --user (not both)")
     if filtered:
+        state = tuple(dict.fromkeys(state))
         keys = tuple(job.key for job in client.jobs(state=state or LIVE_STATES, **filters))
         if not keys:
             app.complain("no live job is like that; nothing was cancelled")
     cancelled, failed = [], 0
     for key in keys:
         try:
-            cancelled.append(client.cancel(key, state=state))
+            cancelled.append(client.cancel(key, states=state, now=now))
         except Refused as refused:
             if filtered and refused.status == _CONFLICT:
                 continue  # It ended, or began, after it was selected: the filter does not mean it any more.

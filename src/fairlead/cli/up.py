@@ -64,6 +64,11 @@ fairlead up --resource gpu=2 --resource cpu=8
 )
 @click.option("--memory-budget", metavar="SIZE", help="Memory for all jobs together, instead of what the machine has.")
 @click.option(
+    "--keep-free",
+    metavar="SIZE",
+    help="Room kept on the state directory's disk for cancels and ends [64Mi, or 5% of a small disk].",
+)
+@click.option(
     "--open-reads", is_flag=True, help="Let anyone who reaches the port read /ws/v1 and /metrics without a token."
 )
 @log_level_option
@@ -77,6 +82,7 @@ def up(
     resource: tuple[str, ...],
     memory_pressure: str,
     memory_budget: str | None,
+    keep_free: str | None,
     log_format: str,
     **given: Any,
 ) -> Status:
@@ -105,6 +111,7 @@ def up(
             resources=parse_resources(None, None, None, resource),
             memory_pressure=memory_pressure,
             memory_budget=None if memory_budget is None else parse_amount("memory", memory_budget, "--memory-budget"),
+            keep_free=None if keep_free is None else parse_amount("memory", keep_free, "--keep-free"),
             **given,
         )
     )

@@ -140,9 +140,9 @@ class Routes:
         return _call("GET", _job(key))
 
     @route
-    def cancel(self, key: str, *, state: str | None = None) -> Call[jobs.Job]:
-        """End a job; with `state`, only while it is in that."""
-        return _call("POST", _job(key, "cancel"), _given(state=state), repeat=False)
+    def cancel(self, key: str, *, states: Sequence[str] = (), now: bool = False) -> Call[jobs.Job]:
+        """End a job; with `states`, only while it is in one of them; `now`: killed at once, without its grace."""
+        return _call("POST", _job(key, "cancel"), _given(states=list(states) or None, now=now or None), repeat=False)
 
     @route
     def change(self, key: str, /, *, why: str | None = None, **changed: Any) -> Call[jobs.Job]:

@@ -10,6 +10,7 @@ records are in it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import zlib
@@ -21,6 +22,7 @@ from fairlead.journal import format as files
 from fairlead.journal import reader, tail
 from fairlead.journal.format import WriterLock
 from fairlead.journal.reader import Reader, Sizes
+from fairlead.journal.room import LogRoom
 
 _WAL_PAGES = 8192
 """SQLite folds the log back by itself beyond this (32 MiB), should nobody call `checkpoint` in time."""
@@ -89,6 +91,7 @@ class Journal:
         self._keep = keep_snapshots
         self._pending: list[tuple[int, int, str, bytes, bytes, bytes]] = []
         self._broken = ""
+        self._room: LogRoom | None = None
         self._lock = WriterLock(self.path)
         try:
             self._open()
@@ -129,6 +132,13 @@ class Journal:
         self._is_older = behind > 0
         self.opening = Opening(created, behind, cut_seq, cut_wal_bytes, gone)
         self._lock.note(self.last_seq)
+        self._keep_room()
+
+    def _keep_room(self) -> None:
+        """The log is there as soon as something was written to it. What is durable already must not fail for this."""
+        with contextlib.suppress(OSError):
+            self._room = self._room or LogRoom(self.path.with_name(self.path.name + "-wal"))
+            self._room.keep()
 
     def close(self) -> None:
         """Commit what waits if that is still possible, fold the log back, let go. Doing it twice is harmless.
@@ -139,6 +149,8 @@ class Journal:
             if self._pending and not self._broken:
                 self.commit()
         finally:
+            if self._room is not None:
+                self._room.close()
             if hasattr(self, "_connection"):
                 self._connection.close()
             self._lock.release()
@@ -208,6 +220,7 @@ class Journal:
             self.committed_seq = self._pending[-1][0]
             self._pending.clear()
             self._lock.note(self.committed_seq)
+            self._keep_room()
         return self.committed_seq
 
     def _renew_format(self) -> None:

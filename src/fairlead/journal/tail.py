@@ -68,8 +68,16 @@ class LogEnd:
             self._written = min(at, size) - _HEADER.size
 
     def cut_off(self, connection: sqlite3.Connection) -> int:
-        """How many written bytes SQLite did not accept, after it has folded back all that it did."""
-        accepted = max(0, int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]))
+        """How many written bytes SQLite did not accept, after it has folded back all that it did.
+
+        On a full disk that cannot be folded back; it is not counted then, and what was accepted stays in the log.
+        """
+        try:
+            accepted = max(0, int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]))
+        except sqlite3.OperationalError as e:
+            if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
+                raise
+            return 0
         return max(0, self._written - accepted * self._frame_bytes)
 
 

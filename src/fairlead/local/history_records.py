@@ -130,6 +130,8 @@ class JobCancelRequested:
     who: str
     why: str = ""
     """What can never come about any more, where the service cancels it by itself."""
+    now: bool = False
+    """It is killed at once, without its grace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -191,7 +191,9 @@ class Jobs:
             why = f": {record.why}" if record.why else ""
             self._close(job, at_ms, "cancelled", f"by {record.who}, while it waited{why}")
         else:
-            job.remember(at_ms, "stopping", f"cancelled by {record.who}")
+            if record.now:
+                job.stop_grace_ms = 0
+            job.remember(at_ms, "stopping", f"{'killed' if record.now else 'cancelled'} by {record.who}")
 
     def _evict(self, decision: Evict, at_ms: int) -> None:
         if records.job_of(decision.key) not in self._live:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from fairlead.local import devices, launch, runs
 from fairlead.local.devices import read_hierarchies
+from fairlead.local.disk import Disk
 from fairlead.local.means import Means, probe
 from fairlead.local.runs import Capability, RunReport, RunSpec, RunUsage
 from fairlead.local.supervisor import cgroups, kernel, run_files, tree
@@ -58,13 +59,15 @@ class Machine:
         capacity: Mapping[str, int] | None = None,
         processes: int = MOST_PROCESSES,
         means: Means | None = None,
+        disk: Disk | None = None,
     ) -> None:
         """`on_end` is called from the machine's own thread, once for each run whose end this process is the first to
         see, unless `start` or `adopt` has returned that end already; `on_begin` when a started run has its pid.
 
         `gpus`: device numbers, instead of those found. `capacity`: `vcore` (thousandths), `memory` (bytes) and other
         amounts, instead of those found. `processes`: the bound of a run that names none; 0: no bound. `means`: instead
-        of those found; `Means()` leaves all control groups alone. Raises OSError if the directory cannot be made, and
+        of those found; `Means()` leaves all control groups alone. `disk`: nothing starts while there is too little room
+        on it; None: however little there is. Raises OSError if the directory cannot be made, and
         RuntimeError on a system other than Linux.
         """
         if not sys.platform.startswith("linux"):
@@ -80,6 +83,7 @@ class Machine:
         self._found_vcore = found["vcore"]
         self._capacity = {**found, **(capacity or {})}
         self._processes = processes
+        self._disk = disk
         self._lock = threading.RLock()
         self._live: dict[str, _Live] = {}
         self._looked = False
@@ -115,6 +119,8 @@ class Machine:
             known = self._known(run.key, directory)
             if known is not None:
                 return known
+            if self._disk is not None:
+                self._disk.require_room()
             try:
                 launch.check(run)
                 share = self._share(run)
@@ -178,6 +184,17 @@ class Machine:
             live = self._live.get(key)
             if live is not None:
                 kernel.send(live.supervisor, live.supervisor_ticks, WAKE)
+
+    @staticmethod
+    def _wish(place: str, grace_ms: int) -> None:
+        """Write the wish that the run ends, unless an earlier one that ends it sooner stands there already."""
+        now = run_files.now_ms()
+        before = run_files.read(place, run_files.STOP)
+        if before is not None:
+            if now + grace_ms >= before["at_ms"] + before["grace_ms"]:
+                return
+            run_files.take_back(place, run_files.STOP)
+        run_files.write_reserved(place, run_files.STOP, {"grace_ms": grace_ms, "at_ms": now})
 
     def adopt(self) -> list[RunReport]:
         """Every run of the directory, sorted by key: those that run are watched from now on, those that ended are told
@@ -378,7 +395,7 @@ class Machine:
                 known = self._known(key, directory)
                 assert known is not None
                 return known
-        run_files.write_result(place, result)
+        run_files.write_reserved(place, run_files.RESULT, result)
         ended = runs.ended_of(key, directory)
         assert ended is not None
         return ended

@@ -24,9 +24,13 @@ log = logging.getLogger("fairlead.local")
 
 PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
 """What may be better in a moment: a full disk, no more file descriptors, no memory for a process."""
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""What is waited for however long it takes: somebody has to make room."""
 TRIES = 30
+"""Of a start that fails for another reason. All other orders are tried until they are carried out."""
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
+LONGEST_STOP_PAUSE_S = 2.0
 
 
 class Orders:
@@ -48,7 +52,7 @@ class Orders:
 
     def stop(self, key: str, grace_ms: int) -> None:
         """Stop this run; if its start is still waiting to be tried again, it never starts."""
-        self._due.put(lambda: self._stop(key, grace_ms))
+        self._insist(f"run {key} could not be stopped", lambda: self._stop(key, grace_ms))
 
     def go_on(self, key: str, time_limit_ms: int | None) -> None:
         """Let this run have another time limit."""
@@ -56,11 +60,11 @@ class Orders:
 
     def forget(self, key: str) -> None:
         """Its end is recorded: what was only needed to watch it may go."""
-        self._due.put(lambda: self._machine.forget(key))
+        self._insist(f"the files of run {key} could not be cleared up", lambda: self._machine.forget(key))
 
     def purge(self, key: str) -> None:
         """It has left the books: its output may go too."""
-        self._due.put(lambda: self._machine.purge(key))
+        self._insist(f"the files of run {key} could not be removed", lambda: self._machine.purge(key))
 
     def close(self) -> None:
         """Carry out what is due, drop what waits to be tried again (it is in the journal), end."""
@@ -73,6 +77,26 @@ class Orders:
                 order()
             except Exception as fault:
                 log.error("an order to the machine failed: %s", fault, exc_info=fault)
+
+    def _insist(self, otherwise: str, order: Callable[[], None], pause: float = FIRST_PAUSE_S) -> None:
+        """Carry an order out, again and again as long as what is in its way may pass. `otherwise`: for the log."""
+
+        def carry_out() -> None:
+            try:
+                order()
+            except OSError as failure:
+                if failure.errno not in PASSING:
+                    raise
+                log.warning("%s (%s); tried again in %.1f s", otherwise, failure, pause)
+                self._after(pause, lambda: self._insist(otherwise, order, min(2 * pause, LONGEST_STOP_PAUSE_S)))
+
+        self._due.put(carry_out)
+
+    @staticmethod
+    def _after(pause: float, again: Callable[[], None]) -> None:
+        timer = threading.Timer(pause, again)
+        timer.daemon = True
+        timer.start()
 
     def _start(self, run: RunSpec, attempt: int) -> None:
         self._retrying.discard(run.key)
@@ -90,13 +114,11 @@ class Orders:
         self._on_report(report)
 
     def _start_failed(self, run: RunSpec, attempt: int, failure: OSError) -> None:
-        if failure.errno in PASSING and attempt < TRIES:
-            pause = min(FIRST_PAUSE_S * 2 ** (attempt - 1), LONGEST_PAUSE_S)
+        if failure.errno in FULL or (failure.errno in PASSING and attempt < TRIES):
+            pause = min(FIRST_PAUSE_S * 2 ** min(attempt - 1, 10), LONGEST_PAUSE_S)
             log.warning("run %s could not be started (%s); tried again in %.1f s", run.key, failure, pause)
             self._retrying.add(run.key)
-            again = threading.Timer(pause, self._due.put, [lambda: self._start(run, attempt + 1)])
-            again.daemon = True
-            again.start()
+            self._after(pause, lambda: self._due.put(lambda: self._start(run, attempt + 1)))
             return
         self._on_report(self._known_or_failed(run.key, f"could not be started: {failure}"))
 

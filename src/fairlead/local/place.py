@@ -61,7 +61,8 @@ class LocalPlace:
         self._runtime: Runtime | None = None
         self._known: set[str] = set()
         """Runs whose start was ordered, or that were found on the machine."""
-        self._told_to_stop: set[str] = set()
+        self._told_to_stop: dict[str, int] = {}
+        """The grace, in milliseconds, with which a run was told to stop last."""
         self._review: list[str] | None = None
         """Jobs to look at once the start is durable; None: nothing special."""
         self._early: list[RunReport] = []
@@ -117,11 +118,12 @@ class LocalPlace:
             self._orders.start(self._run_spec(job, run))
         elif job.state is State.RUNNING and job.course_changed:
             self._orders.go_on(run, job.spec.time_limit_ms)
-        elif job.state is State.STOPPING and run not in self._told_to_stop:
-            self._told_to_stop.add(run)
-            self._known.add(run)
+        elif job.state is State.STOPPING:
             grace_ms = job.spec.grace_ms if job.stop_grace_ms is None else job.stop_grace_ms
-            self._orders.stop(run, grace_ms)
+            if grace_ms < self._told_to_stop.get(run, grace_ms + 1):
+                self._told_to_stop[run] = grace_ms
+                self._known.add(run)
+                self._orders.stop(run, grace_ms)
         elif job.ended or job.state is State.WAITING:
             self._let_go(run)
         if job.state is State.RUNNING and job.attempt > 1:
@@ -131,7 +133,7 @@ class LocalPlace:
         """The run is over, and that is in the journal: what was only needed to watch it may go."""
         if run in self._known:
             self._known.discard(run)
-            self._told_to_stop.discard(run)
+            self._told_to_stop.pop(run, None)
             self._orders.forget(run)
 
     def _run_spec(self, job: Job, run: str) -> RunSpec:

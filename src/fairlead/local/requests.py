@@ -171,17 +171,21 @@ def visible(jobs: Jobs, rights: Rights, key: str) -> Job:
     return job
 
 
-def cancel(jobs: Jobs, turn: Turn, caller: Caller, key: str, state: str | None = None) -> None:
-    """Let a job end: at once while it waits, otherwise it is told to stop. `state`: only while it is in this one."""
+def cancel(jobs: Jobs, turn: Turn, caller: Caller, key: str, states: Sequence[str] = (), *, now: bool = False) -> None:
+    """Let a job end: at once while it waits, otherwise it is told to stop. `states`: only while it is in one of them.
+
+    `now`: without its grace; also where it was told to stop before, with a grace that takes too long.
+    """
     job = visible(jobs, Rights(caller, turn.scheduler), key)
     if job.ended:
         raise Refusal("conflict", f"job {key} has ended already ({job.state}); there is nothing to cancel")
-    if state is not None and job.state != state:
-        raise Refusal("conflict", f"job {key} is {job.state} by now, not {state}; it was left alone", field="state")
-    if job.cancelled_by:
+    if states and job.state not in states:
+        said = f"job {key} is {job.state} by now, not {' or '.join(states)}; it was left alone"
+        raise Refusal("conflict", said, field="states")
+    if job.cancelled_by and (not now or job.stop_grace_ms == 0):
         return
     waited = job.state is State.WAITING
-    turn.note(JobCancelRequested(key=key, who=caller.user))
+    turn.note(JobCancelRequested(key=key, who=caller.user, now=now))
     if waited:
         turn.event(events.Release(application=key, key=job.ask_key, cause=events.Cause.STOPPED_BY_RM))
 

@@ -132,7 +132,7 @@ _TOLD: dict[type, Callable[[Any], Told | None]] = {
     history_records.JobSubmitted: _submitted,
     history_records.JobRefused: lambda x: ("job.refused", x.key, {"reason": _of(x, "code", "sentence", "queue")}),
     history_records.JobWaits: lambda x: ("job.waits", x.key, {"reason": _of(x, "code", "sentence")}),
-    history_records.JobCancelRequested: lambda x: ("job.cancelled", x.key, _of(x, "who", "why")),
+    history_records.JobCancelRequested: lambda x: ("job.cancelled", x.key, _of(x, "who", "now", "why")),
     history_records.JobChanged: lambda x: ("job.changed", x.key, _of(x, "name", "time_limit_ms", "who")),
     history_records.JobRequeued: lambda x: ("job.requeued", x.key, _of(x, "who", "hold", "why")),
     history_records.JobStarted: lambda x: ("job.started", x.key, _of(x, "pid", "attempt") | {"gpus": list(x.gpus)}),

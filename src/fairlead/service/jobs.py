@@ -51,7 +51,7 @@ A_TURN = 100
 router = api("jobs")
 
 
-@router.post("/jobs", status_code=201, responses=documented(409, 413, 429))
+@router.post("/jobs", status_code=201, responses=documented(409, 413, 429, 507))
 async def submit_jobs(
     body: wire.Submission,
     place: MachineOf,
@@ -60,6 +60,8 @@ async def submit_jobs(
 ) -> wire.JobList:
     """Submit jobs, all or none. With the header `Idempotency-Key` a repeated request gives the jobs of the first."""
     caller.require_submit(place.gate.own_name)
+    if short := place.disk.shortage():
+        raise Refusal("disk-full", f"{short}; nothing was taken in")
 
     def prepare() -> requests.Intake:
         home = accounts.by_uid(caller.uid).home
@@ -161,9 +163,9 @@ def _row_of(jobs: Jobs, scheduler: Scheduler, key: str) -> wire.Job:
 
 @router.post("/jobs/{key}/cancel", responses=documented(404, 409))
 async def cancel_job(key: str, place: MachineOf, caller: CallerOf, body: wire.Cancellation | None = None) -> wire.Job:
-    """Let a job end: at once while it waits; otherwise it is told to stop, and killed after its grace."""
-    state = body.state if body is not None else None
-    await place.do(lambda turn: requests.cancel(place.local.jobs, turn, caller, key, state))
+    """Let a job end: at once while it waits; otherwise it is told to stop, and killed after its grace, or `now`."""
+    what = body or wire.Cancellation()
+    await place.do(lambda turn: requests.cancel(place.local.jobs, turn, caller, key, what.states, now=what.now))
     return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
 
 

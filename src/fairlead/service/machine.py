@@ -27,6 +27,7 @@ from fairlead.insight.suppositions import Supposition, submitted
 from fairlead.insight.trial import Name
 from fairlead.local import dependencies, placing, requests
 from fairlead.local.callers import Caller, Rights, Whose, whose
+from fairlead.local.disk import Disk
 from fairlead.local.history_records import run_key
 from fairlead.local.job import LIVE, ON_THE_MACHINE, Job
 from fairlead.local.jobs import Jobs
@@ -145,6 +146,7 @@ class MachinePlace(Place):
     runtime: Runtime
     local: LocalPlace
     machine: Machine
+    disk: Disk
     gate: Gate
     tokens: Tokens
     hub: Hub
@@ -191,6 +193,7 @@ class MachinePlace(Place):
             found.append(f"runs that the journal does not know were found at the start, and stopped: {runs}")
         if self.local.jobs.memory_short is not None:
             found.append("the machine is short of memory: nothing new starts until some is free again")
+        found.append(self.disk.shortage())
         return [sentence for sentence in found if sentence]
 
     def failing(self) -> bool:

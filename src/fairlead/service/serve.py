@@ -26,6 +26,7 @@ from fairlead.config import ConfigurationError, default_text, usable
 from fairlead.core.model.resources import Resources
 from fairlead.journal.format import JournalError
 from fairlead.local.callers import Whose, whose
+from fairlead.local.disk import Disk
 from fairlead.local.machine import Machine
 from fairlead.local.memory_guard import MemoryGuard
 from fairlead.local.place import LocalPlace
@@ -81,6 +82,8 @@ class ServeOptions:
     """Below so much free memory (a part, or an amount such as `512Mi`) jobs are stopped, one by one; `off`: never."""
     memory_budget: int | None = None
     """Bytes that all jobs together may use, instead of what the machine has; None: that."""
+    keep_free: int | None = None
+    """Bytes to keep free on the disk of the state directory for cancels and ends; None: what fits its size."""
     log_level: str = "info"
     on_ready: Callable[[Listening], None] | None = None
     """Called once, when requests are answered."""
@@ -128,9 +131,10 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     ours = version()
     as_root = os.geteuid() == 0
     gpus = range(options.resources["gpu"]) if "gpu" in options.resources else None
+    disk = Disk(state_dir, options.keep_free)
     local: LocalPlace = LocalPlace(
         lambda tell: Machine(
-            state_dir / "runs", on_end=tell, on_begin=tell, gpus=gpus, capacity=dict(options.resources)
+            state_dir / "runs", on_end=tell, on_begin=tell, gpus=gpus, capacity=dict(options.resources), disk=disk
         ),
         state_dir / "runs",
         as_submitter=as_root,
@@ -157,6 +161,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         runtime=runtime,
         local=local,
         machine=local.machine,
+        disk=disk,
         gate=gate,
         tokens=tokens,
         hub=hub,

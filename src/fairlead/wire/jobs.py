@@ -142,7 +142,8 @@ class Submission(Request, frozen=True, kw_only=True):
 class Cancellation(Request, frozen=True, kw_only=True):
     """What is meant to end."""
 
-    state: Annotated[Stoppable | None, said("Only while it is in this state.")] = None
+    states: Annotated[list[Stoppable], said("Only while it is in one of these states; empty: in any.")] = []
+    now: Annotated[bool, said("What runs is killed at once (SIGKILL), without its grace.")] = False
 
 
 class JobChange(Request, frozen=True, kw_only=True):

@@ -200,7 +200,7 @@ def test_cancel_by_filter_leaves_alone_what_it_no_longer_means(
     filled.on("POST", "/jobs/2/cancel", refuse(409, "job 2 is running by now"))
     result = run("cancel", "--state", "waiting")
     assert (result.exit_code, result.output) == (0, "")
-    assert filled.sent("POST", "/jobs/2/cancel") == [{"state": "waiting"}]
+    assert filled.sent("POST", "/jobs/2/cancel") == [{"states": ["waiting"]}]
 
 
 @pytest.mark.parametrize("args", [(), ("1", "--queue", "root.a"), ("--state", "failed")])

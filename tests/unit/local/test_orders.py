@@ -125,6 +125,48 @@ def test_a_stop_overtakes_a_start_that_waits_to_be_tried_again(
     assert bench.told == ["start 1-1"]
 
 
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
+def test_a_stop_is_tried_until_it_works(
+    give: Callable[[Bench], Orders], monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """However often the disk is full; what is ordered meanwhile is not held up."""
+    monkeypatch.setattr(orders, "TRIES", 3)
+    monkeypatch.setattr(orders, "LONGEST_STOP_PAUSE_S", 0.02)
+    monkeypatch.setattr(orders, "FIRST_PAUSE_S", 0.01)
+    failures = 8
+
+    class Full(Bench):
+        def stop(self, key: str, grace_ms: int | None = None) -> None:
+            super().stop(key, grace_ms)
+            if key == "1-1" and self.told.count("stop 1-1 500") <= failures:
+                raise OSError(number, "no room")
+
+    bench = Full()
+    bench.runs = {key: RunReport(key=key, pid=1, started_at_ms=1) for key in ("1-1", "2-1")}
+    giving = give(bench)
+    giving.stop("1-1", 500)
+    giving.stop("2-1", 0)
+    wait_for(lambda: bench.told.count("stop 1-1 500") == failures + 1)
+    assert bench.told.index("stop 2-1 0") < 3
+    time.sleep(0.1)
+    assert bench.told.count("stop 1-1 500") == failures + 1
+
+
+def test_a_start_waits_for_room_as_long_as_it_takes(
+    give: Callable[[Bench], Orders], reports: list[RunReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other failures have an end after some tries; a full disk is nobody's fault who submitted."""
+    monkeypatch.setattr(orders, "TRIES", 3)
+    monkeypatch.setattr(orders, "FIRST_PAUSE_S", 0.005)
+    monkeypatch.setattr(orders, "LONGEST_PAUSE_S", 0.01)
+    full = [OSError(errno.ENOSPC, "disk full")] * 9
+    bench = Bench(*full, *[OSError(errno.ENOMEM, "no memory")] * 9)
+    giving = give(bench)
+    giving.start(run("1-1"))
+    wait_for(lambda: bool(reports))
+    assert (len(bench.told), reports[0].exit_code) == (10, 126)
+
+
 def test_a_failing_order_does_not_stop_the_others(give: Callable[[Bench], Orders], reports: list[RunReport]) -> None:
     """The thread goes on."""
 

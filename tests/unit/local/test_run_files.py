@@ -45,16 +45,31 @@ def test_no_claim_without_a_directory(tmp_path: Path) -> None:
 
 def test_the_result_goes_into_the_reserved_room(tmp_path: Path) -> None:
     """The room becomes the result; nothing else is left."""
-    run_files.reserve_result(str(tmp_path))
-    assert (tmp_path / run_files.RESERVE).stat().st_size == run_files.RESERVED_BYTES
-    run_files.write_result(str(tmp_path), {"exit_code": 3})
+    run_files.reserve(str(tmp_path))
+    room = tmp_path / "result.reserved"
+    inode = room.stat().st_ino
+    assert room.stat().st_size == run_files.RESERVED_BYTES[run_files.RESULT]
+    run_files.write_reserved(str(tmp_path), run_files.RESULT, {"exit_code": 3})
     assert run_files.read(str(tmp_path), run_files.RESULT) == {"exit_code": 3}
-    assert [each.name for each in tmp_path.iterdir()] == [run_files.RESULT]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [run_files.RESULT, "stop.reserved"]
+    assert (tmp_path / run_files.RESULT).stat().st_ino == inode
+
+
+def test_a_stop_gives_its_room_to_the_next(tmp_path: Path) -> None:
+    """Without a file more or a block more, however often it is written."""
+    run_files.reserve(str(tmp_path))
+    inode = (tmp_path / "stop.reserved").stat().st_ino
+    for grace_ms in (86_400_000, 30_000, 0):
+        run_files.write_reserved(str(tmp_path), run_files.STOP, {"grace_ms": grace_ms, "at_ms": 1})
+        assert run_files.read(str(tmp_path), run_files.STOP) == {"grace_ms": grace_ms, "at_ms": 1}
+        assert (tmp_path / run_files.STOP).stat().st_ino == inode
+        run_files.take_back(str(tmp_path), run_files.STOP)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["result.reserved", "stop.reserved"]
 
 
 def test_a_result_without_reserved_room(tmp_path: Path) -> None:
     """It is written all the same."""
-    run_files.write_result(str(tmp_path), {"exit_code": 3})
+    run_files.write_reserved(str(tmp_path), run_files.RESULT, {"exit_code": 3})
     assert run_files.read(str(tmp_path), run_files.RESULT) == {"exit_code": 3}
 
 
@@ -67,7 +82,7 @@ def test_keys_are_names(tmp_path: Path, key: str) -> None:
 def test_the_end_does_not_lie_before_the_begin(tmp_path: Path) -> None:
     """A clock that was set back meanwhile does not make a run end before it began."""
     run_files.write(str(tmp_path), run_files.CLAIM, {"pid": 1, "started_at_ms": 1000, "gpus": [2]})
-    run_files.write_result(str(tmp_path), {"exit_code": 0, "ended_at_ms": 400})
+    run_files.write_reserved(str(tmp_path), run_files.RESULT, {"exit_code": 0, "ended_at_ms": 400})
     report = runs.ended_of("a", tmp_path)
     assert report is not None
     assert (report.started_at_ms, report.ended_at_ms, report.pid, report.gpus) == (1000, 1000, 1, (2,))

@@ -201,10 +201,11 @@ def test_running_work_is_cancelled_with_its_grace(served: Any) -> None:
     served.wait(key, "running")
     while not served.call("GET", f"/api/v1/jobs/{key}/logs").body:
         pass
-    meant_another = served.call("POST", f"/api/v1/jobs/{key}/cancel", {"state": "waiting"})
-    assert (meant_another.status, meant_another.error["field"]) == (409, "state")
+    meant_another = served.call("POST", f"/api/v1/jobs/{key}/cancel", {"states": ["waiting"]})
+    assert (meant_another.status, meant_another.error["field"]) == (409, "states")
     assert served.call("GET", f"/api/v1/jobs/{key}").json["state"] == "running"
-    assert served.call("POST", f"/api/v1/jobs/{key}/cancel", {"state": "running"}).json["state"] == "stopping"
+    stopped = served.call("POST", f"/api/v1/jobs/{key}/cancel", {"states": ["waiting", "running"]})
+    assert stopped.json["state"] == "stopping"
     shown = served.wait(key)
     assert (shown["state"], shown["signal"]) == ("cancelled", 9)
     assert shown["reason"]["code"] == "cancelled"

@@ -31,7 +31,9 @@ FIRST_LOOK_S = 0.02
 RELAXED_LOOK_S = 5.0
 WATCHFUL_LOOK_S = 0.25
 KILL_PATIENCE_S = 30.0
-RESULT_PATIENCE_S = 30.0
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 10.0
+"""Between two tries to write the result."""
 
 CLAIMED_BY_ANOTHER = 3
 NOT_BEGUN = 4
@@ -278,7 +280,7 @@ def _claim_record(spec: run_files.Record, me: int, command: int) -> run_files.Re
 def _open_gate(work: Supervision, gate: int) -> None:
     """Let the command begin, if its bounds can be set and nobody has stopped it already."""
     try:
-        run_files.reserve_result(work.directory)
+        run_files.reserve(work.directory)
         if run_files.exists(work.directory, run_files.STOP):
             work.outcome["stopped"] = True
             return
@@ -295,15 +297,16 @@ def _open_gate(work: Supervision, gate: int) -> None:
 
 
 def _deliver(directory: str, outcome: dict[str, Any]) -> int:
-    """Write the result; as long as there is no room for it, try again for a while."""
+    """Write the result; as long as that fails (a disk that became read-only), try again: nobody else knows it."""
     outcome["ended_at_ms"] = run_files.now_ms()
-    deadline = time.monotonic() + RESULT_PATIENCE_S
+    pause = FIRST_PAUSE_S
     while True:
         try:
-            run_files.write_result(directory, outcome)
+            run_files.write_reserved(directory, run_files.RESULT, outcome)
             return 0
         except OSError as problem:
-            if time.monotonic() > deadline or not os.path.isdir(directory):
+            if not os.path.isdir(directory):
                 print(f"its result could not be written: {problem}", file=sys.stderr)
                 return 1
-        time.sleep(0.2)
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_S)

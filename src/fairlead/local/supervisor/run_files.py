@@ -28,10 +28,8 @@ RESULT = "result"
 FORGOTTEN = "forgotten"
 STDOUT = "stdout.log"
 STDERR = "stderr.log"
-RESERVE = "result.reserved"
-
-RESERVED_BYTES = 16_384
-"""Room that is taken for the result before the job begins, so that a full disk cannot swallow it."""
+RESERVED_BYTES = {RESULT: 16_384, STOP: 4_096}
+"""Room that is taken for these before the job begins: a full disk can neither swallow its end nor keep it running."""
 
 Record = dict[str, Any]
 
@@ -65,10 +63,10 @@ def sync_directory(path: str) -> None:
         os.close(fd)
 
 
-def _put(path: str, record: Record, *, durable: bool) -> None:
+def _put(path: str, content: bytes, *, durable: bool) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        _write_all(fd, json.dumps(record).encode())
+        _write_all(fd, content)
         if durable:
             os.fsync(fd)
     finally:
@@ -87,7 +85,7 @@ def write(directory: str, name: str, record: Record, *, durable: bool = True) ->
     """
     fresh = os.path.join(directory, f".{name}.{os.getpid()}")
     try:
-        _put(fresh, record, durable=durable)
+        _put(fresh, json.dumps(record).encode(), durable=durable)
         os.rename(fresh, os.path.join(directory, name))
     except OSError:
         _remove_quietly(fresh)
@@ -103,7 +101,7 @@ def claim(directory: str, record: Record) -> bool:
     """
     fresh = os.path.join(directory, f".{CLAIM}.{os.getpid()}")
     try:
-        _put(fresh, record, durable=True)
+        _put(fresh, json.dumps(record).encode(), durable=True)
         os.link(fresh, os.path.join(directory, CLAIM))
     except FileExistsError:
         return False
@@ -114,35 +112,40 @@ def claim(directory: str, record: Record) -> bool:
     return True
 
 
-def reserve_result(directory: str) -> None:
-    """Take the room for the result now. Raises OSError if the disk is full."""
-    fd = os.open(
-        os.path.join(directory, RESERVE), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-    )
-    try:
-        _write_all(fd, b" " * RESERVED_BYTES)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def reserve(directory: str) -> None:
+    """Take the room for what may have to be written on a full disk now. Raises OSError if it is full already."""
+    for name, size in RESERVED_BYTES.items():
+        # Whole before it has its name: the machine may look for it, to write the wish to stop, at any moment.
+        fresh = os.path.join(directory, f".{name}.{os.getpid()}")
+        _put(fresh, b" " * size, durable=True)
+        os.rename(fresh, _reserved(directory, name))
 
 
-def write_result(directory: str, record: Record) -> None:
-    """Write how the run ended, into the reserved room if there is one. Raises OSError."""
-    reserved = os.path.join(directory, RESERVE)
-    content = json.dumps(record).encode()
+def write_reserved(directory: str, name: str, record: Record) -> None:
+    """As `write`, into the reserved room if there is one: then it needs neither space nor a file more."""
+    reserved = _reserved(directory, name)
     try:
         fd = os.open(reserved, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        write(directory, RESULT, record)
+        write(directory, name, record)
         return
     try:
         # The rest stays blank. A shorter file would do, but some file systems need a new block to make it shorter.
-        _write_all(fd, content.ljust(RESERVED_BYTES))
+        _write_all(fd, json.dumps(record).encode().ljust(RESERVED_BYTES[name]))
         os.fsync(fd)
     finally:
         os.close(fd)
-    os.rename(reserved, os.path.join(directory, RESULT))
+    os.rename(reserved, os.path.join(directory, name))
     sync_directory(directory)
+
+
+def take_back(directory: str, name: str) -> None:
+    """What stands there gives its room to what is written next. Raises OSError."""
+    os.rename(os.path.join(directory, name), _reserved(directory, name))
+
+
+def _reserved(directory: str, name: str) -> str:
+    return os.path.join(directory, f"{name}.reserved")
 
 
 def _remove_quietly(path: str) -> None:

@@ -50,6 +50,7 @@ KINDS: Mapping[str, Kind] = {
     "too-many": Kind(429, "Too many at once."),
     "internal": Kind(500, "A fault in the service; nothing was done."),
     "unavailable": Kind(503, "Nothing can be recorded at the moment, or the service is stopping; nothing was done."),
+    "disk-full": Kind(507, "The disk of the state directory is full; what runs can be cancelled all the same."),
 }
 """By code, which is also the end of `type`."""
 TYPE = "urn:fairlead:problem:"
