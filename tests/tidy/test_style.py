@@ -291,6 +291,7 @@ BOOK_OF_JOBS = frozenset(
         "requests.py",
         "waits.py",
         "job.py",
+        "job_bounds.py",
         "place.py",
         "jobs.py",
     }

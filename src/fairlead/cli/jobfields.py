@@ -78,8 +78,13 @@ FIELDS: Final = (
     Field("command"),
     Field("queue", "--queue -q", "QUEUE", "Full path of the queue.", "one_text", settings=_QUEUE),
     Field("priority", "--priority -p", "N", "Higher goes first; 0 if not given.", "priority", settings=_PRIORITY),
-    Field("cpu", "--cpu -c", "CORES", "Cores, such as 2, 0.5 or 500m; 1 if not given."),
-    Field("memory", "--memory -m", "SIZE", "Memory, such as 512Mi or 4Gi; none counted and no limit if not given."),
+    Field("cpu", "--cpu -c", "CORES", "Cores, such as 2, 0.5 or 500m; what the queue says, else 1, if not given."),
+    Field(
+        "memory",
+        "--memory -m",
+        "SIZE",
+        "Memory, such as 512Mi or 4Gi; what the queue says, else no limit, if not given.",
+    ),
     Field("gpu", "--gpu -g", "N", "GPU devices; none if not given.", settings=_COUNT),
     Field(
         "resources",
@@ -104,7 +109,7 @@ FIELDS: Final = (
         "time_limit",
         "--time-limit -t",
         "TIME",
-        "Longest time to run: seconds, or 10m, 2h, 1h30m; unlimited if not given.",
+        "Longest time to run: seconds, or 10m, 2h, 1h30m; what the queue says, else unlimited, if not given.",
         "time_limit",
         "time_limit_ms",
     ),
@@ -237,8 +242,9 @@ def described(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
     body: dict[str, Any] = {"command": values.command(entry.get("command"), where), **meant(entry, where)}
     if (retry := values.retry(entry, where)) is not None:
         body["retry"] = retry
-    body["resources"] = values.resources(entry, where)
-    if not body["resources"]:
+    if resources := values.resources(entry, where):
+        body["resources"] = resources
+    if resources and not any(resources.values()):
         raise wrong_usage(f"{where}: cpu: the job asks for nothing; ask for a little, such as 0.1")
     body.setdefault("name", os.path.basename(body["command"][0]))
     return body

@@ -267,7 +267,7 @@ def retry(entry: Mapping[str, Any], where: str) -> dict[str, Any] | None:
 
 
 def resources(entry: Mapping[str, Any], where: str) -> Any:
-    """All amounts as they are sent; one core where none is said. Raises `Failure` (usage)."""
+    """All amounts that are said; a 0 is kept for cores, where saying nothing means something else. Raises `Failure`."""
     cpu, memory = (
         None if entry.get(name) is None else one_text(entry[name], f"{where}: {name}") for name in ("cpu", "memory")
     )
@@ -278,5 +278,5 @@ def resources(entry: Mapping[str, Any], where: str) -> Any:
         f"{name}={text}" for name, text in many_texts(entry.get("resources") or {}, f"{where}: resources").items()
     ]
     names = [resource_called(other.partition("=")[0]) for other in others]
-    cpu = "1" if cpu is None and VCORE not in names else cpu
-    return with_cpu(parse_resources(cpu, memory, gpu, others, f"{where}: "))
+    amounts = parse_resources(cpu, memory, gpu, others, f"{where}: ")
+    return with_cpu({VCORE: 0, **amounts} if cpu is not None or VCORE in names else amounts)

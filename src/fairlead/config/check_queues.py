@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 from fairlead.config.decode import Findings, child_path
 from fairlead.config.tree import PlacedQueue
 from fairlead.core.model.names import ACL_GROUP, ACL_USER, GROUP_NAME, QUEUE_NAME, USER_NAME
-from fairlead.core.model.properties import KNOWN, RESOURCE_GROUP, unreadable
+from fairlead.core.model.properties import (
+    JOB_MEMORY_DEFAULT,
+    JOB_MEMORY_MAX,
+    JOB_TIME_DEFAULT,
+    JOB_TIME_MAX,
+    KNOWN,
+    RESOURCE_GROUP,
+    unreadable,
+)
 from fairlead.core.model.quantities import format_quantity
 from fairlead.core.model.resources import UNLIMITED, Limits
 from fairlead.core.model.specs import LimitSpec, QueueSpec
@@ -59,16 +67,21 @@ def _warn_acl_names(found: Findings, at: str, text: str) -> None:
 
 
 def check_properties(found: Findings, queue: PlacedQueue) -> None:
-    """Warns of property values that cannot be read (the default counts) and of unknown properties."""
+    """Warns of property values that cannot be read (the default counts) and of unknown properties.
+
+    What cannot be read of the bounds on jobs is an error.
+    """
     sources = [(f"{queue.path}.properties", queue.spec.properties)]
     if queue.spec.child_template:
         sources.append((f"{queue.path}.childtemplate.properties", queue.spec.child_template.properties))
     for path, properties in sources:
         for rule in unreadable(properties):
-            found.warn(
-                child_path(path, rule.key),
-                f"{rule.key} needs {rule.allowed}, not '{properties[rule.key][:60]}'; the default counts instead",
-            )
+            at, needs = child_path(path, rule.key), f"{rule.key} needs {rule.allowed}"
+            if rule.key.startswith("job."):
+                # A bound that cannot be read would be no bound.
+                found.add(at, f"{needs}, not '{properties[rule.key][:60]}'")
+            else:
+                found.warn(at, f"{needs}, not '{properties[rule.key][:60]}'; the default counts instead")
         rule = KNOWN[RESOURCE_GROUP]
         if rule.read(properties.get(RESOURCE_GROUP, "")) and (not queue.children and not queue.spec.parent):
             found.warn(
@@ -83,6 +96,25 @@ def check_properties(found: Findings, queue: PlacedQueue) -> None:
                     f"{key[:60]} is no property that is acted on; it is kept and inherited"
                     f"{found.did_you_mean(key, KNOWN)}",
                 )
+
+
+_DEFAULTS = {JOB_TIME_DEFAULT: JOB_TIME_MAX, JOB_MEMORY_DEFAULT: JOB_MEMORY_MAX}
+
+
+def check_job_defaults(found: Findings, queue: PlacedQueue, above: Mapping[str, str] | None = None) -> None:
+    """What jobs get that say nothing is not more than jobs may ask for, in a queue and in all below it."""
+    own = queue.spec.properties
+    merged = {**(above or {}), **{key: text for key, text in own.items() if key.startswith("job.")}}
+    for default, most in _DEFAULTS.items():
+        amounts = [KNOWN[key].read(merged.get(key, "")) for key in (default, most)]
+        if None not in amounts and amounts[0] > amounts[1] and {default, most} & own.keys():  # type: ignore[operator]
+            found.add(
+                child_path(f"{queue.path}.properties", default if default in own else most),
+                f"in {queue.full_name} the {default}, {merged[default]}, is above the {most}, {merged[most]}; "
+                "lower the one or raise the other",
+            )
+    for child in queue.children:
+        check_job_defaults(found, child, merged)
 
 
 _MEANT = dict.fromkeys(("cpu", "cpus", "core", "cores", "vcores", "vcpu", "vcpus"), "vcore") | dict.fromkeys(

@@ -90,7 +90,7 @@ LIMIT_KEYS = {
 _LIMITS = kinds.list_of(kinds.record("limit", LIMIT_KEYS, specs.LimitSpec), "limits")
 TEMPLATE_KEYS = {
     "maxapplications": kinds.COUNT.as_("max_applications"),
-    "properties": kinds.TEXT_MAP,
+    "properties": kinds.PROPERTIES,
     "resources": _RESOURCES,
 }
 QUEUE_KEYS = {
@@ -98,7 +98,7 @@ QUEUE_KEYS = {
     "parent": kinds.TRUTH,
     "resources": _RESOURCES,
     "maxapplications": kinds.COUNT.as_("max_applications"),
-    "properties": kinds.TEXT_MAP,
+    "properties": kinds.PROPERTIES,
     "adminacl": kinds.TEXT.as_("admin_acl"),
     "submitacl": kinds.TEXT.as_("submit_acl"),
     "childtemplate": kinds.record("childtemplate", TEMPLATE_KEYS, _template).or_none.as_("child_template"),

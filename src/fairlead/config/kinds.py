@@ -12,6 +12,7 @@ from typing import Any
 
 from fairlead.config import decode
 from fairlead.config.yamltree import Node
+from fairlead.core.model.properties import RULES
 
 Schema = dict[str, Any]
 
@@ -53,6 +54,14 @@ def _also_null(*types: str, **more: Any) -> Schema:
 TEXT = Kind(decode.read_text, _also_null("string", "number", "boolean"))
 TEXTS = Kind(decode.read_texts, _also_null("array", items=TEXT.schema))
 TEXT_MAP = Kind(decode.read_text_map, _also_null("object", additionalProperties=TEXT.schema))
+PROPERTIES = Kind(
+    decode.read_text_map,
+    _also_null(
+        "object",
+        properties={rule.key: {**TEXT.schema, "description": rule.allowed} for rule in RULES},
+        additionalProperties=TEXT.schema,
+    ),
+)
 TRUTH = Kind(decode.read_truth, {"enum": [True, False, None, *sorted(decode.TRUTH_WORDS)]})
 COUNT = Kind(decode.read_count, _also_null("number", minimum=0))
 INTEGER = Kind(decode.read_integer, _also_null("integer"))

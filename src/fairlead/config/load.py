@@ -192,6 +192,7 @@ def _check_queues(found: Findings, declaration: declare.PartitionDeclaration, ro
         check_queues.check_amounts(found, queue)
     check_queues.check_resources(found, root, UNLIMITED)
     check_queues.check_max_applications(found, root)
+    check_queues.check_job_defaults(found, root)
     check_queues.check_hierarchy(found, root)
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from fairlead.core.model import events
 from fairlead.core.model.conditions import Conditions, Dependency
 from fairlead.core.model.decisions import MoveRejected
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION
-from fairlead.local import dependencies, placing
+from fairlead.local import dependencies, job_bounds, placing
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import JobChanged, JobSpec
 from fairlead.local.holding import conditions_now
@@ -25,6 +26,9 @@ from fairlead.local.requests import visible
 from fairlead.policy.events.orders import why_not_change
 from fairlead.runtime import Refusal, Turn
 from fairlead.times import duration_exactly
+
+if TYPE_CHECKING:
+    from fairlead.core.books.partition import Partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,7 @@ def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why
     if is_otherwise and (refused := why_not_change(partition, order)) is not None:
         raise Refusal("conflict", f"job {key} stays as it is: {refused.sentence()}", field="resources")
     conditions = _conditions(jobs, turn, rights, job, wanted)
+    _require_bounds(partition, rights, job, spec, wanted)
     if wanted.queue is not None and (moved := _move(turn, rights, job, wanted.queue)):
         return moved
     if spec != job.spec:
@@ -107,6 +112,29 @@ def _spec(rights: Rights, job: Job, wanted: Change, now_ms: int) -> JobSpec:
         resources=resources,
         time_limit_ms=limit_ms,
         cancel_never=spec.cancel_never if wanted.cancel_never is None else wanted.cancel_never,
+    )
+
+
+def _require_bounds(partition: Partition, rights: Rights, job: Job, spec: JobSpec, wanted: Change) -> None:
+    """Raises `Refusal` if the job would break a bound of its queue that it does not break as it is."""
+    path = job.queue if wanted.queue is None else placing.full_path(partition, wanted.queue)
+    priority = job.priority if wanted.priority is None else wanted.priority
+    before = {each.sentence for each in _broken(partition, rights, job.spec, job.priority, job.queue)}
+    for each in _broken(partition, rights, spec, priority, path):
+        if each.sentence not in before:
+            field = "queue" if path != job.queue else _FIELDS.get(each.code, "queue")
+            raise Refusal("invalid", each.sentence, field=field)
+
+
+_FIELDS = {"time-limit-above-max": "time_limit_ms", "memory-above-max": "resources", job_bounds.PRIORITY: "priority"}
+
+
+def _broken(partition: Partition, rights: Rights, spec: JobSpec, priority: int, path: str) -> list[job_bounds.Broken]:
+    # A priority that is not the one that it came with is not that of its class.
+    named = spec.priority_class if priority == spec.priority else ""
+    asked = replace(spec, priority=priority, priority_class=named)
+    return job_bounds.broken(
+        asked, job_bounds.properties_of(partition, path), path, administers=rights.administers(path)
     )
 
 

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from fairlead.core.model.properties import QueueProperties
 from fairlead.core.model.reasons import Reason, SubmitDenied
 from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec
+from fairlead.local import job_bounds
+from fairlead.local.callers import Rights
 from fairlead.local.history_records import JobSpec
 from fairlead.policy.events.admission import Trial
 from fairlead.policy.queue_choice.placement import AS_DEFAULT, Foreseen, foresee
@@ -50,6 +53,8 @@ class Placing:
     queue: str
     rule: str = ""
     denial: Denial | None = None
+    path: str = ""
+    """Where it will be."""
 
     def job(self, key: str) -> JobSpec:
         """The job as it is entered."""
@@ -61,7 +66,7 @@ def application_of(spec: JobSpec) -> ApplicationSpec:
     return ApplicationSpec(id=spec.key, queue=spec.queue, user=spec.user, groups=spec.groups, tags=spec.tags)
 
 
-def plan(scheduler: Scheduler, specs: Sequence[JobSpec]) -> list[Placing]:
+def plan(scheduler: Scheduler, specs: Sequence[JobSpec], rights: Rights) -> list[Placing]:
     """What will become of each. Raises `Refusal` for a queue that does not exist, with some that do."""
     partition = scheduler.cluster.partitions[DEFAULT_PARTITION]
     known: dict[object, _Place] = {}
@@ -72,11 +77,23 @@ def plan(scheduler: Scheduler, specs: Sequence[JobSpec]) -> list[Placing]:
         if alike not in known:
             known[alike] = _one(partition, spec, index)
         place = known[alike]
-        placed = Placing(spec, place.queue, place.rule, place.denial)
-        if place.denial is None and (spec.priority_class or partition.admission.is_asked):
+        placed = Placing(spec, place.queue, place.rule, place.denial, place.path)
+        if place.denial is None:
+            placed = _within_bounds(placed, place, rights)
+        if placed.denial is None and (spec.priority_class or partition.admission.is_asked):
             placed = _admitted(trial, placed, place.path)
         placings.append(placed)
     return placings
+
+
+def _within_bounds(placed: Placing, place: _Place, rights: Rights) -> Placing:
+    """The same with the defaults of its queue, or with which of its bounds keeps it out."""
+    spec = job_bounds.with_defaults(placed.spec, place.said)
+    broken = job_bounds.broken(spec, place.said, place.path, administers=rights.administers(place.path))
+    if not broken:
+        return replace(placed, spec=spec)
+    denial = Denial(broken[0].code, broken[0].sentence, place.path, by_scheduler=False)
+    return replace(placed, spec=spec, denial=denial)
 
 
 def _admitted(trial: Trial, placed: Placing, path: str) -> Placing:
@@ -100,6 +117,7 @@ class _Place:
     rule: str = ""
     denial: Denial | None = None
     path: str = ""
+    said: QueueProperties = field(default_factory=QueueProperties)
 
 
 def _one(partition: Partition, spec: JobSpec, index: int) -> _Place:
@@ -108,7 +126,9 @@ def _one(partition: Partition, spec: JobSpec, index: int) -> _Place:
     foreseen = foresee(partition, application_of(spec))
     elsewhere = bool(asked) and foreseen.rule == AS_DEFAULT and foreseen.path != asked
     if foreseen.refused is None and not elsewhere:
-        return _Place(asked, foreseen.rule, None, foreseen.path)
+        return _Place(
+            asked, foreseen.rule, None, foreseen.path, job_bounds.properties_of(partition, foreseen.path or asked)
+        )
     denied = next((a.obstacle for a in foreseen.tried if isinstance(a.obstacle, SubmitDenied)), None)
     by_scheduler = foreseen.refused is not None
     if denied is not None:

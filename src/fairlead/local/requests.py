@@ -7,6 +7,7 @@ submission.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +15,7 @@ from fairlead.core.model import events
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.decisions import ApplicationRejected, Decision
 from fairlead.core.model.specs import DEFAULT_PARTITION, AskSpec
-from fairlead.local import dependencies, placing
+from fairlead.local import dependencies, job_bounds, placing
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import (
     JobCancelRequested,
@@ -65,8 +66,9 @@ class Intake:
     """A submission on its way into the book, some jobs a turn, so that others have their turns meanwhile.
 
     It is refused as a whole before the first job is entered: if the queues do not take some of the jobs, these are
-    entered as rejected, with the reason, and nothing else is. Where quotas count, all jobs are entered in one turn. A
-    repeated `request` gives the same answer; it completes what was broken off, and joins what is still on its way.
+    entered as rejected, with the reason, and nothing else is. Where quotas or numbers of jobs count, all jobs are
+    entered in one turn. A repeated `request` gives the same answer; it completes what was broken off, and joins what is
+    still on its way.
     """
 
     def __init__(self, caller: Caller, specs: Sequence[JobSpec], request: str = "", digest: str = "") -> None:
@@ -75,6 +77,8 @@ class Intake:
         self._request, self._digest = request, digest
         self._placings: list[Placing] | None = None
         self._keys: list[str] = []
+        self._counted = False
+        """Whether its queues count their jobs; then all are entered at once."""
 
     def step(self, jobs: Jobs, turn: Turn, most: int) -> Submitted | None:
         """Enter `most` more jobs; None: there are more to come. Raises `Refusal` when nothing was entered."""
@@ -90,19 +94,40 @@ class Intake:
         if self._placings is None:
             if jobs.live_count + len(self._specs) - len(self._keys) > MOST_LIVE:
                 raise Refusal("too-many", f"more than {MOST_LIVE} jobs would wait; wait until some have run")
-            self._placings = placing.plan(turn.scheduler, self._specs)
             rights = Rights(self._caller, turn.scheduler)
+            self._placings = placing.plan(turn.scheduler, self._specs, rights)
             for index, spec in enumerate(self._specs):
                 if wrong := dependencies.unknown(jobs, rights, spec.after):
                     raise Refusal("invalid", wrong, field=f"jobs[{index}].after")
             denied = [i for i, each in enumerate(self._placings) if each.denial is not None]
             if denied and not self._keys:
                 return Submitted(*self._refuse(jobs, turn, denied))
-        if any(each.priority_class for each in self._specs) or turn.scheduler.cluster.admission.is_asked:
+            self._counted = self._require_room(jobs, turn)
+        if (
+            self._counted
+            or any(each.priority_class for each in self._specs)
+            or turn.scheduler.cluster.admission.is_asked
+        ):
             most = len(self._specs)
         for placed in self._placings[len(self._keys) :][:most]:
             self._keys.append(self._enter(jobs, turn, placed))
         return Submitted(tuple(self._keys)) if len(self._keys) == len(self._specs) else None
+
+    def _require_room(self, jobs: Jobs, turn: Turn) -> bool:
+        """Raises `Refusal` where a queue would have more jobs than it may; whether any of them counts its jobs."""
+        partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
+        more: Counter[job_bounds.CountBound] = Counter()
+        for path, count in Counter(each.path for each in (self._placings or [])[len(self._keys) :]).items():
+            for bound in job_bounds.count_bounds(partition, path):
+                more[bound] += count
+        there: Counter[job_bounds.CountBound] = Counter()
+        if more:
+            mine = self._caller.uid
+            there.update(b for job in jobs.live() for b in more if b.counts(job.queue, job.spec.uid, mine))
+        for bound, count in more.items():
+            if there[bound] + count > bound.most:
+                raise Refusal("too-many", bound.sentence(there[bound], count))
+        return bool(more)
 
     def _refuse(self, jobs: Jobs, turn: Turn, denied: list[int]) -> tuple[tuple[str, ...], tuple[RefusedJob, ...]]:
         keys, refused = [], []

@@ -30,6 +30,7 @@ from fairlead.local.callers import Caller, Rights
 from fairlead.local.changes import Change, change
 from fairlead.local.history_records import JobSpec, run_key, where_of
 from fairlead.local.job import ON_THE_MACHINE
+from fairlead.local.job_bounds import UNSTATED
 from fairlead.local.jobs import Jobs
 from fairlead.local.placing import SUBMIT_DENIED
 from fairlead.local.requests import RefusedJob, Submitted
@@ -110,6 +111,12 @@ _FIELDS = {
     "class-not-allowed": "priority_class",
     "priority-mismatch": "priority",
     "quota-exceeded": "resources",
+    "class-of-the-system": "priority_class",
+    "time-limit-above-max": "time_limit_ms",
+    "memory-above-max": "resources.memory",
+    "priority-above-max": "priority",
+    "grace-above-max": "grace_ms",
+    "retries-above-max": "retry.limit",
 }
 """What a refusal is about, where that is not the queue."""
 
@@ -131,7 +138,7 @@ def spec_of(draft: wire.JobDraft, caller: Caller, home: str) -> JobSpec:
             "uid": caller.uid,
             "groups": caller.groups,
             "command": tuple(draft.command),
-            "resources": Resources(with_vcore(draft.resources)),
+            "resources": Resources({"vcore": UNSTATED, **with_vcore(draft.resources or {})}),
             "cwd": draft.cwd if draft.cwd is not None else home,
             "where": where_of(draft.node_selector, draft.ports, draft.beside, draft.apart_from),
             "retry": _retry(draft.retry),

@@ -104,7 +104,7 @@ class _Moment:
 
         self.caller.require_submit(self._runs_as)
         spec = spec_of(draft, self.caller, "/")
-        placed = placing.plan(self.scheduler, [spec])[0]
+        placed = placing.plan(self.scheduler, [spec], self._rights)[0]
         if (denial := placed.denial) is not None:
             raise Refusal("forbidden" if denial.code == placing.SUBMIT_DENIED else "invalid", denial.sentence)
         job = placed.job(NEW)

@@ -106,8 +106,10 @@ def environment(env: dict[str, str]) -> dict[str, str]:
     return env
 
 
-def amounts(resources: Amounts) -> Amounts:
-    """Amounts by resource, at least one of them above 0. Raises `ValueError`."""
+def amounts(resources: Amounts | None) -> Amounts | None:
+    """Amounts by resource, at least one of them above 0, or None. Raises `ValueError`."""
+    if resources is None:
+        return None
     if not any(changed_amounts(resources).values()):
         raise ValueError("asks for nothing; ask for some cpu (1 is one core), or leave resources out")
     return resources

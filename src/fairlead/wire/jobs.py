@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import Meta, field
+from msgspec import Meta
 
 from fairlead.wire import fields
 from fairlead.wire.fields import Amounts, AmountsDraft, Key, Labels, Line, Page, Priority, Request, Shape, Wrong, said
@@ -98,8 +98,9 @@ class JobDraft(Request, frozen=True, kw_only=True):
     queue: Annotated[Line, said("A leaf queue; empty: the placement rules choose, else root.default.")] = ""
     priority: Priority = 0
     resources: Annotated[
-        AmountsDraft, said("cpu in cores, such as 2 or 0.5, memory in bytes, others in units. Default: one core.")
-    ] = field(default_factory=lambda: {fields.CPU: 1})
+        AmountsDraft | None,
+        said("cpu in cores, such as 2 or 0.5, memory in bytes, others in units. Default: the queue's, else one core."),
+    ] = None
     env: Annotated[dict[str, str], Meta(max_length=4096)] = {}
     cwd: Annotated[
         Annotated[str, Meta(max_length=4096)] | None, said("Where it runs; default: the user's home directory.")

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fairlead.cli.jobfile import describe
 
 from fairlead.cli.app import Failure
+from fairlead.cli.submit import describe
 
 BASE = {"command": "true"}
 HELD = {"code": "on-hold", "sentence": "was put on hold by ann and waits until it is released"}

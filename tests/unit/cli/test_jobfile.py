@@ -53,13 +53,14 @@ def test_a_full_description_becomes_what_the_service_takes() -> None:
     }
 
 
-def test_one_core_and_the_programs_name_are_the_defaults() -> None:
-    """What is not said."""
+def test_the_programs_name_is_the_default() -> None:
+    """What is not said of resources, the queue says."""
     assert describe({"command": ["/usr/bin/env", "x"]}, "x").body == {
         "command": ["/usr/bin/env", "x"],
         "name": "env",
-        "resources": {"cpu": 1},
     }
+    said = describe({"command": ["x"], "memory": "1Gi", "cpu": 0}, "x").body
+    assert said["resources"] == {"cpu": 0, "memory": 2**30}
 
 
 def test_lines_of_json_are_read_in_order_and_blank_ones_skipped() -> None:

@@ -98,3 +98,39 @@ def test_a_file_that_is_no_utf8_is_refused_with_the_place(tmp_path: Path) -> Non
     path.write_bytes(b"# one\n# caf\xe9\n")
     with pytest.raises(ConfigurationError, match=r"latin\.yaml:2:6: no valid UTF-8"):
         load_file(path)
+
+
+JOB_BOUNDS = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        properties:
+          job.time.max: 2h
+          job.memory.default: lots
+        queues:
+          - name: a
+            properties:
+              job.time.default: 3h
+              job.priority.max: "10"
+          - name: b
+            parent: true
+            childtemplate:
+              properties: {job.retry.max: "-1"}
+          - name: c
+            properties: {job.tmie.max: 3h, job.time.default: 1h}
+"""
+
+
+def test_bounds_on_jobs_that_mean_nothing_are_errors() -> None:
+    """What cannot be read would be no bound at all, and a default above the maximum would refuse every job."""
+    found = [(p.line, p.severity, p.message) for p in check_text(JOB_BOUNDS, "q.yaml")]
+    assert [(line, severity) for line, severity, _ in found] == [
+        (7, "error"),
+        (11, "error"),
+        (16, "error"),
+        (18, "warning"),
+    ]
+    assert found[0][2] == "job.memory.default needs an amount of bytes above 0, such as 512Mi or 4Gi, not 'lots'"
+    assert "in root.a the job.time.default, 3h, is above the job.time.max, 2h; lower the one" in found[1][2]
+    assert "did you mean job.time.max?" in found[3][2]

@@ -7,8 +7,10 @@ import pytest
 from fairlead.config import load_text
 from fairlead.core.model.decisions import ApplicationAccepted, ApplicationRejected
 from fairlead.core.model.events import AddApplication
+from fairlead.local import placing as deciding
+from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import JobSpec
-from fairlead.local.placing import NO_QUEUE, SUBMIT_DENIED, application_of, plan
+from fairlead.local.placing import NO_QUEUE, SUBMIT_DENIED, Placing, application_of
 from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
 
@@ -38,6 +40,10 @@ partitions:
 
 def job(queue: str = "", user: str = "ada", groups: tuple[str, ...] = (), **tags: str) -> JobSpec:
     return JobSpec(key="1", user=user, uid=1, groups=groups, command=("/bin/true",), queue=queue, tags=tags)
+
+
+def plan(scheduler: Scheduler, specs: list[JobSpec]) -> list[Placing]:
+    return deciding.plan(scheduler, specs, Rights(Caller("ada", 1), scheduler))
 
 
 def placed(text: str, spec: JobSpec) -> tuple[str, str]:

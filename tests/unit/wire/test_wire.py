@@ -102,7 +102,7 @@ def test_what_is_wrong_is_said_with_its_place(body: str, field: str, words: str)
 
 def test_a_choice_is_told_with_what_there_is() -> None:
     """All of it."""
-    body = json.dumps({"state": "asleep"})
+    body = json.dumps({"states": ["waiting", "asleep"]})
     with pytest.raises(msgspec.ValidationError) as found:
         msgspec.json.decode(body, type=jobs.Cancellation)
     with pytest.raises(Refusal, match="must be one of waiting, running, stopping, not 'asleep'"):

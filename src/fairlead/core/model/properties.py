@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from fairlead.core.model.quantities import VCORE, QuantityError, parse_quantity
 from fairlead.core.model.resources import INT64_MAX
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 
@@ -31,6 +32,16 @@ QUOTA_PREEMPTION_DELAY_1_8 = "preemption.quota.delay"
 RESOURCE_GROUP = "resource.group"
 WAIT_MAX = "wait.max"
 BACKFILL = "backfill"
+JOB_TIME_DEFAULT = "job.time.default"
+JOB_TIME_MAX = "job.time.max"
+JOB_MEMORY_DEFAULT = "job.memory.default"
+JOB_MEMORY_MAX = "job.memory.max"
+JOB_CPU_DEFAULT = "job.cpu.default"
+JOB_PRIORITY_MAX = "job.priority.max"
+JOB_GRACE_MAX = "job.grace.max"
+JOB_RETRY_MAX = "job.retry.max"
+JOB_COUNT_MAX = "job.count.max"
+JOB_USER_COUNT_MAX = "job.count.user.max"
 
 DEFAULT_DELAY_MS = 30_000
 
@@ -85,6 +96,21 @@ def _count(text: str) -> int | None:
     return value if value <= _UINT64_MAX else None
 
 
+def _bytes(text: str) -> int | None:
+    return _quantity("memory", text)
+
+
+def _cores(text: str) -> int | None:
+    return _quantity(VCORE, text)
+
+
+def _quantity(name: str, text: str) -> int | None:
+    try:
+        return parse_quantity(name, text) or None
+    except QuantityError:
+        return None
+
+
 Reading = tuple[Callable[[str], object | None], str]
 """How a text is read (None: it cannot be), and what may be written, for people."""
 
@@ -112,6 +138,8 @@ class PropertyRule:
 
 _DURATION: Reading = (parse_duration_ms, "a positive duration with units, such as 30s, 500ms or 1h30m")
 _WHOLE: Reading = (_count, "a whole number, 0 or more")
+_BYTES: Reading = (_bytes, "an amount of bytes above 0, such as 512Mi or 4Gi")
+_CORES: Reading = (_cores, "cores above 0, such as 2 or 500m")
 _OFFSET: Reading = (_offset, "a whole number of 32 bits, such as 100 or -100")
 _SORT = _words({"fifo": "fifo", "fair": "fair", "stateaware": "fifo"}, any_case=False)
 _PREEMPTION = _words({"default": "default", "fence": "fence", "disabled": "disabled"})
@@ -132,6 +160,16 @@ RULES: tuple[PropertyRule, ...] = (
     PropertyRule(RESOURCE_GROUP, "resource_group", *_words({"true": True, "false": False}), parent_only=True),
     PropertyRule(WAIT_MAX, "wait_max_ms", *_DURATION, leaf_only=True),
     PropertyRule(BACKFILL, "easy_backfill", *_words({"free": False, "easy": True}), leaf_only=True),
+    PropertyRule(JOB_TIME_DEFAULT, "job_time_default_ms", *_DURATION),
+    PropertyRule(JOB_TIME_MAX, "job_time_max_ms", *_DURATION),
+    PropertyRule(JOB_MEMORY_DEFAULT, "job_memory_default", *_BYTES),
+    PropertyRule(JOB_MEMORY_MAX, "job_memory_max", *_BYTES),
+    PropertyRule(JOB_CPU_DEFAULT, "job_cpu_default", *_CORES),
+    PropertyRule(JOB_PRIORITY_MAX, "job_priority_max", *_OFFSET),
+    PropertyRule(JOB_GRACE_MAX, "job_grace_max_ms", *_DURATION),
+    PropertyRule(JOB_RETRY_MAX, "job_retry_max", *_WHOLE),
+    PropertyRule(JOB_COUNT_MAX, "job_count_max", *_WHOLE),
+    PropertyRule(JOB_USER_COUNT_MAX, "job_count_user_max", *_WHOLE),
 )
 """Every known key. A new one needs a row here and a field with its default in `QueueProperties`."""
 
@@ -167,6 +205,21 @@ class QueueProperties:
     """Work that waited so long has its turn kept; 0 is off."""
     easy_backfill: bool = False
     """Work that is held back by a kept turn may start where it cannot delay it."""
+    job_time_default_ms: int | None = None
+    """For jobs that say none. This and all below are about jobs submitted to a machine; None: it is not set."""
+    job_time_max_ms: int | None = None
+    job_memory_default: int | None = None
+    job_memory_max: int | None = None
+    job_cpu_default: int | None = None
+    """In thousandths of a core."""
+    job_priority_max: int | None = None
+    """For those who do not administer the queue."""
+    job_grace_max_ms: int | None = None
+    job_retry_max: int | None = None
+    job_count_max: int | None = None
+    """Jobs that wait or run, in the queue and below."""
+    job_count_user_max: int | None = None
+    """The same for each user."""
     raw: Mapping[str, str] = field(default_factory=dict)
     """The map it was read from, unknown keys included."""
 

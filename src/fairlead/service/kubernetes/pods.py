@@ -210,7 +210,7 @@ class ClusterMoment:
         ask = AskSpec(
             application=NEW,
             key=NEW,
-            resources=Resources({PODS: 1, **with_vcore(draft.resources)}),
+            resources=Resources({PODS: 1, "vcore": 1000, **with_vcore(draft.resources or {})}),
             priority=draft.priority,
             labels=draft.labels,
             where=where_of(draft.node_selector, draft.ports, draft.beside, draft.apart_from),

@@ -1,0 +1,162 @@
+"""What queues say of their jobs: defaults, bounds with what to do about them, and who may go above."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+TEXT = """
+partitions:
+  - name: default
+    preemption: {rule: priority}
+    placementrules:
+      - {name: provided}
+      - {name: user, create: true, parent: {name: fixed, value: root.homes}}
+    queues:
+      - name: root
+        submitacl: "*"
+        properties: {job.priority.max: "10", job.grace.max: 1m}
+        queues:
+          - name: bounded
+            properties:
+              job.time.default: 10m
+              job.time.max: 1h
+              job.memory.max: 256Mi
+              job.cpu.default: 500m
+              job.retry.max: "2"
+          - {name: open, adminacl: alice, properties: {job.grace.max: 2m}}
+          - name: counted
+            properties: {job.count.max: "4"}
+            queues:
+              - {name: a, resources: {max: {vcore: 1m}}, properties: {job.count.user.max: "2"}}
+              - {name: b, resources: {max: {vcore: 1m}}}
+          - name: homes
+            parent: true
+            childtemplate: {properties: {job.time.max: 2h}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def queues(served: Any) -> Iterator[None]:
+    assert served.call("PUT", "/api/v1/config", {"text": TEXT}).status == 200
+    yield
+    for row in served.call("GET", "/api/v1/jobs?state=running&state=waiting").json["jobs"]:
+        served.call("POST", f"/api/v1/jobs/{row['key']}/cancel", {"now": True})
+        served.wait(row["key"])
+
+
+def submit(served: Any, who: str = "bob", queue: str = "root.bounded", count: int = 1, **fields: Any) -> Any:
+    drafts = [{"command": ["/bin/sleep", "60"], "cwd": "/", "grace_ms": 0, "queue": queue, **fields}] * count
+    return served.call("POST", "/api/v1/jobs", {"jobs": drafts}, who)
+
+
+def key_of(answer: Any) -> str:
+    assert answer.status == 201, answer.body
+    return str(answer.json["jobs"][0]["key"])
+
+
+def test_what_a_job_does_not_say_its_queue_says(served: Any) -> None:
+    """A maximum is a default where there is no other; what is said is kept, also that it needs no core."""
+    shown = served.show(key_of(submit(served)))
+    assert (shown["resources"], shown["time_limit_ms"]) == ({"cpu": 0.5, "memory": 2**28}, 600_000)
+    shown = served.show(key_of(submit(served, resources={"cpu": 2, "memory": 2**20}, time_limit_ms=5000)))
+    assert (shown["resources"], shown["time_limit_ms"]) == ({"cpu": 2, "memory": 2**20}, 5000)
+    shown = served.show(key_of(submit(served, resources={"cpu": 0, "memory": 2**20})))
+    assert shown["resources"] == {"memory": 2**20}
+    assert served.show(key_of(submit(served, queue="root.open")))["resources"] == {"cpu": 1}
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "field", "said"),
+    [
+        (
+            {"time_limit_ms": 7_200_000},
+            "time-limit-above-max",
+            "time_limit_ms",
+            "a time limit of 2h is above 1h, the job.time.max of root.bounded; ask for at most 1h, or for another",
+        ),
+        ({"resources": {"memory": 2**29}}, "memory-above-max", "resources.memory", "memory of 512Mi is above 256Mi"),
+        (
+            {"priority": 2**31 - 1},
+            "priority-above-max",
+            "priority",
+            "a priority of 2147483647 is above 10, the job.priority.max of root.bounded; ask for at most 10, or",
+        ),
+        ({"grace_ms": 61_000}, "grace-above-max", "grace_ms", "a grace of 1m 1s is above 1m"),
+        ({"retry": {"limit": 3}}, "retries-above-max", "retry.limit", "a number of retries of 3 is above 2"),
+        (
+            {"priority_class": "system-node-critical"},
+            "class-of-the-system",
+            "priority_class",
+            "only administrators of root.bounded may use it",
+        ),
+    ],
+)
+def test_what_is_above_a_bound_is_refused(served: Any, asked: dict[str, Any], code: str, field: str, said: str) -> None:
+    """With the bound, the queue, and what to do; it is recorded as rejected."""
+    answer = submit(served, **asked)
+    problem = answer.error
+    assert (answer.status, problem["field"]) == (422, f"jobs[0].{field}")
+    assert said in problem["detail"]
+    assert problem["details"][0]["code"] == code
+    assert served.show(problem["details"][0]["key"])["state"] == "rejected"
+
+
+def test_who_administers_the_queue_may_go_above_its_priority(served: Any) -> None:
+    """And use classes of the system; other bounds are for all."""
+    assert submit(served, "alice", "root.open", priority=1000).status == 201
+    assert submit(served, "alice", "root.open", priority_class="system-cluster-critical").status == 201
+    assert submit(served, "alice", "root.bounded", priority=1000).status == 422
+    assert submit(served, "", "root.bounded", priority=1000).status == 201, "the service's own user administers all"
+    assert submit(served, "", "root.bounded", time_limit_ms=7_200_000).status == 422
+
+
+def test_a_bound_cannot_be_left_later(served: Any) -> None:
+    """Not by another priority, not by moving to where what it has, or lacks, is above the bound."""
+    key = key_of(submit(served, queue="root.open", grace_ms=90_000, resources={"cpu": 64_000}))
+    path = f"/api/v1/jobs/{key}"
+    answer = served.call("PATCH", path, {"priority": 11}, "bob")
+    assert (answer.status, answer.error["field"]) == (422, "priority")
+    assert served.call("PATCH", path, {"priority": 10}, "bob").status == 200
+    assert served.call("PATCH", path, {"priority": 11}).status == 200, "an administrator may"
+    answer = served.call("PATCH", path, {"queue": "root.bounded"})
+    assert (answer.status, answer.error["field"]) == (422, "queue")
+    assert "a time limit of none is above 1h" in answer.error["detail"]
+    named = key_of(submit(served, queue="root.open", resources={"cpu": 64_000}))
+    assert served.call("PATCH", f"/api/v1/jobs/{named}", {"queue": "root.counted.b"}, "bob").status == 200
+
+
+def test_a_queue_that_placement_makes_is_bound_from_its_first_job(served: Any) -> None:
+    """By its template, and by what is set above, which it does not inherit as other properties."""
+    assert "a time limit of 3h is above 2h" in submit(served, queue="", time_limit_ms=3 * 3_600_000).error["detail"]
+    assert (
+        "a priority of 11 is above 10, the job.priority.max of root.homes.bob"
+        in (submit(served, queue="", priority=11).error["detail"])
+    )
+    shown = served.show(key_of(submit(served, queue="")))
+    assert (shown["queue"], shown["time_limit_ms"]) == ("root.homes.bob", 7_200_000)
+    assert submit(served, queue="", priority=11).status == 422
+
+
+def test_jobs_are_counted_in_a_queue_and_below(served: Any) -> None:
+    """Those that wait count as those that run; a user at its bound keeps nobody else out. Nothing is recorded."""
+    assert submit(served, "bob", "root.counted.a", 2).status == 201
+    answer = submit(served, "bob", "root.counted.a")
+    assert (answer.status, answer.error["code"]) == (429, "too-many")
+    assert (
+        "root.counted.a takes 2 jobs of each user that wait or run (job.count.user.max): 2 are there, and you"
+        in (answer.error["detail"])
+    )
+    assert submit(served, "alice", "root.counted.a").status == 201
+    answer = submit(served, "alice", "root.counted.b", 2)
+    assert (
+        "root.counted takes 4 jobs of all users that wait or run (job.count.max): 3 are there"
+        in (answer.error["detail"])
+    )
+    assert submit(served, "alice", "root.counted.b").status == 201
+    live = served.call("GET", "/api/v1/jobs?state=waiting&queue=root.counted").json["total"]
+    assert live == 4
