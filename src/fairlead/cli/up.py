@@ -69,6 +69,12 @@ fairlead up --resource gpu=2 --resource cpu=8
     help="Room kept on the state directory's disk for cancels and ends [64Mi, or 5% of a small disk].",
 )
 @click.option(
+    "--output-max",
+    default="100Mi",
+    metavar="SIZE",
+    help="Of each output of a job so much is kept, where its queue does not say it; off: all.",
+)
+@click.option(
     "--open-reads", is_flag=True, help="Let anyone who reaches the port read /ws/v1 and /metrics without a token."
 )
 @log_level_option
@@ -83,6 +89,7 @@ def up(
     memory_pressure: str,
     memory_budget: str | None,
     keep_free: str | None,
+    output_max: str,
     log_format: str,
     **given: Any,
 ) -> Status:
@@ -112,6 +119,7 @@ def up(
             memory_pressure=memory_pressure,
             memory_budget=None if memory_budget is None else parse_amount("memory", memory_budget, "--memory-budget"),
             keep_free=None if keep_free is None else parse_amount("memory", keep_free, "--keep-free"),
+            output_bytes=0 if output_max == "off" else parse_amount("memory", output_max, "--output-max"),
             **given,
         )
     )

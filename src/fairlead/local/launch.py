@@ -49,7 +49,7 @@ def check(run: RunSpec) -> None:
         raise Refused(f"{wrong[0]!r} cannot be the name of an environment variable")
     if not os.path.isabs(run.cwd):
         raise Refused(f"the working directory {run.cwd!r} is not an absolute path")
-    if min(run.vcore, run.memory, run.gpus, run.processes, run.grace_ms, run.time_limit_ms or 0) < 0:
+    if min(run.vcore, run.memory, run.gpus, run.processes, run.grace_ms, run.time_limit_ms or 0, run.output_bytes) < 0:
         raise Refused("an amount or a time is negative")
     if run.uid is not None and os.geteuid() not in {0, run.uid}:
         raise Refused(f"the service is not root and cannot run work as user {run.uid}")
@@ -101,6 +101,7 @@ def record_of(
             "memory": run.memory,
             "grace_ms": run.grace_ms,
             "time_limit_ms": run.time_limit_ms,
+            "output_bytes": run.output_bytes,
         },
         "env": environment(run, marker, share.gpus, owned),
         "gpus": list(share.gpus),

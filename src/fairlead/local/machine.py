@@ -245,9 +245,8 @@ class Machine:
             result = run_files.read(str(directory), run_files.RESULT)
             if result is not None:
                 run_files.write(str(directory), run_files.FORGOTTEN, runs.whole_result(directory, result))
-            kept = {run_files.FORGOTTEN, run_files.STDOUT, run_files.STDERR}
             for each in directory.iterdir():
-                if each.name not in kept:
+                if not each.name.startswith((run_files.FORGOTTEN, run_files.STDOUT, run_files.STDERR)):
                     each.unlink(missing_ok=True)
 
     def purge(self, key: str) -> None:

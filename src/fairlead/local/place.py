@@ -20,7 +20,7 @@ from fairlead.core.model.decisions import Allocated, Decision, Evict, NodeReject
 from fairlead.core.model.events import AddNode, Cause, Release, SetConditions, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
-from fairlead.local import accounts, dependencies, orders
+from fairlead.local import accounts, dependencies, job_bounds, orders
 from fairlead.local import history_records as records
 from fairlead.local.job import ON_THE_MACHINE, Job, State, state_after
 from fairlead.local.jobs import Jobs
@@ -46,10 +46,12 @@ class LocalPlace:
         *,
         as_submitter: bool,
         socket: Path | None = None,
+        output_bytes: int = 0,
     ) -> None:
         """`make_machine(tell)` gives the machine, which tells of each run that begins or ends.
 
         `as_submitter`: run work as its user (needs root's rights). `socket`: where work finds the service.
+        `output_bytes`: so much of each output of a run is kept where its queue does not say it; 0: all.
         """
         self.jobs = Jobs()
         self.node = ""
@@ -58,6 +60,7 @@ class LocalPlace:
         """Runs that were found at the start and that the journal does not know."""
         self._as_submitter = as_submitter
         self._address = {"FAIRLEAD_SOCKET": str(socket)} if socket is not None else {}
+        self._output_bytes = output_bytes
         self._runtime: Runtime | None = None
         self._known: set[str] = set()
         """Runs whose start was ordered, or that were found on the machine."""
@@ -161,7 +164,15 @@ class LocalPlace:
             gpus=amounts[DEVICES],
             grace_ms=spec.grace_ms,
             time_limit_ms=spec.time_limit_ms,
+            output_bytes=self._output_bound(job.queue),
         )
+
+    def _output_bound(self, queue: str) -> int:
+        """Called by the writer, so the books stand still."""
+        assert self._runtime is not None
+        partition = self._runtime.books.scheduler.cluster.partitions[DEFAULT_PARTITION]
+        said = job_bounds.properties_of(partition, queue).job_output_max
+        return self._output_bytes if said is None else said
 
     # --- reports of the machine --------------------------------------------------------------------------------------
 

@@ -41,6 +41,8 @@ class RunSpec:
     grace_ms: int = 30_000
     """From the polite request to end (SIGTERM) to the killing of the whole tree."""
     time_limit_ms: int | None = None
+    output_bytes: int = 0
+    """So much of each of the two outputs is kept: the beginning, and the newest of the rest; 0: all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

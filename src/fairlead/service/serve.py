@@ -50,6 +50,7 @@ from fairlead.version import version
 log = logging.getLogger("fairlead.service")
 
 START_WITHIN_S = 300
+OUTPUT_BYTES = 100 * 2**20
 WAIT_NOTES_S = 1.0
 MEMORY_LOOK_S = 0.5
 _MEMORY = {
@@ -84,6 +85,8 @@ class ServeOptions:
     """Bytes that all jobs together may use, instead of what the machine has; None: that."""
     keep_free: int | None = None
     """Bytes to keep free on the disk of the state directory for cancels and ends; None: what fits its size."""
+    output_bytes: int = OUTPUT_BYTES
+    """So much of each output of a run is kept where its queue does not say it; 0: all."""
     log_level: str = "info"
     on_ready: Callable[[Listening], None] | None = None
     """Called once, when requests are answered."""
@@ -139,6 +142,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         state_dir / "runs",
         as_submitter=as_root,
         socket=options.socket.absolute() if options.socket is not None else None,
+        output_bytes=options.output_bytes,
     )
     closing = stack.enter_context(ExitStack())
     closing.callback(local.close)

@@ -119,10 +119,11 @@ def test_every_process_is_asked(each_bench: Bench) -> None:
 def test_nothing_is_left_when_the_command_ends(each_bench: Bench, deaf: bool) -> None:
     """A run ends with its command: what it left in the background, even in a session of its own, is ended too."""
     child = (DEAF if deaf else "") + DETACHED + "print('ready', flush=True)\ntime.sleep(60)"
+    ready = each_bench.directory.parent / "ready"
     script = (
-        f'setsid sleep 60 & "{sys.executable}" -c "$0"; while ! grep -q ready /dev/stdout; do sleep 0.02; done; exit 3'
+        f'setsid sleep 60 & "{sys.executable}" -c "$0" > "$1"; while ! grep -q ready "$1"; do sleep 0.02; done; exit 3'
     )
-    report = each_bench.run("a", "/bin/sh", "-c", script, child, grace_ms=200)
+    report = each_bench.run("a", "/bin/sh", "-c", script, child, str(ready), grace_ms=200)
     assert report.exit_code == 3
     assert not report.note
     assert each_bench.processes() == []

@@ -28,6 +28,7 @@ partitions:
               job.memory.max: 256Mi
               job.cpu.default: 500m
               job.retry.max: "2"
+              job.output.max: 64Ki
           - {name: open, adminacl: alice, properties: {job.grace.max: 2m}}
           - name: counted
             properties: {job.count.max: "4"}
@@ -113,6 +114,21 @@ def test_who_administers_the_queue_may_go_above_its_priority(served: Any) -> Non
     assert submit(served, "alice", "root.bounded", priority=1000).status == 422
     assert submit(served, "", "root.bounded", priority=1000).status == 201, "the service's own user administers all"
     assert submit(served, "", "root.bounded", time_limit_ms=7_200_000).status == 422
+
+
+def test_the_output_of_a_job_is_bounded_by_its_queue(served: Any) -> None:
+    """Read over the service as it is kept."""
+    job = {"command": ["/bin/sh", "-c", "seq 100000"], "queue": "root.bounded"}
+    key = served.call("POST", "/api/v1/jobs", {"jobs": [job]}, "bob").json["jobs"][0]["key"]
+    assert served.wait(key)["exit_code"] == 0
+    content = served.call("GET", f"/api/v1/jobs/{key}/logs", who="bob").body
+    assert content.startswith(b"1\n2\n3\n")
+    assert content.endswith(b"99999\n100000\n")
+    assert b"bytes were left out here]\n" in content
+    assert len(content) < 65 * 1024
+    key = served.submit("/bin/sh", "-c", "seq 100000", queue="root.open")
+    assert served.wait(key)["exit_code"] == 0
+    assert served.call("GET", f"/api/v1/jobs/{key}/logs").body == "".join(f"{i}\n" for i in range(1, 100_001)).encode()
 
 
 def test_a_bound_cannot_be_left_later(served: Any) -> None:

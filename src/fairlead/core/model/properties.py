@@ -42,6 +42,7 @@ JOB_GRACE_MAX = "job.grace.max"
 JOB_RETRY_MAX = "job.retry.max"
 JOB_COUNT_MAX = "job.count.max"
 JOB_USER_COUNT_MAX = "job.count.user.max"
+JOB_OUTPUT_MAX = "job.output.max"
 
 DEFAULT_DELAY_MS = 30_000
 
@@ -170,6 +171,7 @@ RULES: tuple[PropertyRule, ...] = (
     PropertyRule(JOB_RETRY_MAX, "job_retry_max", *_WHOLE),
     PropertyRule(JOB_COUNT_MAX, "job_count_max", *_WHOLE),
     PropertyRule(JOB_USER_COUNT_MAX, "job_count_user_max", *_WHOLE),
+    PropertyRule(JOB_OUTPUT_MAX, "job_output_max", *_BYTES),
 )
 """Every known key. A new one needs a row here and a field with its default in `QueueProperties`."""
 
@@ -220,6 +222,8 @@ class QueueProperties:
     """Jobs that wait or run, in the queue and below."""
     job_count_user_max: int | None = None
     """The same for each user."""
+    job_output_max: int | None = None
+    """Bytes of each of the two outputs of an attempt that are kept."""
     raw: Mapping[str, str] = field(default_factory=dict)
     """The map it was read from, unknown keys included."""
 

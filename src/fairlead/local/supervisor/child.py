@@ -2,8 +2,7 @@
 
 Decides the order of the steps, in which safety lies. Never returns. Invariant: nothing of the run is executed before
 the gate has been opened, and nothing of the user's choosing (directory, program) is touched with more rights than the
-user has. The log files are made before the rights are dropped, in a directory that only the service's own user can
-write, and only where no file is: so no link of another user is ever followed.
+user has.
 """
 
 from __future__ import annotations
@@ -12,10 +11,11 @@ import errno
 import json
 import os
 import signal
+from collections.abc import Sequence
 from typing import NoReturn
 
 from . import cgroups, kernel
-from .run_files import STDERR, STDOUT, Record
+from .run_files import Record
 
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
@@ -32,13 +32,16 @@ class Refusal(Exception):
         self.sentence = sentence
 
 
-def become_command(directory: str, spec: Record, supervisor: int, gate: int, fault: int) -> NoReturn:
-    """Wait at the gate, then become the command. What goes wrong is written to `fault` as [status, sentence]."""
+def become_command(ends: Sequence[int], spec: Record, supervisor: int, gate: int, fault: int) -> NoReturn:
+    """Wait at the gate, then become the command, with `ends` as standard output and standard error.
+
+    What goes wrong is written to `fault` as [status, sentence].
+    """
     status = NOT_EXECUTABLE
     try:
         if os.read(gate, 1) != b"g":
             os._exit(0)
-        _prepare(directory, spec, supervisor)
+        _prepare(ends, spec, supervisor)
         _execute(spec["run"]["command"], spec["env"])
     except Refusal as refusal:
         status = refusal.status
@@ -50,14 +53,14 @@ def become_command(directory: str, spec: Record, supervisor: int, gate: int, fau
         os._exit(status)
 
 
-def _prepare(directory: str, spec: Record, supervisor: int) -> None:
+def _prepare(ends: Sequence[int], spec: Record, supervisor: int) -> None:
     run = spec["run"]
     os.setsid()
     try:
         cgroups.join(spec["groups"])
     except OSError as problem:
         raise Refusal(NOT_EXECUTABLE, f"the job's control group refuses it: {problem}") from None
-    _open_streams(directory, run)
+    _open_streams(ends)
     if spec["cpus"]:
         os.sched_setaffinity(0, spec["cpus"])
     with open("/proc/self/oom_score_adj", "w") as file:
@@ -74,20 +77,11 @@ def _prepare(directory: str, spec: Record, supervisor: int) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _open_streams(directory: str, run: Record) -> None:
+def _open_streams(ends: Sequence[int]) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    for name, number in ((STDOUT, 1), (STDERR, 2)):
-        path = os.path.join(directory, name)
-        try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW, 0o600)
-            if run["uid"] is not None:
-                os.fchown(fd, run["uid"], run["gid"])
-        except OSError as problem:
-            raise Refusal(NOT_EXECUTABLE, f"the log file {path} cannot be made: {problem.strerror}") from None
+    for fd, number in ((nothing, 0), (ends[0], 1), (ends[1], 2)):
         os.dup2(fd, number)
         os.close(fd)
-    os.close(nothing)
 
 
 def _drop_rights(run: Record) -> None:

@@ -16,9 +16,11 @@ import resource
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from . import cgroups, child, kernel, run_files, tree
+from .output import Output
 
 WAKE = signal.SIGURG
 """Sent by the machine with a `stop` or `course` file. Without effect on a supervisor that is not yet ready for it."""
@@ -43,9 +45,17 @@ class Supervision:
     """One run that this process has claimed."""
 
     def __init__(
-        self, directory: str, spec: run_files.Record, command: int, fault: int, *, keeps_orphans: bool = True
+        self,
+        directory: str,
+        spec: run_files.Record,
+        command: int,
+        fault: int,
+        outputs: Sequence[Output],
+        *,
+        keeps_orphans: bool = True,
     ) -> None:
         self.directory = directory
+        self.outputs = outputs
         self.keeps_orphans = keeps_orphans
         self.begun = False
         self.spec = spec
@@ -177,6 +187,9 @@ class Supervision:
             self.outcome["note"] = f"it reached its memory bound of {limit >> 20}Mi and the kernel killed it"
         if not self.begun:
             return {**self.outcome, "begun": False}
+        lost = sum(each.finish() for each in self.outputs)
+        if lost and not self.outcome["note"]:
+            self.outcome["note"] = f"the last {lost} bytes of its output are missing: the disk was full"
         return {
             **self.outcome,
             **_status(self.status),
@@ -234,11 +247,14 @@ def _detach() -> bool:
 def _claim_and_supervise(directory: str, spec: run_files.Record, keeps_orphans: bool) -> int:
     gate_out, gate = os.pipe()
     fault, fault_in = os.pipe()
+    outputs = [Output(directory, name, spec["run"]) for name in (run_files.STDOUT, run_files.STDERR)]
     me = os.getpid()
     command = os.fork()
     if command == 0:
         os.close(gate)
-        child.become_command(directory, spec, me, gate_out, fault_in)
+        child.become_command([each.end for each in outputs], spec, me, gate_out, fault_in)
+    for each in outputs:
+        each.let_go()
     os.close(gate_out)
     os.close(fault_in)
     if not run_files.claim(directory, _claim_record(spec, me, command)):
@@ -246,7 +262,7 @@ def _claim_and_supervise(directory: str, spec: run_files.Record, keeps_orphans: 
         os.waitpid(command, 0)
         return CLAIMED_BY_ANOTHER
     os.set_blocking(fault, False)
-    work = Supervision(directory, spec, command, fault, keeps_orphans=keeps_orphans)
+    work = Supervision(directory, spec, command, fault, outputs, keeps_orphans=keeps_orphans)
     outcome: dict[str, Any]
     try:
         _open_gate(work, gate)
@@ -284,6 +300,8 @@ def _open_gate(work: Supervision, gate: int) -> None:
         if run_files.exists(work.directory, run_files.STOP):
             work.outcome["stopped"] = True
             return
+        for each in work.outputs:
+            each.begin()
         cgroups.create(work.plan)
         os.write(gate, b"g")
         work.begun = True
