@@ -109,6 +109,10 @@ bench-commands: $(READY)  ## Measure what ls, show and submit cost, 200 submissi
 bench-questions: $(READY)  ## Measure how long answers to why and what-if take on a large state
 	@$(BIN)/python -m benchmarks.questions $(BENCH_ARGS)
 
+.PHONY: bench-retention
+bench-retention: $(READY)  ## Measure how large the state of a machine stays that ran many jobs (BENCH_ARGS=JOBS)
+	@$(BIN)/python -m benchmarks.retention $(BENCH_ARGS)
+
 .PHONY: bench-journal
 bench-journal: $(READY)  ## Measure what writing asks and decisions down costs
 	@$(BIN)/python -m benchmarks.journal $(BENCH_ARGS)

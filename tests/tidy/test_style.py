@@ -292,6 +292,8 @@ BOOK_OF_JOBS = frozenset(
         "waits.py",
         "job.py",
         "job_bounds.py",
+        "ended_jobs.py",
+        "submissions.py",
         "place.py",
         "jobs.py",
     }

@@ -173,14 +173,17 @@ def requeue(client: Client, keys: tuple[str, ...], hold: bool, why: str, output:
     return each(client, "requeue", keys, chosen_by, output, order, lambda job: f"{job.key} {job.state}", "running")
 
 
-@command("rerun", examples="fairlead rerun 17 18")
+@command("rerun", examples="fairlead rerun 17 18\nfairlead rerun 19 --env SEED=2 --env API_TOKEN")
 @keys_argument("Keys of the jobs to submit again.")
+@jobfields.options("env")
 @show_output
 @connected
-def rerun(client: Client, keys: tuple[str, ...], output: str) -> Status:
+def rerun(client: Client, keys: tuple[str, ...], output: str, **given: Any) -> Status:
     """Submit jobs that have ended once more.
 
-    Each becomes a new job with the same command, environment and needs, and its key is printed. It waits for nothing
-    but room, whatever the first one had to wait for. For their owner.
+    Each becomes a new job with the same command and needs, and its key is printed. It waits for nothing but room,
+    whatever the first one had to wait for. For their owner. What was in the environment variables of a job is forgotten
+    when it ends; give each of them again with --env.
     """
-    return each(client, "rerun", keys, {}, output, client.rerun, lambda job: job.key)
+    order = partial(client.rerun, env=jobfields.stated(given).get("env"))
+    return each(client, "rerun", keys, {}, output, order, lambda job: job.key)

@@ -29,6 +29,7 @@ COMMANDS = {
     "requeue": ("changes", "Stop jobs that run, and let them wait again."),
     "rerun": ("changes", "Submit jobs that have ended once more."),
     "update": ("changes", "Change jobs."),
+    "clean": ("clean", "Remove jobs that ended long ago, with what they wrote."),
     "priority": ("jobs", "Change the priority of a job."),
     "move": ("jobs", "Put a job into another queue."),
     "reserve": ("jobs", "Keep the next room for a job that waits."),

@@ -13,7 +13,7 @@ import click
 
 from fairlead.cli.app import Failure, Status, command, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
-from fairlead.cli.values import parse_amount, parse_resources
+from fairlead.cli.values import parse_amount, parse_duration, parse_resources
 from fairlead.local.pressure import parse_threshold
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
 
@@ -75,6 +75,28 @@ fairlead up --resource gpu=2 --resource cpu=8
     help="Of each output of a job so much is kept, where its queue does not say it; off: all.",
 )
 @click.option(
+    "--keep-jobs",
+    default="30d",
+    metavar="TIME",
+    help="Jobs that ended longer ago leave the list, with their output.",
+)
+@click.option(
+    "--keep-jobs-max",
+    type=click.IntRange(0, 100_000),
+    default=10_000,
+    metavar="N",
+    help="So many ended jobs stay.",
+)
+@click.option(
+    "--keep-journal",
+    default="30d",
+    metavar="TIME",
+    help="Older records of the journal go, if no start needs them.",
+)
+@click.option(
+    "--keep-journal-max", default="192Mi", metavar="SIZE", help="The oldest records go where the journal is larger."
+)
+@click.option(
     "--open-reads", is_flag=True, help="Let anyone who reaches the port read /ws/v1 and /metrics without a token."
 )
 @log_level_option
@@ -90,6 +112,10 @@ def up(
     memory_budget: str | None,
     keep_free: str | None,
     output_max: str,
+    keep_jobs: str,
+    keep_jobs_max: int,
+    keep_journal: str,
+    keep_journal_max: str,
     log_format: str,
     **given: Any,
 ) -> Status:
@@ -103,6 +129,7 @@ def up(
     except ValueError as problem:
         raise wrong_usage(f"--memory-pressure: {problem}") from None
     try:
+        from fairlead.service.retention import Retention
         from fairlead.service.serve import ServeOptions, serve
     except ModuleNotFoundError as missing:
         name = str(missing.name).partition(".")[0]
@@ -120,6 +147,12 @@ def up(
             memory_budget=None if memory_budget is None else parse_amount("memory", memory_budget, "--memory-budget"),
             keep_free=None if keep_free is None else parse_amount("memory", keep_free, "--keep-free"),
             output_bytes=0 if output_max == "off" else parse_amount("memory", output_max, "--output-max"),
+            retention=Retention(
+                jobs_ms=parse_duration(keep_jobs, "--keep-jobs"),
+                jobs=keep_jobs_max,
+                journal_ms=parse_duration(keep_journal, "--keep-journal"),
+                journal_bytes=parse_amount("memory", keep_journal_max, "--keep-journal-max"),
+            ),
             **given,
         )
     )

@@ -147,7 +147,7 @@ class Routes:
     @route
     def change(self, key: str, /, *, why: str | None = None, **changed: Any) -> Call[jobs.Job]:
         """Change what is given of a job, with the reason for its history: the fields of `wire.jobs.JobChange`, such as
-        `priority=7`, `queue="root.batch"`, `resources={"vcore": 4000}`, `time_limit_ms=7_200_000`.
+        `priority=7`, `queue="root.batch"`, `resources={"cpu": 4}`, `time_limit_ms=7_200_000`.
         """
         return _call("PATCH", _job(key), _given(why=why, **changed))
 
@@ -157,9 +157,9 @@ class Routes:
         return _call("POST", _job(key, "requeue"), {"hold": hold, "why": why}, repeat=False)
 
     @route
-    def rerun(self, key: str) -> Call[jobs.Job]:
-        """Submit a job that has ended once more; the new one."""
-        return _call("POST", _job(key, "rerun"), repeat=False)
+    def rerun(self, key: str, *, env: Mapping[str, str] | None = None) -> Call[jobs.Job]:
+        """Submit a job that has ended once more; the new one. `env`: the environment variables that it had."""
+        return _call("POST", _job(key, "rerun"), {"env": dict(env or {})}, repeat=False)
 
     @route
     def hold(self, key: str, *, why: str = "") -> Call[jobs.Job]:
@@ -180,6 +180,11 @@ class Routes:
     def checkpoint(self, key: str, *, attempt: int | None = None) -> Call[jobs.Done]:
         """Say that a running job has saved what it did."""
         return _call("POST", _job(key, "checkpoint"), _given(attempt=attempt), repeat=False)
+
+    @route
+    def clean(self, older_than_ms: int, *, dry_run: bool = False) -> Call[jobs.Cleaned]:
+        """Remove jobs that ended longer ago than this, with their output: the caller's; an administrator's: all."""
+        return _call("POST", "/clean", {"older_than_ms": older_than_ms, "dry_run": dry_run}, repeat=False)
 
     # -- questions ---------------------------------------------------------------------------------------------------
 

@@ -111,14 +111,18 @@ class SnapshotRow:
     chain: object
     checksum: object
 
-    def opened(self) -> Snapshot:
-        """The snapshot in it. Raises `JournalDamaged` if it is not what was written."""
+    def checked(self) -> bytes:
+        """What is in it, compressed. Raises `JournalDamaged` if it is not what was written."""
         if not isinstance(self.packed, bytes) or not isinstance(self.chain, bytes):
             raise JournalDamaged(f"the snapshot after record {self.seq} is damaged: it is not even bytes")
         if self.checksum != snapshot_checksum(self.seq, self.at_ms, self.packed, self.chain):
             raise JournalDamaged(f"the snapshot after record {self.seq} is damaged: its checksum does not hold")
+        return self.packed
+
+    def opened(self) -> Snapshot:
+        """The snapshot in it. Raises `JournalDamaged` if it is not what was written."""
         unpacking = zlib.decompressobj()
-        state = unpacking.decompress(self.packed, MAX_STATE_BYTES)
+        state = unpacking.decompress(self.checked(), MAX_STATE_BYTES)
         if not unpacking.eof:
             raise JournalDamaged(f"the snapshot after record {self.seq} is larger than {MAX_STATE_BYTES} bytes")
         return Snapshot(self.seq, self.at_ms, state)

@@ -122,13 +122,16 @@ class History:
 
     def open_snapshot(self, seq: int) -> files.Snapshot:
         """The snapshot after record `seq`. Raises `JournalDamaged` if it is not what was written, or not there."""
+        return self._snapshot_row(seq).opened()
+
+    def _snapshot_row(self, seq: int) -> files.SnapshotRow:
         try:
             row = self.connection.execute("SELECT * FROM snapshots WHERE seq = ?", (seq,)).fetchone()
         except sqlite3.DatabaseError as e:
             raise files.JournalDamaged(f"the snapshot after record {seq} is damaged: {e}") from e
         if row is None:
             raise files.JournalDamaged(f"there is no snapshot after record {seq} any more")
-        return files.SnapshotRow(*row).opened()
+        return files.SnapshotRow(*row)
 
     def first_good(self, seqs: Iterable[int]) -> tuple[files.Snapshot | None, tuple[str, ...]]:
         """The first of these snapshots that holds, and why those before it were passed over."""
@@ -148,9 +151,34 @@ class History:
         """The oldest snapshot that holds; None if there is none."""
         return self.first_good(reversed(self.snapshot_seqs()))[0]
 
+    @property
+    def covered(self) -> int | None:
+        """The last record that the oldest snapshot that holds covers; None: none does. What is behind it is needed."""
+        for seq in reversed(self.snapshot_seqs()):
+            try:
+                self._snapshot_row(seq).checked()
+            except files.JournalDamaged:
+                continue
+            return seq
+        return None
+
+    def prunable(self, before_ms: int) -> int:
+        """How many records are older than this and not needed at the next start."""
+        first = self.first_seq
+        return max(0, min(self.seq_at(before_ms), self.covered or 0) + 1 - first)
+
     def cut_seqs(self) -> tuple[int, ...]:
         """The seqs of records that were cut off at some time and are kept aside, in the order of cutting."""
         return tuple(r[0] for r in self.connection.execute("SELECT seq FROM cut_records ORDER BY id"))
+
+    @property
+    def used_bytes(self) -> int:
+        """What is in the database, wherever it is stored just now, without the space that pruning has freed."""
+        pages, free, size = (
+            self.connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        return int((pages - free) * size)
 
     def sizes(self) -> Sizes:
         """How much there is, counted without reading the records."""

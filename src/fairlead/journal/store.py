@@ -116,6 +116,8 @@ class Journal:
                 f"{self.path} is on a file system without shared memory ({mode}); use a local disk"
             )
         self._connection.execute("PRAGMA synchronous = FULL")
+        # What was pruned may have held secrets: nothing of it is to be found in the file.
+        self._connection.execute("PRAGMA secure_delete = ON")
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         cut_wal_bytes = unfinished.cut_off(self._connection)
         created = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
@@ -123,9 +125,9 @@ class Journal:
             tail.require_fresh(self._connection, self.path)
             files.create(self._connection)
         behind = files.FORMAT - files.require_known(self._connection, self.path)
-        self._history = reader.History(self._connection, self.path)
-        cut_seq = tail.cut_torn_record(self._history)
-        self.last_seq, self.last_at_ms, self._chain = tail.end(self._history)
+        self.history = reader.History(self._connection, self.path)
+        cut_seq = tail.cut_torn_record(self.history)
+        self.last_seq, self.last_at_ms, self._chain = tail.end(self.history)
         self.committed_seq = self.last_seq
         before = self._lock.held_before or 0
         gone = range((cut_seq or self.last_seq) + 1, before + 1)
@@ -257,7 +259,7 @@ class Journal:
 
     def sizes(self) -> Sizes:
         """How much there is (without what waits for `commit`)."""
-        return self._history.sizes()
+        return self.history.sizes()
 
     # --- Snapshots ---------------------------------------------------------------------------------------------------
 
@@ -301,7 +303,7 @@ class Journal:
             self.close()
             self.__init__(self.path, keep_snapshots=self._keep)  # type: ignore[misc]
             return
-        self.last_seq, self.last_at_ms, self._chain = tail.end(self._history)
+        self.last_seq, self.last_at_ms, self._chain = tail.end(self.history)
         self.committed_seq = self.last_seq
 
     def load_for_recovery(self) -> Recovery:
@@ -310,7 +312,7 @@ class Journal:
         Raises `JournalDamaged` if no snapshot holds and the start of history was pruned. Reading the records raises it
         at one that does not hold.
         """
-        snapshot, passed_over = self._history.first_good(self._history.snapshot_seqs())
+        snapshot, passed_over = self.history.first_good(self.history.snapshot_seqs())
         first = files.beginning(self._connection)[0]
         after = snapshot.seq if snapshot else 0
         if after + 1 < first:
@@ -318,7 +320,7 @@ class Journal:
                 f"history begins with record {first}, and no snapshot before it holds "
                 f"({'; '.join(passed_over) or 'there is none'}); restore the journal from a backup"
             )
-        records = self._history.records(after + 1, self.committed_seq)
+        records = self.history.records(after + 1, self.committed_seq)
         return Recovery(snapshot, records, self.committed_seq - after, passed_over)
 
     def prune(self, before_seq: int) -> int:
@@ -327,10 +329,10 @@ class Journal:
         Raises `JournalError` if no snapshot would be left to start from, that is for more than the oldest kept one
         covers.
         """
-        oldest = self._history.first_snapshot()
+        covered = self.history.covered
         first = files.beginning(self._connection)[0]
-        if oldest is None or before_seq > oldest.seq + 1:
-            covers = f"the oldest snapshot covers up to {oldest.seq}" if oldest else "no snapshot holds"
+        if covered is None or before_seq > covered + 1:
+            covers = f"the oldest snapshot covers up to {covered}" if covered is not None else "no snapshot holds"
             raise files.JournalError(
                 f"cannot forget the records before {before_seq}: {covers}, and without it they are needed"
             )

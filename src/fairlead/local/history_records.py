@@ -175,6 +175,20 @@ class JobCheckpointed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobsCleaned:
+    """Jobs that ended long ago have left the book, with all that they wrote."""
+
+    before_ms: int
+    """All that had ended before this time."""
+    uid: int | None = None
+    """Only those of this user."""
+    most: int = 2**31
+    """And of all that are left, so many stay: those that ended last."""
+    who: str = ""
+    """Who wanted it; empty: the service itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed(Course):
     """What the machine observed of an attempt that runs no more, and the `state` that follows from it."""
 
@@ -207,6 +221,7 @@ JobRecord = (
     | JobCheckpointed
     | JobPressed
     | MemoryShort
+    | JobsCleaned
     | AttemptEnded
     | JobEnded
 )

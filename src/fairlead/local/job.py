@@ -12,9 +12,10 @@ from enum import StrEnum
 
 from fairlead.core.model.conditions import IN_WORDS, Awaited, Conditions
 from fairlead.core.model.decisions import ConditionsChanged, PriorityChanged, ReservationSwitched, Reserved
+from fairlead.core.model.events import Cause
 from fairlead.core.model.quantities import format_exactly
 from fairlead.core.model.resources import Resources
-from fairlead.local.history_records import JobChanged, JobSpec, Observed
+from fairlead.local.history_records import JobChanged, JobRequeued, JobSpec, Observed
 from fairlead.local.runs import RunReport
 from fairlead.runtime.configurations import QueueDifference
 from fairlead.times import duration_exactly, moment
@@ -200,6 +201,13 @@ class Job:
         if len(self.history) >= KEEP_HISTORY:
             del self.history[KEEP_HISTORY // 2]
         self.history.append(HistoryEntry(at_ms, what, detail))
+
+    def requeued(self, record: JobRequeued, at_ms: int) -> None:
+        """It was told to stop, to wait again."""
+        self.evict_cause, self.hold_next = str(Cause.REQUEUED), record.who if record.hold else ""
+        why = f": {record.why}" if record.why else ""
+        self.note = f"requeued by {record.who}{why}"
+        self.remember(at_ms, "evicting", self.note)
 
     def checkpointed(self, at_ms: int) -> None:
         """It has saved what it did so far."""

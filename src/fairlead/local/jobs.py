@@ -7,8 +7,8 @@ order give the same book (`dump` is equal), so the book is rebuilt from the jour
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -32,6 +32,7 @@ from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local import history_records as records
+from fairlead.local.ended_jobs import EndedJobs
 from fairlead.local.job import (
     ON_THE_MACHINE,
     SHOWN,
@@ -44,6 +45,7 @@ from fairlead.local.job import (
     ending,
     setting_changed,
 )
+from fairlead.local.submissions import Submissions
 from fairlead.runtime.configurations import QueuesReconfigured
 from fairlead.times import duration_exactly
 
@@ -65,9 +67,8 @@ class Jobs:
         """Jobs that started or ended since somebody last looked (and emptied this)."""
         self._jobs: dict[str, Job] = {}
         self._live: dict[str, Job] = {}
-        self._ended: list[tuple[int, int]] = []
-        """A heap of (when it ended, number of the key)."""
-        self._requests: dict[tuple[int, str], tuple[str, list[str]]] = {}
+        self._ended = EndedJobs()
+        self.submissions = Submissions()
 
     # --- reading -----------------------------------------------------------------------------------------------
 
@@ -90,11 +91,6 @@ class Jobs:
         """How many wait or run."""
         return len(self._live)
 
-    def request(self, uid: int, request: str) -> tuple[str, tuple[str, ...]] | None:
-        """The digest and the keys of a submission that its user had given this name, or None."""
-        found = self._requests.get((uid, request))
-        return (found[0], tuple(found[1])) if found else None
-
     def skip_to(self, number: int) -> None:
         """Give out no key below `number` (runs of that name exist already)."""
         self.next_number = max(self.next_number, number)
@@ -103,8 +99,8 @@ class Jobs:
 
     def apply(self, record: records.JobRecord | QueuesReconfigured, at_ms: int) -> None:
         """Enter one record. Raises `JobsError` if it cannot be."""
-        if isinstance(record, records.MemoryShort):
-            self.memory_short = record if record.short else None
+        if isinstance(record, records.MemoryShort | records.JobsCleaned):
+            self._about_no_single_job(record)
             return
         entering: dict[type, Callable[[Any, int], None]] = {
             QueuesReconfigured: self._reconfigured,
@@ -115,7 +111,7 @@ class Jobs:
             records.JobStarted: self._started,
             records.JobCancelRequested: self._cancel,
             records.JobCheckpointed: lambda each, at: self._known(each.key).checkpointed(at),
-            records.JobRequeued: self._requeued,
+            records.JobRequeued: lambda each, at: self._move(each.key, "evict").requeued(each, at),
             records.JobPressed: self._pressed,
             records.AttemptEnded: self._again,
             records.JobEnded: self._over,
@@ -159,7 +155,7 @@ class Jobs:
         self._jobs[spec.key] = self._live[spec.key] = job
         self.next_number = max(self.next_number, int(spec.key) + 1)
         if record.request:
-            self._requests.setdefault((spec.uid, record.request), (record.digest, []))[1].append(spec.key)
+            self.submissions.add(spec.uid, record.request, record.digest, spec.key)
 
     def _allocated(self, decision: Allocated, at_ms: int) -> None:
         job = self._live.get(records.job_of(decision.key))
@@ -229,12 +225,12 @@ class Jobs:
         job.note = record.sentence
         job.remember(at_ms, "evicting", record.sentence)
 
-    def _requeued(self, record: records.JobRequeued, at_ms: int) -> None:
-        job = self._move(record.key, "evict")
-        job.evict_cause, job.hold_next = str(Cause.REQUEUED), record.who if record.hold else ""
-        why = f": {record.why}" if record.why else ""
-        job.note = f"requeued by {record.who}{why}"
-        job.remember(at_ms, "evicting", job.note)
+    def _about_no_single_job(self, record: records.MemoryShort | records.JobsCleaned) -> None:
+        if isinstance(record, records.MemoryShort):
+            self.memory_short = record if record.short else None
+        else:
+            self._drop(self.cleanable(record.before_ms, record.uid))
+            self._drop(self._ended.beyond(record.most))
 
     def _again(self, record: records.AttemptEnded, at_ms: int) -> None:
         """An attempt is over and the next one waits, or has a place already."""
@@ -339,18 +335,28 @@ class Jobs:
         job.remember(ended_at_ms, what, detail)
         del self._live[job.key]
         self.news.append(job.key)
-        heapq.heappush(self._ended, (ended_at_ms, int(job.key)))
-        while len(self._ended) > self.keep_ended:
-            self._drop(str(heapq.heappop(self._ended)[1]))
+        # The values may be secrets, and nobody needs them any more.
+        job.spec = replace(job.spec, env=dict.fromkeys(job.spec.env, ""))
+        self._ended.add(ended_at_ms, job.key)
+        if len(self._ended) > self.keep_ended:
+            self._drop(self._ended.beyond(self.keep_ended))
 
-    def _drop(self, key: str) -> None:
-        job = self._jobs.pop(key)
-        self.dropped += [records.run_key(key, number) for number in job.runs]
-        if job.request:
-            keys = self._requests[(job.spec.uid, job.request)][1]
-            keys.remove(key)
-            if not keys:
-                del self._requests[(job.spec.uid, job.request)]
+    def cleanable(self, before_ms: int, uid: int | None) -> list[str]:
+        """The keys of jobs, of this user or of all, that had ended before this time; the oldest end first."""
+        return self._ended.before(before_ms, lambda key: uid in (None, self._jobs[key].spec.uid))
+
+    @property
+    def ended_count(self) -> int:
+        """How many ended jobs are in the book."""
+        return len(self._ended)
+
+    def _drop(self, gone: list[str]) -> None:
+        for key in gone:
+            job = self._jobs.pop(key)
+            self.dropped += [records.run_key(key, number) for number in job.runs]
+            if job.request:
+                self.submissions.remove(job.spec.uid, job.request, key)
+        self._ended.remove(gone)
 
     # --- the whole of it ---------------------------------------------------------------------------------------------
 
@@ -360,7 +366,7 @@ class Jobs:
             "next_number": self.next_number,
             "memory_short": msgspec.to_builtins(self.memory_short),
             "jobs": [msgspec.to_builtins(job, enc_hook=_plain) for job in self._jobs.values()],
-            "requests": [[uid, name, digest, list(keys)] for (uid, name), (digest, keys) in self._requests.items()],
+            "requests": self.submissions.dump(),
         }
 
     @classmethod
@@ -375,11 +381,10 @@ class Jobs:
             job = msgspec.convert(plain, Job, dec_hook=_unplain)
             book._jobs[job.key] = job
             if job.ended:
-                book._ended.append((job.ended_at_ms or 0, int(job.key)))
+                book._ended.add(job.ended_at_ms or 0, job.key)
             else:
                 book._live[job.key] = job
-        heapq.heapify(book._ended)
-        book._requests = {(uid, name): (digest, list(keys)) for uid, name, digest, keys in state["requests"]}
+        book.submissions = Submissions.load(state["requests"])
         return book
 
 

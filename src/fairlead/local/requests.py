@@ -8,7 +8,7 @@ submission.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fairlead.core.model import events
@@ -82,7 +82,7 @@ class Intake:
 
     def step(self, jobs: Jobs, turn: Turn, most: int) -> Submitted | None:
         """Enter `most` more jobs; None: there are more to come. Raises `Refusal` when nothing was entered."""
-        known = jobs.request(self._caller.uid, self._request) if self._request else None
+        known = jobs.submissions.find(self._caller.uid, self._request) if self._request else None
         if known is not None:
             if known[0] != self._digest:
                 said = f"the idempotency key {self._request!r} was used for another submission; use a new one"
@@ -227,8 +227,9 @@ def requeue(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, hold: bool = Fa
     turn.note(JobRequeued(key=key, who=caller.user, hold=hold, why=why))
 
 
-def rerun(jobs: Jobs, turn: Turn, caller: Caller, key: str) -> Intake:
-    """An ended job once more, as a new one: the same command and needs, waiting for nothing but room.
+def rerun(jobs: Jobs, turn: Turn, caller: Caller, key: str, env: Mapping[str, str]) -> Intake:
+    """An ended job once more, as a new one: the same command and needs, waiting for nothing but room. What its
+    environment variables held was forgotten when it ended: `env` says it again.
 
     What comes of it is for `step` to say. Only its owner may: it would run as that user.
     """
@@ -239,7 +240,14 @@ def rerun(jobs: Jobs, turn: Turn, caller: Caller, key: str) -> Intake:
     if job.spec.uid != caller.uid:
         user = job.spec.user
         raise Refusal("forbidden", f"job {key} is {user}'s and would run as {user}; ask {user} to submit it again")
-    again = replace(job.spec, key="", groups=caller.groups, rerun_of=key)
+    if lost := [name for name in job.spec.env if name not in env]:
+        options = " ".join(f"--env {name}" for name in lost)
+        said = (
+            f"the environment of job {key} was forgotten when it ended; give it again, with =VALUE what is not set "
+            f"where you are: fairlead rerun {key} {options}"
+        )
+        raise Refusal("invalid", said, field="env")
+    again = replace(job.spec, key="", groups=caller.groups, rerun_of=key, env=dict(env))
     return Intake(caller, [replace(again, hold=False, begin_ms=0, after=(), cancel_never=False)])
 
 

@@ -199,10 +199,11 @@ async def requeue_job(key: str, place: MachineOf, caller: CallerOf, body: wire.R
 
 
 @router.post("/jobs/{key}/rerun", status_code=201, responses=documented(404, 409))
-async def rerun_job(key: str, place: MachineOf, caller: CallerOf) -> wire.Job:
+async def rerun_job(key: str, place: MachineOf, caller: CallerOf, body: wire.Rerun | None = None) -> wire.Job:
     """Submit a job that has ended once more, as a new one that waits for nothing but room."""
     caller.require_submit(place.gate.own_name)
-    intake = await place.do(lambda turn: requests.rerun(place.local.jobs, turn, caller, key))
+    env = body.env if body is not None else {}
+    intake = await place.do(lambda turn: requests.rerun(place.local.jobs, turn, caller, key, env))
     return (await _taken_in(place, intake)).jobs[0]
 
 

@@ -164,9 +164,9 @@ class MachinePlace(Place):
 
     def routers(self) -> list[APIRouter]:
         """What changes the machine, and what only it knows."""
-        from fairlead.service import configuration, declarations, jobs, nodes, settings
+        from fairlead.service import configuration, declarations, jobs, nodes, retention, settings
 
-        return [each.router for each in (jobs, nodes, configuration, declarations, settings)]
+        return [each.router for each in (jobs, nodes, configuration, declarations, settings, retention)]
 
     def caller(self, request: Request) -> Caller:
         """By the socket or by a token."""

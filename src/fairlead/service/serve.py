@@ -44,6 +44,7 @@ from fairlead.service.http.app import make_app
 from fairlead.service.http.server import ListenError, Server, on_signals, on_tcp, on_unix, remove_socket, url_of
 from fairlead.service.identity import Gate, PeerProtocol, Tokens, TokensError
 from fairlead.service.machine import MachinePlace
+from fairlead.service.retention import Retention, keep
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.version import version
 
@@ -87,6 +88,7 @@ class ServeOptions:
     """Bytes to keep free on the disk of the state directory for cancels and ends; None: what fits its size."""
     output_bytes: int = OUTPUT_BYTES
     """So much of each output of a run is kept where its queue does not say it; 0: all."""
+    retention: Retention = field(default_factory=Retention)
     log_level: str = "info"
     on_ready: Callable[[Listening], None] | None = None
     """Called once, when requests are answered."""
@@ -266,7 +268,7 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
     duties = [_watch(server, place, options, sockets), _note_waits(place), _guard_memory(place, place.memory_guard)]
     if place.config_file is not None:
         duties.append(place.config_file.watch(place.runtime, options.config_poll_s))
-    duties += [place.keep_samples(), place.forecaster.keep(place)]
+    duties += [place.keep_samples(), place.forecaster.keep(place), keep(place, options.retention)]
     # What is there now is never searched for garbage again: else a search takes 100 ms, in which nobody is answered.
     gc.collect()
     gc.freeze()

@@ -134,6 +134,17 @@ class JobDraft(Request, frozen=True, kw_only=True):
     ] = "wait"
 
 
+class Rerun(Request, frozen=True, kw_only=True):
+    """What a job that is submitted once more is given again."""
+
+    CHECKS: ClassVar = {"env": fields.environment}
+
+    env: Annotated[
+        Annotated[dict[str, str], Meta(max_length=4096)],
+        said("Every environment variable that it had: values are kept no longer than a job lives."),
+    ] = {}
+
+
 class Submission(Request, frozen=True, kw_only=True):
     """Jobs to take in, all or none."""
 
@@ -185,6 +196,13 @@ class JobChange(Request, frozen=True, kw_only=True):
                 "says nothing; give at least one of priority, queue, name, resources, time_limit_ms, "
                 "begin_at_ms, after, on_never",
             )
+
+
+class Cleaning(Request, frozen=True, kw_only=True):
+    """Which ended jobs are no longer wanted."""
+
+    older_than_ms: Annotated[int, Meta(ge=0, le=LONGEST_MS, description="Those that ended longer ago than this.")]
+    dry_run: Annotated[bool, said("Only say what would go.")] = False
 
 
 class Checkpoint(Request, frozen=True, kw_only=True):
@@ -355,6 +373,14 @@ class JobDetails(Job, frozen=True, kw_only=True):
     placeholder: bool = False
     nominated: Annotated[str, said("The node that is being made free for the pod, or empty.")] = ""
     bound: Annotated[bool, said("Whether the pod was given to its node.")] = False
+
+
+class Cleaned(Shape, frozen=True, kw_only=True):
+    """What went, or would go."""
+
+    jobs: int
+    bytes: Annotated[int, said("Of their output.")]
+    records: Annotated[int, said("Of the journal; for administrators.")]
 
 
 class Done(Shape, frozen=True, kw_only=True):

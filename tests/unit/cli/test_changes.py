@@ -182,3 +182,5 @@ def test_a_rerun_prints_the_new_keys(service: Any, run: Callable[..., Any], refu
     result = run("rerun", "7", "8")
     assert (result.exit_code, result.stdout) == (4, "9\n")
     assert "job 8 is running" in result.stderr
+    run("rerun", "7", "--env", "SEED=2")
+    assert service.sent("POST", "/jobs/7/rerun") == [{"env": {}}, {"env": {"SEED": "2"}}]

@@ -204,7 +204,7 @@ def test_the_book_can_be_rebuilt_from_its_dump() -> None:
     again = Jobs.load(state)
     assert json.loads(json.dumps(again.dump())) == state
     assert [w.key for w in again.live()] == ["1", "3"]
-    assert again.request(1000, "r1") == ("d", ("3",))
+    assert again.submissions.find(1000, "r1") == ("d", ("3",))
     assert again.next_number == 4
 
 
@@ -218,8 +218,8 @@ def test_the_oldest_ended_jobs_leave_the_book() -> None:
         jobs.apply(end(key, exit_code=0), number)
     assert [job.key for job in jobs] == ["4", "5"]
     assert jobs.dropped == ["1-1", "2-1", "3-1"]
-    assert jobs.request(1000, "r1") is None
-    assert jobs.request(1000, "r5") == ("d", ("5",))
+    assert jobs.submissions.find(1000, "r1") is None
+    assert jobs.submissions.find(1000, "r5") == ("d", ("5",))
 
 
 def test_a_long_history_keeps_its_beginning_and_its_end() -> None:

@@ -35,9 +35,9 @@ def requeue(service: Service, key: str, **how: Any) -> None:
     service.do(lambda turn: requests.requeue(service.place.jobs, turn, ANN, key, **how))
 
 
-def rerun(service: Service, key: str, caller: Caller = ANN) -> str:
+def rerun(service: Service, key: str, caller: Caller = ANN, **env: str) -> str:
     def act(turn: Any) -> str:
-        submitted = requests.rerun(service.place.jobs, turn, caller, key).step(service.place.jobs, turn, 1)
+        submitted = requests.rerun(service.place.jobs, turn, caller, key, env).step(service.place.jobs, turn, 1)
         assert submitted is not None
         return submitted.keys[0]
 
@@ -149,8 +149,20 @@ def test_a_rerun_is_a_new_job_that_waits_for_room_alone(service: Service) -> Non
     key = service.submit(after=(Dependency(application=first),), env={"SEED": "1"}, name="x", cancel_never=True)
     service.end("1-1", exit_code=3)
     assert service.job(key).state is State.CANCELLED
-    again = rerun(service, key)
+    again = rerun(service, key, SEED="1")
     job = service.job(again)
     assert (again, job.state, job.spec.env, job.spec.name) == ("3", State.RUNNING, {"SEED": "1"}, "x")
     assert (job.spec.after, job.spec.rerun_of) == ((), key)
     assert job.history[0].detail == "by ann, as job 2 was"
+
+
+def test_what_its_environment_held_is_given_again(service: Service) -> None:
+    """It was forgotten when the job ended; what is missing is said, with what to write."""
+    key = service.submit(env={"SEED": "1", "TOKEN": "secret"})
+    service.end("1-1", exit_code=0)
+    assert "secret" not in json.dumps(service.place.jobs.dump())
+    with pytest.raises(Refusal, match="fairlead rerun 1 --env TOKEN") as refused:
+        rerun(service, key, SEED="2")
+    assert refused.value.field == "env"
+    again = rerun(service, key, SEED="2", TOKEN="secret")
+    assert dict(service.job(again).spec.env) == {"SEED": "2", "TOKEN": "secret"}

@@ -25,7 +25,7 @@ class Described(Routes):
 def described(name: str) -> Any:
     of_call = list(inspect.signature(CALLS[name]._describe).parameters.values())[1:]
     needed = [p for p in of_call if p.default is p.empty]
-    plain = [p for p in needed if p.kind is p.POSITIONAL_OR_KEYWORD]
+    plain = [p for p in needed if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     given = {p.name: {} for p in needed if p.kind is p.KEYWORD_ONLY}
     return getattr(Described(), name)(*("x" for _ in plain), **given)
 

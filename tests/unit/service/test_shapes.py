@@ -74,6 +74,7 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
         "whatIf": ("", {"submit": job | {"queue": "root.batch"}, "forecast": True, "seconds": 1.0}),
         "getForecastScore": ("", None),
         "cancelJob": (ends, {}),
+        "cleanJobs": ("", {"older_than_ms": 0, "dry_run": True}),
         "listQueues": ("", None),
         "listNodes": ("", None),
         "drainNode": (node, {}),

@@ -154,11 +154,11 @@ def test_each_disorder_is_named() -> None:
     s.schedule(0)
     part = s.cluster.partitions["default"]
     node = part.nodes.nodes["n1"]
-    node.allocated["vcore"] = -1
+    node.available["vcore"] = node.total["vcore"] + 1
     assert any("n1" in text for text in failing(s))
-    node.allocated["vcore"] = 11
-    assert len(failing(s)) == 3
-    node.allocated["vcore"] = 4
+    node.available["vcore"] = node.total["vcore"] - 11
+    assert len(failing(s)) == 2
+    node.available["vcore"] = node.total["vcore"] - 4
     part.nodes.total["vcore"] = 11
     assert failing(s) == ["partitions for which this does not hold: [default]"]
     part.nodes.total["vcore"] = 10

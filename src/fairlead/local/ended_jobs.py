@@ -1,0 +1,39 @@
+"""Ended jobs by the time of their end: which of them leave the book.
+
+Decides the order in which they go: the one that ended first goes first. Never decides how many may stay. Invariant: no
+job is in it twice, and it is sorted after every change.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable
+
+
+class EndedJobs:
+    """The keys of ended jobs."""
+
+    def __init__(self) -> None:
+        self._by_end: list[tuple[int, int]] = []
+        """When it ended and the number of its key."""
+
+    def __len__(self) -> int:
+        return len(self._by_end)
+
+    def add(self, ended_at_ms: int, key: str) -> None:
+        """One more has ended."""
+        insort(self._by_end, (ended_at_ms, int(key)))
+
+    def before(self, at_ms: int, meant: Callable[[str], bool]) -> list[str]:
+        """Those that had ended before this time, and are meant; the oldest end first."""
+        found = self._by_end[: bisect_left(self._by_end, (at_ms, 0))]
+        return [key for _, number in found if meant(key := str(number))]
+
+    def beyond(self, most: int) -> list[str]:
+        """Those that are too many; the oldest end first."""
+        return [str(number) for _, number in self._by_end[: max(0, len(self._by_end) - most)]]
+
+    def remove(self, keys: list[str]) -> None:
+        """They have left the book."""
+        gone = set(map(int, keys))
+        self._by_end = [each for each in self._by_end if each[1] not in gone]
