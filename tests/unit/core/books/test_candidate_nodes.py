@@ -1,0 +1,71 @@
+"""Where a shape may have room that fitted nowhere a moment ago: on the nodes that gained, and on no others."""
+
+from __future__ import annotations
+
+from loose_books import node
+
+from fairlead.core.books.candidate_nodes import MANY, Narrow, has_room
+from fairlead.core.books.demand import Shape
+from fairlead.core.books.node import Node
+
+TWO = (("vcore", 2),)
+
+
+def full_name(found: Node | None) -> str:
+    """Its id, or nothing."""
+    return found.id if found is not None else ""
+
+
+def test_a_shape_is_looked_for_where_room_was_made() -> None:
+    narrow, shape = Narrow(), Shape((TWO, ""))
+    gained, small = node("gained", vcore=4), node("small", vcore=1)
+    narrow.begin(shape, gained)
+    narrow.gained(small)
+    assert narrow.room_on == {shape: {gained: None}}
+    assert narrow.first(shape, lambda _: 0.0) is gained
+
+
+def test_of_several_the_first_in_order_is_taken() -> None:
+    """By score, then by id."""
+    narrow, shape = Narrow(), Shape((TWO, ""))
+    nodes = [node(name, vcore=4) for name in ("c", "b", "a")]
+    narrow.begin(shape, nodes[0])
+    for other in nodes[1:]:
+        narrow.gained(other)
+    scores = {"a": 2.0, "b": 1.0, "c": 1.0}
+    assert full_name(narrow.first(shape, lambda n: scores[n.id])) == "b"
+
+
+def test_a_node_that_lost_its_room_counts_no_more() -> None:
+    """The shapes that fit nowhere then are named."""
+    narrow, shape = Narrow(), Shape((TWO, ""))
+    there = node("n", vcore=2)
+    narrow.begin(shape, there)
+    assert narrow.lost(there) == []
+    there.set_foreign("x", (("vcore", 1),))
+    assert narrow.lost(there) == [shape]
+    assert narrow.room_on == {}
+
+
+def test_where_many_gained_it_is_searched_as_any_other() -> None:
+    narrow, shape = Narrow(), Shape((TWO, ""))
+    narrow.begin(shape, node("n", vcore=2))
+    for at in range(MANY):
+        narrow.gained(node(f"n{at}", vcore=2))
+    assert shape not in narrow.room_on
+
+
+def test_a_node_that_left_is_no_place() -> None:
+    narrow, shape = Narrow(), Shape((TWO, ""))
+    gone, stays = node("gone", vcore=2), node("stays", vcore=2)
+    narrow.begin(shape, gone)
+    narrow.gained(stays)
+    narrow.removed(gone)
+    assert full_name(narrow.first(shape, lambda _: 0.0)) == "stays"
+
+
+def test_a_node_that_is_set_aside_or_drained_has_no_room() -> None:
+    there, shape = node("n", vcore=2), Shape((TWO, ""))
+    assert has_room(shape, there)
+    there.schedulable = False
+    assert not has_room(shape, there)
