@@ -1,0 +1,120 @@
+"""Victims by guarantee: what may be stopped for an ask at all, and what is preferred."""
+
+from __future__ import annotations
+
+from loose_books import application, ask, node, tree
+
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.events import Cause
+from fairlead.core.model.specs import TAG_REQUIRED_NODE
+from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
+from fairlead.policy.preemption.victims import candidates, on_behalf_of, preference, reluctance, search_root, taint
+
+NEWS = 7
+
+
+def queues(**properties: dict[str, str]) -> dict[str, Queue]:
+    """`root.p.a` and `root.q.b`, by their last names; the others guarantee no core, so that all they use is above."""
+    made = {queue.name: queue for queue in tree("root.p.a", "root.q.b").values()}
+    for name, raw in properties.items():
+        made[name].set_properties(raw)
+    made["b"].guaranteed = {"vcore": 0}
+    return made
+
+
+def running(leaf: Queue, key: str, **spec: object) -> Ask:
+    """It started before the last event."""
+    made = ask(application(leaf, key), key, **spec)  # type: ignore[arg-type]
+    made.node, made.started_at = node("n", vcore=9), NEWS - 1
+    made.app.allocations = 1
+    leaf.add_allocated(made.items)
+    return made
+
+
+def found(q: dict[str, Queue], priority: int = 0) -> list[str]:
+    """The keys of what may be stopped for an ask of `a`."""
+    preemptor = ask(application(q["a"], "w"), "w", priority=priority)
+    return [victim.key for victim in candidates(preemptor, QueueSnapshots(q["a"]), NEWS)]
+
+
+def test_what_is_above_its_guarantee_elsewhere_may_go() -> None:
+    q = queues()
+    running(q["b"], "victim")
+    running(q["a"], "own")
+    assert found(q) == ["victim"], "the own queue is spared"
+
+
+def test_a_queue_within_its_guarantee_gives_nothing() -> None:
+    q = queues()
+    running(q["b"], "victim")
+    q["b"].guaranteed = {"vcore": 1}
+    assert found(q) == []
+
+
+def test_what_has_a_higher_priority_is_spared() -> None:
+    q = queues()
+    running(q["b"], "equal", priority=3)
+    running(q["b"], "higher", priority=4)
+    assert found(q, priority=3) == ["equal"]
+
+
+def test_offsets_on_the_way_count() -> None:
+    q = queues(b={"priority.offset": "2"})
+    running(q["b"], "victim", priority=1)
+    assert found(q, priority=2) == []
+    assert found(q, priority=3) == ["victim"]
+
+
+def test_a_queue_that_disables_preemption_gives_nothing() -> None:
+    q = queues(b={"preemption.policy": "disabled"})
+    running(q["b"], "victim")
+    assert found(q) == []
+
+
+def test_a_fence_keeps_the_search_inside() -> None:
+    q = queues(p={"preemption.policy": "fence"})
+    running(q["b"], "victim")
+    assert found(q) == []
+    assert search_root(ask(application(q["a"], "w"), "w")) is q["p"]
+
+
+def test_under_a_full_maximum_only_work_below_it_helps() -> None:
+    q = queues()
+    q["p"].max = {"vcore": 1}
+    q["a"].add_allocated((("vcore", 1),))
+    assert search_root(ask(application(q["a"], "w"), "w")) is q["a"]
+    assert search_root(ask(application(q["a"], "m"), "m", {"memory": 1})) is q["root"]
+
+
+def test_what_leaves_has_just_started_or_has_one_node_to_run_on_stays() -> None:
+    q = queues()
+    running(q["b"], "leaves").evict_cause = Cause.PREEMPTED_BY_SCHEDULER
+    running(q["b"], "young").started_at = NEWS
+    running(q["b"], "bound", tags={TAG_REQUIRED_NODE: "n"})
+    running(q["b"], "other", amounts={"memory": 1})
+    assert found(q) == []
+
+
+def test_idle_then_willing_then_the_newest_goes_first() -> None:
+    leaf = tree("root.a")["root.a"]
+    app = application(leaf)
+    old, new = ask(app, "old"), ask(app, "new", now_ms=5)
+    meek, origin = ask(app, "meek", allow_preempt_self=False), ask(app, "origin", originator=True)
+    idle = ask(app, "idle", idle=True, allow_preempt_self=False)
+    order = [victim.key for victim in sorted([meek, origin, old, new, idle], key=preference)]
+    assert order == ["idle", "new", "old", "origin", "meek"]
+    assert [taint(victim) for victim in (idle, new, origin, meek)] == [0, 0, 1, 2]
+
+
+def test_where_no_guarantee_is_the_reason_an_originator_is_the_last() -> None:
+    """Then the priority counts too."""
+    app = application(tree("root.a")["root.a"])
+    low, high = ask(app, "low", priority=1), ask(app, "high", priority=2)
+    meek, origin = ask(app, "meek", allow_preempt_self=False), ask(app, "origin", originator=True)
+    assert [v.key for v in sorted([origin, meek, high, low], key=reluctance)] == ["low", "high", "meek", "origin"]
+
+
+def test_the_name_of_an_ask_is_that_of_its_application_where_both_are_one() -> None:
+    app = application(tree("root.a")["root.a"], "job")
+    assert (on_behalf_of(ask(app, "job")), on_behalf_of(ask(app, "k"))) == ("job", "job/k")

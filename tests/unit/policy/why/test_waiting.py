@@ -1,0 +1,135 @@
+"""Why an ask waits: one reason, the most general first, with its numbers; asking changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from priority_clusters import PriorityCluster, cores
+
+from fairlead.core.model.constraints import Constraints, Requirement
+from fairlead.core.model.events import Cause, DrainNode, ReserveAsk
+from fairlead.core.model.reasons import ApplicationsAtMax, QueueFull, TooBigForEveryNode, WaitingForVictims
+from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec, RetrySpec
+from fairlead.scheduler import Scheduler
+
+IN_ZONE_B = Constraints(selector=(Requirement("zone", "In", ("b",)),))
+
+
+def code(c: PriorityCluster, key: str) -> str:
+    """Of the reason why it waits; nothing if it does not. What is remembered of it is the same after the question."""
+    before = c.s.dump()
+    reason = c.s.why(key, key)
+    assert c.s.dump() == before
+    return reason.code if reason is not None else ""
+
+
+def waiting(cores_: int = 1, *queues: QueueSpec, **more: Any) -> PriorityCluster:
+    """A node of four cores, and an ask `w` that was looked at."""
+    c = PriorityCluster(*queues)
+    c.submit("w", cores_, **more)
+    c.run()
+    return c
+
+
+def test_without_a_node_nothing_else_is_said() -> None:
+    c = PriorityCluster(nodes={"n1": 4})
+    c.s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=c.spec.partitions[0].root),)))
+    c.submit("w", 99)
+    assert code(c, "w") == "no-nodes"
+
+
+def test_what_is_larger_than_every_node() -> None:
+    c = waiting(5)
+    told = c.s.why("w", "w")
+    assert isinstance(told, TooBigForEveryNode)
+    assert (told.needed, told.largest, told.nodes) == ({"vcore": 5000}, {"vcore": 4000}, 1)
+
+
+def test_a_full_queue_is_named_with_what_is_left() -> None:
+    """Before the nodes, which have room."""
+    c = waiting(3, QueueSpec(name="a", max=cores(2)))
+    told = c.s.why("w", "w")
+    assert isinstance(told, QueueFull)
+    assert (told.queue, told.free, told.max) == ("root.a", {"vcore": 2000}, {"vcore": 2000})
+
+
+def test_as_many_applications_run_as_may() -> None:
+    c = PriorityCluster(QueueSpec(name="a", max_applications=1))
+    c.fill("one", 1)
+    c.submit("w", 1)
+    c.run()
+    assert c.s.why("w", "w") == ApplicationsAtMax("root.a", 1, 1)
+
+
+def test_the_turn_of_another() -> None:
+    c = PriorityCluster()
+    c.submit("big", 5, 5)
+    c.submit("w", 1, 1)
+    c.handle(ReserveAsk("big", "big", True, "ann", "it matters"))
+    c.run()
+    assert code(c, "w") == "held-for-reservation"
+
+
+def test_all_nodes_together_have_too_little() -> None:
+    c = PriorityCluster()
+    c.fill("one", 3)
+    c.submit("w", 2)
+    c.run()
+    assert code(c, "w") == "cluster-full"
+
+
+def test_each_single_node_has_too_little() -> None:
+    c = PriorityCluster(nodes={"n1": 2, "n2": 2})
+    c.submit("one", 1)
+    c.submit("two", 1)
+    c.run()
+    c.submit("w", 2)
+    c.run()
+    assert code(c, "w") == "no-node-has-room"
+
+
+def test_no_node_suits() -> None:
+    assert code(waiting(1, where=IN_ZONE_B), "w") == "no-node-suits"
+
+
+def test_no_node_takes_work() -> None:
+    c = PriorityCluster()
+    c.handle(DrainNode("n1"))
+    c.submit("w", 1)
+    c.run()
+    assert code(c, "w") == "no-node-has-room"
+
+
+def test_what_was_told_to_stop_for_it_is_named() -> None:
+    c = PriorityCluster()
+    c.fill("low", 4, grace_ms=60_000)
+    c.submit("w", 4, 9)
+    c.run()
+    told = c.s.why("w", "w")
+    assert isinstance(told, WaitingForVictims)
+    assert (told.node, told.victims) == ("n1", ("low",))
+
+
+def test_an_attempt_that_is_held_back() -> None:
+    """It is in no line yet, and known by its key."""
+    c = PriorityCluster()
+    c.fill("w", 1, retry=RetrySpec(limit=2, backoff_ms=5_000))
+    c.gone("w", cause=Cause.INTERRUPTED)
+    told = c.s.why("w", "w#2")
+    assert told is not None
+    assert told.code == "attempt-held-back"
+
+
+def test_what_may_start_is_next_in_line() -> None:
+    """Nobody has looked yet."""
+    c = PriorityCluster()
+    c.submit("w", 1)
+    assert code(c, "w") == "next-in-line"
+
+
+@pytest.mark.parametrize("key", ["unknown", "runs"])
+def test_what_does_not_wait_has_no_reason(key: str) -> None:
+    c = PriorityCluster()
+    c.fill("runs", 1)
+    assert c.s.why(key, key) is None
