@@ -1,0 +1,104 @@
+"""When room is made by guarantee: in the ask's own turn, not before its delay, and no search twice for nothing."""
+
+from __future__ import annotations
+
+from priority_clusters import PriorityCluster, cores
+
+from fairlead.core.acts.infeasible import ATTEMPT_EVERY_MS
+from fairlead.core.model.decisions import Evict
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import LimitSpec, QueueSpec
+from fairlead.policy.preemption.when import ATTEMPTS_MAX
+
+DELAY_MS = 10_000
+
+
+def cluster(guaranteed: int = 2, **more: object) -> PriorityCluster:
+    """`a` is guaranteed so much and has nothing; `b` has all four cores of the node, and no guarantee worth a core."""
+    a = QueueSpec(
+        name="a",
+        guaranteed=cores(guaranteed),
+        properties={"preemption.delay": f"{DELAY_MS}ms"},
+        **more,  # type: ignore[arg-type]
+    )
+    b = QueueSpec(name="b", guaranteed=Limits({"vcore": 1}))
+    c = PriorityCluster(a, b, rule="guarantee")
+    for at in range(4):
+        c.fill(f"b{at}", 1, 0, "root.b")
+    return c
+
+
+def test_nothing_is_stopped_before_the_delay_is_over() -> None:
+    c = cluster()
+    c.submit("w", 1)
+    assert c.run(DELAY_MS - 1) == ([], [])
+    assert c.run(1) == ([], ["b3"])
+
+
+def test_the_order_tells_for_what_and_by_which_rule() -> None:
+    c = cluster()
+    c.submit("w", 1)
+    c.run(DELAY_MS)
+    [order] = c.evictions()
+    assert isinstance(order, Evict)
+    assert (order.on_behalf_of, order.rule, order.node) == ("w", "guarantee", "n1")
+    assert "preempted by w from application w in root.a" in order.message
+
+
+def test_the_node_is_set_aside_for_the_ask() -> None:
+    """What the victim leaves is taken by no other."""
+    c = cluster()
+    c.submit("w", 1)
+    c.run(DELAY_MS)
+    c.submit("small", 1, 0, "root.b")
+    c.gone("b3")
+    assert c.run()[0] == ["w@n1"]
+
+
+def test_an_ask_stops_work_once() -> None:
+    c = cluster()
+    c.submit("w", 1)
+    c.run(DELAY_MS)
+    for _ in range(5):
+        assert c.run(ATTEMPT_EVERY_MS) == ([], [])
+
+
+def test_equal_asks_stop_work_one_after_the_other_up_to_the_guarantee() -> None:
+    """While the only node is set aside for one of them, none is left for the next."""
+    c = cluster()
+    for key in ("w1", "w2", "w3"):
+        c.submit(key, 1)
+    assert c.run(DELAY_MS)[1] == ["b3"]
+    c.gone("b3")
+    assert c.run(ATTEMPT_EVERY_MS) == (["w1@n1"], ["b2"])
+    c.gone("b2")
+    assert c.run(ATTEMPT_EVERY_MS) == (["w2@n1"], []), "the guarantee is used up"
+
+
+def test_a_limit_that_would_hold_it_back_anyway_stops_nothing() -> None:
+    """As soon as that moves, it may."""
+    c = cluster(limits=(LimitSpec(users=("*",), max_resources=Limits({"vcore": 500})),))
+    c.submit("w", 1)
+    assert c.run(DELAY_MS) == ([], [])
+    assert c.run(10 * ATTEMPT_EVERY_MS) == ([], [])
+
+
+def test_what_is_too_large_for_every_node_makes_no_attempt() -> None:
+    """And keeps no timer."""
+    c = cluster(guaranteed=9)
+    c.submit("w", 5)
+    c.run(DELAY_MS)
+    part = c.s.cluster.partitions["default"]
+    assert len(part.nodes.oversize) == 1
+    assert not [timer for timer in c.s.cluster.timers.pending() if (timer.kind, timer.subject) == ("preempt", "w")]
+    c.node("n2", 5)
+    assert c.run()[0] == ["w@n2"]
+
+
+def test_only_so_many_searches_are_made_in_one_visit_to_a_leaf() -> None:
+    """The rest has its turn in the next run; all of them are made in the end."""
+    c = cluster(guaranteed=99)
+    for at in range(ATTEMPTS_MAX + 5):
+        c.submit(f"w{at:02}", 4, at)
+    c.submit("small", 1, 99)
+    assert c.run(DELAY_MS)[1] != []
