@@ -1,108 +1,114 @@
-"""Orders about asks: another size while they wait, another time limit also while they run."""
+"""Orders about work: what is refused with which reason, and what an order that is taken does."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from priority_clusters import PriorityCluster, cores
 
-from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.decisions import Allocated, AskChanged, AskRejected, Decision
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, ChangeAsk, ReserveAsk, SetQuota
-from fairlead.core.model.resources import Limits, Resources
-from fairlead.core.model.specs import (
-    ApplicationSpec,
-    AskSpec,
-    ClusterSpec,
-    NodeSpec,
-    PartitionSpec,
-    PreemptionSpec,
-    QueueSpec,
-    QuotaSpec,
+from fairlead.core.model.decisions import (
+    ApplicationMoved,
+    AskRejected,
+    Decision,
+    MoveRejected,
+    PriorityChanged,
+    ReservationSwitched,
 )
-from fairlead.scheduler import Scheduler
+from fairlead.core.model.events import Event, MoveApplication, ReserveAsk, SetPriority
+from fairlead.core.model.reasons import ApplicationsAtMax, QueueFull
+from fairlead.core.model.specs import QueueSpec
 
 
-class Place:
-    """One leaf with backfill on one node of four cores; each ask is an application of its own."""
-
-    def __init__(self, rule: str = "priority") -> None:
-        leaf = QueueSpec(name="a", properties={"backfill": "easy"})
-        root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(leaf,))
-        part = PartitionSpec(root=root, preemption=PreemptionSpec(rule=rule))
-        self.s = Scheduler(ClusterSpec(partitions=(part,)))
-        self.s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 4}))), 0)
-
-    def ask(self, name: str, cores: int, now: int = 0, **fields: Any) -> list[Decision]:
-        self.s.handle(AddApplication(ApplicationSpec(id=name, queue="root.a", user="ann")), now)
-        return self.do(AddAsks((AskSpec(application=name, key=name, resources=vcore(cores), **fields),)), now)
-
-    def change(self, name: str, cores: int, limit_ms: int | None = None, now: int = 0) -> list[Decision]:
-        return self.do(ChangeAsk(name, name, vcore(cores), limit_ms, "ann"), now)
-
-    def do(self, event: Any, now: int = 0) -> list[Decision]:
-        decided = self.s.handle(event, now) + self.s.schedule(now)
-        self.s.check()
-        return decided
+def told(c: PriorityCluster, event: Event) -> Decision:
+    """The last thing said about an order."""
+    return c.handle(event)[-1]
 
 
-def vcore(cores: int) -> Resources:
-    return Resources({"vcore": cores})
+def refusal(c: PriorityCluster, event: Event) -> str:
+    """Why an order is refused."""
+    said = told(c, event)
+    assert isinstance(said, AskRejected | MoveRejected), said
+    return said.reason.sentence()
 
 
-def started(decisions: list[Decision]) -> list[str]:
-    return [each.key for each in decisions if isinstance(each, Allocated)]
+def running(*queues: QueueSpec, **more: Any) -> PriorityCluster:
+    """`one` runs two cores in `root.a`, `w` waits there."""
+    c = PriorityCluster(*queues, **more)
+    c.fill("one", 2)
+    c.submit("w", 9, 3)
+    c.run()
+    return c
 
 
-@pytest.mark.parametrize("rule", ["priority", "guarantee"])
-def test_what_asks_for_less_starts_where_it_fits(rule: str) -> None:
-    """At once."""
-    p = Place(rule)
-    p.ask("runs", 3)
-    assert started(p.ask("x", 2)) == []
-    [changed, *rest] = p.change("x", 1)
-    assert changed == AskChanged("x", "x", vcore(1), None, "ann")
-    assert started(rest) == ["x"]
-
-
-def test_what_is_held_enters_as_it_was_changed() -> None:
-    """Its time limit too."""
-    p = Place()
-    p.ask("x", 9, conditions=Conditions(begin_ms=10))
-    p.change("x", 2, 5_000)
-    assert started(p.s.schedule(10)) == ["x"]
-    spec = p.s.cluster.partitions["default"].applications["x"].asks["x"].spec
-    assert (spec.resources, spec.time_limit_ms) == (vcore(2), 5_000)
-
-
-def test_a_limit_on_what_runs_lets_others_fill_the_room_before() -> None:
-    """With it is known when a turn that is kept comes: what ends before that may go ahead."""
-    p = Place()
-    p.ask("runs", 3)
-    p.ask("big", 4, priority=1)
-    p.do(ReserveAsk("big", "big", True, "ann"))
-    assert started(p.ask("small", 1, time_limit_ms=1_000)) == []
-    assert started(p.change("runs", 3, 60_000)) == ["small"]
+def test_an_application_moves_with_what_it_runs() -> None:
+    c = running()
+    assert told(c, MoveApplication("one", "ROOT.B", "ann")) == ApplicationMoved("one", "root.a", "root.b", "ann")
+    queues = c.s.cluster.partitions["default"].root.children
+    assert (queues["a"].allocated["vcore"], queues["b"].allocated["vcore"]) == (0, 2000)
 
 
 @pytest.mark.parametrize(
-    ("name", "cores", "said"),
+    ("name", "queue", "why"),
     [
-        ("nothing", 1, "there is no ask nothing/nothing"),
-        ("runs", 2, "does not wait any more"),
-        ("gang", 1, "is part of a gang"),
-        ("x", 0, "it would be nothing"),
-        ("quota", 3, "quota q"),
+        ("nobody", "root.b", "failed to find application nobody"),
+        ("one", "root.c", "there is no queue root.c; give the whole path of a leaf"),
+        ("one", "root.a", "application one is in root.a already"),
+        ("one", "root", "queue root is a parent; applications are in leaves"),
     ],
 )
-def test_what_makes_no_sense_is_refused(name: str, cores: int, said: str) -> None:
-    """And nothing changes."""
-    p = Place()
-    p.s.handle(SetQuota(QuotaSpec(name="q", queue="root.a", resources=Limits({"vcore": 11}))), 0)
-    for each, size in (("runs", 3), ("x", 4), ("quota", 2)):
-        p.ask(each, size)
-    p.ask("gang", 2, task_group="g", placeholder=True)
-    before = p.s.dump()["partitions"][0]["applications"]
-    [refused] = [each for each in p.change(name, cores) if isinstance(each, AskRejected)]
-    assert said in refused.reason.sentence()
-    assert p.s.dump()["partitions"][0]["applications"] == before
+def test_a_move_that_makes_no_sense_is_refused(name: str, queue: str, why: str) -> None:
+    assert why in refusal(running(), MoveApplication(name, queue))
+
+
+def test_a_move_takes_no_queue_over_its_maximum() -> None:
+    """Nor over the applications that it may run; with the numbers."""
+    c = running(QueueSpec(name="a"), QueueSpec(name="b", max=cores(1)), QueueSpec(name="c", max_applications=1))
+    said = told(c, MoveApplication("one", "root.b"))
+    assert isinstance(said, MoveRejected)
+    assert said.reason == QueueFull("root.b", {"vcore": 2000}, {"vcore": 1000}, {"vcore": 1000})
+    c.fill("there", 1, 0, "root.c")
+    said = told(c, MoveApplication("one", "root.c"))
+    assert isinstance(said, MoveRejected)
+    assert said.reason == ApplicationsAtMax("root.c", 1, 1)
+
+
+def test_another_priority_counts_at_once_and_is_recorded() -> None:
+    c = running()
+    said = told(c, SetPriority("w", "w", 8, "ann", why="it is late"))
+    assert said == PriorityChanged("w", "w", 3, 8, "ann", "it is late")
+    assert c.s.cluster.partitions["default"].applications["w"].asks["w"].priority == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "priority", "why"),
+    [
+        ("one", 1, "nothing waits under one/one: only waiting work can change its priority"),
+        ("nobody", 1, "nothing waits under nobody/nobody"),
+        ("w", 2**31, "is not a 32-bit integer"),
+    ],
+)
+def test_a_priority_that_cannot_be_given_is_refused(name: str, priority: int, why: str) -> None:
+    assert why in refusal(running(), SetPriority(name, name, priority, "ann"))
+
+
+def test_a_turn_is_kept_and_given_back_on_order() -> None:
+    c = running()
+    on, off = ReserveAsk("w", "w", True, "ann", "why"), ReserveAsk("w", "w", False, "bob", "done")
+    assert told(c, on) == ReservationSwitched("w", "w", True, "ann", "why")
+    assert refusal(c, on) == "w/w has a reservation already"
+    assert told(c, off) == ReservationSwitched("w", "w", False, "bob", "done")
+    assert refusal(c, off) == "w/w has no reservation"
+
+
+def test_without_a_key_an_order_is_about_all_that_waits() -> None:
+    c = running()
+    assert told(c, ReserveAsk("w", "", True, "ann", "why")) == ReservationSwitched("w", "w", True, "ann", "why")
+    assert "nothing waits under one" in refusal(c, ReserveAsk("one", "", True, "ann", "why"))
+
+
+def test_idle_work_has_no_turn() -> None:
+    """It runs on what others leave over."""
+    c = running()
+    c.submit("idle", 9, idle=True)
+    assert "idle/idle is idle work" in refusal(c, ReserveAsk("idle", "idle", True, "ann", "why"))
