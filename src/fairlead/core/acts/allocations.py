@@ -113,7 +113,7 @@ def after_allocation(partition: Partition, ask: Ask) -> None:
 
 
 def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> None:
-    """An allocation is gone: every book gives it back, and whoever waits for the room is woken.
+    """An allocation is gone: every book gives it back, and what waits for the room is woken.
 
     `replaced`: it is a placeholder and its real ask takes over.
     """

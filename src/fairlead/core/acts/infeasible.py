@@ -1,6 +1,6 @@
 """Oversize: work that may preempt, and that no node, or no queue above it, could hold even when empty.
 
-Decides what rests because of that, and what is woken when a node comes that could, or a maximum is raised. Who rests
+Decides what rests because of that, and what is woken when a node comes that could, or a maximum is raised. What rests
 waits for no time, for nothing that ends makes room for it. Never decides what preempts (`policy.preemption.when`).
 Invariant: while a batch of a shape rests, no node that takes work could hold the shape, and the table knows the shape;
 while a batch rests in its leaf, the maximum of the leaf or of a queue above it is less than one of its asks.

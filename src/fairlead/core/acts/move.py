@@ -39,7 +39,7 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     leaf.applications = dict(sorted(leaf.applications.items(), key=lambda item: item[1].seq))
     _bring(app, leaf)
     for ask in app.allocated_asks():
-        # Who may be stopped on a node goes by the queue that the work is in.
+        # What may be stopped on a node goes by the queue that the work is in.
         assert ask.node is not None
         partition.nodes.since_search[ask.node] = None
     for ask in app.asks.values():

@@ -2,7 +2,7 @@
 
 Decides that asks are equal while they need the same, have the same constraints, and differ in no label that counts. A
 label begins to count when an ask comes whose affinity, anti-affinity or spread looks at it; then waiting asks that were
-equal are told apart. Never changes who is waiting or in which order. Invariant: asks of one shape may run on the same
+equal are told apart. Never changes what is waiting or in which order. Invariant: asks of one shape may run on the same
 nodes.
 """
 
@@ -55,7 +55,7 @@ def meet(partition: Partition, where: Constraints) -> None:
 
 
 def part(partition: Partition, where: Constraints) -> None:
-    """An ask with these constraints is gone: labels that nobody else looks at need not count any longer."""
+    """An ask with these constraints is gone: labels that no other looks at need not count any longer."""
     if where is not ANYWHERE:
         partition.nodes.terrain.label_keys.look_no_longer(where)
 

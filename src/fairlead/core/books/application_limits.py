@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Yielding = Mapping["Application", int]
 """How many of the asks of each application would give up what is promised to them."""
-NOBODY: Yielding = MappingProxyType({})
+NONE_YIELDS: Yielding = MappingProxyType({})
 
 
 RUNS, ENTERS, IS_PROMISED = 0, 1, 2
@@ -54,7 +54,7 @@ def look_again(app: Application) -> None:
         app.queue.touch_app(app)
 
 
-def closed_queue(app: Application, yielding: Yielding = NOBODY) -> Queue | None:
+def closed_queue(app: Application, yielding: Yielding = NONE_YIELDS) -> Queue | None:
     """The first queue from the root down that runs as many applications as it may beside this one, or None."""
     for queue in reversed(app.queue.lineage):
         most = queue.max_applications
@@ -63,7 +63,7 @@ def closed_queue(app: Application, yielding: Yielding = NOBODY) -> Queue | None:
     return None
 
 
-def begun(queue: Queue, but: Application | None = None, yielding: Yielding = NOBODY) -> int:
+def begun(queue: Queue, but: Application | None = None, yielding: Yielding = NONE_YIELDS) -> int:
     """How many applications count in a queue; `but` one that is kept a place there."""
     count = queue.running + len(queue.allocating_accepted)
     return count + len(awaited(queue.promised, queue.allocating_accepted, but, yielding)) if queue.promised else count
@@ -73,7 +73,7 @@ def awaited(
     promised: Mapping[Application, int],
     counted: Container[str],
     but: Application | None = None,
-    yielding: Yielding = NOBODY,
+    yielding: Yielding = NONE_YIELDS,
 ) -> list[Application]:
     """Those that are kept a place and do not count already, `but` one."""
     waiting = (a for a in promised if a is not but and a.state is State.ACCEPTED and a.id not in counted)

@@ -84,7 +84,7 @@ class Ask:
         self.node: Node | None = None
         self.allocated_ms: int | None = None
         self.started_at = -1
-        """The count of events (`Partition.news`) when it started: until the next one it is nobody's victim."""
+        """The count of events (`Partition.news`) when it started: until the next one it is no victim."""
         self.guaranteed_at = 0
         """When it started within the guarantees of its queues, in the numbers that asks get as they come (`seq`); 0: it
         did not, or guarantees do not count.

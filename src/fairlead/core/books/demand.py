@@ -185,7 +185,7 @@ class Demand:
     # -- obstacles ------------------------------------------------------------------------------------------------
 
     def block(self, obstacle: Queue | Ceiling, at_gate: bool = False) -> None:
-        """This is in the way (its maximum, or how many applications it lets run): nobody looks here until it moves."""
+        """This is in the way (its maximum, or how many applications it lets run): it rests until that moves."""
         if self.obstacle is not None:
             self.unblock()
         elif self.live:

@@ -51,9 +51,9 @@ class IdleWork:
 
     def __init__(self) -> None:
         self.lines: dict[tuple[Queue, Shape], IdleLine] = {}
-        """Who waits."""
+        """What waits."""
         self.running: dict[Node, dict[Ask, None]] = {}
-        """Who runs, by node; nodes without idle work are not in it."""
+        """What runs, by node; nodes without idle work are not in it."""
         self.tried: tuple[int, ...] | None = None
         """The state of things in which taking back last found nothing; never needed, only quicker."""
 

@@ -1,6 +1,6 @@
 """A node: what it has, what is used and kept there, and how full it is.
 
-Decides whether an amount fits on it. Never decides which work it takes; whom a node suits is the matter of
+Decides whether an amount fits on it. Never decides which work it takes; what a node suits is the matter of
 `core.books.constraints_index`. Invariant: `available` is the total less what is allocated and occupied; `free` is what
 of that is not kept for a nominated ask.
 """
@@ -55,7 +55,7 @@ class Node:
         self.labels: dict[str, str] = {}
         """What selectors and topology keys look at: its attributes, and its id."""
         self.keeps_away = False
-        """It has a taint that not everybody tolerates."""
+        """It has a taint that not all work tolerates."""
         self.describe(dict(spec.attributes), spec.taints)
         self.schedulable = spec.schedulable
         self.total: Book = {}

@@ -52,7 +52,7 @@ class Columns:
         self.open: Mask = np.empty(0, dtype=np.bool_)
         """Nodes that take new work and are not set aside."""
         self.common: Mask = np.empty(0, dtype=np.bool_)
-        """Those of them that keep nobody away."""
+        """Those of them that keep nothing away."""
         self.amounts: dict[str, npt.NDArray[np.int64]] = {}
         """What is free, by name."""
         self._totals: dict[str, npt.NDArray[np.int64]] = {}

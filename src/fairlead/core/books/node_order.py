@@ -1,6 +1,6 @@
 """The order of nodes: kept by (score, id), and for amounts that are asked for again and again also by what has room.
 
-Decides only which node comes first; what a score is and who may run there is the matter of `core.books.nodes`. Never
+Decides only which node comes first; what a score is and what may run there is the matter of `core.books.nodes`. Never
 changes a node's books. Invariant: the answer is that of walking all common nodes by (score, id).
 
 One heap has all common nodes and answers while its first ones have room. Where those are full (as they are when the

@@ -242,7 +242,7 @@ class NodeTable:
         self.seekable_ms = min(self.seekable_ms, since_ms)
 
     def forget_shape(self, shape: Shape) -> None:
-        """Nobody waits with `shape` any longer."""
+        """Nothing waits with `shape` any longer."""
         for book in (self.fitting, self.unfit, self.seekable, self.oversize, self.reserved_shapes):
             book.pop(shape, None)
         self.narrow.forget(shape)
@@ -272,7 +272,7 @@ class NodeTable:
         return self.terrain.misfit(ask.spec.where, ask.spec.labels, node, gone) is None
 
     def first_fit(self, items: Items) -> Node | None:
-        """The first open node in order (score, then id) that keeps nobody away and has room for `items`."""
+        """The first open node in order (score, then id) that keeps nothing away and has room for `items`."""
         if self._changed:
             self._order.enter(self._changed, self.sort.policy == "fair")
             self._changed.clear()

@@ -75,7 +75,7 @@ class Partition:
     books_version: int = 0
     """Grows with every change of what runs or is held."""
     news: int = 0
-    """How many events and timers there were: what started since the last of them is nobody's victim."""
+    """How many events and timers there were: what started since the last of them is no victim."""
     shares_stale: bool = False
     """Nodes came, went or changed since shares were measured: one look at the tree serves all of them."""
     admission: Admission = field(default_factory=Admission)
@@ -105,7 +105,7 @@ class Partition:
     # -- asks -----------------------------------------------------------------------------------------------------
 
     def demand_for(self, app: Application, shape: Shape, task_group: str) -> Demand:
-        """The demand that asks of this shape and task group wait with: one for all to whom the same limits apply."""
+        """The demand that asks of this shape and task group wait with: one for all that the same limits hold for."""
         allowance, enters = app.allowance, application_limits.has_to_enter(app)
         key = (task_group, allowance, enters)
         return app.queue.demand(shape, key, allowance, enters)

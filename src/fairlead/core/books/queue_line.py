@@ -160,7 +160,7 @@ class QueueLine:
         return found
 
     def drop_demand(self, demand: Demand) -> None:
-        """Forget a demand that nobody has any longer."""
+        """Forget a demand that no batch has any longer."""
         own = self.demands[demand.shape]
         del own[demand.key]
         if not own:

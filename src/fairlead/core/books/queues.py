@@ -233,7 +233,7 @@ class Queue(QueueLine):
             queue.touch()
 
     def take_allocated(self, items: Items) -> None:
-        """This much is free again; whoever waits for room under one of these maxima is woken when it fits."""
+        """This much is free again; what waits for room under one of these maxima is woken when it fits."""
         for queue in self.lineage:
             book = queue.allocated
             for name, amount in items:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.application_limits import NOBODY, Yielding, awaited
+from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited
 from fairlead.core.model.resources import Book, Items, add_to, lacks, negative
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ class Ceiling:
         """Whether this amount does not fit under the maximum any more."""
         return lacks(self.max, self.used, items)
 
-    def is_closed_for(self, app: Application, yielding: Yielding = NOBODY) -> bool:
+    def is_closed_for(self, app: Application, yielding: Yielding = NONE_YIELDS) -> bool:
         """Whether one application more would be too many."""
         most = self.max_applications
         return bool(most) and app.id not in self.applications and self.begun(app, yielding) >= most
 
-    def begun(self, but: Application | None = None, yielding: Yielding = NOBODY) -> int:
+    def begun(self, but: Application | None = None, yielding: Yielding = NONE_YIELDS) -> int:
         """How many applications count here; `but` one that is kept a place."""
         count = len(self.applications)
         return count + len(awaited(self.promised, self.applications, but, yielding)) if self.promised else count
@@ -116,7 +116,7 @@ class Allowance:
                 return ceiling
         return None
 
-    def closed_by(self, app: Application, yielding: Yielding = NOBODY) -> Ceiling | None:
+    def closed_by(self, app: Application, yielding: Yielding = NONE_YIELDS) -> Ceiling | None:
         """The first ceiling under which as many applications run as may, not counting `app` itself."""
         for ceiling in self.ceilings:
             if ceiling.is_closed_for(app, yielding):

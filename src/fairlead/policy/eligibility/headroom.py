@@ -2,7 +2,7 @@
 
 Decides nothing but that: a closed gate, the limits of its user and group, the maxima of its queues (beside what is kept
 there for nominated asks), the sum of all nodes. What is found is remembered with the demand or the queue, so that
-nobody looks again until it moves. Never looks at single nodes.
+it is not looked at again until that moves. Never looks at single nodes.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 Decides what the trackers' ceilings mean for the walk: an accepted application whose user, group or queues run as many
 as they may waits at a gate; an ask for which its user or group has no room left waits until that room is made. Never
-evicts, and nobody is evicted for work that a limit holds back. Keeps nothing but what is in the way, with the demand.
+evicts, and nothing is evicted for work that a limit holds back. Keeps nothing but what is in the way, with the demand.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.application_limits import NOBODY, Yielding, awaited, closed_queue
+from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited, closed_queue
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.reasons import ApplicationsPromised, LimitApplications, LimitReached
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fairlead.core.model.resources import Items
 
 
-def may_run(app: Application, yielding: Yielding = NOBODY) -> bool:
+def may_run(app: Application, yielding: Yielding = NONE_YIELDS) -> bool:
     """Whether neither its queues nor its user nor its group hold it back, and it gave no way to another gang.
 
     Only accepted applications can be held back.
@@ -39,7 +39,7 @@ def closed_gate(app: Application, yielding: Yielding = NOBODY) -> Queue | Ceilin
     return closed_queue(app, yielding) or closing_ceiling(app, yielding)
 
 
-def closing_ceiling(app: Application, yielding: Yielding = NOBODY) -> Ceiling | None:
+def closing_ceiling(app: Application, yielding: Yielding = NONE_YIELDS) -> Ceiling | None:
     """The ceiling of its user or group under which as many applications run as may, or None."""
     return app.allowance.closed_by(app, yielding) if app.allowance is not None else None
 

@@ -1,7 +1,7 @@
 """Orders about work: another queue for an application, another priority or a reservation for what waits.
 
 Decides from the books whether an order makes sense, and refuses it with a reason when it does not. Which user may give
-it is the caller's business (for a move: `acl.may_administer` of both queues). Never takes anything back to make a move
+it is the caller's business. Never takes anything back to make a move
 fit. Invariant: a move takes no queue over its maximum, nor over the applications it may run. Limits of users and groups
 may be exceeded by it; then nothing new starts until they are met.
 """

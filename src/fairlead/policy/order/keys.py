@@ -1,4 +1,4 @@
-"""Who comes before whom: every sort key of the scheduler, with its criteria in order.
+"""What comes before what: every sort key of the scheduler, with its criteria in order.
 
 Decides orders only; keeps nothing and changes nothing. Higher priority wins everywhere; smaller keys come first. Every
 key is completed by its user with a sequence number, so that every order is total.
@@ -74,7 +74,7 @@ def queue_key(queue: Queue) -> tuple[object, object, int, int]:
     """Order among siblings.
 
     With priority (the parent's `application.sort.priority`): 1. higher reported priority, 2. smaller fair share;
-    without: the other way round. Then 3. more that waits (by the sum over all resources: whoever waits for more of one
+    without: the other way round. Then 3. more that waits (by the sum over all resources: what waits for more of one
     and not for less of any other comes first, and the order stays total where neither does), 4. created earlier.
 
     By rank: as with priority. What of it holds for the ask that is next there is worked out by `place.by_rank`; this is

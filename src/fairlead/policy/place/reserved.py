@@ -1,6 +1,6 @@
-"""Reserve: a node set aside for an ask that has waited long enough, so that it fills up for nobody else.
+"""Reserve: a node set aside for an ask that has waited long enough, so that it fills up for no other.
 
-Decides which ask in turn gets a node set aside and which node, and places those who have one before anybody else. An
+Decides which ask in turn gets a node set aside and which node, and places those that have one before all others. An
 ordinary ask reserves once it is older than `DELAY_MS`, on the node that it would fill most; an ask with a required node
 reserves that node at once and takes it from ordinary asks. Never evicts by itself. Invariant: a node is set aside for
 one ordinary ask or for any number of asks that require it, and each ask has at most one node.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.queues import Queue
 
 ATTEMPTS_MAX = 10
-"""Searches in one visit to a leaf; who comes later has its turn in the next run."""
+"""Searches in one visit to a leaf; what comes later has its turn in the next run."""
 LONG_BATCH = 100
 LONG_BATCH_EVERY_MS = 1_000
 """A batch of more than `LONG_BATCH` asks is gone through at most this often."""

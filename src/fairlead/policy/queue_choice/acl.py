@@ -1,4 +1,4 @@
-"""Access: who may submit to a queue and who administers it.
+"""Access: which users may submit to a queue.
 
 Decides from the access lists of a queue and of those above it. Never looks up groups and never knows how users prove
 who they are. Invariant: what cannot be read allows no user.
@@ -78,9 +78,3 @@ def may_submit(queue: Queue, user: str, groups: tuple[str, ...] = ()) -> bool:
         read_access_list(q.submit_acl).allows(user, groups) or read_access_list(q.admin_acl).allows(user, groups)
         for q in queue.lineage
     )
-
-
-def may_administer(queue: Queue, user: str, groups: tuple[str, ...] = ()) -> bool:
-    """Whether the user is an administrator of `queue`: by being on its list of administrators, or on one above it."""
-    groups = groups_of(user, groups)
-    return any(read_access_list(q.admin_acl).allows(user, groups) for q in queue.lineage)

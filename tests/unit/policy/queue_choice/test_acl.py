@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead.core.books.queues import Queue
-from fairlead.policy.queue_choice.acl import access_list_problem, may_administer, may_submit, read_access_list
+from fairlead.policy.queue_choice.acl import access_list_problem, may_submit, read_access_list
 
 
 def tree(root: str = "", leaf: str = "", root_admin: str = "", leaf_admin: str = "") -> Queue:
@@ -60,13 +60,6 @@ def test_administrators_may_submit() -> None:
     """Of the queue or of one above."""
     assert may_submit(tree(root_admin=" devs"), "alice", ("devs",))
     assert may_submit(tree(leaf_admin="alice"), "alice")
-
-
-def test_submitters_do_not_administer() -> None:
-    """Administering needs the list of administrators, here or above."""
-    assert not may_administer(tree(root="*", leaf="*"), "alice")
-    assert may_administer(tree(root_admin="alice"), "alice")
-    assert may_administer(tree(leaf_admin=" ops"), "alice", ("ops",))
 
 
 def test_without_groups_a_user_is_a_group_of_his_own() -> None:
