@@ -55,9 +55,8 @@ def take(portion: Portion) -> str:
         return f"{portion.rule} course {portion.first} or one behind it: rest: a call has no end\n1 of them broke a law"
     if ended.returncode in (0, 1) and ended.stdout:
         return ended.stdout
-    return (
-        f"{portion.rule} course {portion.first} or one behind it: crash: {ended.stderr.strip()[-500:]}\n1 of them died"
-    )
+    last_words = " ".join(ended.stderr.split())[-500:]
+    return f"{portion.rule} course {portion.first} or one behind it: crash: {last_words}\n1 of them died"
 
 
 def portions(rules: Sequence[str], first: int, last: int, size: int = PORTION) -> list[Portion]:

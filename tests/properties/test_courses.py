@@ -30,7 +30,9 @@ def test_a_broken_course_is_told_with_the_command_that_repeats_it(capsys: pytest
 def test_a_portion_is_taken_in_a_process_of_its_own() -> None:
     """Its last line is the count."""
     assert take(Portion("guarantee", 0, 1)).splitlines()[-1].endswith("of 1 courses under guarantee broke a law")
-    assert "invalid choice" in take(Portion("no such rule", 0, 1))
+    [crash, count] = take(Portion("no such rule", 0, 1)).splitlines()
+    assert "invalid choice" in crash, "what it said last is one line, which is told as any other"
+    assert count == "1 of them died"
 
 
 @pytest.mark.parametrize("given", [["10", "--first", "3000"], ["3000", "--first", "3000"], ["3", "--first", "-1"]])
