@@ -182,11 +182,21 @@ class RankCourse(SettlingCourse):
             if isinstance(decision, Allocated):
                 ask = known(part, (decision.application, decision.key))
                 assert ask is not None, f"{decision}: it is not there"
-                aside = reserved.get(decision.node, [])
+                aside = [*reserved.get(decision.node, []), *self.set_aside(decision.node, decisions, part)]
                 if ask not in aside and not self.had_its_own_room(decision, meanwhile):
                     rivals = [a for a in candidates if all(holder is a for holder in aside)]
                     self.nothing_before_it_would_fit(View(part, self.rule, ask, then), rivals, meanwhile)
         return decisions
+
+    def set_aside(self, node: str, decisions: list[Decision], part: Partition) -> list[Ask]:
+        """For what the node was set aside in this call (by guarantee): others could not have it when their turn came.
+
+        What requires the node takes it from those, in a later turn.
+        """
+        if self.rule != "guarantee":
+            return []
+        names = [(d.application, d.key) for d in decisions if isinstance(d, Reserved) and d.node == node]
+        return [ask for name in names if (ask := known(part, name)) is not None]
 
     def had_its_own_room(self, decision: Allocated, meanwhile: Kept) -> bool:
         """Whether room was kept for it that others leave alone whatever their rank.

@@ -57,22 +57,27 @@ def place_for(partition: Partition, ask: Ask) -> Node | None:
         return None
     if ask.app.queue.by_rank and (kept := _kept_for_weaker(partition, ask)) is not None:
         return kept
-    if nomination.gathers or shape.unfit:
+    if nomination.gathers or nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, ask) is not None:
         return None
-    if nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, ask) is not None:
-        return None
-    return partition.nodes.first_for(shape)
+    if shape.is_plain and not partition.nodes.terrain.wary:
+        return partition.nodes.first_for(shape) if not shape.unfit else None
+    return _first_but_for_its_own(partition, ask)
+
+
+def _first_but_for_its_own(partition: Partition, ask: Ask) -> Node | None:
+    """The first node, in order, with room for the ask: what is kept for itself elsewhere is not in its way, as it is in
+    that of its equals.
+    """
+    nodes = partition.nodes
+    open_to_it = [n for n in nodes.nodes.values() if n.is_open and fits_in(ask.items, n.free) and nodes.suits(ask, n)]
+    return min(open_to_it, key=lambda n: (nodes.score(n), n.id), default=None)
 
 
 def _kept_for_weaker(partition: Partition, ask: Ask) -> Node | None:
     """The first node, in order, with room for the ask if what is kept there for weaker ones does not count."""
-    found = []
-    for other in partition.nominations:
-        assert other.nomination is not None
-        node = other.nomination.node
-        may_have = other is not ask and node.is_open and node not in found and is_stronger(ask, other)
-        if may_have and _has_room(node, ask) and partition.nodes.suits(ask, node, (other,)):
-            found.append(node)
+    weaker = [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
+    places = {other.nomination.node: None for other in weaker if other.nomination is not None}
+    found = [n for n in places if n.is_open and _has_room(n, ask) and partition.nodes.suits(ask, n, weaker)]
     score = partition.nodes.score
     return min(found, key=lambda n: (score(n), n.id), default=None)
 
