@@ -73,11 +73,14 @@ def look_later(partition: Partition) -> None:
     """
     seekable = partition.nodes.seekable
     latest = partition.now_ms - DELAY_MS
+    later = [since_ms + DELAY_MS for since_ms in seekable.values() if since_ms > latest]
     for shape, since_ms in list(seekable.items()):
         if since_ms <= latest:
-            seekable[shape] = min((d.seek_ms for d in partition.demands_of(shape)), default=NEVER_MS) - DELAY_MS
+            due = [demand.seek_ms for demand in partition.demands_of(shape)]
+            seekable[shape] = min(due, default=NEVER_MS) - DELAY_MS
+            later += [due_ms for due_ms in due if due_ms > partition.now_ms]
     partition.nodes.seekable_ms = min(seekable.values(), default=NEVER_MS)
-    next_ms = min((ms + DELAY_MS for ms in seekable.values() if ms > latest), default=NEVER_MS)
+    next_ms = min(later, default=NEVER_MS)
     if next_ms < NEVER_MS:
         partition.timers.look(next_ms, partition.name)
 
