@@ -37,6 +37,7 @@ class Paper:
         self.forgotten: list[str] = []
         self.purged: list[str] = []
         self.specs: dict[str, RunSpec] = {}
+        self.suspended: dict[str, bool] = {}
         self.limits: dict[str, int | None] = {}
 
     def start(self, run: RunSpec) -> RunReport:
@@ -47,8 +48,9 @@ class Paper:
     def stop(self, key: str, grace_ms: int | None = None) -> None:
         self.stopped[key] = grace_ms
 
-    def go_on(self, key: str, time_limit_ms: int | None) -> None:
+    def go_on(self, key: str, time_limit_ms: int | None, *, suspended: bool = False) -> None:
         self.limits[key] = time_limit_ms
+        self.suspended[key] = suspended
 
     def report(self, key: str) -> RunReport | None:
         return self.runs.get(key)

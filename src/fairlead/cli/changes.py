@@ -1,4 +1,5 @@
-"""Commands that change jobs, several at a time: hold, release, update, requeue, rerun.
+"""Commands that change jobs, several at a time: hold, release, update, suspend, resume, requeue,
+rerun.
 
 Decides which jobs are meant, and how it is said what came of each. Never changes anything but through the service.
 Invariant: each job is ordered for itself; what is refused for one is said, and the others are done.
@@ -154,6 +155,34 @@ def update(client: Client, keys: tuple[str, ...], no_after: bool, why: str, outp
         raise wrong_usage("update: say what to change, such as --cpu 4 or --time-limit 2h")
     order = partial(client.change, **changed, why=why or None)
     return each(client, "update", keys, {}, output, order, lambda job: f"{job.key} changed")
+
+
+@command("suspend", examples="fairlead suspend 17 18 --why 'a demo'\nfairlead suspend --queue root.batch")
+@keys_argument("Keys of the jobs to suspend.", required=False)
+@filters
+@_why
+@show_output
+@connected
+def suspend(client: Client, keys: tuple[str, ...], why: str, output: str, **chosen_by: Any) -> Status:
+    """Let jobs that run stand still.
+
+    All their processes do, until `fairlead resume`. They keep their room, devices and memory included, and their time
+    limit stands still too. What an administrator has suspended, its owner does not resume.
+    """
+    order = partial(client.suspend, why=why)
+    return each(client, "suspend", keys, chosen_by, output, order, lambda job: f"{job.key} {job.state}", "running")
+
+
+@command("resume", examples="fairlead resume 17 18\nfairlead resume --queue root.batch")
+@keys_argument("Keys of the jobs to resume.", required=False)
+@filters
+@_why
+@show_output
+@connected
+def resume(client: Client, keys: tuple[str, ...], why: str, output: str, **chosen_by: Any) -> Status:
+    """Let jobs that are suspended go on."""
+    order = partial(client.resume, why=why)
+    return each(client, "resume", keys, chosen_by, output, order, lambda job: f"{job.key} {job.state}", "suspended")
 
 
 @command("requeue", examples="fairlead requeue 17\nfairlead requeue 17 18 --hold --why 'the disk is full'")

@@ -22,7 +22,7 @@ from fairlead.client.sync import Client
 if TYPE_CHECKING:
     from fairlead.wire.jobs import HistoryItem, Job
 
-LIVE_STATES = ("waiting", "running", "stopping")
+LIVE_STATES = ("waiting", "running", "suspended", "stopping")
 ENDED_STATES = ("succeeded", "failed", "cancelled", "evicted", "lost", "timed_out", "rejected")
 _ENDED_SHOWN = 20
 _HISTORY_SHOWN = 12

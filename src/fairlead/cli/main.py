@@ -26,6 +26,8 @@ COMMANDS = {
     "cancel": ("jobs", "Cancel jobs."),
     "hold": ("changes", "Keep jobs that wait from starting."),
     "release": ("changes", "Let jobs that are on hold start."),
+    "suspend": ("changes", "Let jobs that run stand still."),
+    "resume": ("changes", "Let jobs that are suspended go on."),
     "requeue": ("changes", "Stop jobs that run, and let them wait again."),
     "rerun": ("changes", "Submit jobs that have ended once more."),
     "update": ("changes", "Change jobs."),

@@ -23,6 +23,7 @@ _ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "b
 STATE_STYLES = {
     "running": "green",
     "waiting": "yellow",
+    "suspended": "yellow",
     "stopping": "yellow",
     "succeeded": "dim",
     "cancelled": "dim",

@@ -58,7 +58,7 @@ class Watcher:
         """The view now, and a line for each change since the last look. Raises `ClientError` if the service is away."""
         self._rung.clear()
         touched, self._touched = self._touched, set()
-        live = [*self._rows("running", "stopping"), *self._rows("waiting")]
+        live = [*self._rows("running", "suspended", "stopping"), *self._rows("waiting")]
         here = {row.key for row in live}
         gone = [key for key in dict.fromkeys([*self._known, *sorted(touched)]) if key not in here]
         ended = [row for key in gone[:_LOOKED_UP] if (row := self._look_up(key))]
@@ -139,6 +139,8 @@ def what_happened(row: Job) -> str:
         return f"running on {row.node or '?'} with {amounts(row.resources)}"
     if state == "stopping":
         return "told to stop"
+    if state == "suspended":
+        return row.reason.sentence if row.reason else "suspended"
     started, ended = row.started_at_ms, row.ended_at_ms
     ran = f" after {duration(ended - started)}" if started and ended else ""
     status = f" with exit status {row.exit_code}" if state == "failed" and row.exit_code is not None else ""

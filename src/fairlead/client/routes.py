@@ -152,6 +152,16 @@ class Routes:
         return _call("PATCH", _job(key), _given(why=why, **changed))
 
     @route
+    def suspend(self, key: str, *, why: str = "") -> Call[jobs.Job]:
+        """Let a job that runs stand still; it keeps its room."""
+        return _call("POST", _job(key, "suspend"), {"why": why}, repeat=False)
+
+    @route
+    def resume(self, key: str, *, why: str = "") -> Call[jobs.Job]:
+        """Let a job that is suspended go on."""
+        return _call("POST", _job(key, "resume"), {"why": why}, repeat=False)
+
+    @route
     def requeue(self, key: str, *, hold: bool = False, why: str = "") -> Call[jobs.Job]:
         """Stop a job that runs, and let it wait again, at once or on hold."""
         return _call("POST", _job(key, "requeue"), {"hold": hold, "why": why}, repeat=False)

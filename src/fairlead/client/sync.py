@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PAUSES_S = (0.1, 0.4, 1.0)
 """Waits before the second, third and fourth attempt of a call that may be repeated."""
-LIVE = frozenset({"waiting", "running", "stopping"})
+LIVE = frozenset({"waiting", "running", "suspended", "stopping"})
 """States of a job that has not ended."""
 _LOOKS_S = (0.05, 0.1, 0.2, 0.4)
 _CHUNK = 65_536

@@ -18,9 +18,9 @@ from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local import dependencies, job_bounds, placing
 from fairlead.local.callers import Caller, Rights
-from fairlead.local.history_records import JobChanged, JobSpec
+from fairlead.local.history_records import JobChanged, JobSpec, JobSuspended
 from fairlead.local.holding import conditions_now
-from fairlead.local.job import ON_THE_MACHINE, Job, State
+from fairlead.local.job import NOT_TOLD_TO_STOP, ON_THE_MACHINE, Job, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.requests import visible
 from fairlead.policy.events.orders import why_not_change
@@ -57,7 +57,8 @@ def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why
         raise Refusal("conflict", f"job {key} has ended already ({job.state}); `fairlead rerun {key}` submits it again")
     _only_while_it_waits(job, wanted)
     spec = _spec(rights, job, wanted, turn.now_ms)
-    order = events.ChangeAsk(key, job.ask_key, spec.resources, spec.time_limit_ms, caller.user, why)
+    limit_ms = None if spec.time_limit_ms is None else spec.time_limit_ms + job.suspended_ms
+    order = events.ChangeAsk(key, job.ask_key, spec.resources, limit_ms, caller.user, why)
     is_otherwise = (spec.resources, spec.time_limit_ms) != (job.spec.resources, job.spec.time_limit_ms)
     partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
     if is_otherwise and (refused := why_not_change(partition, order)) is not None:
@@ -79,10 +80,33 @@ def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why
     return ""
 
 
+def suspend(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, on: bool, why: str = "") -> None:
+    """Let a job that runs stand still, or go on. It keeps its room; when it ends nobody knows meanwhile.
+
+    What somebody else than its owner has suspended, its owner does not resume.
+    """
+    rights = Rights(caller, turn.scheduler)
+    job = visible(jobs, rights, key)
+    wanted, other = (State.RUNNING, "running") if on else (State.SUSPENDED, "suspended")
+    if job.state is not wanted:
+        advice = "; `fairlead hold` keeps what waits from starting" if on and job.state is State.WAITING else ""
+        done = "suspended" if on else "resumed"
+        raise Refusal("conflict", f"job {key} is {job.state}; only a job that is {other} can be {done}{advice}")
+    by = job.suspended_by
+    if not on and by not in (job.spec.user, caller.user) and not rights.administers(job.queue):
+        raise Refusal("forbidden", f"job {key} was suspended by {by}; ask {by} or an administrator of {job.queue}")
+    turn.note(JobSuspended(key=key, who=caller.user, on=on, why=why))
+    if job.spec.time_limit_ms is not None:
+        turn.event(events.ChangeAsk(key, job.ask_key, job.spec.resources, job.limit_ms, caller.user, why))
+
+
 def _only_while_it_waits(job: Job, wanted: Change) -> None:
     """Raises `Refusal` for what cannot be changed in the state that the job is in."""
     if job.state is State.WAITING:
         return
+    if job.state is State.SUSPENDED and wanted.time_limit_ms is not None:
+        said = f"job {job.key} is suspended, and its time stands still; `fairlead resume {job.key}` first"
+        raise Refusal("conflict", said, field="time_limit_ms")
     for name, what, value in (
         ("priority", "the priority", wanted.priority),
         ("resources", "what it asks for", wanted.resources),
@@ -149,7 +173,7 @@ def _may_run_for(rights: Rights, job: Job, limit_ms: int | None, now_ms: int) ->
             "time limit; ask one of them, or lower it",
             field="time_limit_ms",
         )
-    ran_ms = now_ms - (job.started_at_ms or now_ms)
+    ran_ms = now_ms - (job.started_at_ms or now_ms) - job.suspended_ms
     if limit_ms is not None and limit_ms <= ran_ms:
         raise Refusal(
             "conflict",
@@ -178,7 +202,7 @@ def _conditions(jobs: Jobs, turn: Turn, rights: Rights, job: Job, wanted: Change
 
 def _move(turn: Turn, rights: Rights, job: Job, queue: str) -> str:
     """Put a job into another queue; why the scheduler leaves it where it is, or nothing."""
-    if job.state not in (State.WAITING, State.RUNNING):
+    if job.state not in (State.WAITING, *NOT_TOLD_TO_STOP):
         raise Refusal("conflict", f"job {job.key} is {job.state}; only waiting and running jobs can be moved")
     partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
     path = placing.full_path(partition, queue)

@@ -146,6 +146,16 @@ class JobRequeued:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobSuspended:
+    """Somebody who may do so wants a running job to stand still, or (not `on`) to go on."""
+
+    key: str
+    who: str
+    on: bool = True
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobPressed:
     """The machine runs short of memory, and this job is told to stop for it."""
 
@@ -218,6 +228,7 @@ JobRecord = (
     | JobStarted
     | JobCancelRequested
     | JobRequeued
+    | JobSuspended
     | JobCheckpointed
     | JobPressed
     | MemoryShort

@@ -15,7 +15,7 @@ from fairlead.core.model.decisions import ConditionsChanged, PriorityChanged, Re
 from fairlead.core.model.events import Cause
 from fairlead.core.model.quantities import format_exactly
 from fairlead.core.model.resources import Resources
-from fairlead.local.history_records import JobChanged, JobRequeued, JobSpec, Observed
+from fairlead.local.history_records import JobChanged, JobRequeued, JobSpec, JobSuspended, Observed
 from fairlead.local.runs import RunReport
 from fairlead.runtime.configurations import QueueDifference
 from fairlead.times import duration_exactly, moment
@@ -29,6 +29,7 @@ class State(StrEnum):
 
     WAITING = "waiting"
     RUNNING = "running"
+    SUSPENDED = "suspended"
     STOPPING = "stopping"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -39,9 +40,10 @@ class State(StrEnum):
     REJECTED = "rejected"
 
 
-LIVE = frozenset({State.WAITING, State.RUNNING, State.STOPPING})
+LIVE = frozenset({State.WAITING, State.RUNNING, State.SUSPENDED, State.STOPPING})
 ENDED = frozenset(State) - LIVE
-ON_THE_MACHINE = frozenset({State.RUNNING, State.STOPPING})
+ON_THE_MACHINE = frozenset({State.RUNNING, State.SUSPENDED, State.STOPPING})
+NOT_TOLD_TO_STOP = frozenset({State.RUNNING, State.SUSPENDED})
 
 TRANSITIONS: dict[tuple[State, str], State] = {
     (State.WAITING, "allocated"): State.RUNNING,
@@ -50,10 +52,16 @@ TRANSITIONS: dict[tuple[State, str], State] = {
     (State.RUNNING, "started"): State.RUNNING,
     (State.RUNNING, "cancel"): State.STOPPING,
     (State.RUNNING, "evict"): State.STOPPING,
+    (State.RUNNING, "suspend"): State.SUSPENDED,
+    (State.SUSPENDED, "started"): State.SUSPENDED,
+    (State.SUSPENDED, "resume"): State.RUNNING,
+    (State.SUSPENDED, "cancel"): State.STOPPING,
+    (State.SUSPENDED, "evict"): State.STOPPING,
     (State.STOPPING, "started"): State.STOPPING,
     (State.STOPPING, "cancel"): State.STOPPING,
     (State.STOPPING, "evict"): State.STOPPING,
     (State.RUNNING, "again"): State.WAITING,
+    (State.SUSPENDED, "again"): State.WAITING,
     (State.STOPPING, "again"): State.WAITING,
 } | {(state, f"ended:{end}"): end for state in ON_THE_MACHINE for end in ENDED - {State.REJECTED}}
 
@@ -151,6 +159,12 @@ class Job:
     """Between being asked to stop and being killed, where that is not its own grace."""
     reserved: bool = False
     """The next room is kept for it: an administrator switched that on, or it waited as long as its queue allows."""
+    suspended_by: str = ""
+    """Who wants it to stand still; empty: nobody does."""
+    suspended_at_ms: int = 0
+    """Since when."""
+    suspended_ms: int = 0
+    """For how long its newest attempt stood still before; that does not count for its time limit."""
     hold_next: str = ""
     """Who wants it on hold as soon as it waits again; empty: nobody does."""
     course_changed: bool = False
@@ -190,6 +204,7 @@ class Job:
         self.cpu_ms = self.peak_memory_bytes = 0
         self.gpus, self.released, self.checkpoint_at_ms, self.stop_grace_ms = (), False, None, None
         self.course_changed, self.hold_next = False, ""
+        self.suspended_by, self.suspended_at_ms, self.suspended_ms = "", 0, 0
 
     @property
     def ended(self) -> bool:
@@ -213,6 +228,23 @@ class Job:
         """It has saved what it did so far."""
         self.checkpoint_at_ms = at_ms
         self.remember_last(at_ms, "checkpoint", "what it did so far is saved")
+
+    def stand_still(self, record: JobSuspended, at_ms: int) -> None:
+        """It stands still from now on, or goes on."""
+        self.course_changed = True
+        if record.on:
+            self.suspended_by, self.suspended_at_ms = record.who, at_ms
+        else:
+            self.suspended_by = ""
+            self.suspended_ms += at_ms - self.suspended_at_ms
+        why = f": {record.why}" if record.why else ""
+        self.remember(at_ms, "suspended" if record.on else "resumed", f"by {record.who}{why}")
+
+    @property
+    def limit_ms(self) -> int | None:
+        """When it is over by its time limit, from its start on; None: nobody knows, or never."""
+        limit_ms = self.spec.time_limit_ms
+        return None if limit_ms is None or self.state is State.SUSPENDED else limit_ms + self.suspended_ms
 
     def change(self, record: JobChanged, at_ms: int) -> None:
         """Somebody wants it otherwise."""

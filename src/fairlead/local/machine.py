@@ -170,17 +170,17 @@ class Machine:
             elif self._known(key, directory) is None:
                 self._settle(key, directory, {"stopped": True, "begun": False})
 
-    def go_on(self, key: str, time_limit_ms: int | None) -> None:
-        """Let a run have this time limit from its beginning on (None: none). Returns at once.
+    def go_on(self, key: str, time_limit_ms: int | None, *, suspended: bool = False) -> None:
+        """Let a run have this time limit from its beginning on (None: none), and stand still or go on, at once.
 
-        The supervisor obeys it even if this process dies. Nothing happens to a run that has ended or is unknown. Raises
-        OSError (disk full).
+        Time for which it stands still does not count. The supervisor obeys even if this process dies. What has ended or
+        is unknown is left alone. Raises OSError (disk full).
         """
         directory = runs.directory_of(self._runs, key)
         with self._lock:
             if not directory.is_dir() or runs.ended_of(key, directory) is not None:
                 return
-            run_files.write(str(directory), run_files.COURSE, {"time_limit_ms": time_limit_ms})
+            run_files.write(str(directory), run_files.COURSE, {"time_limit_ms": time_limit_ms, "suspended": suspended})
             live = self._live.get(key)
             if live is not None:
                 kernel.send(live.supervisor, live.supervisor_ticks, WAKE)

@@ -76,7 +76,7 @@ class MemoryGuard:
                 job.priority,
                 job.spec.resources["memory"],
                 job.started_at_ms or job.allocated_at_ms or 0,
-                job.state is not State.RUNNING,
+                job.state is State.STOPPING,
             )
             for job in jobs.live()
             if job.state in ON_THE_MACHINE

@@ -54,9 +54,9 @@ class Orders:
         """Stop this run; if its start is still waiting to be tried again, it never starts."""
         self._insist(f"run {key} could not be stopped", lambda: self._stop(key, grace_ms))
 
-    def go_on(self, key: str, time_limit_ms: int | None) -> None:
-        """Let this run have another time limit."""
-        self._due.put(lambda: self._machine.go_on(key, time_limit_ms))
+    def go_on(self, key: str, time_limit_ms: int | None, *, suspended: bool) -> None:
+        """Let this run have another time limit, stand still, or go on."""
+        self._due.put(lambda: self._machine.go_on(key, time_limit_ms, suspended=suspended))
 
     def forget(self, key: str) -> None:
         """Its end is recorded: what was only needed to watch it may go."""

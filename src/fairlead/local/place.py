@@ -22,7 +22,7 @@ from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
 from fairlead.local import accounts, dependencies, job_bounds, orders
 from fairlead.local import history_records as records
-from fairlead.local.job import ON_THE_MACHINE, Job, State, state_after
+from fairlead.local.job import NOT_TOLD_TO_STOP, ON_THE_MACHINE, Job, State, state_after
 from fairlead.local.jobs import Jobs
 from fairlead.local.runs import RunReport, RunSpec
 from fairlead.policy.events.retry import final
@@ -116,11 +116,12 @@ class LocalPlace:
 
     def _order(self, job: Job) -> None:
         run = records.run_key(job.key, job.attempt)
-        if job.state is State.RUNNING and run not in self._known:
-            self._known.add(run)
-            self._orders.start(self._run_spec(job, run))
-        elif job.state is State.RUNNING and job.course_changed:
-            self._orders.go_on(run, job.spec.time_limit_ms)
+        if job.state in NOT_TOLD_TO_STOP:
+            if run not in self._known:
+                self._known.add(run)
+                self._orders.start(self._run_spec(job, run))
+            if job.course_changed:
+                self._orders.go_on(run, job.spec.time_limit_ms, suspended=job.state is State.SUSPENDED)
         elif job.state is State.STOPPING:
             grace_ms = job.spec.grace_ms if job.stop_grace_ms is None else job.stop_grace_ms
             if grace_ms < self._told_to_stop.get(run, grace_ms + 1):
@@ -317,6 +318,7 @@ def _touched(entry: Entry) -> list[str]:
         | records.JobStarted
         | records.JobPressed
         | records.JobRequeued
+        | records.JobSuspended
         | records.JobChanged,
     ):
         keys.append(entry.what.key)

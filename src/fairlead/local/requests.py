@@ -25,7 +25,7 @@ from fairlead.local.history_records import (
     JobSpec,
     JobSubmitted,
 )
-from fairlead.local.job import ON_THE_MACHINE, Job, State
+from fairlead.local.job import NOT_TOLD_TO_STOP, ON_THE_MACHINE, Job, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.placing import Placing
 from fairlead.runtime import Refusal, Turn
@@ -222,7 +222,7 @@ def requeue(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, hold: bool = Fa
         raise Refusal("conflict", f"job {key} waits already; `fairlead hold {key}` keeps it from starting")
     if job.ended:
         raise Refusal("conflict", f"job {key} has ended already ({job.state}); `fairlead rerun {key}` submits it again")
-    if job.state is not State.RUNNING:
+    if job.state not in NOT_TOLD_TO_STOP:
         raise Refusal("conflict", f"job {key} is {job.state} already; wait until it has ended, or waits again")
     turn.note(JobRequeued(key=key, who=caller.user, hold=hold, why=why))
 

@@ -27,7 +27,7 @@ from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import RetrySpec
 from fairlead.local import accounts, holding, requests
 from fairlead.local.callers import Caller, Rights
-from fairlead.local.changes import Change, change
+from fairlead.local.changes import Change, change, suspend
 from fairlead.local.history_records import JobSpec, run_key, where_of
 from fairlead.local.job import ON_THE_MACHINE
 from fairlead.local.job_bounds import UNSTATED
@@ -184,6 +184,22 @@ async def checkpoint_job(
     attempt = body.attempt if body is not None else None
     await place.do(lambda turn: requests.checkpoint(place.local.jobs, turn, caller, key, attempt))
     return wire.Done(ok=True)
+
+
+@router.post("/jobs/{key}/suspend", responses=documented(404, 409))
+async def suspend_job(key: str, place: MachineOf, caller: CallerOf, body: wire.HoldOrder | None = None) -> wire.Job:
+    """Let a job that runs stand still until it is resumed. It keeps its room; its time limit stands still too."""
+    why = body.why if body is not None else ""
+    await place.do(lambda turn: suspend(place.local.jobs, turn, caller, key, on=True, why=why))
+    return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
+
+
+@router.post("/jobs/{key}/resume", responses=documented(404, 409))
+async def resume_job(key: str, place: MachineOf, caller: CallerOf, body: wire.HoldOrder | None = None) -> wire.Job:
+    """Let a job that is suspended go on. Who suspended it may, its owner, and an administrator of its queue."""
+    why = body.why if body is not None else ""
+    await place.do(lambda turn: suspend(place.local.jobs, turn, caller, key, on=False, why=why))
+    return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
 
 
 @router.post("/jobs/{key}/requeue", responses=documented(404, 409))

@@ -122,6 +122,9 @@ def job_reason(job: Job, scheduler: Scheduler) -> wire.Reason | None:
     if job.state is State.WAITING:
         reason = scheduler.why(job.key, job.ask_key)
         return _held_back(reason, job) if isinstance(reason, AttemptHeldBack) else waits_for(reason)
+    if job.state is State.SUSPENDED:
+        by = job.suspended_by
+        return wire.Reason(code="suspended", sentence=f"was suspended by {by}", values={"who": by})
     if job.state in (State.STOPPING, State.EVICTED) and job.evict_cause and not job.cancelled_by:
         named = {"on_behalf_of": job.evicted_for, "cause": job.evict_cause, "rule": job.evict_rule}
         if job.note and not job.evicted_for:

@@ -22,6 +22,7 @@ GRACE_MS = 30_000
 JobState = Literal[
     "waiting",
     "running",
+    "suspended",
     "stopping",
     "succeeded",
     "failed",
@@ -33,7 +34,7 @@ JobState = Literal[
     "deleted",
 ]
 """Where a job is in its life; on a cluster a pod that somebody took away is `deleted`."""
-Stoppable = Literal["waiting", "running", "stopping"]
+Stoppable = Literal["waiting", "running", "suspended", "stopping"]
 
 # -- requests -------------------------------------------------------------------------------------------------------
 
@@ -221,7 +222,7 @@ class RequeueOrder(Request, frozen=True, kw_only=True):
 
 
 class HoldOrder(Request, frozen=True, kw_only=True):
-    """A job is put on hold, or released."""
+    """A job is put on hold, or released; suspended, or resumed."""
 
     CHECKS: ClassVar = {"why": fields.one_line}
 

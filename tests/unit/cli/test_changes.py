@@ -184,3 +184,18 @@ def test_a_rerun_prints_the_new_keys(service: Any, run: Callable[..., Any], refu
     assert "job 8 is running" in result.stderr
     run("rerun", "7", "--env", "SEED=2")
     assert service.sent("POST", "/jobs/7/rerun") == [{"env": {}}, {"env": {"SEED": "2"}}]
+
+
+# --- suspend and resume ----------------------------------------------------------------------------------------------
+
+
+def test_what_runs_is_suspended_and_resumed(waiting: Any, run: Callable[..., Any]) -> None:
+    """By keys; or by a filter what runs, and what is suspended."""
+    waiting.add("4", "suspended")
+    waiting.on("POST", "/jobs/*", lambda r: {"key": r.path.split("/")[4], "state": "suspended"})
+    assert run("suspend", "3", "--why", "full").stdout == "3 suspended\n"
+    assert waiting.sent("POST", "/jobs/3/suspend") == [{"why": "full"}]
+    assert run("suspend", "--queue", "root.batch").stdout == "3 suspended\n"
+    run("resume", "--queue", "root.batch")
+    assert waiting.sent("POST", "/jobs/4/resume") == [{"why": ""}]
+    assert waiting.sent("POST", "/jobs/3/resume") == []

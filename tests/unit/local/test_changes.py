@@ -15,7 +15,7 @@ from fairlead.core.model.conditions import Dependency
 from fairlead.core.model.resources import Resources
 from fairlead.local import requests
 from fairlead.local.callers import Caller
-from fairlead.local.changes import Change, change
+from fairlead.local.changes import Change, change, suspend
 from fairlead.local.history_records import JobPressed
 from fairlead.local.job import State
 from fairlead.local.jobs import Jobs
@@ -170,3 +170,78 @@ def test_a_cancelled_one_is_not_changed(service: Service) -> None:
     key = service.submit(hold=True)
     service.do(lambda turn: requests.cancel(service.place.jobs, turn, ANN, key))
     assert "has ended already (cancelled)" in refusal(service, key, name="x")
+
+
+# --- suspend and resume ----------------------------------------------------------------------------------------------
+
+
+def stand_still(service: Service, key: str, caller: Caller = ANN, *, on: bool = True, why: str = "") -> None:
+    service.do(lambda turn: suspend(service.place.jobs, turn, caller, key, on=on, why=why))
+
+
+def test_what_is_suspended_keeps_its_room_and_has_no_known_end(service: Service) -> None:
+    """The machine and the scheduler are told; when it goes on its limit is later by the time that it stood still."""
+    key = service.submit(time_limit_ms=60_000)
+    until(lambda: service.job(key).pid)
+    waits = service.submit()
+
+    def limit() -> Any:
+        part = service.runtime.books.scheduler.cluster.partitions["default"]
+        return service.do(lambda _: part.applications[key].asks[key].spec.time_limit_ms)
+
+    stand_still(service, key, why="a demo")
+    until(lambda: service.paper.suspended == {"1-1": True})
+    assert (service.job(key).state, service.job(waits).state, limit()) == (State.SUSPENDED, State.WAITING, None)
+    assert "job 1 is suspended, and its time stands still" in refusal(service, key, time_limit_ms=30_000)
+    service.do(lambda turn: setattr(service.place.jobs.get(key), "suspended_at_ms", turn.now_ms - 5_000))
+    stand_still(service, key, on=False)
+    until(lambda: service.paper.suspended == {"1-1": False})
+    job = service.job(key)
+    assert (job.state, job.spec.time_limit_ms) == (State.RUNNING, 60_000)
+    assert 65_000 <= limit() == job.limit_ms < 70_000
+    assert [(e.what, e.detail) for e in job.history][-2:] == [("suspended", "by ann: a demo"), ("resumed", "by ann")]
+    order(service, key, time_limit_ms=40_000)
+    assert limit() == job.suspended_ms + 40_000
+
+
+def test_what_somebody_else_has_suspended_its_owner_does_not_resume(service: Service) -> None:
+    """As with a hold."""
+    key = service.submit()
+    bob = Caller(user="bob", uid=1001, groups=("bob",), is_admin=True)
+    stand_still(service, key, bob)
+    with pytest.raises(Refusal, match="job 1 was suspended by bob; ask bob"):
+        stand_still(service, key, ANN_ALONE, on=False)
+    stand_still(service, key, bob, on=False)
+    stand_still(service, key, ANN_ALONE)
+    stand_still(service, key, ANN_ALONE, on=False)
+
+
+def test_what_is_suspended_can_be_cancelled_requeued_and_can_end(service: Service) -> None:
+    """It is on the machine as what runs is; the next attempt begins without."""
+    key = service.submit()
+    stand_still(service, key)
+    service.do(lambda turn: requests.requeue(service.place.jobs, turn, ANN, key))
+    assert service.job(key).state is State.STOPPING
+    service.end("1-1", signal=15, stopped=True)
+    job = service.job(key)
+    assert (job.state, job.suspended_by, job.suspended_ms, job.course_changed) == (State.RUNNING, "", 0, False)
+    stand_still(service, key)
+    service.do(lambda turn: requests.cancel(service.place.jobs, turn, ANN, key))
+    service.end("1-2", signal=15, stopped=True)
+    assert service.job(key).state is State.CANCELLED
+    other = service.submit()
+    stand_still(service, other)
+    service.end("2-1", signal=9)
+    assert service.job(other).state is State.FAILED
+
+
+def test_only_what_runs_is_suspended_and_only_that_resumed(service: Service) -> None:
+    """With what to do instead."""
+    runs, waits = service.submit(), service.submit()
+    with pytest.raises(Refusal, match="job 2 is waiting; only a job that is running can be suspended; `fairlead hold`"):
+        stand_still(service, waits)
+    with pytest.raises(Refusal, match="job 1 is running; only a job that is suspended can be resumed"):
+        stand_still(service, runs, on=False)
+    stand_still(service, runs)
+    with pytest.raises(Refusal, match="job 1 is suspended; only a job that is running can be suspended"):
+        stand_still(service, runs)

@@ -156,6 +156,8 @@ def test_each_operation_has_a_name_of_its_own_that_a_client_can_bear(served: Any
             "requeueJob",
             "rerunJob",
             "cleanJobs",
+            "suspendJob",
+            "resumeJob",
         ),
         *("explainJob", "forecastJob", "getJobLogs"),
     }

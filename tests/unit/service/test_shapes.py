@@ -64,6 +64,8 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
         "submitJobs": ("", {"jobs": [job]}),
         "changeJob": (waits, {"priority": 3}),
         "reserveForJob": (waits, {"why": "a test"}),
+        "suspendJob": (ends, {"why": "a test"}),
+        "resumeJob": (ends, {}),
         "requeueJob": (ends, {"hold": True, "why": "a test"}),
         "rerunJob": (over, None),
         "holdJob": (held, {"why": "a test"}),

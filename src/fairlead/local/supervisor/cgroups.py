@@ -83,6 +83,19 @@ def kill(plan: Plan) -> None:
             _write(path, "THAWED")
 
 
+def freeze(plan: Plan, *, frozen: bool) -> bool:
+    """Let every process in the groups stand still, or go on. False: no group can do that."""
+    done = False
+    for group in plan:
+        for file, words in (("cgroup.freeze", ("0", "1")), ("freezer.state", ("THAWED", "FROZEN"))):
+            path = os.path.join(group["path"], file)
+            if os.path.exists(path):
+                with contextlib.suppress(OSError):
+                    _write(path, words[frozen])
+                    done = True
+    return done
+
+
 def remove(plan: Plan, *, patience_s: float = 1.0) -> bool:
     """Remove the empty groups. False: something is still in there after that time."""
     deadline = time.monotonic() + patience_s

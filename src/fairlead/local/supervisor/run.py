@@ -66,8 +66,9 @@ class Supervision:
         self.status: int | None = None
         self.began = time.monotonic()
         self.grace_s: float = spec["run"]["grace_ms"] / 1000
-        limit_ms = spec["run"]["time_limit_ms"]
-        self.time_limit: float | None = None if limit_ms is None else self.began + limit_ms / 1000
+        self.limit_ms: int | None = spec["run"]["time_limit_ms"]
+        self.suspended_at: float | None = None
+        self.suspended_s = 0.0
         self.kill_at: float | None = None
         self.peak = 0
         self.over_before = False
@@ -82,8 +83,9 @@ class Supervision:
             now = time.monotonic()
             if self.status is not None and self.kill_at is None:
                 self.ask_to_end(min(self.grace_s, LEFTOVERS_S))
-            if self.time_limit is not None and now >= self.time_limit and self.status is None:
-                self.time_limit = None
+            limit = self.time_limit()
+            if limit is not None and now >= limit:
+                self.limit_ms = None
                 self.outcome["timed_out"] = True
                 self.ask_to_end(self.grace_s)
             if self.kill_at is not None and now >= self.kill_at:
@@ -100,8 +102,7 @@ class Supervision:
 
     def wait(self, now: float) -> None:
         """Sleep until a signal comes or something is due."""
-        limit = self.time_limit if self.status is None else None
-        due = [self.next_look, *(each for each in (limit, self.kill_at) if each is not None)]
+        due = [self.next_look, *(each for each in (self.time_limit(), self.kill_at) if each is not None)]
         info = signal.sigtimedwait(TAKEN, max(0.0, min(due) - now))
         if info is None or info.si_signo == signal.SIGCHLD:
             return
@@ -110,6 +111,12 @@ class Supervision:
         else:
             self.outcome["stopped"] = True
             self.ask_to_end(self.grace_s)
+
+    def time_limit(self) -> float | None:
+        """When its time is over, what it was suspended not counted; None: never, or not as long as it is suspended."""
+        if self.limit_ms is None or self.status is not None or self.suspended_at is not None:
+            return None
+        return self.began + self.suspended_s + self.limit_ms / 1000
 
     def reap(self) -> bool:
         """Collect the children that have ended. False: there are none left, neither living nor dead."""
@@ -129,16 +136,30 @@ class Supervision:
         A later wish to stop can shorten the grace period, not lengthen it.
         """
         course = run_files.read(self.directory, run_files.COURSE)
-        if course is not None and not self.outcome["timed_out"]:
-            limit_ms = course["time_limit_ms"]
-            self.time_limit = None if limit_ms is None else self.began + limit_ms / 1000
+        if course is not None and self.kill_at is None and self.status is None:
+            self.limit_ms = course["time_limit_ms"]
+            self.suspend() if course["suspended"] else self.resume()
         wish = run_files.read(self.directory, run_files.STOP)
         if wish is not None and self.status is None:
             self.outcome["stopped"] = True
             self.ask_to_end(wish["grace_ms"] / 1000)
 
+    def suspend(self) -> None:
+        """Let the tree stand still until it is resumed, or asked to end."""
+        if self.suspended_at is None:
+            tree.suspend(self.me, self.plan)
+            self.suspended_at = time.monotonic()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        if self.suspended_at is not None:
+            self.suspended_s += time.monotonic() - self.suspended_at
+            self.suspended_at = None
+            tree.resume(self.me, self.plan)
+
     def ask_to_end(self, grace_s: float) -> None:
-        """SIGTERM to the tree now, SIGKILL after the grace period."""
+        """SIGTERM to the tree now, SIGKILL after the grace period. What stands still goes on, so that it can obey."""
+        self.resume()
         kill_at = time.monotonic() + grace_s
         if self.kill_at is None:
             tree.ask_to_end(self.me, self.plan)

@@ -6,7 +6,7 @@ all, and `claim` is there at most once: whoever made it is the only one who ever
     spec       what to execute; written by the machine, read by the supervisor
     claim      who executes it: supervisor and command by pid and start time; made durable before the command begins
     stop       the wish that it ends, with its grace period; written by the machine
-    course     how it is to go on, where that is not what `spec` says: its time limit; written by the machine
+    course     how it is to go on, where `spec` does not say so: its time limit, whether it stands still
     result     how it ended
     forgotten  the result of a run that nobody asks about any more; keeps it from being executed again
     stdout.log, stderr.log

@@ -40,13 +40,20 @@ def ask_to_end(supervisor: int, plan: cgroups.Plan) -> None:
     send(pids, signal.SIGCONT)
 
 
-def kill(supervisor: int, plan: cgroups.Plan) -> None:
-    """SIGKILL to every process of the tree.
+def suspend(supervisor: int, plan: cgroups.Plan) -> None:
+    """Let the whole tree stand still: frozen by its control groups, else every process by SIGSTOP."""
+    if not cgroups.freeze(plan, frozen=True):
+        _stop_all(supervisor)
 
-    Without control groups a tree that forks as fast as it is killed could win; so it is first suspended until no new
-    process shows up, then killed.
-    """
-    cgroups.kill(plan)
+
+def resume(supervisor: int, plan: cgroups.Plan) -> None:
+    """Let the whole tree go on. Without control groups that wakes what the work itself had stopped, too."""
+    if not cgroups.freeze(plan, frozen=False):
+        send(below(supervisor), signal.SIGCONT)
+
+
+def _stop_all(supervisor: int) -> set[int]:
+    """Suspend the tree until no new process shows up; those that were suspended."""
     suspended: set[int] = set()
     for _ in range(ROUNDS_OF_STOPPING):
         fresh = set(below(supervisor)) - suspended
@@ -54,7 +61,17 @@ def kill(supervisor: int, plan: cgroups.Plan) -> None:
             break
         send(fresh, signal.SIGSTOP)
         suspended |= fresh
-    send(suspended, signal.SIGKILL)
+    return suspended
+
+
+def kill(supervisor: int, plan: cgroups.Plan) -> None:
+    """SIGKILL to every process of the tree.
+
+    Without control groups a tree that forks as fast as it is killed could win; so it is first suspended until no new
+    process shows up, then killed.
+    """
+    cgroups.kill(plan)
+    send(_stop_all(supervisor), signal.SIGKILL)
 
 
 def end_orphans(marker: str, plan: cgroups.Plan, *, patience_s: float = 10.0) -> bool:

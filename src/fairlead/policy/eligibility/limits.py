@@ -30,7 +30,7 @@ def may_run(app: Application, yielding: Yielding = NONE_YIELDS) -> bool:
     return closed_gate(app, yielding) is None
 
 
-def closed_gate(app: Application, yielding: Yielding = NOBODY) -> Queue | Ceiling | None:
+def closed_gate(app: Application, yielding: Yielding = NONE_YIELDS) -> Queue | Ceiling | None:
     """What holds an application back that does not run yet, and wakes what waits for that; None: it may run."""
     if app.state is not State.ACCEPTED:
         return None
