@@ -62,7 +62,7 @@ class Service:
     def log(self) -> str:
         return (self.state / "service.log").read_text()
 
-    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+    def call(self, method: str, path: str, body: Any = None, *, may_conflict: bool = False, **headers: str) -> Any:
         connection = Unix(self.state / "s")
         try:
             content = None if body is None else json.dumps(body)
@@ -71,7 +71,7 @@ class Service:
             answer = json.loads(response.read())
         finally:
             connection.close()
-        assert response.status < 300, (response.status, answer)
+        assert response.status < 300 or (may_conflict and response.status == 409), (response.status, answer)
         return answer
 
     def wait_ready(self) -> None:
@@ -168,6 +168,18 @@ class Load:
                 return
             self.on_hold.remove(name)
 
+    def stand_still(self, part: float) -> None:
+        """Let some of what runs stand still, and what stands still go on; it may have ended meanwhile."""
+        try:
+            rows = self.service.call("GET", "/api/v1/jobs?state=running&state=suspended&limit=1000")["jobs"]
+            for row in rows:
+                is_suspended = row["state"] == "suspended"
+                if is_suspended or self.dice.random() < part:
+                    order = "resume" if is_suspended else "suspend"
+                    self.service.call("POST", f"/api/v1/jobs/{row['key']}/{order}", {}, may_conflict=True)
+        except (OSError, http.client.HTTPException):
+            return
+
     def in_order(self, by_key: dict[str, dict[str, Any]]) -> None:
         """Nothing began before what it waited for had come about."""
         for name, at_ms in self.begins.items():
@@ -205,6 +217,7 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
                 load.submit_some()
                 time.sleep(dice.uniform(0.0, 0.1))
             load.release(0.3)
+            load.stand_still(0.5)
             killer = threading.Timer(dice.uniform(0.0, 0.02), service.kill)
             killer.start()
             load.submit_some()
@@ -215,6 +228,7 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
     service.wait_ready()
     load.submit_some()
     load.release(1.0)
+    load.stand_still(0.0)
     assert not load.on_hold
     rows = settled(service)
     by_key = {row["key"]: row for row in rows}
@@ -250,7 +264,7 @@ def settled(service: Service) -> list[dict[str, Any]]:
             page = service.call("GET", f"/api/v1/jobs?limit=1000&after={after}")
             rows += page["jobs"]
             after = page["next"]
-        live = [row for row in rows if row["state"] in ("waiting", "running", "stopping")]
+        live = [row for row in rows if row["state"] in ("waiting", "running", "suspended", "stopping")]
         if not live:
             return rows
         assert time.monotonic() < end, live
