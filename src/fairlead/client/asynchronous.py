@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fairlead.client import http
 from fairlead.client.errors import Unreachable
 from fairlead.client.http import Answer, Call, EventReader, ServerEvent
-from fairlead.client.routes import Routes, Stream, page_of, things_of
+from fairlead.client.paging import page_of, things_of
+from fairlead.client.routes import Routes, Stream
 from fairlead.client.sync import LIVE, PAUSES_S, broken, out_of_reach
 
 if TYPE_CHECKING:

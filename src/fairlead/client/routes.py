@@ -12,8 +12,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 from urllib.parse import quote
 
-import msgspec
-
 from fairlead.client.address import Address, find_address
 from fairlead.client.http import Call
 
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 Stream = Literal["stdout", "stderr"]
-PAGE = 1000
-"""Things in a page of a list, where nothing else is asked for."""
 
 
 class route(Generic[P, T]):  # noqa: N801 - a decorator
@@ -77,18 +73,6 @@ class pages(Generic[P, T]):  # noqa: N801 - the other one
 def listed(page: str) -> Callable[[Callable[Concatenate[Any, P], Call[T]]], pages[P, T]]:
     """Declare a list whose pages have this shape."""
     return lambda describe: pages(describe, page)
-
-
-def page_of(call: Call[T], after: str | None, left: int | None) -> Call[T]:
-    """The call for the page behind `after`; `left`: how many things are wanted yet."""
-    size = PAGE if left is None else min(PAGE, left)
-    return msgspec.structs.replace(call, query={**call.query, "limit": size, "after": after})
-
-
-def things_of(page: Any) -> list[Any]:
-    """What is on a page."""
-    found: list[Any] = getattr(page, next(name for name in page.__struct_fields__ if name not in ("next", "total")))
-    return found
 
 
 def _shape(name: str) -> Any:
@@ -145,11 +129,25 @@ class Routes:
         return _call("POST", _job(key, "cancel"), _given(states=list(states) or None, now=now or None), repeat=False)
 
     @route
-    def change(self, key: str, /, *, why: str | None = None, **changed: Any) -> Call[jobs.Job]:
-        """Change what is given of a job, with the reason for its history: the fields of `wire.jobs.JobChange`, such as
-        `priority=7`, `queue="root.batch"`, `resources={"cpu": 4}`, `time_limit_ms=7_200_000`.
-        """
-        return _call("PATCH", _job(key), _given(why=why, **changed))
+    def change(  # noqa: PLR0913 - each thing that can be changed
+        self,
+        key: str,
+        *,
+        priority: int | None = None,
+        queue: str | None = None,
+        name: str | None = None,
+        resources: Mapping[str, float] | None = None,
+        time_limit_ms: int | None = None,
+        begin_at_ms: int | None = None,
+        after: Sequence[jobs.Dependency | Mapping[str, str]] | None = None,
+        on_never: str | None = None,
+        why: str | None = None,
+    ) -> Call[jobs.Job]:
+        """Change what is given of a job, with the reason for its history; see `wire.jobs.JobChange`."""
+        where = _given(priority=priority, queue=queue, name=name, why=why)
+        what = _given(resources=resources, time_limit_ms=time_limit_ms)
+        when = _given(begin_at_ms=begin_at_ms, after=after, on_never=on_never)
+        return _call("PATCH", _job(key), where | what | when)
 
     @route
     def suspend(self, key: str, *, why: str = "") -> Call[jobs.Job]:

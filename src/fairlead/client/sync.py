@@ -17,7 +17,8 @@ from fairlead.client import http
 from fairlead.client.address import Address
 from fairlead.client.errors import Unreachable
 from fairlead.client.http import Answer, Call, EventReader, ServerEvent
-from fairlead.client.routes import Routes, Stream, page_of, things_of
+from fairlead.client.paging import page_of, things_of
+from fairlead.client.routes import Routes, Stream
 
 if TYPE_CHECKING:
     from fairlead.wire.jobs import JobDetails

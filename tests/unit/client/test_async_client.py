@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.client import Address, AsyncClient, Client, Refused, Unreachable, routes, sync
+from fairlead.client import Address, AsyncClient, Client, Refused, Unreachable, paging, sync
 from fairlead.client.errors import NoService
 
 
@@ -31,7 +31,7 @@ async def test_lists_are_read_page_by_page(
     service: Any, loop_client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until there are no more, or the limit is reached."""
-    monkeypatch.setattr(routes, "PAGE", 2)
+    monkeypatch.setattr(paging, "PAGE", 2)
     for key in "12345":
         service.add(key)
     assert [job.key async for job in loop_client.jobs()] == list("12345")

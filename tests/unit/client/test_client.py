@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.client import Address, Client, Refused, ServiceFailed, Unreachable, http, routes, sync
+from fairlead.client import Address, Client, Refused, ServiceFailed, Unreachable, http, paging, sync
 from fairlead.client.errors import NoService
 from fairlead.client.http import EventReader, ServerEvent
 from fairlead.wire.cluster import Problem
@@ -144,7 +144,7 @@ def test_a_post_without_a_key_is_never_repeated(service: Any, client: Client, an
 
 def test_jobs_are_read_page_by_page(service: Any, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until there are no more, or the limit is reached."""
-    monkeypatch.setattr(routes, "PAGE", 2)
+    monkeypatch.setattr(paging, "PAGE", 2)
     for key in "12345":
         service.add(key)
     assert [job.key for job in client.jobs()] == list("12345")

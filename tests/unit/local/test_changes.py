@@ -78,6 +78,7 @@ def test_a_job_that_waits_becomes_another_one(service: Service) -> None:
     assert (ask.resources, ask.time_limit_ms) == (Resources({"vcore": 1000}), 5_000)
     service.end("1-1", exit_code=0)
     assert service.job(key).state is State.RUNNING
+    until(lambda: "2-1" in service.paper.specs)
     assert service.paper.specs["2-1"].time_limit_ms == 5_000
 
 
@@ -118,6 +119,7 @@ def test_the_next_attempt_has_the_limit_from_its_beginning(service: Service) -> 
     service.do(lambda turn: turn.note(JobPressed(key=key, grace_ms=1, sentence="short of memory")))
     service.end("1-1", signal=15, stopped=True)
     assert (service.job(key).attempt, service.job(key).course_changed) == (2, False)
+    until(lambda: "1-2" in service.paper.specs)
     assert service.paper.specs["1-2"].time_limit_ms == 60_000
 
 

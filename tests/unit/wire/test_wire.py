@@ -105,7 +105,7 @@ def test_a_choice_is_told_with_what_there_is() -> None:
     body = json.dumps({"states": ["waiting", "asleep"]})
     with pytest.raises(msgspec.ValidationError) as found:
         msgspec.json.decode(body, type=jobs.Cancellation)
-    with pytest.raises(Refusal, match="must be one of waiting, running, stopping, not 'asleep'"):
+    with pytest.raises(Refusal, match="must be one of waiting, running, suspended, stopping, not 'asleep'"):
         read_otherwise(body.encode(), jobs.Cancellation, found.value)
 
 
