@@ -208,12 +208,19 @@ def wait_for(client: Client, keys: Sequence[str], *, copy: bool, output: str, na
     return max(statuses, default=0)
 
 
+_IN_VAIN = ("never-runs", "on-hold", "suspended")
+"""Reasons for which nothing happens until somebody does something: who waits for the end is told."""
+
+
 def _ended(client: Client, key: str) -> JobDetails:
-    pauses = iter(_POLL_S)
+    pauses, told = iter(_POLL_S), ""
     while True:
         job = patiently(lambda: client.job(key))
         if job.state not in LIVE_STATES:
             return job
+        if job.reason is not None and job.reason.code in _IN_VAIN and job.reason.code != told:
+            told = job.reason.code
+            complain(f"{key} {job.reason.sentence}; waiting until somebody changes that")
         time.sleep(next(pauses, 0.5))
 
 

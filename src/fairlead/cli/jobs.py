@@ -136,7 +136,7 @@ def _print_history(screen: Screen, entries: Sequence[HistoryItem]) -> None:
     type=click.Choice(LIVE_STATES),
     multiple=True,
     metavar="STATE",
-    help="Only waiting, running or stopping jobs; may be repeated.",
+    help=f"Only one of {', '.join(LIVE_STATES)}; may be repeated.",
 )
 @click.option("--name", metavar="NAME", help="Only jobs of this name.")
 @click.option("--user", "-u", metavar="USER", help="Only this user's jobs (administrators).")

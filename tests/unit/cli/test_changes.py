@@ -199,3 +199,24 @@ def test_what_runs_is_suspended_and_resumed(waiting: Any, run: Callable[..., Any
     run("resume", "--queue", "root.batch")
     assert waiting.sent("POST", "/jobs/4/resume") == [{"why": ""}]
     assert waiting.sent("POST", "/jobs/3/resume") == []
+
+
+def test_who_waits_for_what_cannot_go_on_is_told_so(service: Any, run: Callable[..., Any]) -> None:
+    """Once for each reason."""
+    never = {"code": "never-runs", "sentence": "can never run: 3 was to end well, and it failed"}
+    service.add("9", "waiting", reason=never)
+    seen = iter([("waiting", never), ("waiting", never), ("waiting", HELD), ("succeeded", None)])
+
+    def answer(_: Any) -> dict[str, Any]:
+        state, reason = next(seen)
+        return {"key": "9", "state": state, "reason": reason, "exit_code": 0}
+
+    service.on("GET", "/jobs/9", answer)
+    result = run("wait", "9")
+    assert (result.exit_code, result.stderr.splitlines()) == (
+        0,
+        [
+            "fairlead: 9 can never run: 3 was to end well, and it failed; waiting until somebody changes that",
+            "fairlead: 9 was put on hold by ann and waits until it is released; waiting until somebody changes that",
+        ],
+    )
