@@ -386,6 +386,37 @@ def test_the_demo_plays_to_its_end(tmp_path: Path) -> None:
         assert part in done.stdout, part
 
 
+def test_what_matches_nothing_is_said(bench: Bench) -> None:
+    """A queue that is not there is a mistake; a filter that finds nothing is not, but it is no silent table either."""
+    wrong = bench.run("ls", "-q", "root.lwo")
+    assert (wrong.returncode, wrong.stdout) == (4, "")
+    assert wrong.stderr.startswith("fairlead: there is no queue root.lwo; did you mean root.low")
+    nothing = bench.run("ls", "--name", "nobody-named-this")
+    assert (nothing.returncode, nothing.stderr) == (0, "fairlead: no job is like that\n")
+    done = bench.run("submit", "-q", "root.low", "--node-selector", "disk=ssd", "--", "true")
+    assert done.returncode == 0
+    assert "cannot start as things are: the only node does not suit it" in done.stderr
+    stopped = bench.run("cancel", "-q", "root.low", "-s", "running", "-s", "waiting")
+    assert f"{done.stdout.strip()} cancelled\n" in stopped.stdout
+
+
+def test_an_administrator_or_bound_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """Before anything is made."""
+
+    def up(*words: str) -> tuple[int, str]:
+        places = ("--no-tcp", "--state", str(tmp_path / "st"), "--socket", str(tmp_path / "s"))
+        done = subprocess.run(
+            [*FAIRLEAD, "up", *places, *words], capture_output=True, text=True, check=False, timeout=30
+        )
+        assert not (tmp_path / "st").exists()
+        return done.returncode, done.stderr
+
+    said = "fairlead: --admin: this machine has no user 'nosuchuser'; name one that it has\n"
+    assert up("--admin", "nosuchuser") == (1, said)
+    status, said = up("--per-user", "job=3")
+    assert (status, "there is no bound 'job'; there are jobs, environment" in said) == (2, True)
+
+
 def test_the_demo_says_when_its_port_is_taken(tmp_path: Path) -> None:
     """And starts nothing."""
     with socket.socket() as taken:

@@ -293,6 +293,8 @@ BOOK_OF_JOBS = frozenset(
         "job.py",
         "job_bounds.py",
         "ended_jobs.py",
+        "live_jobs.py",
+        "user_bounds.py",
         "submissions.py",
         "place.py",
         "jobs.py",

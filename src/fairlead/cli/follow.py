@@ -220,7 +220,7 @@ def _ended(client: Client, key: str) -> JobDetails:
             return job
         if job.reason is not None and job.reason.code in _IN_VAIN and job.reason.code != told:
             told = job.reason.code
-            complain(f"{key} {job.reason.sentence}; waiting until somebody changes that")
+            app.complain(f"{key} {job.reason.sentence}; waiting until somebody changes that")
         time.sleep(next(pauses, 0.5))
 
 

@@ -61,6 +61,8 @@ def ls(client: Client, every: bool, state: tuple[str, ...], output: str, **filte
     found = sorted(client.jobs(state=tuple(dict.fromkeys(state)), **filters), key=_by_key)
     if render.write_names(found, "key", output) or render.write_value(found, output):
         return
+    if not found and (state or any(value is not None for value in filters.values())):
+        _say_why_none(client, filters["queue"])
     live = [job for job in found if job.state in LIVE_STATES]
     ended = sorted(
         (job for job in found if job.state not in LIVE_STATES), key=lambda job: (job.ended_at_ms or 0, *_by_key(job))
@@ -69,6 +71,24 @@ def ls(client: Client, every: bool, state: tuple[str, ...], output: str, **filte
     print_jobs(Screen.of(wide=output == "wide"), [*ended[hidden:], *live])
     if hidden:
         app.complain(f"{hidden} more that ended earlier are not shown; `fairlead ls -a` shows them.")
+
+
+def _say_why_none(client: Client, queue: str | None) -> None:
+    """On standard error, that nothing is like that; `Failure` where the queue is not there at all."""
+    if queue is not None:
+        from difflib import get_close_matches
+
+        waiting, paths = list(client.queues()), []
+        while waiting:
+            there = waiting.pop()
+            paths.append(there.path)
+            waiting += there.children
+        wanted = queue.lower()
+        if wanted not in paths and f"root.{wanted}" not in paths:
+            close = get_close_matches(wanted, paths, 3, 0.6)
+            meant = f"did you mean {' or '.join(close)}? " if close else ""
+            raise app.Failure(f"there is no queue {queue}; {meant}`fairlead queues` lists them", app.REFUSED)
+    app.complain("no job is like that")
 
 
 def _by_key(job: Job) -> tuple[int, str]:

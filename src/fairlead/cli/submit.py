@@ -23,7 +23,7 @@ from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
 
 if TYPE_CHECKING:
-    from fairlead.wire.jobs import Job
+    from fairlead.wire.jobs import Job, Reason
 
 _LARGEST_FILE = 256 * 2**20
 
@@ -245,16 +245,23 @@ def _say_where(jobs: Sequence[Described], rows: Sequence[Job]) -> None:
 
 _HOPELESS = ("no-nodes", "too-big-for-every-node", "required-node-unknown", "never-runs")
 """Reasons to wait that no end of other work takes away."""
+_LASTING = frozenset({"selector", "taint"})
+"""What keeps a job off nodes whatever runs there."""
 
 
 def _say_what_cannot_start(rows: list[Job]) -> None:
     """On standard error, the first job that waits for what there is not, and how many more do."""
-    found = [row for row in rows if row.reason is not None and row.reason.code in _HOPELESS]
+    found = [row for row in rows if row.reason is not None and _is_hopeless(row.reason)]
     if found:
         more = f"; likewise {len(found) - 1} more" if len(found) > 1 else ""
         complain(
             f"{found[0].key} cannot start as things are: {found[0].reason.sentence if found[0].reason else ''}{more}"
         )
+
+
+def _is_hopeless(reason: Reason) -> bool:
+    excluded = reason.values.get("excluded", {})
+    return reason.code in _HOPELESS or (reason.code == "no-node-suits" and set(excluded) <= _LASTING)
 
 
 def from_options(stated: dict[str, Any]) -> Described:

@@ -7,15 +7,18 @@ that. Invariant: what it prints before it serves says where it listens and whom 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fairlead.cli.app import Failure, Status, command, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
-from fairlead.cli.values import parse_amount, parse_duration, parse_resources
+from fairlead.cli.values import parse_amount, parse_duration, parse_pairs, parse_resources
 from fairlead.local.pressure import parse_threshold
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
+
+if TYPE_CHECKING:
+    from fairlead.local.user_bounds import UserBounds
 
 _EXAMPLES = """
 fairlead up
@@ -97,6 +100,13 @@ fairlead up --resource gpu=2 --resource cpu=8
     "--keep-journal-max", default="192Mi", metavar="SIZE", help="The oldest records go where the journal is larger."
 )
 @click.option(
+    "--per-user",
+    multiple=True,
+    metavar="NAME=N",
+    help="What one user may have at a time: jobs, environment (bytes of all jobs together), submissions (a minute), "
+    "questions, streams, tokens; such as jobs=20000. May be repeated.",
+)
+@click.option(
     "--open-reads", is_flag=True, help="Let anyone who reaches the port read /ws/v1 and /metrics without a token."
 )
 @log_level_option
@@ -111,6 +121,7 @@ def up(
     memory_pressure: str,
     memory_budget: str | None,
     keep_free: str | None,
+    per_user: tuple[str, ...],
     output_max: str,
     keep_jobs: str,
     keep_jobs_max: int,
@@ -147,6 +158,7 @@ def up(
             memory_budget=None if memory_budget is None else parse_amount("memory", memory_budget, "--memory-budget"),
             keep_free=None if keep_free is None else parse_amount("memory", keep_free, "--keep-free"),
             output_bytes=0 if output_max == "off" else parse_amount("memory", output_max, "--output-max"),
+            user_bounds=_user_bounds(per_user),
             retention=Retention(
                 jobs_ms=parse_duration(keep_jobs, "--keep-jobs"),
                 jobs=keep_jobs_max,
@@ -156,3 +168,16 @@ def up(
             **given,
         )
     )
+
+
+def _user_bounds(given: tuple[str, ...]) -> UserBounds:
+    """The bounds that are said, the others as they are. Raises `Failure` (usage)."""
+    from fairlead.local.user_bounds import UserBounds
+
+    names = UserBounds.__dataclass_fields__
+    bounds: dict[str, int] = {}
+    for name, text in parse_pairs(given, "--per-user", "jobs=20000").items():
+        if name not in names:
+            raise wrong_usage(f"--per-user: there is no bound {name!r}; there are {', '.join(names)}")
+        bounds[name] = parse_amount("memory" if name == "environment" else name, text, f"--per-user {name}")
+    return UserBounds(**bounds)

@@ -34,8 +34,10 @@ def parse_amount(name: str, text: str, where: str) -> int:
     """
     value = _amount(name, text, where)
     if name == "memory" and 0 < value < _LEAST_MEMORY:
+        # Who knows Slurm means Mi; nobody means 4 of them, nor 4096 of the larger ones.
+        unit = "Gi" if value < 64 else "Mi"
         raise wrong_usage(
-            f"{where}: {text!r} means {value} bytes, too little to run anything; did you mean {text.strip()}Gi?"
+            f"{where}: {text!r} means {value} bytes, too little to run anything; did you mean {text.strip()}{unit}?"
         )
     return value
 

@@ -45,6 +45,7 @@ from fairlead.local.job import (
     ending,
     setting_changed,
 )
+from fairlead.local.live_jobs import LiveJobs
 from fairlead.local.submissions import Submissions
 from fairlead.runtime.configurations import QueuesReconfigured
 from fairlead.times import duration_exactly
@@ -66,8 +67,10 @@ class Jobs:
         self.news: list[str] = []
         """Jobs that started or ended since somebody last looked (and emptied this)."""
         self._jobs: dict[str, Job] = {}
-        self._live: dict[str, Job] = {}
-        self._ended = EndedJobs()
+        self._live = LiveJobs()
+        self.taken = self._live.taken
+        """What the live jobs of a user take."""
+        self.ended = EndedJobs()
         self.submissions = Submissions()
 
     # --- reading -----------------------------------------------------------------------------------------------
@@ -234,7 +237,7 @@ class Jobs:
             self.memory_short = record if record.short else None
         else:
             self._drop(self.cleanable(record.before_ms, record.uid))
-            self._drop(self._ended.beyond(record.most))
+            self._drop(self.ended.beyond(record.most))
 
     def _again(self, record: records.AttemptEnded, at_ms: int) -> None:
         """An attempt is over and the next one waits, or has a place already."""
@@ -341,18 +344,13 @@ class Jobs:
         self.news.append(job.key)
         # The values may be secrets, and nobody needs them any more.
         job.spec = replace(job.spec, env=dict.fromkeys(job.spec.env, ""))
-        self._ended.add(ended_at_ms, job.key)
-        if len(self._ended) > self.keep_ended:
-            self._drop(self._ended.beyond(self.keep_ended))
+        self.ended.add(ended_at_ms, job.key)
+        if len(self.ended) > self.keep_ended:
+            self._drop(self.ended.beyond(self.keep_ended))
 
     def cleanable(self, before_ms: int, uid: int | None) -> list[str]:
         """The keys of jobs, of this user or of all, that had ended before this time; the oldest end first."""
-        return self._ended.before(before_ms, lambda key: uid in (None, self._jobs[key].spec.uid))
-
-    @property
-    def ended_count(self) -> int:
-        """How many ended jobs are in the book."""
-        return len(self._ended)
+        return self.ended.before(before_ms, lambda key: uid in (None, self._jobs[key].spec.uid))
 
     def _drop(self, gone: list[str]) -> None:
         for key in gone:
@@ -360,7 +358,7 @@ class Jobs:
             self.dropped += [records.run_key(key, number) for number in job.runs]
             if job.request:
                 self.submissions.remove(job.spec.uid, job.request, key)
-        self._ended.remove(gone)
+        self.ended.remove(gone)
 
     # --- the whole of it ---------------------------------------------------------------------------------------------
 
@@ -385,7 +383,7 @@ class Jobs:
             job = msgspec.convert(plain, Job, dec_hook=_unplain)
             book._jobs[job.key] = job
             if job.ended:
-                book._ended.add(job.ended_at_ms or 0, job.key)
+                book.ended.add(job.ended_at_ms or 0, job.key)
             else:
                 book._live[job.key] = job
         book.submissions = Submissions.load(state["requests"])

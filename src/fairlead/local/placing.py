@@ -22,6 +22,7 @@ from fairlead.local import job_bounds
 from fairlead.local.callers import Rights
 from fairlead.local.history_records import JobSpec
 from fairlead.policy.events.admission import Trial
+from fairlead.policy.queue_choice.acl import may_submit
 from fairlead.policy.queue_choice.placement import AS_DEFAULT, Foreseen, foresee
 from fairlead.runtime import Refusal
 
@@ -121,7 +122,7 @@ class _Place:
 
 
 def _one(partition: Partition, spec: JobSpec, index: int) -> _Place:
-    asked = full_path(partition, spec.queue)
+    given, asked = spec.queue, full_path(partition, spec.queue)
     spec = replace(spec, queue=asked)
     foreseen = foresee(partition, application_of(spec))
     elsewhere = bool(asked) and foreseen.rule == AS_DEFAULT and foreseen.path != asked
@@ -136,7 +137,7 @@ def _one(partition: Partition, spec: JobSpec, index: int) -> _Place:
         denial = Denial(SUBMIT_DENIED, f"{denied.sentence()}; {advice}", denied.queue, by_scheduler)
         return _Place(asked, "", denial)
     if not partition.spec.placement_rules:
-        raise Refusal("invalid", _unknown(partition, spec.queue), field=f"jobs[{index}].queue")
+        raise Refusal("invalid", _unknown(partition, spec, given), field=f"jobs[{index}].queue")
     return _Place(asked, "", Denial(NO_QUEUE, _no_rule(foreseen), "", by_scheduler))
 
 
@@ -148,25 +149,28 @@ def full_path(partition: Partition, queue: str) -> str:
     return wanted if partition.root.find(wanted) is not None else queue
 
 
-def suggestions(partition: Partition, queue: str) -> str:
-    """`, such as A, B`: leaves with a name like this, or some of them all."""
-    known = [each.path for each in partition.root.walk() if each.is_leaf]
+def suggestions(partition: Partition, queue: str, user: str, groups: tuple[str, ...]) -> str:
+    """`, such as A or B`: leaves with a name like this that the user may submit to, or some of them all."""
+    known = [each.path for each in partition.root.walk() if each.is_leaf and may_submit(each, user, groups)]
     close = difflib.get_close_matches(queue.lower(), known, 3, 0.6) or sorted(known)[:_SUGGESTED]
-    return f", such as {', '.join(close)}" if close else ""
+    return f", such as {' or '.join(filter(None, (', '.join(close[:-1]), close[-1])))}" if close else ""
 
 
-def _unknown(partition: Partition, queue: str) -> str:
+def _unknown(partition: Partition, spec: JobSpec, queue: str) -> str:
     found = partition.root.find(queue.lower()) if queue else None
     if not queue:
-        said = "name a queue: this service has no root.default"
-    elif found is not None and not found.is_leaf:
+        there = suggestions(partition, queue, spec.user, spec.groups)
+        return f"there is no root.default, where jobs go that name no queue; name one{there}" + (
+            "" if there else f": but there is none to which {spec.user} may submit; ask an administrator"
+        )
+    if found is not None and not found.is_leaf:
         said = f"{found.path} has queues below it; name one of them"
     elif found is not None:
         said = f"{found.path} is draining and takes nothing new; name another one"
     else:
         said = f"there is no queue {queue}"
     wanted = queue if queue.lower().startswith("root") else f"root.{queue}"
-    return said + suggestions(partition, wanted)
+    return said + suggestions(partition, wanted, spec.user, spec.groups)
 
 
 def _no_rule(foreseen: Foreseen) -> str:

@@ -28,6 +28,7 @@ from fairlead.local.history_records import (
 from fairlead.local.job import NOT_TOLD_TO_STOP, ON_THE_MACHINE, Job, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.placing import Placing
+from fairlead.local.user_bounds import UserLimits
 from fairlead.runtime import Refusal, Turn
 
 MOST_LIVE = 200_000
@@ -71,8 +72,16 @@ class Intake:
     still on its way.
     """
 
-    def __init__(self, caller: Caller, specs: Sequence[JobSpec], request: str = "", digest: str = "") -> None:
-        """`specs` come without keys."""
+    def __init__(
+        self,
+        caller: Caller,
+        specs: Sequence[JobSpec],
+        request: str = "",
+        digest: str = "",
+        limits: UserLimits | None = None,
+    ) -> None:
+        """`specs` come without keys. `limits`: how many jobs the caller may have; None: it does not matter."""
+        self._limits = limits
         self._caller, self._specs = caller, specs
         self._request, self._digest = request, digest
         self._placings: list[Placing] | None = None
@@ -94,6 +103,8 @@ class Intake:
         if self._placings is None:
             if jobs.live_count + len(self._specs) - len(self._keys) > MOST_LIVE:
                 raise Refusal("too-many", f"more than {MOST_LIVE} jobs would wait; wait until some have run")
+            if self._limits is not None:
+                self._limits.jobs(self._caller, jobs.taken(self._caller.uid), self._specs[len(self._keys) :])
             rights = Rights(self._caller, turn.scheduler)
             self._placings = placing.plan(turn.scheduler, self._specs, rights)
             for index, spec in enumerate(self._specs):

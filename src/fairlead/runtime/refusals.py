@@ -15,12 +15,20 @@ class Refusal(Exception):
 
     `code` is a fixed word for programs (`not-found`, `forbidden`, `invalid`, `conflict`, `unavailable`, ...), `field`
     the path of the offending value in the request, `details` further problems of the same kind.
+    `after_s`: seconds after which it makes sense to try again, where it is about that.
     """
 
     def __init__(
-        self, code: str, message: str, *, field: str | None = None, details: Sequence[Mapping[str, Any]] = ()
+        self,
+        code: str,
+        message: str,
+        *,
+        field: str | None = None,
+        details: Sequence[Mapping[str, Any]] = (),
+        after_s: int = 1,
     ) -> None:
         super().__init__(message)
+        self.after_s = after_s
         self.code, self.message, self.field, self.details = code, message, field, list(details)
 
     def __reduce__(self) -> tuple[Any, ...]:

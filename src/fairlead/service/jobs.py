@@ -61,6 +61,7 @@ async def submit_jobs(
 ) -> wire.JobList:
     """Submit jobs, all or none. With the header `Idempotency-Key` a repeated request gives the jobs of the first."""
     caller.require_submit(place.gate.own_name)
+    place.users.submission(caller)
     if short := place.disk.shortage():
         raise Refusal("disk-full", f"{short}; nothing was taken in")
 
@@ -68,7 +69,7 @@ async def submit_jobs(
         home = accounts.by_uid(caller.uid).home
         specs = [spec_of(draft, caller, home) for draft in body.jobs]
         digest = hashlib.blake2b(msgspec.json.encode(body), digest_size=16).hexdigest() if idempotency_key else ""
-        return requests.Intake(caller, specs, idempotency_key or "", digest)
+        return requests.Intake(caller, specs, idempotency_key or "", digest, place.users)
 
     return await _taken_in(place, await run_in_threadpool(prepare))
 

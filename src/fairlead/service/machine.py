@@ -7,6 +7,7 @@ Decides nothing; it brings requests to the writer and answers back. Invariant: r
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,7 @@ from fairlead.local.memory_guard import MemoryGuard
 from fairlead.local.place import LocalPlace
 from fairlead.local.pressure import Threshold
 from fairlead.local.runs import Capability
+from fairlead.local.user_bounds import UserBounds, UserLimits
 from fairlead.runtime import Refusal, Runtime, Turn
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
@@ -117,7 +119,8 @@ class _Moment:
         path = placing.full_path(partition, queue)
         found = partition.root.find(path)
         if found is None:
-            raise Refusal("not-found", f"there is no queue {queue}{placing.suggestions(partition, path)}", field="move")
+            close = placing.suggestions(partition, path, job.spec.user, job.spec.groups)
+            raise Refusal("not-found", f"there is no queue {queue}{close}", field="move")
         if not self._rights.may_move_to(job, found):
             raise Refusal("forbidden", f"{job.spec.user} may not submit to {found.path}", field="move")
         return found.path
@@ -157,6 +160,7 @@ class MachinePlace(Place):
     config_file: ConfigFile | None = None
     """The watched queue file; None: there is none."""
     memory_guard: MemoryGuard = field(default_factory=lambda: MemoryGuard(Threshold()))
+    users: UserLimits = field(default_factory=lambda: UserLimits(UserBounds()))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     forecaster: Forecaster = field(default_factory=Forecaster)
 
@@ -254,7 +258,24 @@ class MachinePlace(Place):
 
     def events(self, caller: Caller, after: tuple[int, int] | None) -> AsyncGenerator[bytes, None]:
         """From the journal on; others' jobs are left out."""
-        return stream(self.hub, caller, after, lambda keys: asyncio.ensure_future(self._owners(keys)))
+        pieces = stream(self.hub, caller, after, lambda keys: asyncio.ensure_future(self._owners(keys)))
+        return self._as_one_stream(caller, pieces)
+
+    async def _as_one_stream(self, caller: Caller, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        with self.users.one_more("streams", caller):
+            async with contextlib.aclosing(pieces):
+                async for piece in pieces:
+                    yield piece
+
+    async def apart(
+        self,
+        ask: Callable[[Any], Callable[[], T]],
+        caller: Caller | None = None,
+        passes: asyncio.Semaphore | None = None,
+    ) -> T:
+        """Some at a time of each user; views of much are not counted."""
+        with self.users.one_more("questions", caller if passes is None else None):
+            return await Place.apart(self, ask, caller, passes)
 
     async def _owners(self, keys: Sequence[str]) -> dict[str, Whose]:
         return await self.look(lambda s, jobs: {key: whose(s, job) for key in keys if (job := jobs.get(key))})

@@ -65,7 +65,7 @@ async def keep(place: MachinePlace, retention: Retention) -> None:
 def forget_old_jobs(turn: Turn, jobs: Jobs, retention: Retention) -> None:
     """Enter that what has to go leaves the book, if anything has to."""
     before_ms = turn.now_ms - retention.jobs_ms
-    if jobs.ended_count > retention.jobs or jobs.cleanable(before_ms, None):
+    if len(jobs.ended) > retention.jobs or jobs.cleanable(before_ms, None):
         turn.note(JobsCleaned(before_ms=before_ms, most=retention.jobs))
 
 

@@ -25,12 +25,14 @@ from starlette.concurrency import run_in_threadpool
 from fairlead.config import ConfigurationError, default_text, usable
 from fairlead.core.model.resources import Resources
 from fairlead.journal.format import JournalError
+from fairlead.local import accounts
 from fairlead.local.callers import Whose, whose
 from fairlead.local.disk import Disk
 from fairlead.local.machine import Machine
 from fairlead.local.memory_guard import MemoryGuard
 from fairlead.local.place import LocalPlace
 from fairlead.local.pressure import Step, Victim, parse_threshold
+from fairlead.local.user_bounds import UserBounds, UserLimits
 from fairlead.local.waits import WaitNotes
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
 from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
@@ -88,6 +90,8 @@ class ServeOptions:
     """Bytes to keep free on the disk of the state directory for cancels and ends; None: what fits its size."""
     output_bytes: int = OUTPUT_BYTES
     """So much of each output of a run is kept where its queue does not say it; 0: all."""
+    user_bounds: UserBounds = field(default_factory=UserBounds)
+    """What one user may have or do at a time."""
     retention: Retention = field(default_factory=Retention)
     log_level: str = "info"
     on_ready: Callable[[Listening], None] | None = None
@@ -132,6 +136,9 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         threshold = parse_threshold(options.memory_pressure)
     except ValueError as problem:
         raise StartError(f"memory pressure: {problem}") from None
+    unknown = [name for name in options.admins if accounts.by_name(name) is None]
+    if unknown:
+        raise StartError(f"--admin: this machine has no user {unknown[0]!r}; name one that it has")
     state_dir = _state_dir(options)
     ours = version()
     as_root = os.geteuid() == 0
@@ -178,6 +185,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         started_at_ms=time.time_ns() // 1_000_000,
         capabilities=local.machine.capabilities(),
         open_reads=options.open_reads,
+        users=UserLimits(options.user_bounds),
         config_file=ConfigFile(options.config) if options.config is not None else None,
         forecaster=Forecaster(ScoreFile(state_dir / "forecasts.json")),
     )

@@ -29,7 +29,7 @@ def _shown(place: MachinePlace, token: Token) -> dict[str, Any]:
     return named | {"used_at_ms": place.tokens.used_ms(token)}
 
 
-@router.post("/tokens", status_code=201, responses=documented(404))
+@router.post("/tokens", status_code=201, responses=documented(404, 429))
 async def create_token(body: wire.TokenRequest, place: MachineOf, caller: CallerOf) -> wire.NewToken:
     """Make a token for access over TCP. Its text is in this answer and nowhere else."""
     user, uid = caller.user, caller.uid
@@ -41,6 +41,7 @@ async def create_token(body: wire.TokenRequest, place: MachineOf, caller: Caller
         if not place.gate.everybody and account.uid != place.gate.own_uid:
             raise Refusal("forbidden", f"this service serves {place.gate.own_name} alone", field="user")
         user, uid = account.name, account.uid
+    place.users.tokens(caller, sum(each.uid == uid for each in place.tokens.all()))
     try:
         text, token = await run_in_threadpool(place.tokens.create, name=body.name, user=user, uid=uid)
     except (OSError, TokensError) as error:

@@ -108,6 +108,23 @@ def test_a_queue_that_is_none_is_refused_with_some_that_are(queue: str, said: st
     assert (refused.value.code, refused.value.field) == ("invalid", "jobs[1].queue")
 
 
+def test_only_queues_that_the_user_may_use_are_named() -> None:
+    """Whether the queue is wrong or missing; and what to do where there is none."""
+    text = OPEN.replace("{name: default, ", "{name: other, ")
+
+    def said(user: str, queue: str = "", text: str = text) -> str:
+        with pytest.raises(Refusal) as refused:
+            plan(Scheduler(load_text(text)), [job(queue, user)])
+        return refused.value.message
+
+    begin = "there is no root.default, where jobs go that name no queue; name one"
+    assert said("ada") == f"{begin}, such as root.other"
+    assert said("bob") == f"{begin}, such as root.other, root.team.day or root.team.night"
+    assert said("ada", "root.nope") == "there is no queue root.nope, such as root.other"
+    closed = text.replace('submitacl: "*"', "submitacl: carl")
+    assert said("ada", text=closed) == f"{begin}: but there is none to which ada may submit; ask an administrator"
+
+
 def test_asking_changes_nothing() -> None:
     """Not even the queues that would be made."""
     scheduler = Scheduler(load_text(RULES))

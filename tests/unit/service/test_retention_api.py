@@ -68,7 +68,7 @@ def test_a_user_cleans_up_what_is_his(served: Any) -> None:
 def test_by_itself_the_oldest_go_first(served: Any) -> None:
     """By their number and by their age; without a record where nothing has to go."""
     clean(served)
-    keys = ended(served, count=5)
+    keys = sorted(ended(served, count=5), key=lambda key: (served.show(key)["ended_at_ms"], int(key)))
 
     def look(**keep: int) -> int:
         def act(turn: Turn) -> int:

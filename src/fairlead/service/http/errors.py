@@ -95,7 +95,7 @@ def from_refusal(refusal: Refusal, path: str = "") -> Response:
     """The response to a refused request; below /ws/ and /debug/ in the shape of Apache YuniKorn."""
     headers = {"WWW-Authenticate": 'Bearer realm="fairlead"'} if refusal.code == "unauthorized" else {}
     if refusal.code in ("unavailable", "too-many"):
-        headers["Retry-After"] = "1"
+        headers["Retry-After"] = str(refusal.after_s)
     if path.startswith(("/ws/", "/debug/")):
         return as_yunikorn(status_of(refusal), refusal.message, headers)
     return answer(refusal.code, refusal.message, refusal.field, refusal.details, headers)

@@ -1,0 +1,140 @@
+"""One user does too much: it is told what, how much, and when again; another one notices nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fairlead.local.callers import Caller
+from fairlead.local.user_bounds import UserBounds, UserLimits
+from fairlead.runtime import Refusal
+
+pytestmark = pytest.mark.real
+
+BOUNDS = UserBounds(jobs=3, environment=2000, submissions=8, questions=2, streams=2, tokens=3)
+
+
+@pytest.fixture(autouse=True)
+def bounded(served: Any) -> Iterator[None]:
+    served.place.users = UserLimits(BOUNDS)
+    yield
+    for row in served.call("GET", "/api/v1/jobs?state=running&state=waiting").json["jobs"]:
+        served.call("POST", f"/api/v1/jobs/{row['key']}/cancel", {"now": True})
+        served.wait(row["key"])
+    served.place.users = UserLimits(UserBounds())
+
+
+def submit(served: Any, who: str, count: int = 1, **fields: Any) -> Any:
+    job = {"command": ["/bin/sleep", "60"], "cwd": "/", "resources": {"vcore": 2**40}, **fields}
+    return served.call("POST", "/api/v1/jobs", {"jobs": [job] * count}, who)
+
+
+def refused(answer: Any, *words: str) -> None:
+    assert (answer.status, answer.error["code"]) == (429, "too-many"), answer.body
+    assert int(answer.headers["retry-after"]) >= 1
+    for each in words:
+        assert each in answer.error["detail"]
+
+
+def test_jobs_and_their_environments(served: Any) -> None:
+    """What has ended makes room; nothing of a refused submission is entered."""
+    assert submit(served, "bob", 2).status == 201
+    refused(submit(served, "bob", 2), "bob has 2 jobs that wait or run, and these are 2; a user may have 3")
+    assert submit(served, "alice", 3).status == 201
+    [first, *_] = [row["key"] for row in served.call("GET", "/api/v1/jobs?state=waiting", who="bob").json["jobs"]]
+    assert served.call("POST", f"/api/v1/jobs/{first}/cancel", {}, "bob").status == 200
+    said = "the environments of all waiting and running jobs of bob would take 2.1Ki, more than 1.9Ki"
+    refused(submit(served, "bob", 2, env={"A": "x" * 1050}), said, "put large values into files")
+    assert submit(served, "bob", 1, env={"A": "x" * 1050}).status == 201
+    refused(submit(served, "bob", 1, env={"A": "x" * 1050}), "more than 1.9Ki")
+    assert submit(served, "bob").status == 201
+    assert submit(served, "", 5).status == 201, "administrators are not bound"
+
+
+def test_submissions_a_minute(served: Any) -> None:
+    """Also those that were refused; it is said when there is room again."""
+    for _ in range(8):
+        assert submit(served, "bob", 4).status == 429
+    answer = submit(served, "bob")
+    refused(answer, "bob has submitted 8 times within a minute", "bring several jobs in one request")
+    assert 50 <= int(answer.headers["retry-after"]) <= 60
+    assert submit(served, "alice").status == 201
+
+
+def test_there_is_room_again_after_a_minute() -> None:
+    """To the second that was said."""
+    now = 1000.0
+    limits = UserLimits(UserBounds(submissions=2), lambda: now)
+    bob = Caller("bob", 1)
+    limits.submission(bob)
+    now += 20
+    limits.submission(bob)
+    with pytest.raises(Refusal, match="try again in 41 s") as no:
+        limits.submission(bob)
+    now += no.value.after_s
+    limits.submission(bob)
+    with pytest.raises(Refusal):
+        limits.submission(bob)
+
+
+def test_streams(served: Any) -> None:
+    """One that is closed makes room for another."""
+
+    def opened(who: str) -> Any:
+        connection = served.open(who)
+        connection.request("GET", "/api/v1/events", headers=served.headers(who))
+        return connection, connection.getresponse()
+
+    streams = [opened("bob"), opened("bob")]
+    assert [response.status for _, response in streams] == [200, 200]
+    refused(served.call("GET", "/api/v1/events", who="bob"), "bob has 2 streams open, as many as a user may")
+    streams.append(opened("alice"))
+    assert streams[-1][1].status == 200
+    streams[0][1].close()
+    streams[0][0].close()
+    submit(served, "alice")
+    end = time.monotonic() + 20
+    while (again := opened("bob"))[1].status != 200:
+        again[0].close()
+        submit(served, "")
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    for connection, response in (*streams[1:], again):
+        response.close()
+        connection.close()
+
+
+def test_questions_at_a_time(served: Any) -> None:
+    """A user that asks much waits for its own answers alone."""
+    body = {"submit": {"command": ["x"]}, "forecast": True, "seconds": 3.0}
+    answers: list[Any] = []
+
+    def ask() -> None:
+        answers.append(served.call("POST", "/api/v1/whatif", body, "bob"))
+
+    asking = [threading.Thread(target=ask) for _ in range(12)]
+    for each in asking:
+        each.start()
+    began = time.monotonic()
+    other = served.call("POST", "/api/v1/whatif", {"submit": {"command": ["x"]}}, "alice")
+    assert other.status == 200, other.body
+    assert time.monotonic() - began < 15
+    for each in asking:
+        each.join()
+    statuses = [answer.status for answer in answers]
+    assert set(statuses) == {200, 429}
+    assert statuses.count(200) >= 2
+    refused(next(a for a in answers if a.status == 429), "bob has 2 questions open, as many as a user may")
+
+
+def test_tokens(served: Any) -> None:
+    """Those that a user has count, whoever made them."""
+    made = [served.call("POST", "/api/v1/tokens", {"name": f"t{i}"}, "bob") for i in range(3)]
+    assert [answer.status for answer in made] == [201, 201, 429]
+    refused(made[2], "bob has 3 tokens, as many as a user may; revoke some first")
+    for answer in made[:2]:
+        served.call("DELETE", f"/api/v1/tokens/{answer.json['id']}", who="bob")
