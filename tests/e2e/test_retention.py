@@ -94,3 +94,20 @@ def test_files_go_although_the_service_was_killed(nursery: Nursery, state: Path)
         time.sleep(0.05)
     assert ask(state / "s", "/api/v1/jobs")["total"] == 0
     stop(process)
+
+
+def test_what_the_machine_was_declared_to_have_outlives_a_restart(nursery: Nursery, state: Path) -> None:
+    """Without the option nothing changes; another one replaces all of it, and the log says what is different."""
+
+    def gpus(*options: str) -> int:
+        process = start(nursery, state, *options)
+        [node] = ask(state / "s", "/api/v1/nodes")["nodes"]
+        stop(process)
+        return int(node["capacity"].get("gpu", 0))
+
+    assert gpus("--resource", "gpu=2") == 2
+    assert gpus() == 2
+    assert "declared at an earlier start: gpu 2" in (state / "log").read_text()
+    assert "at the last start" not in (state / "log").read_text()
+    assert gpus("--resource", "none") == 0
+    assert "this machine has gpu 0 now and had gpu 2 at the last start" in (state / "log").read_text()

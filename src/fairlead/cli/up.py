@@ -57,7 +57,8 @@ fairlead up --resource gpu=2 --resource cpu=8
     "--resource",
     multiple=True,
     metavar="NAME=N",
-    help="Declare what this machine has, instead of what is found, such as gpu=2; may be repeated.",
+    help="Declare what this machine has, instead of what is found, such as gpu=2; may be repeated. Later starts "
+    "without keep it; none: what is found counts again.",
 )
 @click.option(
     "--memory-pressure",
@@ -153,7 +154,7 @@ def up(
             port=None if no_tcp else port,
             socket=socket or Path(default_socket()),
             admins=admin,
-            resources=parse_resources(None, None, None, resource),
+            resources=None if resource == ("none",) else parse_resources(None, None, None, resource),
             memory_pressure=memory_pressure,
             memory_budget=None if memory_budget is None else parse_amount("memory", memory_budget, "--memory-budget"),
             keep_free=None if keep_free is None else parse_amount("memory", keep_free, "--keep-free"),

@@ -46,6 +46,7 @@ from fairlead.service.http.app import make_app
 from fairlead.service.http.server import ListenError, Server, on_signals, on_tcp, on_unix, remove_socket, url_of
 from fairlead.service.identity import Gate, PeerProtocol, Tokens, TokensError
 from fairlead.service.machine import MachinePlace
+from fairlead.service.resources_file import ResourcesFile
 from fairlead.service.retention import Retention, keep
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.version import version
@@ -80,8 +81,11 @@ class ServeOptions:
     """Users who may see and stop everybody's jobs, beside root and the service's own user."""
     open_reads: bool = False
     """Let everybody read /ws/v1 and /metrics over TCP without a token."""
-    resources: Mapping[str, int] = field(default_factory=dict)
-    """Amounts to give out instead of those found: `vcore` in thousandths, `memory` in bytes, `gpu`, or any other."""
+    resources: Mapping[str, int] | None = field(default_factory=dict)
+    """Amounts to give out instead of those found: `vcore` in thousandths, `memory` in bytes, `gpu`, or any other.
+
+    Empty: those of the last start; None: those found, whatever was declared before.
+    """
     memory_pressure: str = "5%"
     """Below so much free memory (a part, or an amount such as `512Mi`) jobs are stopped, one by one; `off`: never."""
     memory_budget: int | None = None
@@ -142,17 +146,19 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     state_dir = _state_dir(options)
     ours = version()
     as_root = os.geteuid() == 0
-    gpus = range(options.resources["gpu"]) if "gpu" in options.resources else None
+    kept = ResourcesFile(state_dir / "resources.json")
+    declared = kept.declared(options.resources)
+    gpus = range(declared["gpu"]) if "gpu" in declared else None
     disk = Disk(state_dir, options.keep_free)
     local: LocalPlace = LocalPlace(
-        lambda tell: Machine(
-            state_dir / "runs", on_end=tell, on_begin=tell, gpus=gpus, capacity=dict(options.resources), disk=disk
-        ),
+        lambda tell: Machine(state_dir / "runs", on_end=tell, on_begin=tell, gpus=gpus, capacity=declared, disk=disk),
         state_dir / "runs",
         as_submitter=as_root,
         socket=options.socket.absolute() if options.socket is not None else None,
         output_bytes=options.output_bytes,
     )
+    if different := kept.note(declared, local.machine.capacity()):
+        log.warning("%s", different)
     closing = stack.enter_context(ExitStack())
     closing.callback(local.close)
     runtime = Runtime(state_dir / "journal.db", local, version=ours, pid=os.getpid())

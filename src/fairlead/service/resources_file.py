@@ -1,0 +1,67 @@
+"""What a machine was declared to have, kept over restarts, and what it had at the last start.
+
+Decides which of the two counts: what is declared now, else what was declared last. Never finds out what a machine has.
+Invariant: a restart without `--resource` has the resources of the start before it, or says what became different.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from fairlead.core.model.quantities import format_exactly
+from fairlead.service.whole_files import write_whole
+
+log = logging.getLogger("fairlead.service")
+
+
+class _File(msgspec.Struct):
+    declared: dict[str, int] = {}
+    """`vcore` in thousandths, `memory` in bytes, others in units."""
+    had: dict[str, int] = {}
+    """All that the machine had at the last start."""
+
+
+class ResourcesFile:
+    """The file of one state directory."""
+
+    def __init__(self, path: Path) -> None:
+        """Read it; one that is not there, or makes no sense, says nothing."""
+        self._path = path
+        try:
+            self._file = msgspec.json.decode(path.read_bytes(), type=_File)
+        except FileNotFoundError:
+            self._file = _File()
+        except (OSError, msgspec.DecodeError) as problem:
+            log.warning(
+                "%s cannot be read (%s); what was declared with --resource has to be declared again", path, problem
+            )
+            self._file = _File()
+
+    def declared(self, given: Mapping[str, int] | None) -> dict[str, int]:
+        """What counts as declared: what is `given`; if nothing is, what was last; None: nothing is any more."""
+        if given is None:
+            return {}
+        if not given and self._file.declared:
+            log.info("declared at an earlier start: %s (--resource changes it)", format_exactly(self._file.declared))
+        return dict(given or self._file.declared)
+
+    def note(self, declared: Mapping[str, int], has: Mapping[str, int]) -> str:
+        """Keep both for the next start; what the machine had otherwise at the last one, as a sentence, or nothing."""
+        had, now = self._file.had, dict(has)
+        self._file = _File(dict(declared), now)
+        try:
+            write_whole(self._path, msgspec.json.encode(self._file))
+        except OSError as problem:
+            log.warning("%s cannot be written: %s", self._path, problem)
+        other = sorted(name for name in {*had, *now} if had.get(name, 0) != now.get(name, 0))
+        if not had or not other:
+            return ""
+        before, after = (format_exactly({name: each.get(name, 0) for name in other}) for each in (had, now))
+        return (
+            f"this machine has {after} now and had {before} at the last start; if that is not so, say what it has with "
+            "--resource"
+        )
