@@ -154,6 +154,11 @@ class JobSuspended:
     on: bool = True
     why: str = ""
 
+    @property
+    def step(self) -> str:
+        """The step of the life of the job that it is."""
+        return "suspend" if self.on else "resume"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPressed:

@@ -115,7 +115,7 @@ class Jobs:
             records.JobCancelRequested: self._cancel,
             records.JobCheckpointed: lambda each, at: self._known(each.key).checkpointed(at),
             records.JobRequeued: lambda each, at: self._move(each.key, "evict").requeued(each, at),
-            records.JobSuspended: self._suspended,
+            records.JobSuspended: lambda each, at: self._move(each.key, each.step).stand_still(each, at),
             records.JobPressed: self._pressed,
             records.AttemptEnded: self._again,
             records.JobEnded: self._over,
@@ -228,9 +228,6 @@ class Jobs:
         job.evict_cause, job.stop_grace_ms = str(cause), record.grace_ms
         job.note = record.sentence
         job.remember(at_ms, "evicting", record.sentence)
-
-    def _suspended(self, record: records.JobSuspended, at_ms: int) -> None:
-        self._move(record.key, "suspend" if record.on else "resume").stand_still(record, at_ms)
 
     def _about_no_single_job(self, record: records.MemoryShort | records.JobsCleaned) -> None:
         if isinstance(record, records.MemoryShort):

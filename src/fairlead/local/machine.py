@@ -185,17 +185,6 @@ class Machine:
             if live is not None:
                 kernel.send(live.supervisor, live.supervisor_ticks, WAKE)
 
-    @staticmethod
-    def _wish(place: str, grace_ms: int) -> None:
-        """Write the wish that the run ends, unless an earlier one that ends it sooner stands there already."""
-        now = run_files.now_ms()
-        before = run_files.read(place, run_files.STOP)
-        if before is not None:
-            if now + grace_ms >= before["at_ms"] + before["grace_ms"]:
-                return
-            run_files.take_back(place, run_files.STOP)
-        run_files.write_reserved(place, run_files.STOP, {"grace_ms": grace_ms, "at_ms": now})
-
     def adopt(self) -> list[RunReport]:
         """Every run of the directory, sorted by key: those that run are watched from now on, those that ended are told
         with how they ended, those that are lost have been cleared away. Forgotten ones are left out.
