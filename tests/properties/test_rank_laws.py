@@ -20,6 +20,18 @@ ONCE_BROKEN = {
     ),
 }
 """Courses that broke a law once: each showed a fault of the scheduler, or what a law did not know."""
+YOUNG = "what started in a call is spared in it, and goes with the next event for what waited when it started"
+KNOWN_FAULTS = {
+    ("guarantee", 917): "what requires its node stops there what started in the same call",
+    ("guarantee", 1208): YOUNG,
+    ("guarantee", 2956): YOUNG,
+    ("priority", 2574): YOUNG,
+    ("priority", 2822): YOUNG,
+    ("priority", 3719): YOUNG,
+    ("both", 850): "a queue falls below its guarantee by what two asks have stopped in one call",
+    ("both", 1744): YOUNG,
+}
+"""Of the first 3,800 courses under each rule those that break a law still, and why."""
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +58,15 @@ def test_the_laws_of_rank_hold(rule: str, rank_courses: int) -> None:
 @pytest.mark.parametrize(("rule", "number"), [(rule, n) for rule, own in ONCE_BROKEN.items() for n in own])
 def test_what_broke_a_law_once_does_so_no_more(rule: str, number: int) -> None:
     """Far behind the first few courses, and worth a look each time."""
+    assert not RankCourse(rule, number).take().broken
+
+
+@pytest.mark.parametrize(
+    ("rule", "number"),
+    [pytest.param(*name, marks=pytest.mark.xfail(reason=why, strict=True)) for name, why in KNOWN_FAULTS.items()],
+)
+def test_known_faults(rule: str, number: int) -> None:
+    """Not mended yet; whoever mends one finds it here."""
     assert not RankCourse(rule, number).take().broken
 
 

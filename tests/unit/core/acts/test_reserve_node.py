@@ -85,3 +85,14 @@ def test_the_node_takes_others_again_when_the_ask_is_withdrawn() -> None:
     c.handle(Release("w", "w", Cause.STOPPED_BY_RM))
     c.submit("other", 4)
     assert c.run()[0] == ["other@n1"]
+
+
+def test_both_are_a_change_of_the_books() -> None:
+    """What was looked at in vain is looked at again."""
+    _, part, ask, node = waiting()
+    version = part.books_version
+    reserve(part, ask, node)
+    assert part.books_version > version
+    version = part.books_version
+    unreserve(part, ask)
+    assert part.books_version > version
