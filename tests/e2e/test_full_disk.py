@@ -113,7 +113,7 @@ def test_cancels_and_ends_work_on_a_full_disk(service: Service) -> None:
     polite = service.submit("sleep", "3600")
     deaf = service.submit(*DEAF, grace_ms=STUBBORN_GRACE_MS)
     ends = service.submit("sh", "-c", "sleep 4; exit 7")
-    waits = service.submit("true", resources={"vcore": 8000})
+    waits = service.submit("true", resources={"cpu": 8})
     for key in (polite, deaf, ends):
         service.until(key, "running")
     fill(service.disk)
@@ -142,7 +142,7 @@ def test_cancels_and_ends_work_on_a_full_disk(service: Service) -> None:
 
 def test_a_hundred_cancels_on_a_full_disk(service: Service) -> None:
     """Each by itself, as people do; then the service is killed and comes back with all of it, still on a full disk."""
-    running = service.submit("sleep", "3600", resources={"vcore": 8000})
+    running = service.submit("sleep", "3600", resources={"cpu": 8})
     service.until(running, "running")
     keys = [service.submit("true") for _ in range(100)]
     fill(service.disk)

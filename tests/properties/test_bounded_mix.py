@@ -16,6 +16,7 @@ bound:
 
 * the end, drain or shrinking of a node, work that is there already when it is reported or that grows while it runs, and
   work of other schedulers: the room that gathered is gone;
+* another size or time limit, or a hold, of what is there: it is other work than what came;
 * a new queue file: it may change `wait.max` itself;
 * a placeholder and the work in its place are one piece of work for L: here each has half of it.
 """
@@ -41,7 +42,16 @@ from fairlead.core.model.decisions import (
     Reserved,
     Unreserved,
 )
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Event, MoveApplication, Release
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    ChangeAsk,
+    Event,
+    MoveApplication,
+    Release,
+    SetConditions,
+)
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, QueueSpec
 from fairlead.scheduler import Scheduler
@@ -211,6 +221,8 @@ class Honoured(Happenings):
     def at_work(self, ask: Ask, part: Partition) -> Event:
         event = super().at_work(ask, part)
         if isinstance(event, AddAsks) and any(spec.node or not ask.pending for spec in event.asks):
+            return self.declare()
+        if isinstance(event, ChangeAsk | SetConditions):
             return self.declare()
         return event
 

@@ -167,8 +167,14 @@ def _report(key: str, record: run_files.Record) -> RunReport:
 
 
 def wish_to_end(directory: Path, grace_ms: int) -> None:
-    """Write the wish that a run ends, unless one that ends it sooner stands there already. Raises OSError."""
+    """Write the wish that a run ends, unless one that ends it sooner stands there already. Raises OSError.
+
+    It has its room on the disk, so that a full one keeps nothing from being stopped.
+    """
     place, now = str(directory), run_files.now_ms()
     before = run_files.read(place, run_files.STOP)
-    if before is None or now + grace_ms < before["at_ms"] + before["grace_ms"]:
-        run_files.write(place, run_files.STOP, {"grace_ms": grace_ms, "at_ms": now})
+    if before is not None:
+        if now + grace_ms >= before["at_ms"] + before["grace_ms"]:
+            return
+        run_files.take_back(place, run_files.STOP)
+    run_files.write_reserved(place, run_files.STOP, {"grace_ms": grace_ms, "at_ms": now})

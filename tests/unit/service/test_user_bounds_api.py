@@ -29,7 +29,7 @@ def bounded(served: Any) -> Iterator[None]:
 
 
 def submit(served: Any, who: str, count: int = 1, **fields: Any) -> Any:
-    job = {"command": ["/bin/sleep", "60"], "cwd": "/", "resources": {"vcore": 2**40}, **fields}
+    job = {"command": ["/bin/sleep", "60"], "cwd": "/", "resources": {"cpu": 2**30}, **fields}
     return served.call("POST", "/api/v1/jobs", {"jobs": [job] * count}, who)
 
 

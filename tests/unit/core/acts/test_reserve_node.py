@@ -70,12 +70,14 @@ def test_an_ask_that_lost_its_node_may_get_another() -> None:
 def test_what_the_ask_watched_forgets_it() -> None:
     _, part, ask, node = waiting()
     reserve(part, ask, node)
-    watched: dict[Ask, dict[Ask, None]] = {}
-    watch(part, ask, watched)
-    watch(part, ask, watched)
-    assert len(ask.watches) == 1
+    part.nodes.reserved_again.clear()
+    queue = part.root
+    watch(part, ask, queue)
+    assert list(queue.reserved) == [ask]
+    queue.wake_waiting()
+    assert list(part.nodes.reserved_again) == [ask], "it is tried again when that moves"
     unreserve(part, ask)
-    assert (watched, ask.watches) == ({}, [])
+    assert (queue.reserved, ask.watches) == ({}, [])
 
 
 def test_the_node_takes_others_again_when_the_ask_is_withdrawn() -> None:

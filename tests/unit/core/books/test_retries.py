@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.core.books.retries import BACKOFF_MAX_MS, Retries, backoff_ms, next_placeholder, next_spec, why_final
+from fairlead.core.books.retries import BACKOFF_MAX_MS, backoff_ms, next_placeholder, next_spec, why_final
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import TAG_CREATION_TIME, AskSpec, RetrySpec
@@ -50,16 +50,16 @@ def test_a_placeholder_is_not_tried_again() -> None:
 
 
 def test_the_back_off_doubles_up_to_an_hour() -> None:
-    assert [backoff_ms(spec(attempt=n)) for n in (1, 2, 3)] == [1_000, 2_000, 4_000]
-    assert backoff_ms(spec(attempt=1_000)) == BACKOFF_MAX_MS
-    assert backoff_ms(spec(retry=None, attempt=3)) == 0
+    assert [backoff_ms(spec(attempt=n), Cause.INTERRUPTED) for n in (1, 2, 3)] == [1_000, 2_000, 4_000]
+    assert backoff_ms(spec(attempt=1_000), Cause.INTERRUPTED) == BACKOFF_MAX_MS
+    assert backoff_ms(spec(retry=None, attempt=3), Cause.INTERRUPTED) == 0
 
 
 def test_the_next_attempt_is_the_same_work_under_another_key() -> None:
     """With the priority of now; created when it enters, on no node, in no gang."""
     first = spec(node="n", task_group="g", tags={TAG_CREATION_TIME: "5", "x": "y"}, priority=1)
-    second = next_spec(first, 7)
-    third = next_spec(second, 7)
+    second = next_spec(first, 7, Cause.INTERRUPTED)
+    third = next_spec(second, 7, Cause.INTERRUPTED)
     assert (second.key, second.first_key, second.attempt, second.priority) == ("k#2", "k", 2, 7)
     assert (third.key, third.first_key, third.attempt) == ("k#3", "k", 3)
     assert (second.node, second.task_group, second.tags) == ("", "", {"x": "y"})
@@ -68,36 +68,5 @@ def test_the_next_attempt_is_the_same_work_under_another_key() -> None:
 def test_a_placeholder_that_gave_way_comes_back_as_old_as_it_was() -> None:
     """And in its gang."""
     first = spec(placeholder=True, retry=None, task_group="g", tags={TAG_CREATION_TIME: "5"})
-    again = next_placeholder(first, 0)
+    again = next_placeholder(first, 0, Cause.INTERRUPTED)
     assert (again.task_group, again.tags, again.key) == ("g", {TAG_CREATION_TIME: "5"}, "k#2")
-
-
-def test_what_is_due_is_taken_out_and_the_rest_stays() -> None:
-    retries = Retries()
-    retries.add("a", next_spec(spec(), 0), 10)
-    retries.add("a", next_spec(spec(attempt=2, first_key="k"), 0), 20)
-    assert [found.key for found in retries.take_due("a", 15)] == ["k#2"]
-    assert [coming.spec.key for coming in retries.of("a")] == ["k#3"]
-    retries.take("a", "k#3")
-    assert not retries
-    assert not retries.has("a")
-
-
-def test_all_of_an_application_are_named_by_no_key() -> None:
-    retries = Retries()
-    for attempt in (1, 2):
-        retries.add("a", next_spec(spec(attempt=attempt, first_key="k"), 0), 10)
-    assert len(retries.named("a", "")) == 2
-    assert [coming.spec.key for coming in retries.named("a", "k#3")] == ["k#3"]
-
-
-def test_attempts_to_come_survive_a_restart() -> None:
-    """With what is said of them while they wait."""
-    retries = Retries()
-    retries.add("a", next_spec(spec(), 4), 10)
-    again = Retries.load(retries.dump())
-    coming = again.get("a", "k#2")
-    assert coming is not None
-    assert coming.held_back() == retries.of("a")[0].held_back()
-    assert coming.change_priority(9) == 4
-    assert coming.spec.priority == 9
