@@ -29,6 +29,7 @@ LEFT_PLAIN = (
     "fairlead/**/__init__.py",
     # Values whose annotations are read while it runs (by the journal, `fields`, `match`): mypyc keeps no more of an
     # annotation than its outermost class, and takes a ClassVar for a field. docs/compiled.md has the pattern.
+    "fairlead/core/model/conditions.py",
     "fairlead/core/model/constraints.py",
     "fairlead/core/model/decisions.py",
     "fairlead/core/model/events.py",
