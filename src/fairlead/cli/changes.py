@@ -1,5 +1,4 @@
-"""Commands that change jobs, several at a time: hold, release, update, suspend, resume, requeue,
-rerun.
+"""Commands that change jobs, several at a time: hold, release, update, suspend, resume, requeue, rerun.
 
 Decides which jobs are meant, and how it is said what came of each. Never changes anything but through the service.
 Invariant: each job is ordered for itself; what is refused for one is said, and the others are done.
@@ -16,6 +15,7 @@ import click
 from fairlead.cli import jobfields, render
 from fairlead.cli.app import (
     REFUSED,
+    Failure,
     Status,
     command,
     complain,
@@ -50,6 +50,16 @@ def filters(function: _F) -> _F:
     ):
         function = option(function)
     return function
+
+
+def chosen(name: str, examples: str) -> Callable[[Callable[..., Any]], Any]:
+    """A command that gives an order for jobs, by their keys or by filters, with the reason why."""
+    keys = keys_argument(f"Keys of the jobs to {name}.", required=False)
+
+    def decorated(function: Callable[..., Any]) -> Any:
+        return command(name, examples=examples)(keys(filters(_why(show_output(connected(function))))))
+
+    return decorated
 
 
 def each(
@@ -91,12 +101,7 @@ def each(
     return REFUSED if failed else None
 
 
-@command("hold", examples="fairlead hold 17 18 --why 'the disk is full'\nfairlead hold --queue root.batch")
-@keys_argument("Keys of the jobs to hold.", required=False)
-@filters
-@_why
-@show_output
-@connected
+@chosen("hold", "fairlead hold 17 18 --why 'the disk is full'\nfairlead hold --queue root.batch")
 def hold(client: Client, keys: tuple[str, ...], why: str, output: str, **chosen_by: Any) -> Status:
     """Keep jobs that wait from starting.
 
@@ -107,12 +112,7 @@ def hold(client: Client, keys: tuple[str, ...], why: str, output: str, **chosen_
     return each(client, "hold", keys, chosen_by, output, order, lambda job: f"{job.key} on hold")
 
 
-@command("release", examples="fairlead release 17 18\nfairlead release --queue root.batch")
-@keys_argument("Keys of the jobs to release.", required=False)
-@filters
-@_why
-@show_output
-@connected
+@chosen("release", "fairlead release 17 18\nfairlead release --queue root.batch")
 def release(client: Client, keys: tuple[str, ...], why: str, output: str, **chosen_by: Any) -> Status:
     """Let jobs that are on hold start.
 
@@ -146,7 +146,10 @@ def update(client: Client, keys: tuple[str, ...], no_after: bool, why: str, outp
     """
     from fairlead.cli import values
 
-    changed = values.changes(jobfields.stated(given), "update")
+    try:
+        changed = values.changes(jobfields.stated(given), "update")
+    except Failure as failure:
+        raise wrong_usage(jobfields.as_options(failure.message.removeprefix("update: "))) from None
     if no_after:
         if "after" in changed:
             raise wrong_usage("update: --no-after and --after contradict each other; give one of them")
@@ -157,12 +160,7 @@ def update(client: Client, keys: tuple[str, ...], no_after: bool, why: str, outp
     return each(client, "update", keys, {}, output, order, lambda job: f"{job.key} changed")
 
 
-@command("suspend", examples="fairlead suspend 17 18 --why 'a demo'\nfairlead suspend --queue root.batch")
-@keys_argument("Keys of the jobs to suspend.", required=False)
-@filters
-@_why
-@show_output
-@connected
+@chosen("suspend", "fairlead suspend 17 18 --why 'a demo'\nfairlead suspend --queue root.batch")
 def suspend(client: Client, keys: tuple[str, ...], why: str, output: str, **chosen_by: Any) -> Status:
     """Let jobs that run stand still.
 
@@ -173,25 +171,15 @@ def suspend(client: Client, keys: tuple[str, ...], why: str, output: str, **chos
     return each(client, "suspend", keys, chosen_by, output, order, lambda job: f"{job.key} {job.state}", "running")
 
 
-@command("resume", examples="fairlead resume 17 18\nfairlead resume --queue root.batch")
-@keys_argument("Keys of the jobs to resume.", required=False)
-@filters
-@_why
-@show_output
-@connected
+@chosen("resume", "fairlead resume 17 18\nfairlead resume --queue root.batch")
 def resume(client: Client, keys: tuple[str, ...], why: str, output: str, **chosen_by: Any) -> Status:
     """Let jobs that are suspended go on."""
     order = partial(client.resume, why=why)
     return each(client, "resume", keys, chosen_by, output, order, lambda job: f"{job.key} {job.state}", "suspended")
 
 
-@command("requeue", examples="fairlead requeue 17\nfairlead requeue 17 18 --hold --why 'the disk is full'")
-@keys_argument("Keys of the jobs to requeue.", required=False)
-@filters
+@chosen("requeue", "fairlead requeue 17\nfairlead requeue 17 18 --hold --why 'the disk is full'")
 @click.option("--hold", is_flag=True, help="Keep them from starting again until `fairlead release`.")
-@_why
-@show_output
-@connected
 def requeue(client: Client, keys: tuple[str, ...], hold: bool, why: str, output: str, **chosen_by: Any) -> Status:
     """Stop jobs that run, and let them wait again.
 

@@ -196,7 +196,7 @@ def _keys(value: Any, where: str) -> list[str]:
     parts = value if isinstance(value, list | tuple) else [] if value is None else [value]
     keys = [key.strip() for part in parts for key in one_text(part, where).split(",")]
     if not all(keys):
-        raise wrong_usage(f"{where}: {_shown(value)} is no key of a job; write for example 12, or 12,13")
+        raise wrong_usage(f"{where}: {','.join(map(str, parts))!r} is no key of a job; write for example 12, or 12,13")
     return keys
 
 

@@ -176,12 +176,12 @@ def guarantees(partition: Partition, ask: Ask) -> list[Lever]:
 def _guarantee(partition: Partition, queue: Queue, ask: Ask) -> Lever | None:
     if spec_of_queue(partition.spec.root, queue.path) is None:
         return None
-    now, rows = queue.guaranteed or {}, []
+    now, waits, rows = queue.guaranteed or {}, queue.pending, []
     for name, amount in ask.items:
         value = queue.allocated.get(name, 0) + amount
         if amount > 0 and value > now.get(name, 0):
             part = Part(What.GUARANTEED, queue.path, now.get(name, 0), value, name)
-            rows.append((part, value + queue.pending.get(name, 0), grain(partition, name)))
+            rows.append((part, value + waits.get(name, 0), grain(partition, name)))
     return Lever(tuple(rows)) if rows else None
 
 

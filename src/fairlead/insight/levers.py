@@ -84,21 +84,22 @@ def _queue_parts(queue: Queue, ask: Ask) -> Iterator[tuple[Part, int]]:
     most = queue.max
     if most is None or queue.parent is None:
         return
+    waits = queue.pending
     for name, amount in ask.items:
         used = queue.allocated.get(name, 0)
         if name in most and amount > 0 and used + amount > most[name]:
             value = used + amount
-            yield Part(What.QUEUE_MAX, queue.path, most[name], value, name), value + queue.pending.get(name, 0)
+            yield Part(What.QUEUE_MAX, queue.path, most[name], value, name), value + waits.get(name, 0)
 
 
 def _ceiling_parts(partition: Partition, ceiling: Ceiling, ask: Ask) -> Iterator[tuple[Part, int]]:
     most = ceiling.max or {}
-    who = _entry(partition, ceiling)
+    who, waits = _entry(partition, ceiling), partition.root.pending
     for name, amount in ask.items:
         used = ceiling.used.get(name, 0)
         if name in most and amount > 0 and used + amount > most[name]:
             value = used + amount
-            high = value + partition.root.pending.get(name, 0)
+            high = value + waits.get(name, 0)
             yield Part(What.LIMIT, ceiling.queue, most[name], value, name, who), high
 
 
@@ -179,7 +180,7 @@ def _offsets(leaf: Queue) -> set[int]:
 def room_on_nodes(partition: Partition, ask: Ask) -> list[Lever]:
     """More room on one node, for the nodes that lack least."""
     levers = []
-    nodes = partition.nodes.nodes.values()
+    nodes, waits = partition.nodes.nodes.values(), partition.root.pending
     largest = {name: max((node.total.get(name, 0) for node in nodes), default=0) for name, _ in ask.items}
     for place in [p for p in places(partition, ask) if p.is_open and p.missing][:NODES_TRIED]:
         rows = []
@@ -187,7 +188,7 @@ def room_on_nodes(partition: Partition, ask: Ask) -> list[Lever]:
             free = place.node.free.get(name, 0)
             part = Part(What.NODE_ROOM, place.node.id, free, free + missing, name)
             # More than the largest node has would be no sensible thing to say.
-            rows.append((part, min(part.value + partition.root.pending.get(name, 0), max(largest[name], part.value))))
+            rows.append((part, min(part.value + waits.get(name, 0), max(largest[name], part.value))))
         levers.append(_lever(partition, rows))
     return levers
 

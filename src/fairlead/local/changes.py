@@ -208,8 +208,7 @@ def _move(turn: Turn, rights: Rights, job: Job, queue: str) -> str:
     path = placing.full_path(partition, queue)
     target = partition.root.find(path)
     if target is None:
-        said = f"there is no queue {queue}{placing.suggestions(partition, path, job.spec.user, job.spec.groups)}"
-        raise Refusal("invalid", said, field="queue")
+        raise Refusal("invalid", placing.no_queue(partition, queue, job.spec.user, job.spec.groups), field="queue")
     if target.path == job.queue:
         return ""
     if not rights.may_move_to(job, target):

@@ -156,6 +156,13 @@ def suggestions(partition: Partition, queue: str, user: str, groups: tuple[str, 
     return f", such as {' or '.join(filter(None, (', '.join(close[:-1]), close[-1])))}" if close else ""
 
 
+def no_queue(partition: Partition, queue: str, user: str, groups: tuple[str, ...]) -> str:
+    """That there is no queue of this name, and which there are for the user."""
+    wanted = queue if queue.lower().startswith("root") else f"root.{queue}"
+    there = suggestions(partition, wanted, user, groups)
+    return f"there is no queue {queue}{f'; name one{there}' if there else ''}"
+
+
 def _unknown(partition: Partition, spec: JobSpec, queue: str) -> str:
     found = partition.root.find(queue.lower()) if queue else None
     if not queue:
@@ -163,14 +170,13 @@ def _unknown(partition: Partition, spec: JobSpec, queue: str) -> str:
         return f"there is no root.default, where jobs go that name no queue; name one{there}" + (
             "" if there else f": but there is none to which {spec.user} may submit; ask an administrator"
         )
-    if found is not None and not found.is_leaf:
-        said = f"{found.path} has queues below it; name one of them"
-    elif found is not None:
+    if found is None:
+        return no_queue(partition, queue, spec.user, spec.groups)
+    if found.is_leaf:
         said = f"{found.path} is draining and takes nothing new; name another one"
     else:
-        said = f"there is no queue {queue}"
-    wanted = queue if queue.lower().startswith("root") else f"root.{queue}"
-    return said + suggestions(partition, wanted, spec.user, spec.groups)
+        said = f"{found.path} has queues below it; name one of them"
+    return said + suggestions(partition, found.path, spec.user, spec.groups)
 
 
 def _no_rule(foreseen: Foreseen) -> str:

@@ -119,8 +119,8 @@ class _Moment:
         path = placing.full_path(partition, queue)
         found = partition.root.find(path)
         if found is None:
-            close = placing.suggestions(partition, path, job.spec.user, job.spec.groups)
-            raise Refusal("not-found", f"there is no queue {queue}{close}", field="move")
+            said = placing.no_queue(partition, queue, job.spec.user, job.spec.groups)
+            raise Refusal("not-found", said, field="move")
         if not self._rights.may_move_to(job, found):
             raise Refusal("forbidden", f"{job.spec.user} may not submit to {found.path}", field="move")
         return found.path

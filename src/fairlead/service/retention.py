@@ -94,12 +94,12 @@ async def clean_jobs(body: wire.Cleaning, place: MachineOf, caller: CallerOf) ->
     uid = None if caller.is_admin else caller.uid
     before_ms = now_ms() - body.older_than_ms
 
-    def found() -> list[str]:
-        jobs = place.local.jobs
+    def found(jobs: Jobs) -> tuple[int, list[str]]:
         keys = jobs.cleanable(before_ms, uid)
-        return [run_key(key, number) for key in keys if (job := jobs.get(key)) is not None for number in job.runs]
+        runs = [run_key(key, number) for key in keys if (job := jobs.get(key)) is not None for number in job.runs]
+        return len(keys), runs
 
-    count, runs = await place.look(lambda _, jobs: (len(jobs.cleanable(before_ms, uid)), found()))
+    count, runs = await place.look(lambda _, jobs: found(jobs))
     size = await run_in_threadpool(_size, [place.machine.stdout_path(run).parent for run in runs])
     records = await place.look(lambda *_: place.runtime.journal.history.prunable(before_ms)) if uid is None else 0
     if not body.dry_run:

@@ -92,7 +92,7 @@ def test_hold_and_begin_are_sent(service: Any, run: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"after": "3,"}, 'x: after: "3," is no key of a job'),
+        ({"after": "3,"}, "x: after: '3,' is no key of a job"),
         ({"after_ok": [True]}, "x: after_ok: must be a text or a number"),
         ({"begin": "soon"}, "x: begin: 'soon' is no moment; write now+1h"),
         ({"begin": "2020-01-01"}, "x: begin: '2020-01-01' is 2020-01-01 00:00:00, which is past"),
@@ -153,6 +153,8 @@ def test_only_what_is_given_is_changed(service: Any, run: Callable[..., Any]) ->
         (("1", "--cpu", "2", "--resource", "vcore=3"), "given twice"),
         (("1", "--time-limit", "0"), "0 would end it at once"),
         (("1", "--memory", "4"), "did you mean 4Gi?"),
+        (("1", "--time-limit", "-5"), "fairlead: --time-limit: '-5' is not a duration"),
+        (("1", "--after-ok", "x,"), "fairlead: --after-ok: 'x,' is no key of a job"),
     ],
 )
 def test_an_update_that_makes_no_sense_is_refused(

@@ -96,7 +96,7 @@ def test_no_rule_for_a_job_is_said_rule_by_rule() -> None:
 @pytest.mark.parametrize(
     ("queue", "said"),
     [
-        ("root.teem.day", "no queue root.teem.day, such as root.team.day"),
+        ("root.teem.day", "no queue root.teem.day; name one, such as root.team.day"),
         ("root.team", "root.team has queues below it; name one of them"),
         ("nowhere", "no queue nowhere"),
     ],
@@ -120,7 +120,7 @@ def test_only_queues_that_the_user_may_use_are_named() -> None:
     begin = "there is no root.default, where jobs go that name no queue; name one"
     assert said("ada") == f"{begin}, such as root.other"
     assert said("bob") == f"{begin}, such as root.other, root.team.day or root.team.night"
-    assert said("ada", "root.nope") == "there is no queue root.nope, such as root.other"
+    assert said("ada", "root.nope") == "there is no queue root.nope; name one, such as root.other"
     closed = text.replace('submitacl: "*"', "submitacl: carl")
     assert said("ada", text=closed) == f"{begin}: but there is none to which ada may submit; ask an administrator"
 

@@ -46,8 +46,6 @@ def _amounts(partitions: list[Partition]) -> Iterable[Check]:
     yield _names(consistent, "no more is in use on a node than it has", "nodes", over)
     off = [part.name for part in partitions if pruned(part.nodes.total) != _sum(n.total for n in _nodes(part))]
     yield _names(consistent, "a partition has what its nodes have together", "partitions", off)
-    off = [n.id for n in nodes if pruned(n.total) != _sum((n.allocated, n.occupied, n.available))]
-    yield _names(consistent, "what a node has is in use, used by others, or available", "nodes", off)
     off = [n.id for n in nodes if pruned(n.allocated) != _sum(dict(a.items) for a in n.allocations)]
     yield _names(consistent, "what is in use on a node is the sum of its allocations", "nodes", off)
 

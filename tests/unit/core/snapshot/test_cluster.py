@@ -14,7 +14,9 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, DrainNode, Release
+from fairlead.core.model.plain import to_plain
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
@@ -126,6 +128,18 @@ def test_a_state_of_version_2_is_read() -> None:
     text = (Path(__file__).parent / "data" / "version-2.json").read_text()
     assert Scheduler.load(json.loads(text)).dump() == _busy().dump()
     assert len(text) > 2 * len(json.dumps(_busy().dump(), indent=1))
+
+
+def test_an_attempt_in_its_back_off_of_version_2_is_held() -> None:
+    """Until the same time."""
+    state = json.loads((Path(__file__).parent / "data" / "version-2.json").read_text())
+    [part] = state["partitions"]
+    spec = AskSpec(application="app0", key="again", resources=Resources({"vcore": 1}))
+    part["retries"] = [["app0", 5_000, to_plain(spec)]]
+    s = Scheduler.load(state)
+    held = s.cluster.partitions["default"].held_asks.get("app0", "again")
+    assert held is not None
+    assert (held.spec, held.conditions) == (spec, Conditions(begin_ms=5_000))
 
 
 def test_a_loaded_scheduler_goes_on_as_the_original() -> None:
