@@ -56,10 +56,15 @@ class Placing:
     denial: Denial | None = None
     path: str = ""
     """Where it will be."""
+    whole: JobSpec | None = None
+    """A job that asks for the same, with what the queue says where it says nothing; None: there is nothing to add."""
 
     def job(self, key: str) -> JobSpec:
         """The job as it is entered."""
-        return replace(self.spec, key=key, queue=self.queue)
+        whole = self.whole or self.spec
+        return replace(
+            self.spec, key=key, queue=self.queue, resources=whole.resources, time_limit_ms=whole.time_limit_ms
+        )
 
 
 def application_of(spec: JobSpec) -> ApplicationSpec:
@@ -71,6 +76,7 @@ def plan(scheduler: Scheduler, specs: Sequence[JobSpec], rights: Rights) -> list
     """What will become of each. Raises `Refusal` for a queue that does not exist, with some that do."""
     partition = scheduler.cluster.partitions[DEFAULT_PARTITION]
     known: dict[object, _Place] = {}
+    bounds: dict[object, Placing] = {}
     trial = Trial(partition.admission)
     placings = []
     for index, spec in enumerate(specs):
@@ -80,7 +86,12 @@ def plan(scheduler: Scheduler, specs: Sequence[JobSpec], rights: Rights) -> list
         place = known[alike]
         placed = Placing(spec, place.queue, place.rule, place.denial, place.path)
         if place.denial is None:
-            placed = _within_bounds(placed, place, rights)
+            # Most jobs of a submission ask for the same: they are compared with the bounds once.
+            asked = (alike, spec.resources, spec.time_limit_ms, spec.grace_ms, spec.priority, spec.priority_class)
+            first = bounds.get((asked, spec.retry))
+            if first is None:
+                first = bounds[asked, spec.retry] = _within_bounds(placed, place, rights)
+            placed = Placing(spec, place.queue, place.rule, first.denial, place.path, first.spec)
         if placed.denial is None and (spec.priority_class or partition.admission.is_asked):
             placed = _admitted(trial, placed, place.path)
         placings.append(placed)
@@ -99,7 +110,7 @@ def _within_bounds(placed: Placing, place: _Place, rights: Rights) -> Placing:
 
 def _admitted(trial: Trial, placed: Placing, path: str) -> Placing:
     """The same with the priority that its class stands for, or with why its class or a quota keeps it out."""
-    spec = placed.spec
+    spec = placed.job("")
     ask = AskSpec(
         application="", key="", resources=spec.resources, priority=spec.priority, priority_class=spec.priority_class
     )
@@ -107,7 +118,7 @@ def _admitted(trial: Trial, placed: Placing, path: str) -> Placing:
     if isinstance(admitted, Reason):
         return replace(placed, denial=Denial(admitted.code, admitted.sentence(), path, by_scheduler=False))
     priority, name = admitted.priority, admitted.priority_class
-    return replace(placed, spec=replace(spec, priority=priority, priority_class=name))
+    return replace(placed, spec=replace(placed.spec, priority=priority, priority_class=name))
 
 
 @dataclass(frozen=True, slots=True)
