@@ -19,6 +19,7 @@ import click
 import msgspec
 
 from fairlead.cli.values import parse_duration
+from fairlead.collector import rare_collections
 from fairlead.core.books.asks import Ask
 from fairlead.core.model.decisions import Allocated, Decision
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
@@ -27,7 +28,6 @@ from fairlead.insight.runtimes import Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.trial import Name
 from fairlead.sim.attempts import Attempt, Gang, Settings
-from fairlead.sim.collector import rare_collections
 from fairlead.sim.columns import End
 from fairlead.sim.engine import Engine, Id
 from fairlead.sim.jobs import Workload

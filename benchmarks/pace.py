@@ -20,8 +20,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from fairlead.collector import rare_collections
 from fairlead.sim.bench import print_rows
-from fairlead.sim.collector import rare_collections
 from fairlead.sim.engine import Engine
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial, spec_of

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from fairlead.collector import collector_off
 from fairlead.core.model.decisions import Configured, Decision
 from fairlead.core.model.events import Configure, Event
 from fairlead.journal import codec
@@ -18,7 +19,6 @@ from fairlead.journal.format import EVENT, NOTE, SCHEDULE
 from fairlead.journal.store import Journal
 from fairlead.runtime.configurations import Configurations
 from fairlead.scheduler import Scheduler
-from fairlead.sim.collector import collector_off
 
 
 class RecoveryError(Exception):

@@ -37,7 +37,7 @@ from fairlead.local.waits import WaitNotes
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
 from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
 from fairlead.runtime.configurations import configure
-from fairlead.runtime.process import log_to_stderr, loop_factory
+from fairlead.runtime.process import log_to_stderr, loop_factory, search_seldom
 from fairlead.service.configfile import ConfigFile
 from fairlead.service.configuration import BUILT_IN
 from fairlead.service.forecaster import Forecaster, ScoreFile
@@ -283,9 +283,8 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
     if place.config_file is not None:
         duties.append(place.config_file.watch(place.runtime, options.config_poll_s))
     duties += [place.keep_samples(), place.forecaster.keep(place), keep(place, options.retention)]
-    # What is there now is never searched for garbage again: else a search takes 100 ms, in which nobody is answered.
     gc.collect()
-    gc.freeze()
+    duties.append(search_seldom())
     watching = [asyncio.create_task(duty) for duty in duties]
     await server.serve(sockets=sockets)
     for task in watching:

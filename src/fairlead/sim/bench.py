@@ -21,6 +21,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from fairlead.collector import collector_off
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
 from fairlead.core.model.resources import Limits, Resources
@@ -35,7 +36,6 @@ from fairlead.core.model.specs import (
     QueueSpec,
 )
 from fairlead.scheduler import Scheduler
-from fairlead.sim.collector import collector_off
 from fairlead.version import build, version_and_build
 
 SIZES = tuple(Resources({"vcore": v, "memory": m}) for v in (500, 1000, 2000) for m in (1000, 2000, 4000))

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, TextIO
 
 import msgspec
 
+from fairlead.collector import collector_off
 from fairlead.config import ConfigurationError, load_text
 from fairlead.config.load import not_yet
 from fairlead.core.model.decisions import Decision, Evict, Released
@@ -27,7 +28,6 @@ from fairlead.core.model.events import Cause, Configure, Event, Release
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.additions import ConfirmStep, KeyStep, ScenarioError, event_of, key_of
-from fairlead.sim.collector import collector_off
 from fairlead.sim.outcome import Record, Unblock, aftermath, final_state
 from fairlead.sim.rows import sentence
 from fairlead.sim.steps import (

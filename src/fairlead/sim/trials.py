@@ -21,11 +21,11 @@ from multiprocessing.context import SpawnProcess
 from types import FrameType
 from typing import Any, TextIO
 
+from fairlead.collector import rare_collections
 from fairlead.config import ConfigurationError, load_file, load_text
 from fairlead.config.load import not_yet
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.sim.attempts import Settings
-from fairlead.sim.collector import rare_collections
 from fairlead.sim.columns import Columns, End
 from fairlead.sim.engine import Engine
 from fairlead.sim.figures import courses_of, figures_of, wait_curve

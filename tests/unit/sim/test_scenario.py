@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from plain_scenarios import run_scenario
 
-from fairlead.sim.collector import collector_off
+from fairlead.collector import collector_off
 from fairlead.sim.scenario import run_file
 from fairlead.sim.steps import ScenarioError
 

@@ -7,7 +7,6 @@ sent to the cluster any more before the lease is given back; whoever lost the le
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import socket
 import sys
@@ -15,11 +14,12 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI
 
+from fairlead.collector import collector_off
 from fairlead.config import ConfigurationError
 from fairlead.kubernetes.client import ApiError, Client, NotFound, Unreachable
 from fairlead.kubernetes.connection import Access, AccessError, Connection, find_access
 from fairlead.kubernetes.controller import Controller, ControllerOptions, LeaseLost, UnknownCaller
-from fairlead.runtime.process import log_to_stderr, loop_factory
+from fairlead.runtime.process import log_to_stderr, loop_factory, search_seldom
 from fairlead.service.http.app import make_app
 from fairlead.service.http.server import ListenError, Server, on_signals, on_tcp, url_of
 from fairlead.service.kubernetes.gate import ApiJudge, Entrance, Judge
@@ -125,13 +125,10 @@ async def _rebuild_quickly(controller: Controller) -> None:
     """
     while controller.control_loop is None:
         await asyncio.sleep(LOOK_S)
-    gc.disable()
-    try:
+    with collector_off():
         while not controller.control_loop.ready:
             await asyncio.sleep(LOOK_S)
-        gc.freeze()
-    finally:
-        gc.enable()
+    await search_seldom()
 
 
 async def _sample(place: ClusterPlace) -> None:

@@ -1,6 +1,7 @@
-"""The cycle collector: off, or seldom at work, while very much is made of which hardly anything is garbage.
+"""Python's search for garbage in circles: off, or seldom, while very much is made of which hardly anything is garbage.
 
-Decides nothing. What it saves: a third to a half of the time in which a large state is built or written down.
+Decides nothing. What it saves: a third to a half of the time in which a large state is built or written down. How a
+service does it is in `runtime.process`.
 """
 
 from __future__ import annotations
