@@ -59,7 +59,8 @@ class Cycle:
         """One scheduling run."""
         partition, lines = self.partition, self.lines
         before = partition.books_version
-        if partition.rested_at == (partition.news, before):
+        rested = partition.rested_at
+        if rested is not None and rested[1] == before and rested[0] == partition.news:
             return EMPTY
         if partition.root.changed_leaves:
             lines.settle()

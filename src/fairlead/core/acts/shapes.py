@@ -37,14 +37,12 @@ def shape_of(partition: Partition, ask: Ask) -> Shape:
     return found
 
 
-def leave_shape(partition: Partition, shape: Shape) -> None:
-    """One ask less waits with this shape; with the last one it goes."""
-    shape.pending -= 1
-    if not shape.pending:
-        partition.shapes.pop(shape.key, None)
-        partition.nodes.forget_shape(shape)
-        if not shape.is_plain or shape.watched:
-            partition.nodes.terrain.need_no_longer(shape)
+def forget(partition: Partition, shape: Shape) -> None:
+    """Nothing waits with this shape any longer."""
+    partition.shapes.pop(shape.key, None)
+    partition.nodes.forget_shape(shape)
+    if not shape.is_plain or shape.watched:
+        partition.nodes.terrain.need_no_longer(shape)
 
 
 def meet(partition: Partition, where: Constraints) -> None:
@@ -69,7 +67,9 @@ def _regroup(partition: Partition, ask: Ask) -> None:
         partition.idle.leave(ask)
     else:
         app.leave(ask)
-    leave_shape(partition, old)
+    old.pending -= 1
+    if not old.pending:
+        forget(partition, old)
     shape = ask.shape = shape_of(partition, ask)
     shape.pending += 1
     shape.oldest_ms = min(shape.oldest_ms, ask.created_ms)

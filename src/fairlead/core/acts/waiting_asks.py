@@ -76,7 +76,9 @@ def dequeue(partition: Partition, ask: Ask) -> None:
         app.leave(ask)
     shape = ask.shape
     assert shape is not None
-    shapes.leave_shape(partition, shape)
+    shape.pending -= 1
+    if not shape.pending:
+        shapes.forget(partition, shape)
     if ask.spec.labels:
         partition.nodes.terrain.label_keys.waits_no_longer(ask)
     if app.priority not in app.by_priority:

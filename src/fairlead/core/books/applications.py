@@ -295,7 +295,9 @@ class Application:
             self.placeholder_count += 1
             add_to(self.placeholders, ask.items)
         else:
-            add_to(self.allocated, ask.items)
+            book = self.allocated
+            for name, amount in ask.items:
+                book[name] = book.get(name, 0) + amount
 
     def uncount_allocated(self, ask: Ask) -> None:
         """`ask` has no node any longer."""

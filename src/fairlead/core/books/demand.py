@@ -144,7 +144,7 @@ class Demand:
         if self.obstacle is None:
             if is_first:
                 self.leaf.offer(self)
-            elif (first := self.first()) is not None and first[1] == stamp:
+            elif line[0][1] == stamp or ((first := self.first()) is not None and first[1] == stamp):
                 self.leaf.rank(self)
 
     def take_out(self, batch: Batch) -> None:

@@ -26,7 +26,6 @@ class Node:
         "allocations",
         "attributes",
         "available",
-        "changed",
         "foreign",
         "foreign_notes",
         "free",
@@ -37,7 +36,6 @@ class Node:
         "occupied",
         "reservations",
         "row",
-        "row_stale",
         "schedulable",
         "score_terms",
         "seq",
@@ -76,9 +74,7 @@ class Node:
         # Kept orders (NodeTable).
         self.stamp = 0
         """Its entry in the orders that counts (`core.books.node_order`); 0: it stands in none."""
-        self.changed = False
         self.row = -1
-        self.row_stale = False
 
     @property
     def is_open(self) -> bool:
@@ -131,7 +127,10 @@ class Node:
         """`ask` is allocated here. No check: the caller made sure, or is forced to."""
         available = self.available
         for name, amount in ask.items:
-            available[name] = available.get(name, 0) - amount
+            if name in available:
+                available[name] -= amount
+            else:
+                available[name] = -amount
         self.allocations[ask] = None
         if self.held:
             self._recompute_free()

@@ -46,7 +46,7 @@ class Columns:
         self.version = 0
         """Grows whenever rows are put together anew; what was worked out for other rows is void."""
         self.rows: list[Node] = []
-        self.stale: list[Node] = []
+        self.stale: dict[Node, None] = {}
         """Nodes whose row is to be written again."""
         self.scores: npt.NDArray[np.float64] = np.empty(0)
         self.open: Mask = np.empty(0, dtype=np.bool_)
@@ -77,7 +77,6 @@ class Columns:
         if not self._valid:
             self._build()
         for node in self.stale:
-            node.row_stale = False
             if node.row >= 0 and self._nodes.get(node.id) is node:
                 self._write(node)
         self.stale.clear()

@@ -65,9 +65,13 @@ class RoomOrder:
 class NodeOrder:
     """The common nodes of one table in order, and the orders for single amounts."""
 
-    __slots__ = ("_columns", "_heap", "_log", "_nodes", "_rooms", "_stamp")
+    __slots__ = ("_columns", "_heap", "_log", "_nodes", "_rooms", "_stamp", "changed", "emptiest_first")
 
-    def __init__(self, nodes: dict[str, Node], columns: Columns) -> None:
+    def __init__(self, nodes: dict[str, Node], columns: Columns, emptiest_first: bool) -> None:
+        self.emptiest_first = emptiest_first
+        """The smallest share in use is first; else the largest."""
+        self.changed: dict[Node, None] = {}
+        """Nodes whose score, room or openness changed since they were put in their place."""
         self._nodes = nodes
         self._columns = columns
         self._heap: list[Entry] = []
@@ -76,12 +80,12 @@ class NodeOrder:
         self._log: list[Entry] = []
         """What was entered since the last cut, as long as there are orders that read it."""
 
-    def enter(self, changed: list[Node], emptiest_first: bool) -> None:
-        """These nodes changed: each common one stands where it belongs now, and nowhere else."""
-        heap = self._heap
+    def _enter(self) -> None:
+        """Each common node that changed stands where it belongs now, and nowhere else."""
+        heap, changed, emptiest_first = self._heap, self.changed, self.emptiest_first
         are_many, has_grown = len(changed) > len(heap), False
-        for node in changed:
-            node.changed = False
+        while changed:
+            node, _ = changed.popitem()
             if not node.schedulable or node.reservations or node.keeps_away:
                 node.stamp = 0
                 continue
@@ -105,6 +109,8 @@ class NodeOrder:
 
     def first_fit(self, items: Items) -> Node | None:
         """The first common node with room for the amount."""
+        if self.changed:
+            self._enter()
         heap = self._heap
         aside: list[Entry] = []
         own: RoomOrder | None = None

@@ -59,9 +59,8 @@ class NodeTable:
         """Nodes that changed since preemption by priority last looked at all of them."""
         self.gains = 0
         """How often some node gained room."""
-        self._changed: list[Node] = []
         self.columns = Columns(self.nodes, self.score)
-        self._order = NodeOrder(self.nodes, self.columns)
+        self.order = NodeOrder(self.nodes, self.columns, sort.policy == "fair")
         self.terrain = Terrain(self)
         self.narrow = Narrow()
 
@@ -84,8 +83,7 @@ class NodeTable:
         self.suspects.pop(node, None)
         self.narrow.removed(node)
         node.stamp = 0
-        if node.changed:
-            self._changed.remove(node)
+        self.order.changed.pop(node, None)
         self.columns.forget()
         take_from(self.total, tuple(node.total.items()))
         for key in node.foreign:
@@ -130,6 +128,7 @@ class NodeTable:
     def resort(self, sort: NodeSortSpec) -> None:
         """Order nodes by another policy or other weights from now on."""
         self.sort = sort
+        self.order.emptiest_first = sort.policy == "fair"
         for node in self.nodes.values():
             node.weigh(sort)
             self.touch(node)
@@ -138,13 +137,7 @@ class NodeTable:
 
     def touch(self, node: Node) -> None:
         """The node's score, room or openness changed."""
-        self.since_search[node] = None
-        if not node.changed:
-            node.changed = True
-            self._changed.append(node)
-        if not node.row_stale:
-            node.row_stale = True
-            self.columns.stale.append(node)
+        self.order.changed[node] = self.columns.stale[node] = self.since_search[node] = None
 
     def gained(self, node: Node) -> None:
         """The node has more room than before: wake the shapes that fit there now."""
@@ -187,7 +180,7 @@ class NodeTable:
 
     def lost(self, node: Node) -> None:
         """The node has less room than before: shapes that fitted there only are not looked for again."""
-        self.touch(node)
+        self.order.changed[node] = self.columns.stale[node] = self.since_search[node] = None
         if self.narrow.room_on and not self.terrain.wary:
             for shape in self.narrow.lost(node):
                 self.mark_unfit(shape)
@@ -259,7 +252,7 @@ class NodeTable:
         if shape.is_plain and not self.terrain.wary:
             if shape in self.narrow.room_on:
                 return self.narrow.first(shape, self.score)
-            return self.first_fit(shape.items)
+            return self.order.first_fit(shape.items)
         return self.terrain.first_fit(shape)
 
     def lets(self, shape: Shape, node: Node) -> bool:
@@ -270,13 +263,6 @@ class NodeTable:
         """Whether the constraints of `ask` and of all that runs let it on the node, room apart, if `gone` were gone."""
         gone = gone if ask.held_on is None else (*gone, ask)  # What is promised to itself is not in its way.
         return self.terrain.misfit(ask.spec.where, ask.spec.labels, node, gone) is None
-
-    def first_fit(self, items: Items) -> Node | None:
-        """The first open node in order (score, then id) that keeps nothing away and has room for `items`."""
-        if self._changed:
-            self._order.enter(self._changed, self.sort.policy == "fair")
-            self._changed.clear()
-        return self._order.first_fit(items)
 
     def every(self) -> list[Node]:
         """Every node by (score, id), open or not."""

@@ -8,7 +8,7 @@ obstacle.
 from __future__ import annotations
 
 from heapq import heapify, heappush
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from fairlead.core.books.demand import Demand
 
@@ -85,7 +85,7 @@ class QueueLine:
         """Of a leaf: its demands that are ready."""
         self.improved: dict[Demand, None] = {}
         """Of a leaf: demands with batches that come earlier than their entries say."""
-        self.apps_heap: list[tuple[object, ...]] = []
+        self.apps_heap: list[tuple[Any, ...]] = []
         """Of a leaf, where applications are in order as a whole: those with something in line; key, stamp, application
         in one tuple.
         """

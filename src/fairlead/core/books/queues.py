@@ -250,7 +250,10 @@ class Queue(QueueLine):
             used = queue.allocated
             queue.pending_sum -= total
             for name, amount in items:
-                used[name] = used.get(name, 0) + amount
+                if name in used:
+                    used[name] += amount
+                else:
+                    used[name] = amount
             if not queue.touched and queue.parent is not None:
                 queue.touched = True
                 queue.parent.changed_children.append(queue)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask, Batch
+    from fairlead.core.books.queue_line import ChildEntry
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Book
 
@@ -80,10 +81,15 @@ def queue_key(queue: Queue) -> tuple[object, object, int, int]:
     By rank: as with priority. What of it holds for the ask that is next there is worked out by `place.by_rank`; this is
     the best that can be hoped for.
     """
+    return child_entry(queue, 0)[:4]
+
+
+def child_entry(queue: Queue, stamp: int) -> ChildEntry:
+    """The entry of a queue among its siblings: the parts of its key, the stamp, and the queue."""
     parent = queue.parent
     if queue.by_rank or parent is None or parent.properties.priority_sorting:
-        return (-queue.reported, fair_share(queue), -queue.pending_sum, queue.seq)
-    return (fair_share(queue), -queue.reported, -queue.pending_sum, queue.seq)
+        return (-queue.reported, fair_share(queue), -queue.pending_sum, queue.seq, stamp, queue)
+    return (fair_share(queue), -queue.reported, -queue.pending_sum, queue.seq, stamp, queue)
 
 
 def batch_key(batch: Batch) -> tuple[object, ...]:

@@ -9,14 +9,14 @@ head of a line is what sorting everything afresh would put first among what is w
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from fairlead.core.books.application_limits import has_to_enter
 from fairlead.core.books.idle_work import group_of
 from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS, note_attempt
 from fairlead.policy.eligibility.max_wait import look_at_late, waits_for_turn
 from fairlead.policy.order.effective_priority import NOT_OWED, owed_by
-from fairlead.policy.order.keys import application_key, batch_key, queue_key
+from fairlead.policy.order.keys import application_key, batch_key, child_entry
 from fairlead.policy.order.victim_index import Stoppable
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Lines:
             return
         heappush(heap, entry)
         if len(heap) > 4 * len(leaf.applications) + 64:
-            heap[:] = [each for each in heap if cast("Application", each[-1]).stamp == each[-2]]
+            heap[:] = [each for each in heap if each[-1].stamp == each[-2]]
             heapify(heap)
 
     def _line_up(self, batch: Batch, enters: int) -> None:
@@ -164,9 +164,8 @@ class Lines:
             if not child.pending_sum or not (child.ready or child.due_below):
                 child.stamp = 0
                 continue
-            root.stamps += 1
-            child.stamp = root.stamps
-            entry = (*queue_key(child), child.stamp, child)
+            root.stamps = child.stamp = root.stamps + 1
+            entry = child_entry(child, child.stamp)
             if heap and heap[0][5] is child:
                 heapreplace(heap, entry)
                 continue
@@ -203,13 +202,20 @@ class Lines:
     def first_that_may_fit(self, leaf: Queue) -> Entry | None:
         """The first batch of the leaf whose shape may fit on some node and under every maximum."""
         fitting = self.partition.nodes.fitting
-        above = _full_above(leaf)
-        if len(fitting) > FEW_SHAPES and not leaf.by_rank and not above:
+        above: list[dict[Shape, None]] = []
+        for queue in leaf.lineage:
+            if queue.full:
+                above = _full_above(leaf)
+                break
+        if len(fitting) <= FEW_SHAPES:
+            return self._first_by_shape(leaf, fitting, above)
+        if not leaf.by_rank and not above:
             batch = self._first_of_applications(leaf)
             if batch is not None:
                 return (batch_key(batch), batch.stamp, batch)
-        if len(fitting) <= FEW_SHAPES:
-            return self._first_by_shape(leaf, fitting, above)
+        return self._first_of_demands(leaf, above)
+
+    def _first_of_demands(self, leaf: Queue, above: list[dict[Shape, None]]) -> Entry | None:
         for demand in list(leaf.improved):
             self.bring_up(demand)
         aside = []
@@ -253,11 +259,11 @@ class Lines:
         most may fit, applications are a shorter way than demands. None says nothing.
         """
         heap = leaf.apps_heap
-        aside: list[tuple[object, ...]] = []
+        aside: list[tuple[Any, ...]] = []
         found: Batch | None = None
         while heap and len(aside) < FEW_APPLICATIONS:
             top = heap[0]
-            app = cast("Application", top[-1])
+            app: Application = top[-1]
             if app.stamp != top[-2]:
                 heappop(heap)
                 continue
@@ -299,14 +305,21 @@ class Lines:
         if demand.improved:
             self.bring_up(demand)
         line = demand.line
-        while (entry := demand.first()) is not None:
-            batch = entry[2]
-            key = batch_key(batch)
-            if key != entry[0]:
-                entry = (key, entry[1], batch)
-                heapreplace(line, entry)  # A better key was settled before.
-                if line[0][1] != entry[1]:
-                    continue
+        while line:
+            entry = line[0]
+            key, stamp, batch = entry
+            if batch.stamp != stamp:
+                heappop(line)
+                continue
+            if (
+                key[-1] is not batch.line_key or key[-2] is not batch.app.order_key
+            ):  # The parts of its key (`batch_key`).
+                now = batch_key(batch)
+                if now != key:
+                    entry = (now, stamp, batch)
+                    heapreplace(line, entry)  # A better key was settled before.
+                    if line[0][1] != stamp:
+                        continue
             if (batch.key[1] or self.partition.reserving.of) and not self.is_eligible(batch):
                 self.put_aside(batch)
             else:
@@ -316,10 +329,7 @@ class Lines:
 
 def _full_above(leaf: Queue) -> list[dict[Shape, None]]:
     """For each queue above that is known to have no room for some shapes, which; mostly there is none."""
-    for queue in leaf.lineage:
-        if queue.full:
-            return [each.full for each in leaf.lineage if each.full]
-    return []
+    return [queue.full for queue in leaf.lineage if queue.full]
 
 
 def _is_full(shape: Shape, above: list[dict[Shape, None]]) -> bool:

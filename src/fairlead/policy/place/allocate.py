@@ -83,6 +83,8 @@ class Walk:
                 outcome = self._in_leaf(child) if child.is_leaf else self.below(child)
                 if outcome is not None:
                     break
+                if not lines.may_offer(queue):
+                    break
                 if heap[0][4] != top[4]:
                     continue
             aside.append(heappop(heap))

@@ -129,7 +129,7 @@ def test_the_search_answers_as_a_walk_over_all_nodes(seed: int, nodes: int, poli
         if rng.random() < (0.1 if quiet else 0.6):
             world.step()
         items = rng.choice(sizes)
-        found = world.table.first_fit(items)
+        found = world.table.order.first_fit(items)
         assert found is world.walked(items), f"{items}"
         if found is not None and rng.random() < 0.9:
             world.start(found, items)
@@ -171,9 +171,9 @@ def test_full_nodes_are_not_looked_at_again_and_again(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Columns, "first", counted)
     for i in range(100):
         items = (("vcore", 3 if i % 2 else 5),)
-        node = world.table.first_fit(items)
+        node = world.table.order.first_fit(items)
         assert node is world.walked(items)
         assert node is not None
         world.start(node, items)
     assert searches <= 2 * SEARCHES
-    assert world.table.first_fit((("vcore", 1),)) is None
+    assert world.table.order.first_fit((("vcore", 1),)) is None

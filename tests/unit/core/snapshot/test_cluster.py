@@ -49,7 +49,7 @@ QUEUE_OTHER = """
 """
 NODE_OTHER = """
     id spec seq attributes labels keeps_away schedulable available free held allocations foreign foreign_notes
-    reservations score_terms weight_sum stamp changed row row_stale
+    reservations score_terms weight_sum stamp row
 """
 PARTITION_OTHER = """
     admission name spec root timers out next_seq now_ms nodes applications ended rejected shapes trackers unseen
