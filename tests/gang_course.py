@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from invariants.books import check_books
+
 from fairlead.core.model.decisions import Decision, Evict
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
 from fairlead.core.model.resources import Resources
@@ -33,7 +35,7 @@ class Gang:
 
     def do(self, event: Event) -> list[Decision]:
         decided = self.s.handle(event, self.now)
-        self.s.check()
+        check_books(self.s)
         self.seen += decided
         return decided
 
@@ -47,7 +49,7 @@ class Gang:
 
     def run(self) -> list[Decision]:
         decided = self.s.schedule(self.now)
-        self.s.check()
+        check_books(self.s)
         self.seen += decided
         return decided
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from invariants.books import check_books
+
 from fairlead.config import load_text
 from fairlead.core.model.decisions import ApplicationAccepted, ApplicationRejected
 from fairlead.core.model.events import AddApplication
@@ -28,9 +30,9 @@ def place(s: Scheduler, queue: str = "", *, id: str = "app", **spec: object) -> 
     spec = {"user": "alice"} | spec
     for d in s.handle(AddApplication(ApplicationSpec(id=id, queue=queue, **spec)), s.cluster.now_ms):  # type: ignore[arg-type]
         if isinstance(d, ApplicationAccepted):
-            s.check()
+            check_books(s)
             return d.queue
         if isinstance(d, ApplicationRejected):
-            s.check()
+            check_books(s)
             return "! " + d.reason.sentence()
     raise AssertionError("no answer")

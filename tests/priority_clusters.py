@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from invariants.books import check_books
+
 from fairlead.core.model.constraints import Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict, LoopBroken
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
@@ -48,7 +50,7 @@ class PriorityCluster:
     def handle(self, event: Event) -> list[Decision]:
         decided = self.s.handle(event, self.now_ms)
         self.decided += decided
-        self.s.check()
+        check_books(self.s)
         return decided
 
     def node(self, name: str, cores: int, **attributes: str) -> None:
@@ -65,7 +67,7 @@ class PriorityCluster:
         self.now_ms += millis
         decided = self.s.schedule(self.now_ms)
         self.decided += decided
-        self.s.check()
+        check_books(self.s)
         return (
             [f"{d.key}@{d.node}" for d in decided if isinstance(d, Allocated)],
             [d.key for d in decided if isinstance(d, Evict)],

@@ -49,6 +49,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from invariants.books import check_books
 from plain_scenarios import as_scenario
 
 from fairlead.core.model.properties import parse_duration_ms
@@ -401,7 +402,7 @@ class Performance:
             self.course.advance(step)
         except ConfigurationRefused as refusal:
             self.refusal = str(refusal)
-        self.course.scheduler.check()
+        check_books(self.course.scheduler)
 
     def expect(self, line: Line, place: str) -> None:
         """Check one line."""

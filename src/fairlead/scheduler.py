@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from fairlead.core.acts import room_changes
 from fairlead.core.acts.reconfigure import configure
 from fairlead.core.books.cluster import Cluster
-from fairlead.core.invariants.books import check_cluster
 from fairlead.core.model.decisions import Allocated, ConfigurationRejected, Decision
 from fairlead.core.model.events import Configure, Event
 from fairlead.core.model.reasons import Reason
@@ -175,10 +174,6 @@ class Scheduler:
             return None
         expected = expected_start(part, ask)
         return expected.start_ms if expected is not None else None
-
-    def check(self) -> None:
-        """Assert every invariant of the books; raises AssertionError with the place."""
-        check_cluster(self.cluster)
 
     def dump(self) -> dict[str, Any]:
         """The whole state as plain values (dicts, lists, str, int, bool, None), in one order, JSON-ready."""

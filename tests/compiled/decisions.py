@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from invariants.books import check_books
 from properties.mixed import Mixed
 
 from fairlead.core.model.decisions import Decision
@@ -64,7 +65,7 @@ def scenarios(path: str) -> None:
             except ConfigurationRefused as refusal:
                 say(str(refusal).encode())
                 continue
-            course.scheduler.check()
+            check_books(course.scheduler)
             say(encode_plain(course.scheduler.dump()))
 
 
@@ -92,7 +93,7 @@ def courses(first: str, count: str, steps: str) -> None:
     for number in range(int(first), int(first) + int(count)):
         course = Told(number)
         course.run(int(steps))
-        course.scheduler.check()
+        check_books(course.scheduler)
         say(encode_plain(course.scheduler.dump()))
 
 

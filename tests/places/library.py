@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from invariants.books import check_books
 from places.course import PLACEHOLDER, Course, Decided, Happening, task_of
 from places.workload import PAUSE_MS, JobWords, Workload, application, asks, node_spec
 
@@ -54,7 +55,7 @@ class Owner(SilentCallbacks):
                 due_ms = scheduler.next_wakeup_ms()
             self.now_ms = end_ms if due_ms is None else min(max(due_ms, self.now_ms + 1), end_ms)
         with self._service.books(RM) as scheduler:
-            scheduler.check()
+            check_books(scheduler)
         return self.decided
 
     def _submit(self, job: JobWords) -> None:

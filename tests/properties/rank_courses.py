@@ -11,7 +11,7 @@ that they hold for any way to the same decisions.
   something waits that can never run.
 * `weaker-went-first` (L4): when an ask is placed on a node, no waiting ask that comes before it would have fitted.
 * `below-guarantee` (G1, rule `both`): nobody pushes a queue that it is not in below its guarantee.
-* `books`: every invariant that the scheduler itself asserts.
+* `books`: every invariant of the books (`invariants.books`).
 * `rest`: a call, and a course in which nothing new comes, come to an end.
 * `portions`: one placement at a time decides the same as one call.
 
@@ -33,6 +33,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from invariants.books import check_books
 from properties.kept import check_kept
 from properties.policies import EVERYTHING, OTHERS, SETTLING_MAX, SettlingCourse, world
 from properties.rank_fit import (
@@ -159,7 +160,7 @@ class RankCourse(SettlingCourse):
                 self.breaks("portions", f"{_difference(portions, decisions)}")
             self.note(decisions)
             if not decisions:
-                self.scheduler.check()
+                check_books(self.scheduler)
                 check_kept(self.scheduler)
                 self.looking_again_changes_nothing()
                 return
@@ -212,7 +213,7 @@ class RankCourse(SettlingCourse):
     def settle(self) -> None:
         """Nothing new comes, and it has to come to rest."""
         if self.comes_to_rest():
-            self.scheduler.check()
+            check_books(self.scheduler)
         else:
             self.breaks("rest", f"after {SETTLING_MAX} rounds it still decides: {self.orders[:3]}")
 

@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from invariants.books import check_books
 from properties.laws import Before, every_wait_has_a_reason
 
 from fairlead.core.books.applications import Application
@@ -129,15 +130,15 @@ class Mix:
         self.now_ms += self.chance.choice([0, 0, 1_000, 5_000, 20_000])
         for event in self.events():
             self.handle(event)
-        self.scheduler.check()
+        check_books(self.scheduler)
         if self.chance.random() < 0.05:
             written = json.dumps(self.scheduler.dump())
             self.twin = Scheduler.load(json.loads(written))
-            self.twin.check()
+            check_books(self.twin)
             assert json.dumps(self.twin.dump()) == written
         if self.chance.random() < 0.8:
             self.schedule()
-        self.scheduler.check()
+        check_books(self.scheduler)
 
     # -- what happens --
 
@@ -220,7 +221,7 @@ class Mix:
             self.no_idle_before_the_others(decisions)
             self.nobody_passes(held_back, decisions)
             self.take(decisions)
-            self.scheduler.check()
+            check_books(self.scheduler)
             if not decisions:
                 every_wait_has_a_reason(self.scheduler, self.part, settled=True)
                 return
@@ -377,4 +378,4 @@ def test_no_wait_is_longer_than_its_bound(steps: int) -> None:
         course = Bounded(number)
         for _ in range(300):
             course.step()
-        course.s.check()
+        check_books(course.s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from invariants.books import check_books
 from properties.course import NODES, Course
 from reference.test_constraints import Chance
 
@@ -32,7 +33,7 @@ class ConstrainedCourse(Course):
     def note(self, decisions: list[object]) -> None:
         """After each call: the books are right, and when nothing more is decided nothing that fits is left waiting."""
         super().note(decisions)
-        self.scheduler.check()
+        check_books(self.scheduler)
 
     def settle(self) -> None:
         """Go on until nothing more is decided, or for a while; then look at everybody who waits."""

@@ -17,6 +17,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from invariants.books import check_books
 from properties.laws import Before, every_wait_has_a_reason
 from properties.policies import COURSES_OF_ONE, SettlingCourse, world
 from properties.price import is_paid
@@ -97,14 +98,14 @@ class Course(SettlingCourse):
         if self.chance.random() < 0.05:
             written = json.dumps(self.scheduler.dump())
             self.twin = Scheduler.load(json.loads(written))
-            self.twin.check()
+            check_books(self.twin)
             assert json.dumps(self.twin.dump()) == written, "what was written down is not what was read"
             assert memory(self.twin) == memory(self.scheduler), "something that is remembered was not written down"
         if self.chance.random() < 0.8:
             self.schedule()
         self.steps += 1
         if self.steps % CHECKED_EVERY == 0:
-            self.scheduler.check()
+            check_books(self.scheduler)
 
     def handle(self, event: Event) -> None:
         if isinstance(event, CAPACITY_CHANGES) or (

@@ -9,6 +9,7 @@ import random
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.constraints import Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Released, Reserved, Unreserved
@@ -117,7 +118,7 @@ class Course:
             for decision in self.s.schedule(self.now_ms, self.chance.choice([None, None, 1, 3])):
                 self.note(decision)
             if step % CHECKED_EVERY == 0:
-                self.s.check()
+                check_books(self.s)
             self.holds_agree()
 
     # -- what happens ---------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from invariants.books import check_books
 
 from fairlead.config import load_text
 from fairlead.core.model.resources import Resources
@@ -101,7 +102,7 @@ def test_every_task_has_one_fate_and_no_node_is_overfull(
     nodes = [NodeSpec(id=name, capacity=Resources({"vcore": 1000 * cores})) for name, cores in CORES.items()]
     engine = Engine(spec, nodes, found, struck, Settings(resubmit=resubmit))
     engine.run()
-    engine.scheduler.check()
+    check_books(engine.scheduler)
     columns = engine.columns
     fates = Counter(Fate(fate) for fate in columns.fate)
     assert sum(fates.values()) == engine.tasks == sum(len(job.tasks) for job in found)

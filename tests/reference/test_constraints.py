@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
+from invariants.books import check_books
 from properties.worlds import ASKED, CAPACITY, LEAVES, PICK
 from reference.constrained import ConstrainedScheduler
 from reference.test_same_placements import START_MS, Both
@@ -157,7 +158,7 @@ class Constrained(Both):
 
     def schedule(self, limit: int | None) -> None:
         super().schedule(limit)
-        self.fast.check()
+        check_books(self.fast)
         if limit is None:
             for app in self.naive.applications.values():
                 for ask in app.waiting():

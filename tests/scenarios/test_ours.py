@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.sim.compare import check
 from fairlead.sim.scenario import Course, run_steps
@@ -43,4 +44,4 @@ def test_one_call_for_each_run_gives_the_same(scenario: Scenario) -> None:
     course = Course(scenario.config)
     for step in scenario.steps:
         course.advance(step)
-        course.scheduler.check()
+        check_books(course.scheduler)

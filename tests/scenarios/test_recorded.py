@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.reasons import NextInLine
 from fairlead.scheduler import Scheduler
@@ -65,7 +66,7 @@ def test_nothing_that_fits_is_left_waiting(scenario: Scenario) -> None:
     course = Course(scenario.config)
     for step in scenario.steps:
         course.advance(step)
-        course.scheduler.check()
+        check_books(course.scheduler)
         if isinstance(step, ScheduleStep) and course.timings[-1]["runs"] < step.steps:
             assert left_waiting(course.scheduler) == []
 

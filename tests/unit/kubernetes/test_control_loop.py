@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 from seeds import seeds
 from testbed.fake_server import FakeServer
 from testbed.faults import SeededFaults
@@ -255,7 +256,7 @@ def test_whatever_goes_wrong_nothing_is_bound_twice_or_forgotten(seed: int) -> N
         await asyncio.sleep(400)
         assert restarter.task is not None
         assert not restarter.task.done()
-        restarter.control_loop.driver.scheduler.check()  # type: ignore[union-attr]
+        check_books(restarter.control_loop.driver.scheduler)  # type: ignore[union-attr]
         await restarter.kill()
         assert server.violations == []
         most = free(server)

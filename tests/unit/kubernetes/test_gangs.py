@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 from testbed.fake_server import FakeServer
 from testbed.faults import Fault, Faults
 from testbed.virtual_time import run_virtually
@@ -83,7 +84,7 @@ async def _serve(server: FakeServer, during: Callable[[], Any], seconds: float) 
     await asyncio.sleep(seconds)
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)
-    control_loop.driver.scheduler.check()
+    check_books(control_loop.driver.scheduler)
     return control_loop
 
 

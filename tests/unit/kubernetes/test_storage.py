@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from invariants.books import check_books
 
 from fairlead.config import load_text
 from fairlead.kubernetes.acts import Bind, Explain
@@ -57,7 +58,7 @@ class Cluster:
     def acts(self) -> tuple[dict[str, str], dict[str, str]]:
         """Who was bound where, and who was told what."""
         self.driver.schedule(0)
-        self.driver.scheduler.check()
+        check_books(self.driver.scheduler)
         acts = self.driver.acts()
         bound = {act.pod.name: act.node for act in acts if isinstance(act, Bind)}
         return bound, {act.pod.name: act.message for act in acts if isinstance(act, Explain)}

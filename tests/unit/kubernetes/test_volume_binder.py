@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from invariants.books import check_books
 from testbed.fake_server import FakeServer
 from testbed.faults import SeededFaults
 from testbed.provisioner import SELECTED, Provisioner, claim, storage_class, volume
@@ -91,7 +92,7 @@ class Sea:
 
     def check(self) -> None:
         """Whatever is bound has its volumes, all of which can be used there; no volume is two claims'."""
-        self.control_loop.driver.scheduler.check()
+        check_books(self.control_loop.driver.scheduler)
         assert self.server.violations == []
         claims = {c["metadata"]["name"]: c for c in self.server.all("persistentvolumeclaims")}
         volumes = {v["metadata"]["name"]: v for v in self.server.all("persistentvolumes")}

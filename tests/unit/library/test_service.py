@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
+from invariants.books import check_books
 
 import fairlead
 from fairlead.core.model.decisions import (
@@ -229,7 +230,7 @@ def test_a_callback_that_fails_loses_nothing() -> None:
         assert any("resource manager rm" in note for note in caught.value.__notes__)
         assert service.why("rm", "job", "k1") is None
         with service.books("rm") as scheduler:
-            scheduler.check()
+            check_books(scheduler)
     assert recorder.started == ["k1"]
     assert any(isinstance(c, ApplicationResponse) and c.updated for c in recorder.calls)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 from testbed.paper import ANN, Paper, Service, spec
 
 from fairlead.core.model.decisions import Allocated, Evict, Released, ReservationSwitched, Retried
@@ -179,7 +180,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service = Service(tmp_path)
     yield service
     service.runtime.close()
-    service.runtime.books.scheduler.check()
+    check_books(service.runtime.books.scheduler)
 
 
 def test_each_attempt_is_a_run_of_its_own(service: Service) -> None:

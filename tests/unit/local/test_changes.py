@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 from testbed.paper import ANN, Service
 
 from fairlead.core.model.conditions import Dependency
@@ -29,7 +30,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service = Service(tmp_path)
     yield service
     service.runtime.close()
-    service.runtime.books.scheduler.check()
+    check_books(service.runtime.books.scheduler)
 
 
 def order(service: Service, key: str, caller: Caller = ANN, why: str = "", **wanted: Any) -> str:

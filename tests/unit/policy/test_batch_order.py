@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated, PriorityChanged
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, SetPriority
@@ -40,7 +41,7 @@ def submit(s: Scheduler, name: str, priority: int = 0, at_ms: int = 0, **more: o
 def order(s: Scheduler, at_ms: int, room: int = 100) -> list[str]:
     s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"vcore": room}))), at_ms)
     started = [d.application for d in s.schedule(at_ms) if isinstance(d, Allocated)]
-    s.check()
+    check_books(s)
     return started
 
 

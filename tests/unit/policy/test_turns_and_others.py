@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Unreserved
@@ -49,7 +50,7 @@ class Place:
         decided = []
         while more := self.s.schedule(now_ms):
             decided += more
-        self.s.check()
+        check_books(self.s)
         return decided
 
 
@@ -111,7 +112,7 @@ class Shared:
         decided: list[Decision] = []
         while more := self.s.schedule(now_ms):
             decided += more
-        self.s.check()
+        check_books(self.s)
         return [d.key for d in decided if isinstance(d, Allocated)]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from benchmarks.pace import kept as kept_by
+from invariants.books import check_books
 
 from fairlead.config import load_text
 from fairlead.core.model.decisions import Allocated
@@ -56,7 +57,7 @@ def simulated(*jobs: Job, nodes: Iterable[NodeSpec] = (), queues: str = QUEUES, 
     until_ms, faults = options.pop("until_ms", None), options.pop("faults", ())
     engine = Engine(load_text(queues), nodes or [node()], jobs, faults, Settings(**options))
     engine.run(until_ms)
-    engine.scheduler.check()
+    check_books(engine.scheduler)
     return engine
 
 

@@ -91,11 +91,6 @@ class Admission:
             self.quotas.load(state["quotas"])
             self.budgets.load(state["budgets"])
 
-    def check(self, partitions: Iterable[Partition]) -> None:
-        """Assert every invariant."""
-        self.classes.check()
-        self.quotas.check(every_ask(partitions))
-
 
 def every_ask(partitions: Iterable[Partition]) -> Iterator[Ask]:
     """Everything admitted: what waits and what runs."""

@@ -195,19 +195,6 @@ class Budgets(Declared[BudgetSpec]):
                 counted.coming[name] += 1
         counted.coming_version = partition.held_asks.version
 
-    def check(self, partition: Partition) -> None:
-        """Assert that what was followed is what is there."""
-        counted = self.counted.get(partition.name)
-        if counted is None:
-            return
-        anew = self._count(partition)
-        assert counted.works == anew.works, f"budgets count {counted.works}, there is {anew.works}"
-        assert counted.expected == anew.expected, f"budgets expect {counted.expected}, there are {anew.expected}"
-        assert counted.healthy == anew.healthy, f"healthy for budgets are {counted.healthy}, there are {anew.healthy}"
-        if counted.coming_version == partition.held_asks.version:
-            self._count_coming(anew, partition)
-            assert counted.coming == anew.coming, f"budgets await {counted.coming}, to come are {anew.coming}"
-
     # -- written down ---------------------------------------------------------------------------------------------
 
     def dump(self) -> list[Any]:

@@ -10,7 +10,7 @@ placement may make it later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from fairlead.core.books.declared import Asks, Declared
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
 from fairlead.core.model.names import SUBDOMAIN_RULE, is_queue_name, is_subdomain
 from fairlead.core.model.reasons import ClassNotAllowed, QuotaExceeded, Reason
-from fairlead.core.model.resources import Book, Items, add_to, negative, pruned
+from fairlead.core.model.resources import Book, Items, add_to, negative
 from fairlead.core.model.specs import QuotaSpec
 
 if TYPE_CHECKING:
@@ -186,14 +186,3 @@ class ClassQuotas(Declared[QuotaSpec]):
     def load(self, state: dict[str, Any]) -> None:
         """What `dump` wrote down, with nothing admitted yet."""
         self._load(state["quotas"], state["from_file"])
-
-    def check(self, asks: Iterable[Ask]) -> None:
-        """Assert that every quota counts exactly what is there."""
-        again = {name: Quota(quota.spec) for name, quota in self._of.items()}
-        for ask in asks if again else ():
-            for quota in self.over(ask.app.queue.path, ask.spec.priority_class):
-                again[quota.spec.name].add(ask.items, 1)
-        for name, quota in self._of.items():
-            want, got = again[name], quota
-            assert got.works == want.works, f"quota {name} counts {got.works} works, {want.works} are there"
-            assert pruned(got.used) == pruned(want.used), f"quota {name} counts {got.used}, {want.used} is there"

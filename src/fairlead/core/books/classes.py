@@ -116,11 +116,3 @@ class PriorityClasses(Declared[PriorityClassSpec]):
     def load(self, state: dict[str, Any]) -> None:
         """What `dump` wrote down."""
         self._load(state["classes"], state["from_file"])
-
-    def check(self) -> None:
-        """Assert what always holds."""
-        assert all(self._specs.get(spec.name) == spec for spec in BUILT_IN), "a built-in priority class is not there"
-        defaults = [spec for spec in self._specs.values() if spec.global_default]
-        assert len(defaults) < 2, f"two global defaults: {[spec.name for spec in defaults]}"
-        assert self.default == (defaults[0] if defaults else None), f"{self.default} is not the global default"
-        assert all(name in self._specs for name in self._filed), f"the file's {list(self._filed)} are not there"

@@ -131,17 +131,6 @@ class HeldAsks:
                 if not waiting:
                     del self._awaiting[each.application]
 
-    def check(self) -> None:
-        """Assert that the lists of what waits for what are those of the conditions."""
-        wanted = {
-            (each.application, (app, held.spec.key))
-            for app, held in self
-            for each in held.conditions.after
-            if not each.never
-        }
-        found = {(awaited, name) for awaited, names in self._awaiting.items() for name in names}
-        assert found == wanted, f"held asks are known to wait for {found}, they wait for {wanted}"
-
     def dump(self) -> list[Any]:
         """All of it as plain values."""
         return [[app, to_brief(held.conditions), to_brief(held.spec)] for app, held in self]

@@ -77,20 +77,6 @@ class LabelKeys:
                 carried |= dict.fromkeys(ask.spec.labels)
         self._lookers = {key: count for key, count in self._lookers.items() if count or key in carried}
 
-    def check(self, asks: Iterable[Ask]) -> None:
-        """Assert that this is what all asks in the books look at and carry."""
-        lookers: dict[str, int] = dict.fromkeys(self._lookers, 0)
-        carriers: dict[str, dict[Ask, None]] = {}
-        for ask in asks:
-            for key in keys_of(ask.spec.where):
-                lookers[key] = lookers.get(key, 0) + 1
-            for key in ask.spec.labels if ask.pending else ():
-                carriers.setdefault(key, {})[ask] = None
-        assert self._carriers == carriers, f"{self._carriers} are known to wait with labels, {carriers} do"
-        assert self._lookers == lookers, f"{self._lookers} look at labels, {lookers} are there"
-        unused = [key for key, count in lookers.items() if not count and key not in carriers]
-        assert not unused, f"labels {unused} count for nothing"
-
 
 def keys_of(where: Constraints) -> dict[str, None]:
     """The labels of work that terms of these constraints look at."""

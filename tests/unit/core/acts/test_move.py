@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.config import load_text
 from fairlead.core.model.decisions import ApplicationMoved, Decision, Evict, MoveRejected
@@ -40,7 +41,7 @@ def submit(s: Scheduler, app: str, queue: str, asks: int = 1, **more: Any) -> No
 
 def move(s: Scheduler, app: str, queue: str) -> Decision:
     said = s.handle(MoveApplication(app, queue, who="boss"), s.cluster.now_ms)
-    s.check()
+    check_books(s)
     return said[-1]
 
 
@@ -74,7 +75,7 @@ def test_what_waited_for_the_old_queue_starts_in_the_new_one() -> None:
     assert allocated(s, "root.a") == 1
     move(s, "x", "root.b")
     s.schedule(0)
-    s.check()
+    check_books(s)
     assert (allocated(s, "root.a"), allocated(s, "root.b")) == (1, 2)
 
 
@@ -117,7 +118,7 @@ def test_a_queue_that_runs_as_many_as_it_may_is_no_target() -> None:
     submit(s, "z", "root.a")
     assert isinstance(move(s, "z", "root.b"), ApplicationMoved)
     s.schedule(0)
-    s.check()
+    check_books(s)
     assert allocated(s, "root.b") == 1
 
 
@@ -171,7 +172,7 @@ def test_limits_of_its_user_follow_it() -> None:
     move(s, "x", "root.b")
     submit(s, "y", "root.b")
     s.schedule(0)
-    s.check()
+    check_books(s)
     assert allocated(s, "root.b") == 3
     s.handle(RemoveApplication("x"), 0)
     s.schedule(0)
@@ -185,7 +186,7 @@ def test_it_survives_a_restart() -> None:
     s.schedule(0)
     move(s, "x", "root.b")
     again = Scheduler.load(s.dump())
-    again.check()
+    check_books(again)
     assert again.dump() == s.dump()
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.config import load_text
 from fairlead.core.books.queues import Queue
@@ -67,7 +68,7 @@ def submit(s: Scheduler, app: str, queue: str, asks: int = 1, priority: int = 0)
 
 def configure(s: Scheduler, new: ClusterSpec) -> list[Decision]:
     said = s.handle(Configure(new), s.cluster.now_ms)
-    s.check()
+    check_books(s)
     return said
 
 
@@ -83,7 +84,7 @@ def queue(s: Scheduler, path: str) -> Queue:
 
 def running(s: Scheduler) -> int:
     s.schedule(s.cluster.now_ms)
-    s.check()
+    check_books(s)
     return s.cluster.partitions["default"].root.allocated.get("vcore", 0)
 
 
@@ -299,7 +300,7 @@ def fill(s: Scheduler, now: int) -> None:
     asks = tuple(AskSpec(application="x", key=f"x{i}", resources=Resources({"vcore": 1})) for i in range(3))
     s.handle(AddAsks(asks, partition="gpu"), now)
     s.schedule(now)
-    s.check()
+    check_books(s)
 
 
 def test_a_new_partition_takes_work() -> None:

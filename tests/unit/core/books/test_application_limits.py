@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated, Decision
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
@@ -40,7 +41,7 @@ class Place:
 
     def do(self, event: Event) -> list[Decision]:
         decided = self.s.handle(event, self.now_ms)
-        self.s.check()
+        check_books(self.s)
         return decided
 
     def submit(self, app: str, *keys: str, cores: int = 1, **fields: Any) -> None:
@@ -59,7 +60,7 @@ class Place:
         decided = self.s.schedule(self.now_ms)
         assert again.schedule(self.now_ms) == decided
         assert again.dump() == self.s.dump()
-        self.s.check()
+        check_books(self.s)
         return [d.key for d in decided if isinstance(d, Allocated)]
 
     @property

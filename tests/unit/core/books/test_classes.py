@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from invariants.admission import check_classes
 
 from fairlead.core.books.class_quotas import quota_problem
 from fairlead.core.books.classes import BUILT_IN, PriorityClasses, class_problem
@@ -62,7 +63,7 @@ def test_setting_says_what_changed() -> None:
     """The same again changes nothing."""
     classes = PriorityClasses()
     assert [classes.set(cls("a", 1)), classes.set(cls("a", 1)), classes.set(cls("a", 2))] == ["added", "", "changed"]
-    classes.check()
+    check_classes(classes)
 
 
 def test_the_default_moves_with_its_class() -> None:
@@ -74,7 +75,7 @@ def test_the_default_moves_with_its_class() -> None:
     assert classes.why_not_set(cls("a", 5, global_default=True)) is None
     classes.remove("a")
     assert classes.default is None
-    classes.check()
+    check_classes(classes)
 
 
 def test_the_queue_file_owns_its_classes() -> None:
@@ -87,7 +88,7 @@ def test_the_queue_file_owns_its_classes() -> None:
     assert classes.configure([cls("b", 2), cls("own", 3)]) == [("a", "removed"), ("b", "changed"), ("own", "changed")]
     assert classes.is_of_file("own")
     assert classes.configure([]) == [("b", "removed"), ("own", "removed")]
-    classes.check()
+    check_classes(classes)
 
 
 def test_a_file_cannot_bring_a_second_default() -> None:
@@ -108,7 +109,7 @@ def test_what_is_written_down_comes_back() -> None:
     again.load(json.loads(json.dumps(classes.dump())))
     assert list(again) == list(classes)
     assert (again.default, again.is_of_file("a"), again.is_of_file("own")) == (classes.default, True, False)
-    again.check()
+    check_classes(again)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.constraints import (
     HOSTNAME,
@@ -77,7 +78,7 @@ class World:
     def tell(self, event: Event) -> list[Decision]:
         self.now_ms += 1
         decided = self.scheduler.handle(event, self.now_ms)
-        self.scheduler.check()
+        check_books(self.scheduler)
         return decided
 
     def node(self, name: str, vcore: int = 4, taints: tuple[Taint, ...] = (), **attributes: str) -> None:
@@ -106,7 +107,7 @@ class World:
     def run(self) -> dict[str, str]:
         """What is placed now, by key."""
         decided = self.scheduler.schedule(self.now_ms)
-        self.scheduler.check()
+        check_books(self.scheduler)
         return {d.key: d.node for d in decided if isinstance(d, Allocated)}
 
     def kept_off(self, key: str, app: str = "a") -> Mapping[str, int]:
@@ -476,4 +477,4 @@ def test_the_state_keeps_what_was_said(world: World) -> None:
     event = LabelNode("n1", {"zone": "x"}, ())
     assert other.handle(event, 50) == world.scheduler.handle(event, 50)
     assert other.schedule(51) == world.scheduler.schedule(51) != []
-    other.check()
+    check_books(other)

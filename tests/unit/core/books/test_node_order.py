@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from invariants.books import check_books
+
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release, RemoveNode
 from fairlead.core.model.resources import Resources
@@ -24,4 +26,4 @@ def test_a_node_that_comes_back_under_its_id_is_a_new_one() -> None:
     s.handle(AddNode(NodeSpec(id="n", capacity=CORE)), 0)
     s.handle(AddAsks((AskSpec(application="a", key="y", resources=CORE),)), 0)
     assert Allocated("a", "y", "n") in s.schedule(0)
-    s.check()
+    check_books(s)

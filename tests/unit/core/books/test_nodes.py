@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import time
 
+from invariants.books import check_books
+
 from fairlead.core.books.node import Node
 from fairlead.core.model.decisions import AskRejected
 from fairlead.core.model.events import AddAsks, AddNode, Release, RemoveNode
@@ -51,7 +53,7 @@ def test_it_is_where_it_was_last_reported() -> None:
         (Release("", "f"), {"n1": 1}),
     ):
         s.handle(event, 0)
-        s.check()
+        check_books(s)
         assert used(s) == expected
 
 
@@ -60,10 +62,10 @@ def test_it_goes_with_its_node() -> None:
     s = cluster(2)
     s.handle(foreign("f", "n1"), 0)
     s.handle(RemoveNode("n1"), 0)
-    s.check()
+    check_books(s)
     s.handle(AddNode(NodeSpec(id="n1", capacity=Resources({"vcore": 8}))), 0)
     assert s.handle(Release("", "f"), 0) == []
-    s.check()
+    check_books(s)
     assert used(s) == {}
     (refused,) = s.handle(foreign("f", "gone"), 0)
     assert isinstance(refused, AskRejected)
@@ -83,7 +85,7 @@ def test_reports_in_any_order_are_what_the_last_ones_say() -> None:
             last.pop(key, None)
         if i % 50 == 25:
             s = Scheduler.load(s.dump())
-        s.check()
+        check_books(s)
         expected: dict[str, int] = {}
         for where, amount in last.values():
             expected[where] = expected.get(where, 0) + amount

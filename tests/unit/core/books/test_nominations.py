@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 
+from invariants.books import check_books
+
 from fairlead.core.books.asks import Ask
 from fairlead.core.model.constraints import Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Reserved
@@ -54,7 +56,7 @@ class Place:
         decided = []
         while more := self.s.schedule(now_ms):
             decided += more
-        self.s.check()
+        check_books(self.s)
         return decided
 
     def ask(self, name: str) -> Ask:

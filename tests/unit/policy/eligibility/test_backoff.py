@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
@@ -38,7 +39,7 @@ def ask(s: Scheduler, *cores: int, at_ms: int = 0) -> None:
 def placed(s: Scheduler, at_ms: int) -> list[str]:
     """What a scheduling run places."""
     decided = s.schedule(at_ms)
-    s.check()
+    check_books(s)
     return [d.key for d in decided if isinstance(d, Allocated)]
 
 
@@ -130,7 +131,7 @@ def goes_on(s: Scheduler, *events: Event) -> Scheduler:
     for event in events:
         s.handle(event, 10)
     s.schedule(10)
-    s.check()
+    check_books(s)
     state = state_of(s)
     again = Scheduler.load(json.loads(json.dumps(state)))
     assert again.schedule(10) == []

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated, Evict
 from fairlead.core.model.events import (
@@ -86,7 +87,7 @@ def started(s: Scheduler) -> dict[str, int]:
     for d in s.schedule(0):
         if isinstance(d, Allocated):
             found[d.application] = found.get(d.application, 0) + 1
-    s.check()
+    check_books(s)
     return found
 
 
@@ -94,13 +95,13 @@ def release(s: Scheduler, *keys: str) -> None:
     """These ended or are withdrawn; the application is the part before the dash."""
     for key in keys:
         s.handle(Release(key.partition("-")[0], key), 0)
-    s.check()
+    check_books(s)
 
 
 def reload(s: Scheduler, spec: ClusterSpec) -> None:
     """Other limits from now on."""
     s.handle(Configure(spec), 0)
-    s.check()
+    check_books(s)
 
 
 # -- for whom -----------------------------------------------------------------------------------------------------
@@ -466,7 +467,7 @@ def test_books_and_decided_groups_survive_a_restart() -> None:
     ask(s, "x", 4, "x-more")
     submit(s, "y", 9, user="bob")
     again = Scheduler.load(json.loads(json.dumps(s.dump())))
-    again.check()
+    check_books(again)
     later = tree(p=[limit("%devs", 2, apps=2), limit("%*", 1)], a=[limit("alice", 8)])
     for one in (s, again):
         reload(one, later)
@@ -482,4 +483,4 @@ def test_a_partition_without_limits_keeps_no_trackers() -> None:
     reload(s, tree(p=[limit("bob", 1)]))
     assert s.cluster.partitions["default"].applications["x"].allowance is None
     s.handle(Release("x", "x-0", Cause.FINISHED), 0)
-    s.check()
+    check_books(s)

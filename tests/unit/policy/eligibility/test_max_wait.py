@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from invariants.books import check_books
+
 from fairlead.core.model.decisions import Allocated, AskRejected, Decision, ReservationSwitched
 from fairlead.core.model.events import (
     AddApplication,
@@ -66,7 +68,7 @@ class Place:
         decisions: list[Decision] = []
         while more := self.s.schedule(self.now):
             decisions += more
-        self.s.check()
+        check_books(self.s)
         return [d.application for d in decisions if isinstance(d, Allocated)]
 
 

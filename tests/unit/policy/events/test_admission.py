@@ -7,6 +7,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from invariants.books import check_books
+
 from fairlead.config import load_text
 from fairlead.core.model import reasons
 from fairlead.core.model.constraints import Requirement
@@ -59,7 +61,7 @@ def ask(s: Scheduler, app: str, key: str, amount: int = 1, **more: Any) -> reaso
     """Why it was refused, or None."""
     spec = AskSpec(application=app, key=key, resources=Resources({"vcore": amount}), **more)
     found = [d.reason for d in s.handle(AddAsks((spec,)), s.cluster.now_ms) if isinstance(d, AskRejected)]
-    s.check()
+    check_books(s)
     return found[0] if found else None
 
 
@@ -71,7 +73,7 @@ def limit(s: Scheduler, name: str, queue: str, amount: int, *classes: str) -> li
     scopes = (Requirement("PriorityClass", "In", classes),) if classes else ()
     spec = QuotaSpec(name=name, queue=queue, resources=Limits({"vcore": amount}), scopes=scopes)
     decisions = s.handle(SetQuota(spec, "root"), s.cluster.now_ms)
-    s.check()
+    check_books(s)
     return decisions
 
 
@@ -157,13 +159,13 @@ def test_an_end_makes_room_in_the_quota() -> None:
     assert used(s, "q") == 4
     s.handle(Release("x", "1", Cause.FINISHED), 0)
     s.handle(Release("x", "4"), 0)
-    s.check()
+    check_books(s)
     assert used(s, "q") == 2
     s.handle(RemoveNode("n0"), 0)
-    s.check()
+    check_books(s)
     assert used(s, "q") == 1
     s.handle(RemoveApplication("x"), 0)
-    s.check()
+    check_books(s)
     assert used(s, "q") == 0
 
 
@@ -192,7 +194,7 @@ def test_work_that_is_moved_counts_where_it_is() -> None:
     ask(s, "x", "2", 2)
     s.schedule(0, limit=1)
     s.handle(MoveApplication("x", "root.p.c", "root"), 0)
-    s.check()
+    check_books(s)
     assert (used(s, "a"), used(s, "p")) == (0, 4)
 
 
@@ -203,7 +205,7 @@ def test_a_priority_that_an_administrator_gives_leaves_the_class() -> None:
     limit(s, "q", "root.a", 1, "c")
     ask(s, "x", "1", priority_class="c")
     s.handle(SetPriority("x", "1", 99), 0)
-    s.check()
+    check_books(s)
     assert used(s, "q") == 1
 
 
@@ -229,7 +231,7 @@ def test_a_removed_partition_takes_its_work_out_of_the_quotas() -> None:
     assert used(s, "q") == 2
     assert isinstance(ask(s, "x", "1", 2), reasons.QuotaExceeded)
     s.handle(Configure(load_text(FILE)), 0)
-    s.check()
+    check_books(s)
     assert used(s, "q") == 0
 
 
@@ -242,7 +244,7 @@ def test_a_restart_knows_classes_quotas_and_what_is_used() -> None:
     limit(s, "q", "root.a", 4000, "c")
     ask(s, "x", "1", 500, priority_class="c")
     again = Scheduler.load(json.loads(json.dumps(s.dump())))
-    again.check()
+    check_books(again)
     assert again.dump() == s.dump()
     for each in (s, again):
         assert used(each, "q") == 500
@@ -284,10 +286,10 @@ def test_whatever_happens_quotas_count_what_is_there() -> None:
         s = cluster(nodes=3)
         for step in range(150):
             _random_step(s, rng, step)
-            s.check()
+            check_books(s)
             if step % 50 == 49:
                 s = Scheduler.load(json.loads(json.dumps(s.dump())))
-                s.check()
+                check_books(s)
 
 
 def _random_step(s: Scheduler, rng: random.Random, step: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.decisions import Allocated, AskChanged, AskRejected, Decision
@@ -42,7 +43,7 @@ class Place:
 
     def do(self, event: Any, now: int = 0) -> list[Decision]:
         decided = self.s.handle(event, now) + self.s.schedule(now)
-        self.s.check()
+        check_books(self.s)
         return decided
 
 

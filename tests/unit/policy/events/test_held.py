@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.conditions import MET, Awaited, BeginsAt, Conditions, Dependency, OnHold, Outcome
 from fairlead.core.model.decisions import Allocated, AskRejected, ConditionsChanged, Decision
@@ -53,7 +54,7 @@ class Place:
 
     def do(self, event: Any, now: int = 0) -> list[Decision]:
         decided = self.s.handle(event, now) + self.s.schedule(now)
-        self.s.check()
+        check_books(self.s)
         return decided
 
     def runs(self, now: int) -> list[str]:
@@ -233,4 +234,4 @@ def test_a_restart_knows_what_is_held() -> None:
     again = Scheduler.load(p.s.dump())
     assert again.dump() == p.s.dump()
     assert started(again.schedule(5_000)) == ["x"]
-    again.check()
+    check_books(again)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from invariants.books import check_books
+
 from fairlead.config import load_text
 from fairlead.core.model.decisions import Allocated, Evict, Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Leaving, Nominated, Release
@@ -36,11 +38,11 @@ def test_what_is_leaving_is_no_victim_and_its_room_is_held_for_the_nominee() -> 
     assert scheduler.handle(Leaving("a", "low", Cause.PREEMPTED_BY_SCHEDULER), 1) == []
     said = scheduler.handle(Nominated("a", "high", "n1"), 1)
     assert [type(d) for d in said] == [Reserved]
-    scheduler.check()
+    check_books(scheduler)
     assert scheduler.schedule(2) == []
     scheduler.handle(Release("a", "low", Cause.PREEMPTED_BY_SCHEDULER), 3)
     assert [d.key for d in scheduler.schedule(3) if isinstance(d, Allocated)] == ["high"]
-    scheduler.check()
+    check_books(scheduler)
 
 
 def test_the_rest_of_a_half_told_plan_is_told() -> None:
@@ -50,7 +52,7 @@ def test_the_rest_of_a_half_told_plan_is_told() -> None:
     said = scheduler.handle(Nominated("a", "high", "n1"), 1)
     assert [d.key for d in said if isinstance(d, Evict)] == ["two"]
     assert scheduler.schedule(2) == []
-    scheduler.check()
+    check_books(scheduler)
 
 
 def test_victims_that_are_gone_leave_their_room_to_the_nominee() -> None:
@@ -58,7 +60,7 @@ def test_victims_that_are_gone_leave_their_room_to_the_nominee() -> None:
     scheduler = world(ask("other", 4, 1, "n2"), ask("older", 2, 9), ask("high", 4, 9))
     scheduler.handle(Nominated("a", "high", "n1"), 1)
     assert [(d.key, d.node) for d in scheduler.schedule(2) if isinstance(d, Allocated)][:1] == [("high", "n1")]
-    scheduler.check()
+    check_books(scheduler)
 
 
 def test_a_nomination_that_makes_no_sense_is_passed_over() -> None:
@@ -67,4 +69,4 @@ def test_a_nomination_that_makes_no_sense_is_passed_over() -> None:
     for key, node in (("nobody", "n1"), ("low", "n9"), ("huge", "n1"), ("runs", "n2"), ("low", "n1")):
         assert scheduler.handle(Nominated("a", key, node), 1) == []
     assert scheduler.handle(Leaving("a", "nobody"), 1) == []
-    scheduler.check()
+    check_books(scheduler)

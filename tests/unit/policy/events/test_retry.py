@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated, ApplicationChanged, Decision, Evict, Retried
 from fairlead.core.model.events import (
@@ -57,7 +58,7 @@ def ask(s: Scheduler, key: str = "k", now_ms: int = 0, retry: RetrySpec | None =
 def end(s: Scheduler, key: str, cause: Cause, now_ms: int, exit_code: int | None = None) -> list[Decision]:
     """An end is reported; what followed from it, a scheduling run included."""
     decided = s.handle(Release("app", key, cause, exit_code=exit_code), now_ms)
-    s.check()
+    check_books(s)
     return [*decided, *s.schedule(now_ms)]
 
 
@@ -178,7 +179,7 @@ def test_the_end_of_the_application_ends_what_is_to_come(gone: Any) -> None:
     ask(s, retry=RetrySpec(limit=4, backoff_ms=7_000))
     end(s, "k", Cause.INTERRUPTED, 0)
     s.handle(gone, 1)
-    s.check()
+    check_books(s)
     assert not placed(s.schedule(7_000))
 
 
@@ -187,7 +188,7 @@ def test_a_lost_node_interrupts_its_work() -> None:
     s = cluster(4, 4)
     (first,) = [d for d in ask(s, retry=RetrySpec(limit=1)) if isinstance(d, Allocated)]
     decided = s.handle(RemoveNode(first.node), 3)
-    s.check()
+    check_books(s)
     assert [r.new_key for r in retried(decided)] == ["k#2"]
     (second,) = [d for d in s.schedule(3) if isinstance(d, Allocated)]
     assert second.key == "k#2"
@@ -275,7 +276,7 @@ def test_what_is_requeued_comes_back_whatever_its_retries() -> None:
     assert (spec.attempt, spec.requeues, spec.tries, spec.retried) == (2, 1, 1, False)
     ask(s, "plain", now_ms=20)
     end(s, "other", Cause.REQUEUED, 30)
-    s.check()
+    check_books(s)
 
 
 def test_what_is_requeued_gives_back_its_place_among_those_that_run() -> None:

@@ -6,6 +6,7 @@ import json
 import random
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.acts import room_changes
 from fairlead.core.books.applications import Application
@@ -51,7 +52,7 @@ def ask(s: Scheduler, app: str, key: str, created_s: int | None = None, **fields
 
 def placed(s: Scheduler) -> list[str]:
     decisions = s.schedule(NOW_MS)
-    s.check()
+    check_books(s)
     return [d.key for d in decisions if isinstance(d, Allocated)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from invariants.books import check_books
 from priority_clusters import PriorityCluster
 
 from fairlead.core.model.decisions import Allocated
@@ -48,7 +49,7 @@ class Course:
         for event in events:
             self.now_ms += 1
             self.scheduler.handle(event, self.now_ms)  # type: ignore[arg-type]
-            self.scheduler.check()
+            check_books(self.scheduler)
 
     def node(self, name: str, **amounts: int) -> None:
         self.handle(AddNode(NodeSpec(id=name, capacity=Resources(amounts))))
@@ -64,7 +65,7 @@ class Course:
 
     def placed(self, limit: int | None = None) -> list[str]:
         decisions = self.scheduler.schedule(self.now_ms, limit)
-        self.scheduler.check()
+        check_books(self.scheduler)
         return [d.key for d in decisions if isinstance(d, Allocated)]
 
 

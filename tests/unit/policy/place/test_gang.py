@@ -6,6 +6,7 @@ import json
 
 import pytest
 from gang_course import Gang, evicted, formed
+from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Released
 from fairlead.core.model.events import AddAsks, AddNode, Cause, Release, RemoveApplication, RemoveNode, SetPriority
@@ -309,7 +310,7 @@ def test_a_snapshot_in_the_middle_loses_nothing(moment: str) -> None:
         g.ask("r0")
         orders = g.run()
     other = Scheduler.load(json.loads(json.dumps(g.s.dump())))
-    other.check()
+    check_books(other)
     for order in [d for d in orders if isinstance(d, Evict)]:
         event = Release(order.application, order.key, order.cause)
         assert other.handle(event, 1) == g.s.handle(event, 1)

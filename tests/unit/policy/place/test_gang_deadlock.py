@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from invariants.books import check_books
 
 from fairlead.core.acts.gangs import give_way
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Released, Retried
@@ -59,7 +60,7 @@ class Gangs:
     def do(self, event: Event) -> list[Decision]:
         self.now += 1
         decided = self.s.handle(event, self.now)
-        self.s.check()
+        check_books(self.s)
         self._take(decided)
         return decided
 
@@ -85,7 +86,7 @@ class Gangs:
             decided = self.s.schedule(self.now, limit)
             assert again.schedule(self.now, limit) == decided
             assert again.dump() == self.s.dump()
-            self.s.check()
+            check_books(self.s)
             self._take(decided)
             evicted = [d for d in decided if isinstance(d, Evict)]
             if not decided or limit is not None or not self.confirms:
@@ -308,7 +309,7 @@ def test_a_restart_while_one_gives_way_changes_nothing() -> None:
     g.run()
     again = Scheduler.load(json.loads(json.dumps(g.s.dump())))
     assert again.dump() == g.s.dump()
-    again.check()
+    check_books(again)
     waits = again.cluster.partitions["default"].applications["young"].gives_way_to
     assert waits is not None
     assert waits.id == "old"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from invariants.books import check_books
+
 from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, Reserved, Retried
 from fairlead.core.model.events import (
     AddApplication,
@@ -76,7 +78,7 @@ class Place:
         decisions: list[Decision] = []
         while more := self.s.schedule(self.now):
             decisions += more
-        self.s.check()
+        check_books(self.s)
         self.now += 1000
         starts = [d.application for d in decisions if isinstance(d, Allocated)]
         return starts, [d.application for d in decisions if isinstance(d, Evict)]
@@ -336,16 +338,16 @@ def test_the_books_follow_when_the_file_or_the_queue_changes() -> None:
     p.run()
     p.idle("k", 2, queue="root.g.b")
     p.s.handle(Configure(tree(marked=False)), p.now)
-    p.s.check()
+    check_books(p.s)
     root = p.s.cluster.partitions["default"].root
     assert root.children["g"].allocated["vcore"] == 0
     p.s.handle(Configure(tree()), p.now)
-    p.s.check()
+    check_books(p.s)
     p.s.handle(MoveApplication("i", "root.h.c"), p.now)
-    p.s.check()
+    check_books(p.s)
     assert root.children["g"].allocated["vcore"] == 0
     again = Scheduler.load(p.s.dump())
-    again.check()
+    check_books(again)
     assert again.schedule(p.now) == p.s.schedule(p.now)
 
 

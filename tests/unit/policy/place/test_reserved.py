@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Reserved, Unreserved
 from fairlead.core.model.events import (
@@ -63,7 +64,7 @@ class Cluster:
 
     def do(self, event: Event) -> list[Decision]:
         decided = self.s.handle(event, self.now)
-        self.s.check()
+        check_books(self.s)
         return decided
 
     def ask(self, key: str, cores: int, queue: str = "a", on: str = "", **more: Any) -> None:
@@ -80,7 +81,7 @@ class Cluster:
     def run(self, after_ms: int = 0) -> list[Decision]:
         self.now += after_ms
         decided = self.s.schedule(self.now)
-        self.s.check()
+        check_books(self.s)
         return [d for d in decided if isinstance(d, Allocated | Reserved | Unreserved | Evict)]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from invariants.books import check_books
+
 from fairlead.core.model.decisions import Allocated, Evict, Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, DrainNode, Release
 from fairlead.core.model.resources import Limits, Resources
@@ -41,7 +43,7 @@ def submit(
 def run(s: Scheduler, now: int = 0) -> tuple[list[str], list[str]]:
     """Who starts (`key@node`) and who is told to stop."""
     decided = s.schedule(now)
-    s.check()
+    check_books(s)
     return (
         [f"{d.key}@{d.node}" for d in decided if isinstance(d, Allocated)],
         [d.key for d in decided if isinstance(d, Evict)],
@@ -51,7 +53,7 @@ def run(s: Scheduler, now: int = 0) -> tuple[list[str], list[str]]:
 def gone(s: Scheduler, key: str, now: int) -> None:
     """The victim has stopped."""
     s.handle(Release(key, key, Cause.PREEMPTED_BY_SCHEDULER), now)
-    s.check()
+    check_books(s)
 
 
 def test_only_as_many_as_needed_are_stopped_and_the_lowest_first() -> None:

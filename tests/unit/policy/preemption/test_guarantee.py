@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated, Evict, Reserved
 from fairlead.core.model.events import (
@@ -71,7 +72,7 @@ class Case:
         """Let time pass and schedule: who starts (`key@node`) and who is told to stop."""
         self.now += after
         decided = self.s.schedule(self.now, limit)
-        self.s.check()
+        check_books(self.s)
         started = [f"{d.key}@{d.node}" for d in decided if isinstance(d, Allocated)]
         return started, [d.key for d in decided if isinstance(d, Evict)]
 
@@ -79,7 +80,7 @@ class Case:
         """These have stopped, as they were told to."""
         for key in keys:
             self.s.handle(Release(key, key, Cause.PREEMPTED_BY_SCHEDULER), self.now)
-        self.s.check()
+        check_books(self.s)
 
 
 def full(*queues: QueueSpec, victims: str = "b", nodes: tuple[int, ...] = (4,), **more: Any) -> Case:
@@ -382,7 +383,7 @@ def test_what_was_lost_with_its_node_may_be_asked_for_again() -> None:
     home = case.s.cluster.partitions["default"].applications[first].asks[first].node
     assert home is not None
     case.s.handle(RemoveNode(home.id), case.now)
-    case.s.check()
+    check_books(case.s)
     (second,) = case.run(15_000)[1]
     assert second != first
 
@@ -413,7 +414,7 @@ def test_a_victim_that_changes_its_size_is_counted_with_the_new_one() -> None:
     assert case.run(1_000) == ([], ["v2"])
     grown = AskSpec(application="v2", key="v2", resources=Resources({"vcore": 1500}))
     case.s.handle(AddAsks((grown,)), case.now)
-    case.s.check()
+    check_books(case.s)
     assert case.s.cluster.partitions["default"].root.preempting == {"vcore": 1500}
     case.gone("v2")
     assert case.s.cluster.partitions["default"].root.preempting == {}

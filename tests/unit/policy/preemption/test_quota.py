@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 
 from fairlead.core.model.decisions import Evict
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
@@ -76,7 +77,7 @@ class Case:
             due = self.s.next_wakeup_ms()
             self.now = until if due is None or due > until else max(due, self.now)
             orders = [d for d in self.s.schedule(self.now, limit=0) if isinstance(d, Evict)]
-            self.s.check()
+            check_books(self.s)
             stopped += [d.key for d in orders]
             for d in orders:
                 if not self.patient:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from invariants.books import check_books
+
 from fairlead.core.model.decisions import Allocated, Evict
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
 from fairlead.core.model.resources import Resources
@@ -52,7 +54,7 @@ def daemon(s: Scheduler, cores: float = 1, node: str = "n1", priority: int = 0) 
 def run(s: Scheduler, calls: int = 2) -> tuple[list[str], list[str]]:
     """Schedule some times (a reservation ends a run): who starts, and who is told to stop."""
     decided = [d for _ in range(calls) for d in s.schedule(0)]
-    s.check()
+    check_books(s)
     return [d.key for d in decided if isinstance(d, Allocated)], [d.key for d in decided if isinstance(d, Evict)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from invariants.books import check_books
 from placed_applications import GANG, NO_RULE, PARENT, place, scheduler
 
 from fairlead.config import load_text
@@ -107,7 +108,7 @@ def test_a_larger_quota_lets_waiting_work_start() -> None:
     assert len(running(s)) == 1
     place(s, "root.ns", id="b", tags={"namespace.resourcequota": quota(vcore=3)})
     assert len(running(s)) == 3
-    s.check()
+    check_books(s)
 
 
 def running(s: Scheduler) -> list[str]:

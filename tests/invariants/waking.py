@@ -1,6 +1,6 @@
 """The check of what waits: whatever may be placeable is looked at, and what is known to be in the way is so.
 
-Decides nothing and changes nothing; part of `core.invariants.books`.
+Decides nothing and changes nothing; part of `invariants.books`.
 """
 
 from __future__ import annotations

@@ -9,25 +9,28 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from invariants.admission import check_admission
+from invariants.constraints import check_terrain
+from invariants.waking import check_waking
+
 from fairlead.core.books.applications import NO_PRIORITY
 from fairlead.core.books.asks import counts_as_gone, line_group
 from fairlead.core.books.idle_work import group_of, idle_key
-from fairlead.core.invariants.constraints import check_terrain
-from fairlead.core.invariants.waking import check_waking
 from fairlead.core.model.lifecycle import LIVE, State
 from fairlead.core.model.resources import Book, add_to, pruned, take_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fairlead.core.books import Application, Ask, Cluster, Node, Partition, Queue
+    from fairlead.core.books import Application, Ask, Node, Partition, Queue
+    from fairlead.scheduler import Scheduler
 
 
-def check_cluster(cluster: Cluster) -> None:
-    """Assert every invariant of the books."""
-    for partition in cluster.partitions.values():
+def check_books(scheduler: Scheduler) -> None:
+    """Assert every invariant of the books; raises AssertionError with the place."""
+    for partition in scheduler.cluster.partitions.values():
         check_partition(partition)
-    cluster.admission.check(cluster.partitions.values())
+    check_admission(scheduler.cluster)
 
 
 def check_partition(partition: Partition) -> None:
@@ -53,16 +56,10 @@ def check_partition(partition: Partition) -> None:
     check_gangs(partition)
     check_reservations(partition)
     check_terrain(partition)
-    partition.admission.budgets.check(partition)
     check_waking(partition)
     shapes = [a.shape for app in partition.applications.values() for a in app.asks.values() if a.pending]
     for shape in partition.shapes.values():
         assert shape.pending == shapes.count(shape), f"shape {shape.key} counts {shape.pending} waiting asks"
-    for application, held in partition.held_asks:
-        assert application in partition.applications, f"{held.spec.key} is held for {application}, which is gone"
-        assert held.spec.key not in partition.applications[application].asks, f"{held.spec.key} has entered already"
-        assert not held.conditions.met(partition.now_ms), f"{held.spec.key} is held though its conditions are met"
-    partition.held_asks.check()
     check_nominations(partition)
 
 

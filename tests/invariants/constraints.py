@@ -1,19 +1,21 @@
 """The check of the terrain: what is counted as work comes and goes is counted a second time from what is there.
 
 Decides nothing and changes nothing; a violation is an AssertionError that names the place. Part of
-`core.invariants.books`.
+`invariants.books`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core.books.label_keys import keys_of
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.matching import Selector, drawn_by, matches, port_of
 
 if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node, Partition
     from fairlead.core.books.constraints_index import Terrain
+    from fairlead.core.books.label_keys import LabelKeys
     from fairlead.core.books.topology_counts import Tally
 
 
@@ -32,7 +34,7 @@ def check_terrain(partition: Partition) -> None:
         for ask in app.asks.values():
             if ask.pending:
                 assert ask.shape is partition.shapes.get(terrain.shape_key(ask)), f"{ask} waits with a foreign shape"
-    terrain.label_keys.check(ask for app in partition.applications.values() for ask in app.asks.values())
+    _check_label_keys(terrain.label_keys, [ask for app in partition.applications.values() for ask in app.asks.values()])
     for shape in partition.shapes.values():
         if shape.is_plain and not terrain.wary:
             continue
@@ -40,6 +42,21 @@ def check_terrain(partition: Partition) -> None:
         for node in rows.rows:
             suits = partition.nodes.lets(shape, node)
             assert suits == allowed[node.row], f"{node}: one way it suits {shape.where} {shape.labels}, one way not"
+
+
+def _check_label_keys(known: LabelKeys, asks: list[Ask]) -> None:
+    """Assert that this is what all asks in the books look at and carry."""
+    lookers: dict[str, int] = dict.fromkeys(known._lookers, 0)
+    carriers: dict[str, dict[Ask, None]] = {}
+    for ask in asks:
+        for key in keys_of(ask.spec.where):
+            lookers[key] = lookers.get(key, 0) + 1
+        for key in ask.spec.labels if ask.pending else ():
+            carriers.setdefault(key, {})[ask] = None
+    assert known._carriers == carriers, f"{known._carriers} are known to wait with labels, {carriers} do"
+    assert known._lookers == lookers, f"{known._lookers} look at labels, {lookers} are there"
+    unused = [key for key, count in lookers.items() if not count and key not in carriers]
+    assert not unused, f"labels {unused} count for nothing"
 
 
 def _check_tallies(terrain: Terrain, running: list[tuple[Ask, Node]], awaited: list[tuple[Ask, Node]]) -> None:

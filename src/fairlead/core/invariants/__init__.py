@@ -1,1 +1,0 @@
-"""Everything that must hold after every act, worked out a second time."""
