@@ -21,6 +21,7 @@ from fairlead.policy.cycle import MOVED, PLACED, Cycle
 from fairlead.policy.eligibility.start_estimates import expected_start
 from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import HANDLERS, partition_of, refuse_unknown_partition
+from fairlead.policy.events.held import enter_freed
 from fairlead.policy.events.reload import why_not
 from fairlead.policy.events.timer_handlers import fire_due
 from fairlead.policy.why.waiting import why_waiting
@@ -57,6 +58,8 @@ class Scheduler:
         else:
             partition.news += 1
             rule(partition, event)
+            if partition.held_asks.freed:
+                enter_freed(partition)
         return self.cluster.drain_out()
 
     def _handle_whole(self, event: Event) -> None:
@@ -157,7 +160,7 @@ class Scheduler:
         app = part.applications.get(application) if part is not None else None
         ask = app.asks.get(key) if app is not None else None
         if part is not None and ask is None and (held := part.held_asks.get(application, key)) is not None:
-            return held.reason()
+            return held.reason(part.applications[application], part.now_ms)
         if part is None or ask is None or not ask.pending:
             return None
         return why_waiting(part, ask)

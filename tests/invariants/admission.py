@@ -28,7 +28,8 @@ def check_admission(cluster: Cluster) -> None:
         for application, held in partition.held_asks:
             assert application in partition.applications, f"{held.spec.key} is held for {application}, which is gone"
             assert held.spec.key not in partition.applications[application].asks, f"{held.spec.key} has entered already"
-            assert not held.conditions.met(partition.now_ms), f"{held.spec.key} is held though its conditions are met"
+            may_enter = held.conditions.met(partition.now_ms) and not partition.applications[application].is_full
+            assert not may_enter, f"{held.spec.key} is held though its conditions are met"
         check_held_asks(partition.held_asks)
 
 

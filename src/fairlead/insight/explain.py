@@ -162,7 +162,7 @@ def _refused(partition: Partition, app: Application, key: str) -> Verdict:
 
 def _held(partition: Partition, app: Application, held: HeldAsk) -> Verdict:
     """It is not in line yet."""
-    reason, spec = held.reason(), held.spec
+    reason, spec = held.reason(app, partition.now_ms), held.spec
     about = _about(partition, app, spec.key, spec.resources.items, spec.priority)
     return Verdict(**about, state="waiting", sentence=reason.sentence(), reason=shown(reason))
 

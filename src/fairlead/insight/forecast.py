@@ -178,7 +178,7 @@ def waiting(scheduler: Scheduler) -> tuple[Name, ...]:
         (name, application, held.spec.key)
         for name, partition in partitions
         for application, held in partition.held_asks
-        if not isinstance(held.reason(), OnHold | NeverRuns)
+        if not isinstance(held.reason(partition.applications[application], partition.now_ms), OnHold | NeverRuns)
     )
     return (*in_line, *to_come)
 

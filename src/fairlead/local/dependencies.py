@@ -97,7 +97,7 @@ def cancel_if_never(jobs: Jobs, turn: Turn, key: str) -> None:
     held = held_asks(turn.scheduler).get(key, job.ask_key)
     if held is None or not any(each.never for each in held.conditions.after):
         return
-    why = held.reason().sentence()
+    why = held.conditions.reason().sentence()
     turn.note(JobCancelRequested(key=key, who=BY_ITSELF, why=why))
     turn.event(events.Release(application=key, key=job.ask_key, cause=events.Cause.STOPPED_BY_RM))
 

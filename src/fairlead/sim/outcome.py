@@ -180,7 +180,8 @@ def aftermath(scheduler: Scheduler, unblock: Unblock | None = None) -> dict[str,
             row = known[group] = _row(scheduler, ask, unblock)
         rows[names.of(ask.app.id, ask.key)] = row
     for app_id, held in partition.held_asks:
-        rows[names.of(app_id, held.spec.key)] = _words(held.reason(), held.spec.resources.as_dict(), None)
+        reason = held.reason(partition.applications[app_id], partition.now_ms)
+        rows[names.of(app_id, held.spec.key)] = _words(reason, held.spec.resources.as_dict(), None)
     return {"nominated": dict(sorted(nominated.items())), "waiting": dict(sorted(rows.items()))}
 
 

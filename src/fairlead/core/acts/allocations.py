@@ -143,7 +143,7 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
     partition.released_count += 1
     partition.books_version += 1
     partition.nodes.gained(node)
-    del app.asks[ask.key]
+    waiting_asks.forget_ask(partition, ask)
     partition.admission.leave(ask)
     shapes.part(partition, ask.spec.where)
     if ask.spec.placeholder and not replaced:

@@ -125,8 +125,16 @@ def drop_ask(partition: Partition, ask: Ask) -> None:
     ask.app.queue.add_pending(ask.items, -1)
     nominate.withdraw(partition, ask)
     reserve_node.unreserve(partition, ask)
-    del ask.app.asks[ask.key]
+    forget_ask(partition, ask)
     partition.admission.leave(ask)
     shapes.part(partition, ask.spec.where)
     if ask.spec.placeholder:
         gangs.placeholder_withdrawn(ask)
+
+
+def forget_ask(partition: Partition, ask: Ask) -> None:
+    """Its application has it no longer; where only so many may be at a time there is room for another one."""
+    app = ask.app
+    del app.asks[ask.key]
+    if app.spec.at_once:
+        partition.held_asks.freed[app.id] = None

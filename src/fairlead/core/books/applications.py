@@ -154,6 +154,11 @@ class Application:
             self.start_ms = now_ms
         return before
 
+    @property
+    def is_full(self) -> bool:
+        """Whether as many of its asks are in line or run as may be at a time."""
+        return 0 < self.spec.at_once <= len(self.asks)
+
     def highest_priority(self) -> int:
         """The highest priority that waits, idle work apart."""
         return max(self.by_priority, default=NO_PRIORITY)

@@ -1,23 +1,30 @@
-"""Held asks: what is not in line yet, because its conditions are not met.
+"""Held asks: what is not in line yet, because its conditions are not met, or enough of its application are.
 
-Decides which of them are met at a time, and which wait for the same application. Never enters one
-(`policy.events.held` does). Invariant: a held ask belongs to a live application, which does not complete while it has
-one; it is in no book of what waits, and a timer is set for one that only waits for its time.
+Decides which of them are met at a time, which wait for the same application, and which is next where an application
+has a bound. Never enters one (`policy.events.held` does). Invariant: a held ask belongs to a live application, which
+does not complete while it has one; it is in no book of what waits, and a timer is set for one that only waits for its
+time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
 
-from fairlead.core.model.conditions import AttemptHeldBack, Conditions
+from fairlead.core.model.conditions import MET, AttemptHeldBack, Conditions, EnoughAtOnce
 from fairlead.core.model.plain import from_plain, to_brief
 from fairlead.core.model.reason import Reason
 from fairlead.core.model.specs import AskSpec
 
+if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
+
 Name = tuple[str, str]
 """Application and key."""
+Turn = tuple[bool, int, int]
+"""Whose turn is first: what is tried again, then a higher priority, then what was held earlier."""
 
 
 @dataclass(slots=True)
@@ -26,6 +33,13 @@ class HeldAsk:
 
     spec: AskSpec
     conditions: Conditions
+    seq: int
+    """Grows with each that is held."""
+
+    @property
+    def turn(self) -> Turn:
+        """Its place among those of its application that wait for nothing but their turn."""
+        return (not self.spec.retried, -self.spec.priority, self.seq)
 
     def change_priority(self, priority: int) -> int:
         """Give it another priority before it enters; the one it had."""
@@ -33,8 +47,10 @@ class HeldAsk:
         self.spec = replace(self.spec, priority=priority)
         return old
 
-    def reason(self) -> Reason:
+    def reason(self, app: Application, now_ms: int) -> Reason:
         """Why it is not in line yet."""
+        if self.conditions.met(now_ms):
+            return EnoughAtOnce(app.id, app.allocations, app.pending_count, app.spec.at_once)
         retry = self.spec.retry
         if self.spec.retried and retry is not None and self.conditions.due_ms() is not None:
             most = retry.limit + 1 + self.spec.requeues
@@ -49,6 +65,10 @@ class HeldAsks:
         self._of: dict[str, dict[str, HeldAsk]] = {}
         self._awaiting: dict[str, dict[Name, None]] = {}
         """By application those that wait for what may yet become of it."""
+        self._turns: dict[str, list[tuple[Turn, str]]] = {}
+        """By application a heap of those that wait for nothing but their turn. What changed since counts no longer."""
+        self.freed: dict[str, None] = {}
+        """Applications with a bound of which something ended since somebody last looked (and emptied this)."""
         self.version = 0
         """Grows with every one that is added or taken out."""
 
@@ -61,8 +81,19 @@ class HeldAsks:
     def add(self, application: str, spec: AskSpec, conditions: Conditions) -> None:
         """This ask is held."""
         self.version += 1
-        self._of.setdefault(application, {})[spec.key] = HeldAsk(spec, conditions)
+        self._of.setdefault(application, {})[spec.key] = HeldAsk(spec, conditions, self.version)
         self._await((application, spec.key), conditions)
+
+    def add_ahead(self, application: str, specs: list[AskSpec]) -> None:
+        """These wait for nothing but their turn, ahead of all others of their application that have their priority."""
+        self.version += 1
+        others = self._of.get(application, {})
+        first = min((held.seq for held in others.values()), default=0) - len(specs)
+        ahead = {spec.key: HeldAsk(spec, MET, first + n) for n, spec in enumerate(specs)}
+        if ahead:
+            self._of[application] = ahead | others
+        for held in ahead.values():
+            self.await_turn(application, held)
 
     def change(self, application: str, held: HeldAsk, conditions: Conditions) -> None:
         """Its conditions are these from now on."""
@@ -90,10 +121,26 @@ class HeldAsks:
         """Those that wait for what may yet become of this application, each with its own."""
         return [(app, self._of[app][key]) for app, key in self._awaiting.get(application, ())]
 
-    def next_due_ms(self, application: str) -> int | None:
-        """When the first of those enters that only wait for their time; None: none does."""
-        times = (held.conditions.due_ms() for held in self.of(application))
-        return min((due_ms for due_ms in times if due_ms is not None), default=None)
+    def next_due_ms(self, application: str, now_ms: int) -> int | None:
+        """When the first of those is due that only wait for a time that is to come; None: none does."""
+        times = (held.conditions.due_ms() for held in self._of.get(application, {}).values())
+        return min((due_ms for due_ms in times if due_ms is not None and due_ms > now_ms), default=None)
+
+    def await_turn(self, application: str, held: HeldAsk) -> None:
+        """It waits for nothing but its turn, or for another one than before."""
+        heappush(self._turns.setdefault(application, []), (held.turn, held.spec.key))
+
+    def next_in_turn(self, application: str, now_ms: int) -> HeldAsk | None:
+        """The one whose turn it is of those that wait for nothing else, or None. It stays until it is taken."""
+        turns = self._turns.get(application)
+        while turns:
+            turn, key = turns[0]
+            held = self.get(application, key)
+            if held is not None and held.turn == turn and held.conditions.met(now_ms):
+                return held
+            heappop(turns)
+        self._turns.pop(application, None)
+        return None
 
     def take(self, application: str, key: str) -> HeldAsk | None:
         """That of this key, which is held no more (it enters now, or was withdrawn)."""
@@ -104,14 +151,8 @@ class HeldAsks:
             self._await_no_more((application, key), found.conditions)
         if own is not None and not own:
             del self._of[application]
+            self._turns.pop(application, None)
         return found
-
-    def take_met(self, application: str, now_ms: int) -> list[AskSpec]:
-        """Those whose conditions are met, taken out."""
-        met = [held.spec for held in self.of(application) if held.conditions.met(now_ms)]
-        for spec in met:
-            self.take(application, spec.key)
-        return met
 
     def drop(self, application: str) -> None:
         """The application has ended, or is ended: nothing more of it is to come."""
@@ -136,9 +177,12 @@ class HeldAsks:
         return [[app, to_brief(held.conditions), to_brief(held.spec)] for app, held in self]
 
     @classmethod
-    def load(cls, rows: Iterable[Any]) -> HeldAsks:
-        """What `dump` wrote down."""
-        held = cls()
+    def load(cls, rows: Iterable[Any], now_ms: int) -> HeldAsks:
+        """What `dump` wrote down. What waits for nothing waits for its turn."""
+        held_asks = cls()
         for application, conditions, spec in rows:
-            held.add(application, from_plain(spec), from_plain(conditions))
-        return held
+            held_asks.add(application, from_plain(spec), from_plain(conditions))
+        for application, held in held_asks:
+            if held.conditions.met(now_ms):
+                held_asks.await_turn(application, held)
+        return held_asks

@@ -146,6 +146,20 @@ class WaitsForOthers(Reason):
 
 
 @dataclass(frozen=True, slots=True)
+class EnoughAtOnce(Reason):
+    """As many of its application are in line or run as may be at a time."""
+
+    application: str
+    running: int
+    in_line: int
+    at_once: int
+
+    def _sentence(self) -> str:
+        in_line = f" and {self.in_line} are in line" if self.in_line else ""
+        return f"is part of {self.application}, of which {self.running} of at most {self.at_once} run{in_line}"
+
+
+@dataclass(frozen=True, slots=True)
 class NeverRuns(Reason):
     """What it waits for can never come about any more."""
 

@@ -221,6 +221,18 @@ class PriorityChanged(Decision):
 
 
 @dataclass(frozen=True, slots=True)
+class AtOnceChanged(Decision):
+    """Another number of asks of an application are in line or run at a time, at most; 0: all."""
+
+    application: str
+    old: int
+    new: int
+    who: str
+    why: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
 class AskChanged(Decision):
     """An ask has another size or another time limit."""
 

@@ -197,6 +197,17 @@ class SetConditions(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class SetAtOnce(Event):
+    """So many asks of an application are in line or run at a time from now on; 0: all. What runs is left alone."""
+
+    application: str
+    at_once: int
+    who: str = ""
+    why: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
 class MoveApplication(Event):
     """An administrator puts an application, with all it has, into another queue. `queue` is a whole path."""
 

@@ -53,7 +53,9 @@ def _in_words(name: str, value: Any) -> str:
 def short(name: str) -> str:
     """`application/key` for people: the key alone where both are the same, or where it begins with the application."""
     application, _, key = name.partition("/")
-    return key if key == application or key.startswith((f"{application}/", f"{application}#")) else name
+    return (
+        key if key == application or key.startswith((f"{application}/", f"{application}#", f"{application}.")) else name
+    )
 
 
 def amounts_of(amounts: Mapping[str, int], names: list[str], *, up: bool = False) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from fairlead.core.model.conditions import AttemptHeldBack as AttemptHeldBack
 from fairlead.core.model.conditions import BeginsAt as BeginsAt
+from fairlead.core.model.conditions import EnoughAtOnce as EnoughAtOnce
 from fairlead.core.model.conditions import NeverRuns as NeverRuns
 from fairlead.core.model.conditions import OnHold as OnHold
 from fairlead.core.model.conditions import WaitsForOthers as WaitsForOthers

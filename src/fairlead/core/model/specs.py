@@ -185,6 +185,8 @@ class ApplicationSpec:
     gang_style: str = "Soft"
     placeholder_timeout_ms: int = 0
     """How long placeholders may wait for their gang; 0 means fifteen minutes."""
+    at_once: int = 0
+    """So many of its asks are in line or run at a time, at most; the others are held until it is their turn. 0: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -266,7 +266,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     _restore(partition, PARTITION_STATE, state)
     partition.disruption = Disruption.load(state["disruption"], asks)
     held = state["held_asks"] if "held_asks" in state else map(_held_attempt, state["retries"])
-    partition.held_asks = HeldAsks.load(held)
+    partition.held_asks = HeldAsks.load(held, partition.now_ms)
     reserve_turn.load(partition, state["reserving"])
     recount_priorities(root)
     room_changes.reshare(partition)

@@ -7,6 +7,7 @@ partition. Never schedules. Invariant: a refused event changes nothing but what 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.acts import (
@@ -19,6 +20,7 @@ from fairlead.core.acts.resize import resize
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.model import events
+from fairlead.core.model.conditions import MET
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.decisions import (
     ApplicationAccepted,
@@ -142,10 +144,12 @@ def _admitted(partition: Partition, app: Application, spec: AskSpec) -> AskSpec 
 def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
     if app.state is State.NEW or app.state is State.COMPLETING:
         application_steps.advance(partition, app, Step.RUN)
-    if spec.conditions is not None and not spec.node:
-        held.hold(partition, app, spec, spec.conditions)
+    is_part_of_gang = spec.placeholder or spec.task_group
+    if not spec.node and (spec.conditions is not None or (app.is_full and not is_part_of_gang)):
+        conditions = spec.conditions or MET
+        held.hold(partition, app, replace(spec, conditions=conditions), conditions)
         application_steps.complete_if_idle(partition, app)
-        held.enter_met(partition, app)
+        held.enter_if_met(partition, app, spec.key)
     elif spec.node:
         ask = Ask(app, spec, partition.next_seq(), partition.now_ms)
         ask.shape = None
@@ -207,19 +211,24 @@ def release(partition: Partition, event: events.Release) -> None:
         ended = app.allocated_asks()
         partition.held_asks.drop(app.id)
     real_gone = any(a.node is not None and not a.spec.placeholder for a in ended)
-    again = False
+    again = None
     if event.key and ended and ended[0].node is not None:
-        again = retry.try_again(partition, ended[0], event.cause, event.exit_code) is not None
+        again = retry.try_again(partition, ended[0], event.cause, event.exit_code)
     for ask in ended:
         _release_one(partition, ask, event.cause)
     if not event.key:
         app.closing = app.state is State.COMPLETING
         for ask in app.waiting_asks():
             waiting_asks.drop_ask(partition, ask)
+    if app.spec.at_once:
+        if again is not None:
+            held.enter_if_met(partition, app, again.key)
+        # Whose turn it is goes on in the place of its application.
+        held.enter_next(partition, app)
     application_steps.complete_if_idle(partition, app, real_gone)
-    if again:
+    if again is not None:
         # It has given back its place among those that run, if nothing else of it does, and waits for one as others do.
-        held.enter_met(partition, app)
+        held.enter_if_met(partition, app, again.key)
 
 
 def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:
@@ -253,6 +262,7 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
     events.Checkpoint: retry.checkpoint,
     events.ChangeAsk: orders.change_ask,
     events.SetConditions: held.set_conditions,
+    events.SetAtOnce: held.set_at_once,
     events.SetPriority: orders.set_priority,
     events.ReserveAsk: orders.reserve_ask,
     events.Leaving: recovery.leaving,

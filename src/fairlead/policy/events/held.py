@@ -1,8 +1,9 @@
 """Held asks: which asks are kept out of the line until their conditions are met, and when they enter it.
 
-Decides from the conditions alone. Whether others ended well is said from outside (`SetConditions`). Never starts or
-stops anything. Invariant: an ask whose conditions are met is in line, or was refused with a reason. One that is put on
-hold gives up its place in line, and all that was kept for it; its application keeps its age.
+Decides from the conditions, and from how many of an application may be in line or run at once. Whether others ended
+well is said from outside (`SetConditions`). Never starts or stops anything. Invariant: an ask whose conditions are met
+is in line, was refused with a reason, or its application is full. One that is put on hold gives up its place in line,
+and all that was kept for it; its application keeps its age.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import application_steps, waiting_asks
 from fairlead.core.model.conditions import MET
-from fairlead.core.model.decisions import AskRejected, ConditionsChanged
-from fairlead.core.model.events import SetConditions
+from fairlead.core.model.decisions import AskRejected, AtOnceChanged, ConditionsChanged
+from fairlead.core.model.events import SetAtOnce, SetConditions
 from fairlead.core.model.lifecycle import State, Step
 from fairlead.core.model.reasons import Reason, Refused
 from fairlead.policy.events.admission import admit
@@ -27,23 +28,60 @@ TIMER = "held"
 
 
 def hold(partition: Partition, app: Application, spec: AskSpec, conditions: Conditions) -> None:
-    """Keep an ask out of the line until its conditions are met. Call `enter_met` when the books are in order."""
+    """Keep an ask out of the line until its conditions are met, and it is its turn. Call `enter_if_met` when the books
+    are in order.
+    """
     partition.held_asks.add(app.id, spec, conditions)
+    _set_timer_earlier(partition, app, conditions)
+
+
+def enter_if_met(partition: Partition, app: Application, key: str) -> None:
+    """A held ask waits in line from now on if its conditions are met, and no more of its application do than may."""
+    held = partition.held_asks.get(app.id, key)
+    if held is None or not held.conditions.met(partition.now_ms):
+        return
+    if app.spec.at_once:
+        partition.held_asks.await_turn(app.id, held)
+        enter_next(partition, app)
+    else:
+        _enter(partition, app, held.spec)
+
+
+def enter_next(partition: Partition, app: Application) -> None:
+    """Of those that wait for nothing but their turn as many wait in line from now on as may."""
+    while not app.is_full and (held := partition.held_asks.next_in_turn(app.id, partition.now_ms)) is not None:
+        _enter(partition, app, held.spec)
+
+
+def enter_freed(partition: Partition) -> None:
+    """Something ended of applications with a bound: those enter whose turn it is."""
+    freed = partition.held_asks.freed
+    while freed:
+        app = partition.applications.get(freed.popitem()[0])
+        if app is not None:
+            enter_next(partition, app)
+
+
+def enter_due(partition: Partition, app: Application) -> None:
+    """A time has come that held asks of this application wait for."""
+    due = [held for held in partition.held_asks.of(app.id) if held.conditions.met(partition.now_ms)]
+    for held in due if app.spec.at_once else ():
+        partition.held_asks.await_turn(app.id, held)
+    for held in due:
+        enter_if_met(partition, app, held.spec.key)
     _set_timer(partition, app)
 
 
-def enter_met(partition: Partition, app: Application) -> None:
-    """The held asks of this application whose conditions are met wait in line from now on."""
-    for spec in partition.held_asks.take_met(app.id, partition.now_ms):
-        refused = _why_not_enter(partition, app, spec)
-        if refused is not None:
-            partition.out.append(AskRejected(app.id, spec.key, refused, partition.name))
-            application_steps.complete_if_idle(partition, app)
-            continue
-        if app.state is State.NEW or app.state is State.COMPLETING:
-            application_steps.advance(partition, app, Step.RUN)
-        waiting_asks.new_ask(partition, app, spec if spec.conditions is None else replace(spec, conditions=None))
-    _set_timer(partition, app)
+def _enter(partition: Partition, app: Application, spec: AskSpec) -> None:
+    partition.held_asks.take(app.id, spec.key)
+    refused = _why_not_enter(partition, app, spec)
+    if refused is not None:
+        partition.out.append(AskRejected(app.id, spec.key, refused, partition.name))
+        application_steps.complete_if_idle(partition, app)
+        return
+    if app.state is State.NEW or app.state is State.COMPLETING:
+        application_steps.advance(partition, app, Step.RUN)
+    waiting_asks.new_ask(partition, app, spec if spec.conditions is None else replace(spec, conditions=None))
 
 
 def _why_not_enter(partition: Partition, app: Application, spec: AskSpec) -> Reason | None:
@@ -57,13 +95,18 @@ def _why_not_enter(partition: Partition, app: Application, spec: AskSpec) -> Rea
     return None
 
 
-def _set_timer(partition: Partition, app: Application) -> None:
-    due_ms = partition.held_asks.next_due_ms(app.id)
+def _set_timer_earlier(partition: Partition, app: Application, conditions: Conditions) -> None:
+    due_ms = conditions.due_ms()
     if due_ms is not None and due_ms > partition.now_ms:
-        if partition.timers.due_ms(partition.name, app.id, TIMER) != due_ms:
-            partition.timers.set(due_ms, partition.name, app.id, TIMER)
-    else:
+        partition.timers.set_earlier(due_ms, partition.name, app.id, TIMER)
+
+
+def _set_timer(partition: Partition, app: Application) -> None:
+    due_ms = partition.held_asks.next_due_ms(app.id, partition.now_ms)
+    if due_ms is None:
         partition.timers.cancel(partition.name, app.id, TIMER)
+    elif partition.timers.due_ms(partition.name, app.id, TIMER) != due_ms:
+        partition.timers.set(due_ms, partition.name, app.id, TIMER)
 
 
 def set_conditions(partition: Partition, event: SetConditions) -> None:
@@ -78,6 +121,9 @@ def set_conditions(partition: Partition, event: SetConditions) -> None:
     if held is not None:
         old = held.conditions
         partition.held_asks.change(app.id, held, event.conditions)
+        if old.due_ms() == partition.timers.due_ms(partition.name, app.id, TIMER):
+            _set_timer(partition, app)
+        _set_timer_earlier(partition, app, event.conditions)
     else:
         assert ask is not None
         old = MET
@@ -90,7 +136,25 @@ def set_conditions(partition: Partition, event: SetConditions) -> None:
         _leave_line(partition, app, ask, event.conditions)
     said = (event.who, event.why, partition.name)
     partition.out.append(ConditionsChanged(app.id, event.key, old, event.conditions, *said))
-    enter_met(partition, app)
+    enter_if_met(partition, app, event.key)
+
+
+def set_at_once(partition: Partition, event: SetAtOnce) -> None:
+    """So many of an application are in line or run at a time from now on: those in line that are too many leave it."""
+    app = partition.applications.get(event.application)
+    bad = "" if app is not None else f"there is no application {event.application}"
+    if event.at_once < 0:
+        bad = f"{event.at_once} at once cannot be: give a number above 0, or 0 for all"
+    if app is None or bad:
+        partition.out.append(AskRejected(event.application, "", Refused(bad), partition.name))
+        return
+    old, app.spec = app.spec.at_once, replace(app.spec, at_once=event.at_once)
+    partition.out.append(AtOnceChanged(app.id, old, event.at_once, event.who, event.why, partition.name))
+    if event.at_once and (too_many := len(app.asks) - event.at_once) > 0:
+        leaving = [a for a in app.waiting_asks() if not (a.spec.placeholder or a.spec.task_group)][-too_many:]
+        partition.held_asks.add_ahead(app.id, [_drop(partition, ask) for ask in leaving])
+        application_steps.complete_if_idle(partition, app)
+    enter_next(partition, app)
 
 
 def following(partition: Partition, application: str, outcome: Outcome, how: str = "") -> list[SetConditions]:
@@ -104,10 +168,14 @@ def following(partition: Partition, application: str, outcome: Outcome, how: str
 
 
 def _leave_line(partition: Partition, app: Application, ask: Ask, conditions: Conditions) -> None:
-    spec = ask.spec if ask.spec.priority == ask.priority else replace(ask.spec, priority=ask.priority)
-    waiting_asks.drop_ask(partition, ask)
-    hold(partition, app, spec, conditions)
+    hold(partition, app, _drop(partition, ask), conditions)
     application_steps.complete_if_idle(partition, app)
+
+
+def _drop(partition: Partition, ask: Ask) -> AskSpec:
+    """Take an ask out of the line; as what it comes back."""
+    waiting_asks.drop_ask(partition, ask)
+    return ask.spec if ask.spec.priority == ask.priority else replace(ask.spec, priority=ask.priority)
 
 
 def _refuse(partition: Partition, event: SetConditions, reason: Reason) -> None:

@@ -106,8 +106,8 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
         app, real = ask.app, not ask.spec.placeholder
         again = retry.try_again(partition, ask, Cause.INTERRUPTED)
         allocations.release(partition, ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
-        if again:
-            held.enter_met(partition, app)
+        if again is not None:
+            held.enter_if_met(partition, app, again.key)
         application_steps.complete_if_idle(partition, app, real)
     partition.nodes.remove(node)
     room_changes.nodes_changed(partition)

@@ -117,6 +117,8 @@ def set_priority(partition: Partition, event: SetPriority) -> None:
     for ask_to_come in held:
         old = ask_to_come.change_priority(event.priority)
         key = ask_to_come.spec.key
+        if partition.applications[event.application].spec.at_once and ask_to_come.conditions.met(partition.now_ms):
+            partition.held_asks.await_turn(event.application, ask_to_come)
         partition.out.append(PriorityChanged(event.application, key, old, event.priority, *by, partition.name))
     for ask in waiting:
         old = ask.priority

@@ -40,7 +40,7 @@ ON_DUE: dict[str, Rule] = {
     application_steps.TIMER: _for_application(application_steps.on_timer),
     gangs.TIMER: _for_application(gangs.time_out),
     backoff.TIMER: _for_application(backoff.on_timer),
-    held.TIMER: _for_application(held.enter_met),
+    held.TIMER: _for_application(held.enter_due),
     attempt_times.TIMER: attempt_times.on_timer,
     quota_clocks.TIMER: quota.on_timer,
     reserve_node.TIMER: reserved.on_expiry,

@@ -6,11 +6,14 @@ import json
 
 from invariants.admission import check_held_asks
 
+from fairlead.core.books.applications import Application
 from fairlead.core.books.held_asks import HeldAsks
-from fairlead.core.model.conditions import Conditions, Dependency
-from fairlead.core.model.reasons import AttemptHeldBack, BeginsAt, OnHold
+from fairlead.core.model.conditions import MET, Conditions, Dependency
+from fairlead.core.model.events import AddApplication
+from fairlead.core.model.reasons import AttemptHeldBack, BeginsAt, EnoughAtOnce, OnHold
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import AskSpec, RetrySpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, PartitionSpec, QueueSpec, RetrySpec
+from fairlead.scheduler import Scheduler
 
 
 def spec(key: str, attempt: int = 1) -> AskSpec:
@@ -37,28 +40,55 @@ def test_who_waits_for_an_application_is_known() -> None:
     check_held_asks(held)
 
 
-def test_what_is_met_is_taken_out_in_its_order() -> None:
-    """The rest stays, and says when it is due."""
+def application(at_once: int = 0) -> Application:
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    scheduler = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
+    scheduler.handle(AddApplication(ApplicationSpec(id="a", queue="root.a", at_once=at_once)), 0)
+    return scheduler.cluster.partitions["default"].applications["a"]
+
+
+def test_the_next_time_is_known() -> None:
+    """Of those that wait for a time that is to come, and for nothing else."""
     held = HeldAsks()
     held.add("a", spec("1"), Conditions(begin_ms=20))
     held.add("a", spec("2"), Conditions(begin_ms=10))
-    held.add("a", spec("3"), Conditions(held_by="ann"))
-    assert held.next_due_ms("a") == 10
-    assert [each.key for each in held.take_met("a", 10)] == ["2"]
-    assert (held.next_due_ms("a"), held.has("a"), [each.spec.key for each in held.of("a")]) == (20, True, ["1", "3"])
+    held.add("a", spec("3"), Conditions(begin_ms=5, held_by="ann"))
+    held.add("a", spec("4"), MET)
+    assert (held.next_due_ms("a", 4), held.next_due_ms("a", 10), held.next_due_ms("a", 20)) == (10, 20, None)
     held.drop("a")
-    assert (bool(held), held.next_due_ms("a")) == (False, None)
+    assert (bool(held), held.next_due_ms("a", 0)) == (False, None)
+
+
+def test_whose_turn_it_is() -> None:
+    """What is tried again, then a higher priority, then what was held earlier; what changed since has its new turn."""
+    held = HeldAsks()
+    for key, attempt in (("1", 1), ("2", 1), ("3", 1), ("4#2", 2), ("5", 1)):
+        held.add("a", spec(key, attempt), MET)
+        held.await_turn("a", held.of("a")[-1])
+    third, last = held.get("a", "3"), held.get("a", "5")
+    assert third is not None
+    assert last is not None
+    third.change_priority(7)
+    held.await_turn("a", third)
+    held.change("a", last, Conditions(held_by="ann"))
+    order = []
+    while (found := held.next_in_turn("a", 0)) is not None:
+        order.append(found.spec.key)
+        held.take("a", found.spec.key)
+    assert (order, held.has("a")) == (["4#2", "3", "1", "2"], True)
 
 
 def test_an_attempt_in_its_back_off_says_so() -> None:
-    """Unless somebody put it on hold meanwhile."""
-    held = HeldAsks()
+    """Unless somebody put it on hold meanwhile; when that is over it waits for its turn."""
+    held, app = HeldAsks(), application(at_once=3)
     held.add("a", spec("1#2", attempt=2), Conditions(begin_ms=20))
     held.add("a", spec("2"), Conditions(begin_ms=20))
     attempt, plain = held.of("a")
-    assert (attempt.reason(), plain.reason()) == (AttemptHeldBack("1#2", 2, 4, 20), BeginsAt(20))
+    assert attempt.reason(app, 19) == AttemptHeldBack("1#2", 2, 4, 20)
+    assert plain.reason(app, 19) == BeginsAt(20)
+    assert attempt.reason(app, 20) == plain.reason(app, 20) == EnoughAtOnce("a", 0, 0, 3)
     held.change("a", attempt, Conditions(begin_ms=20, held_by="ann"))
-    assert attempt.reason() == OnHold("ann")
+    assert attempt.reason(app, 20) == OnHold("ann")
 
 
 def test_it_comes_back_as_it_was_written_down() -> None:
@@ -66,8 +96,12 @@ def test_it_comes_back_as_it_was_written_down() -> None:
     held = HeldAsks()
     held.add("a", spec("1"), waits_for("x"))
     held.add("a", spec("2"), Conditions(held_by="ann", begin_ms=7))
+    held.add("a", spec("3"), MET)
     rows = json.loads(json.dumps(held.dump()))
-    again = HeldAsks.load(rows)
+    again = HeldAsks.load(rows, 5)
     assert again.dump() == held.dump()
     assert [one.spec.key for _, one in again.awaiting("x")] == ["1"]
+    third = again.next_in_turn("a", 5)
+    assert third is not None
+    assert third.spec.key == "3"
     check_held_asks(again)
