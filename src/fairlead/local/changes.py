@@ -17,12 +17,13 @@ from fairlead.core.model.decisions import MoveRejected
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local import dependencies, job_bounds, placing
+from fairlead.local.arrays import part_of
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import JobChanged, JobSpec, JobSuspended
 from fairlead.local.holding import conditions_now
 from fairlead.local.job import NOT_TOLD_TO_STOP, ON_THE_MACHINE, Job, State
 from fairlead.local.jobs import Jobs
-from fairlead.local.requests import visible
+from fairlead.local.selection import visible
 from fairlead.policy.events.orders import why_not_change
 from fairlead.runtime import Refusal, Turn
 from fairlead.times import duration_exactly
@@ -47,6 +48,8 @@ class Change:
     after: tuple[Dependency, ...] | None = None
     """Instead of all that it waits for of others."""
     cancel_never: bool | None = None
+    at_once: int | None = None
+    """Of an array as a whole (`array_changes`)."""
 
 
 def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why: str = "") -> str:
@@ -58,7 +61,7 @@ def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why
     _only_while_it_waits(job, wanted)
     spec = _spec(rights, job, wanted, turn.now_ms)
     limit_ms = None if spec.time_limit_ms is None else spec.time_limit_ms + job.suspended_ms
-    order = events.ChangeAsk(key, job.ask_key, spec.resources, limit_ms, caller.user, why)
+    order = events.ChangeAsk(job.application, job.ask_key, spec.resources, limit_ms, caller.user, why)
     is_otherwise = (spec.resources, spec.time_limit_ms) != (job.spec.resources, job.spec.time_limit_ms)
     partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
     if is_otherwise and (refused := why_not_change(partition, order)) is not None:
@@ -73,10 +76,10 @@ def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why
     if is_otherwise:
         turn.event(order)
     if conditions is not None:
-        turn.event(events.SetConditions(key, job.ask_key, conditions, caller.user, why))
+        turn.event(events.SetConditions(job.application, job.ask_key, conditions, caller.user, why))
     dependencies.cancel_if_never(jobs, turn, key)
     if wanted.priority is not None and job.priority != wanted.priority and job.state is State.WAITING:
-        turn.event(events.SetPriority(key, job.ask_key, wanted.priority, who=caller.user, why=why))
+        turn.event(events.SetPriority(job.application, job.ask_key, wanted.priority, who=caller.user, why=why))
     return ""
 
 
@@ -97,7 +100,7 @@ def suspend(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, on: bool, why: 
         raise Refusal("forbidden", f"job {key} was suspended by {by}; ask {by} or an administrator of {job.queue}")
     turn.note(JobSuspended(key=key, who=caller.user, on=on, why=why))
     if job.spec.time_limit_ms is not None:
-        turn.event(events.ChangeAsk(key, job.ask_key, job.spec.resources, job.limit_ms, caller.user, why))
+        turn.event(events.ChangeAsk(job.application, job.ask_key, job.spec.resources, job.limit_ms, caller.user, why))
 
 
 def _only_while_it_waits(job: Job, wanted: Change) -> None:
@@ -191,12 +194,14 @@ def _conditions(jobs: Jobs, turn: Turn, rights: Rights, job: Job, wanted: Change
     if wanted.begin_ms is not None:
         new = replace(new, begin_ms=wanted.begin_ms)
     if wanted.after is not None:
-        if wrong := dependencies.unknown(jobs, rights, wanted.after):
+        meant = replace(job.spec, after=wanted.after)
+        if wrong := dependencies.unknown(jobs, rights, meant):
             raise Refusal("invalid", wrong, field="after")
-        if way := dependencies.circle(turn.scheduler, job.key, wanted.after):
+        after = part_of(meant, job.key).after
+        if way := dependencies.circle(turn.scheduler, job.key, after):
             said = f"nothing in a circle ever runs, and this would be one: {' waits for '.join(way)}"
             raise Refusal("conflict", said, field="after")
-        new = dependencies.after_all(jobs, replace(new, after=wanted.after)) or Conditions()
+        new = dependencies.after_all(jobs, replace(new, after=after)) or Conditions()
     return new if new != now else None
 
 
@@ -218,7 +223,7 @@ def _move(turn: Turn, rights: Rights, job: Job, queue: str) -> str:
             f"ask an administrator of that queue to move job {job.key}",
             field="queue",
         )
-    for decision in turn.event(events.MoveApplication(job.key, target.path, rights.caller.user)):
+    for decision in turn.event(events.MoveApplication(job.application, target.path, rights.caller.user)):
         if isinstance(decision, MoveRejected):
             return f"job {job.key} stays in {job.queue}: {decision.reason.sentence()}"
     return ""

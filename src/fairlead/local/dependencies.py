@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from fairlead.core.model import events
 from fairlead.core.model.conditions import Conditions, Dependency, Outcome
 from fairlead.core.model.specs import DEFAULT_PARTITION
-from fairlead.local.history_records import JobCancelRequested, JobSpec
+from fairlead.local.history_records import JobCancelRequested, JobSpec, job_of
 from fairlead.local.job import Job, State
 from fairlead.policy.events.held import following
+from fairlead.wire.arrays import SAME_INDEX, parse_indices, split
 
 if TYPE_CHECKING:
     from fairlead.core.books.held_asks import HeldAsks
@@ -33,21 +34,35 @@ def held_asks(scheduler: Scheduler) -> HeldAsks:
     return scheduler.cluster.partitions[DEFAULT_PARTITION].held_asks
 
 
-def outcome_of(job: Job) -> Outcome | None:
-    """What others that wait for this job are told; None: nothing yet."""
-    if job.ended:
-        return Outcome.OK if job.state is State.SUCCEEDED else Outcome.NOT_OK
-    return Outcome.STARTED if job.past or job.started_at_ms is not None else None
+def outcome_of(jobs: Jobs, key: str) -> Outcome | None:
+    """What others that wait for this job, or for all parts of this array, are told; None: nothing yet."""
+    array = jobs.arrays.get(key)
+    if array is not None and not array.is_over:
+        return Outcome.STARTED if any(map(_has_started, array.parts.values())) else None
+    found = jobs.of(key)
+    if found and all(job.ended for job in found):
+        return Outcome.OK if all(job.state is State.SUCCEEDED for job in found) else Outcome.NOT_OK
+    return Outcome.STARTED if any(map(_has_started, found)) else None
 
 
-def how_it_ended(job: Job) -> str:
+def _has_started(job: Job) -> bool:
+    return bool(job.past) or job.started_at_ms is not None
+
+
+def how_it_ended(jobs: Jobs, key: str) -> str:
     """As part of a sentence that begins with the job: `failed`, `was cancelled`."""
+    array = jobs.arrays.get(key)
+    if array is not None:
+        bad = sum(job.state is not State.SUCCEEDED for job in array.parts.values())
+        return f"has {bad} of {len(array.parts)} parts that did not" if bad else "ended well"
+    job = jobs.get(key)
+    state = job.state if job is not None else None
     return {
         State.SUCCEEDED: "ended well",
         State.FAILED: "failed",
         State.LOST: "was lost",
         State.TIMED_OUT: "ran into its time limit",
-    }.get(job.state, f"was {job.state}")
+    }.get(state or State.LOST, f"was {state}")
 
 
 def conditions_of(jobs: Jobs, spec: JobSpec) -> Conditions | None:
@@ -58,20 +73,27 @@ def conditions_of(jobs: Jobs, spec: JobSpec) -> Conditions | None:
 def after_all(jobs: Jobs, conditions: Conditions) -> Conditions | None:
     """What is left of conditions when what the book knows already is counted; None: nothing."""
     for key in dict.fromkeys(each.application for each in conditions.after):
-        job = jobs.get(key)
-        if job is None:
+        if key not in jobs:
             conditions = conditions.when(key, Outcome.NOT_OK, "has left the books since")
-        elif (outcome := outcome_of(job)) is not None:
-            conditions = conditions.when(key, outcome, how_it_ended(job))
+        elif (outcome := outcome_of(jobs, key)) is not None:
+            conditions = conditions.when(key, outcome, how_it_ended(jobs, key))
     return conditions if conditions != Conditions() else None
 
 
-def unknown(jobs: Jobs, rights: Rights, after: Iterable[Dependency]) -> str:
-    """What is wrong with a dependency on what is no job, or none that the caller may see; else nothing."""
-    for each in after:
-        job = jobs.get(each.application)
-        if job is None or not rights.may_act(job):
-            return f"there is no job {each.application!r} to wait for; `fairlead ls --all` shows yours"
+def unknown(jobs: Jobs, rights: Rights, spec: JobSpec) -> str:
+    """What is wrong with what a job is to wait for: what is there no more, or not for the caller; else nothing."""
+    for each in spec.after:
+        name, of_same_index, _ = each.application.partition(SAME_INDEX)
+        if of_same_index and spec.array is None:
+            return f"{each.application} names the part of the same index, and this is no array; name one part"
+        keys = [each.application]
+        if of_same_index:
+            indices = parse_indices(spec.array.indices) if spec.index is None and spec.array else (spec.index,)
+            keys = [f"{name}{index}" for index in indices]
+        for key in keys:
+            found = jobs.of(key)
+            if not found or not rights.may_act(found[0]):
+                return f"there is no job {key!r} to wait for; `fairlead ls --all` shows yours"
     return ""
 
 
@@ -79,14 +101,19 @@ def settle(jobs: Jobs, turn: Turn) -> None:
     """Enter what the starts and ends of this turn mean for others; what is cancelled by that counts, too."""
     while jobs.news:
         key = jobs.news.pop(0)
-        job = jobs.get(key)
-        outcome = outcome_of(job) if job is not None else None
-        if job is None or outcome is None:
+        if (job := jobs.get(key)) is None:
             continue
-        partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
-        for event in following(partition, key, outcome, how_it_ended(job)):
-            turn.event(event)
-            cancel_if_never(jobs, turn, event.application)
+        for name in dict.fromkeys((key, job.application)):
+            _tell(jobs, turn, name)
+
+
+def _tell(jobs: Jobs, turn: Turn, name: str) -> None:
+    partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
+    if not partition.held_asks.awaiting(name) or (outcome := outcome_of(jobs, name)) is None:
+        return
+    for event in following(partition, name, outcome, how_it_ended(jobs, name)):
+        turn.event(event)
+        cancel_if_never(jobs, turn, job_of(event.key))
 
 
 def cancel_if_never(jobs: Jobs, turn: Turn, key: str) -> None:
@@ -94,27 +121,31 @@ def cancel_if_never(jobs: Jobs, turn: Turn, key: str) -> None:
     job = jobs.get(key)
     if job is None or not job.spec.cancel_never or job.state is not State.WAITING:
         return
-    held = held_asks(turn.scheduler).get(key, job.ask_key)
+    held = held_asks(turn.scheduler).get(job.application, job.ask_key)
     if held is None or not any(each.never for each in held.conditions.after):
         return
     why = held.conditions.reason().sentence()
     turn.note(JobCancelRequested(key=key, who=BY_ITSELF, why=why))
-    turn.event(events.Release(application=key, key=job.ask_key, cause=events.Cause.STOPPED_BY_RM))
+    turn.event(events.Release(application=job.application, key=job.ask_key, cause=events.Cause.STOPPED_BY_RM))
 
 
 def circle(scheduler: Scheduler, key: str, after: Iterable[Dependency]) -> list[str]:
-    """The way from `key` over jobs that wait for each other back to it, if it waited for these; else nothing."""
+    """The way from `key` over jobs that wait for each other back to it, or to the array that it is a part of, if it
+    waited for these; else nothing.
+    """
     held = held_asks(scheduler)
+    array = split(key)[0]
     waits_for_it: dict[str, str] = {}
     todo = [(each.application, key) for each in after]
     while todo:
         found, by = todo.pop()
-        if found == key:
+        if found in (key, array):
             way = [by]
             while way[-1] != key:
                 way.append(waits_for_it[way[-1]])
-            return [*reversed(way), key]
+            return [*reversed(way), found]
         if found not in waits_for_it:
             waits_for_it[found] = by
-            todo += [(each.application, found) for one in held.of(found) for each in one.conditions.after]
+            waiting = (one for one in held.of(split(found)[0]) if found in (job_of(one.spec.key), split(found)[0]))
+            todo += [(each.application, found) for one in waiting for each in one.conditions.after]
     return []

@@ -17,13 +17,26 @@ from fairlead.core.model.resources import NOTHING, Resources
 from fairlead.core.model.specs import RetrySpec
 from fairlead.journal import codec
 from fairlead.local.runs import Course, RunReport
+from fairlead.wire.arrays import parse_indices
 
 DEFAULT_GRACE_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArraySpec:
+    """The parts that an array was submitted with."""
+
+    indices: str
+    """Such as `1-200` or `1,3,5-7`."""
+    at_once: int = 0
+    """So many of them in line or running at a time; 0: all. The scheduler knows what it is by now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
-    """One command that somebody wants to have run. `key` names it for ever, also as application and as ask."""
+    """One command that somebody wants to have run. `key` names it for ever, also as ask and, unless it is a part of an
+    array (`12.7`), as application.
+    """
 
     key: str
     user: str
@@ -62,6 +75,24 @@ class JobSpec:
     """The job that it repeats; empty: none."""
     cancel_never: bool = False
     """It is cancelled when what it waits for can never come about any more; otherwise it waits on and says so."""
+    array: ArraySpec | None = None
+    """The array that it is a part of, or is to become; None: it is a job of its own."""
+
+    @property
+    def application(self) -> str:
+        """What the scheduler calls it with all that it is a part of."""
+        return self.key.partition(".")[0]
+
+    @property
+    def index(self) -> int | None:
+        """Which part of its array it is; None: none."""
+        index = self.key.partition(".")[2]
+        return int(index) if index else None
+
+    @property
+    def count(self) -> int:
+        """How many jobs come of it when it is submitted."""
+        return len(parse_indices(self.array.indices)) if self.array is not None else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +105,8 @@ class JobSubmitted:
     """Of the submission's content: the same `request` with another content is a mistake."""
     rule: str = ""
     """What chooses its queue: a placement rule, or `the request`, `the default`."""
+    indices: tuple[int, ...] = ()
+    """These parts of it, where it is an array; none: it is a job of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +286,8 @@ def run_key(key: str, attempt: int) -> str:
 def parse_run_key(run: str) -> tuple[str, int] | None:
     """The job and the attempt that a run's name stands for, or None if it is none of ours."""
     key, dash, attempt = run.partition("-")
-    if dash and key.isascii() and key.isdecimal() and attempt.isascii() and attempt.isdecimal():
+    number, dot, index = key.partition(".")
+    if dash and all(text.isascii() and text.isdecimal() for text in (number, attempt, *([index] if dot else ()))):
         return key, int(attempt)
     return None
 

@@ -14,14 +14,14 @@ from fairlead.local import dependencies
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.job import Job, State
 from fairlead.local.jobs import Jobs
-from fairlead.local.requests import visible
+from fairlead.local.selection import visible
 from fairlead.runtime import Refusal, Turn
 from fairlead.scheduler import Scheduler
 
 
 def conditions_now(scheduler: Scheduler, job: Job) -> Conditions:
     """What a job waits for before it is in line."""
-    held = dependencies.held_asks(scheduler).get(job.key, job.ask_key)
+    held = dependencies.held_asks(scheduler).get(job.application, job.ask_key)
     return held.conditions if held is not None else MET
 
 
@@ -56,6 +56,4 @@ def _waiting(jobs: Jobs, turn: Turn, caller: Caller, key: str, done: str) -> Job
 
 
 def _set(turn: Turn, job: Job, conditions: Conditions, caller: Caller, why: str) -> None:
-    turn.event(
-        events.SetConditions(application=job.key, key=job.ask_key, conditions=conditions, who=caller.user, why=why)
-    )
+    turn.event(events.SetConditions(job.application, job.ask_key, conditions, caller.user, why))

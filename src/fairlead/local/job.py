@@ -6,18 +6,25 @@ way leads out of an ended one.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
+
+import msgspec
 
 from fairlead.core.model.conditions import IN_WORDS, Awaited, Conditions
-from fairlead.core.model.decisions import ConditionsChanged, PriorityChanged, ReservationSwitched, Reserved
+from fairlead.core.model.decisions import (
+    ApplicationMoved,
+    ConditionsChanged,
+    PriorityChanged,
+    ReservationSwitched,
+    Reserved,
+)
 from fairlead.core.model.events import Cause
 from fairlead.core.model.quantities import format_exactly
 from fairlead.core.model.resources import Resources
 from fairlead.local.history_records import JobChanged, JobRequeued, JobSpec, JobSuspended, Observed
 from fairlead.local.runs import RunReport
-from fairlead.runtime.configurations import QueueDifference
 from fairlead.times import duration_exactly, moment
 
 KEEP_HISTORY = 64
@@ -178,6 +185,11 @@ class Job:
         return self.spec.key
 
     @property
+    def application(self) -> str:
+        """What the scheduler calls it with all that it is a part of: its array, else itself."""
+        return self.spec.application
+
+    @property
     def ask_key(self) -> str:
         """What the scheduler calls its newest attempt."""
         return self.ask or self.spec.key
@@ -223,6 +235,11 @@ class Job:
         why = f": {record.why}" if record.why else ""
         self.note = f"requeued by {record.who}{why}"
         self.remember(at_ms, "evicting", self.note)
+
+    def moved(self, decision: ApplicationMoved, at_ms: int) -> None:
+        """It is in another queue."""
+        self.queue = decision.new
+        self.remember(at_ms, "moved", f"from {decision.old} to {decision.new} by {decision.who or 'nobody'}")
 
     def checkpointed(self, at_ms: int) -> None:
         """It has saved what it did so far."""
@@ -336,19 +353,23 @@ def ending(record: Observed) -> str:
     return f"{how}; {record.note}" if record.note else how
 
 
-SHOWN = 4
-"""Changes of one configuration in the story of a job."""
+def to_plain(job: Job) -> Any:
+    """A job as plain values, JSON-ready."""
+    return msgspec.to_builtins(job, enc_hook=_plain)
 
 
-def setting_changed(difference: QueueDifference) -> str:
-    """What is set otherwise in a queue, in words."""
-    old, new = (_setting(value) for value in (difference.old, difference.new))
-    return f"{difference.what} of {difference.queue} from {old} to {new}"
+def from_plain(plain: Any) -> Job:
+    """What `to_plain` described."""
+    return msgspec.convert(plain, Job, dec_hook=_unplain)
 
 
-def _setting(value: object) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, dict) and all(isinstance(amount, int) for amount in value.values()):
-        return format_exactly(value)
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+def _plain(value: Any) -> Any:
+    if isinstance(value, Resources):
+        return value.as_dict()
+    raise NotImplementedError(f"no plain form for {type(value).__name__}")
+
+
+def _unplain(kind: type, value: Any) -> Any:
+    if kind is Resources:
+        return Resources(value)
+    raise NotImplementedError(f"no plain form for {kind.__name__}")

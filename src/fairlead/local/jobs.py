@@ -29,13 +29,12 @@ from fairlead.core.model.decisions import (
     Retried,
 )
 from fairlead.core.model.events import Cause
-from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local import history_records as records
+from fairlead.local import reconfigured
+from fairlead.local.arrays import Arrays, part_of
 from fairlead.local.ended_jobs import EndedJobs
 from fairlead.local.job import (
     ON_THE_MACHINE,
-    SHOWN,
     TRANSITIONS,
     Attempt,
     HistoryEntry,
@@ -43,7 +42,8 @@ from fairlead.local.job import (
     JobsError,
     State,
     ending,
-    setting_changed,
+    from_plain,
+    to_plain,
 )
 from fairlead.local.live_jobs import LiveJobs
 from fairlead.local.submissions import Submissions
@@ -68,6 +68,8 @@ class Jobs:
         """Jobs that started or ended since somebody last looked (and emptied this)."""
         self._jobs: dict[str, Job] = {}
         self._live = LiveJobs()
+        self.arrays = Arrays()
+        """The parts of each array."""
         self.taken = self._live.taken
         """What the live jobs of a user take."""
         self.ended = EndedJobs()
@@ -84,6 +86,14 @@ class Jobs:
     def get(self, key: str) -> Job | None:
         """The job of this key, or None."""
         return self._jobs.get(key)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._jobs or key in self.arrays
+
+    def of(self, key: str) -> list[Job]:
+        """The parts of an array; of what is none (or a part), the job itself; nothing of what is not in the book."""
+        array, job = self.arrays.get(key), self._jobs.get(key)
+        return list(array.parts.values()) if array is not None else [job] if job is not None else []
 
     def live(self) -> Iterable[Job]:
         """Those that wait or run, in the order of submission."""
@@ -106,7 +116,7 @@ class Jobs:
             self._about_no_single_job(record)
             return
         entering: dict[type, Callable[[Any, int], None]] = {
-            QueuesReconfigured: self._reconfigured,
+            QueuesReconfigured: lambda each, at: reconfigured.remember(self._live.values(), each, at),
             records.JobSubmitted: self._submitted,
             records.JobRefused: self._explained,
             records.JobWaits: self._waits,
@@ -132,12 +142,8 @@ class Jobs:
                     self._evict(decision, at_ms)
                 case Released():
                     self._released(decision, at_ms)
-                case ApplicationAccepted() if job := self._live.get(decision.id):
-                    job.queue = decision.queue
-                    job.remember(at_ms, "placed", f"in {decision.queue}" + (f" by {job.rule}" if job.rule else ""))
-                case ApplicationMoved() if job := self._live.get(decision.id):
-                    job.queue = decision.new
-                    job.remember(at_ms, "moved", f"from {decision.old} to {decision.new} by {decision.who or 'nobody'}")
+                case ApplicationAccepted() | ApplicationMoved() | ApplicationRejected():
+                    self._all_of_it(decision, at_ms)
                 case Retried():
                     self._retried(decision, at_ms)
                 case ReservationSwitched() | PriorityChanged() | Reserved() | ConditionsChanged():
@@ -145,21 +151,35 @@ class Jobs:
                         job.while_it_waits(decision, at_ms)
                 case AskRejected() if records.job_of(decision.key) in self._live:
                     self._refused(records.job_of(decision.key), decision.reason.sentence(), at_ms)
-                case ApplicationRejected() if decision.id in self._live:
-                    self._refused(decision.id, decision.reason.sentence(), at_ms)
+
+    def _all_of_it(self, decision: ApplicationAccepted | ApplicationMoved | ApplicationRejected, at_ms: int) -> None:
+        """What is decided about a job, or about all parts of an array at once."""
+        for job in [job for job in self.of(decision.id) if not job.ended]:
+            if isinstance(decision, ApplicationRejected):
+                self._refused(job.key, decision.reason.sentence(), at_ms)
+            elif isinstance(decision, ApplicationMoved):
+                job.moved(decision, at_ms)
+            else:
+                job.queue = decision.queue
+                job.remember(at_ms, "placed", f"in {decision.queue}" + (f" by {job.rule}" if job.rule else ""))
 
     def _submitted(self, record: records.JobSubmitted, at_ms: int) -> None:
         spec = record.job
-        if spec.key in self._jobs:
-            raise JobsError(f"job {spec.key} was submitted before")
-        job = Job(spec=spec, submitted_at_ms=at_ms, priority=spec.priority, queue=spec.queue, request=record.request)
-        job.rule = record.rule
-        again = f", as job {spec.rerun_of} was" if spec.rerun_of else ""
-        job.remember(at_ms, "submitted", f"by {spec.user}{again}")
-        self._jobs[spec.key] = self._live[spec.key] = job
-        self.next_number = max(self.next_number, int(spec.key) + 1)
-        if record.request:
+        known = self.arrays.get(spec.key)
+        if record.request and known is None:
             self.submissions.add(spec.uid, record.request, record.digest, spec.key)
+        queue = known.queue if known is not None else spec.queue
+        for key in [f"{spec.key}.{index}" for index in record.indices] or [spec.key]:
+            if key in self._jobs:
+                raise JobsError(f"job {key} was submitted before")
+            own = spec if key == spec.key else part_of(spec, key)
+            job = Job(spec=own, submitted_at_ms=at_ms, priority=spec.priority, queue=queue, request=record.request)
+            job.rule = record.rule
+            again = f", as job {spec.rerun_of} was" if spec.rerun_of else ""
+            job.remember(at_ms, "submitted", f"by {spec.user}{again}")
+            self._jobs[key] = self._live[key] = job
+            self.arrays.add(job)
+        self.next_number = max(self.next_number, int(spec.application) + 1)
 
     def _allocated(self, decision: Allocated, at_ms: int) -> None:
         job = self._live.get(records.job_of(decision.key))
@@ -287,21 +307,6 @@ class Jobs:
         job.waits_for, job.waits_noted_ms = f"{record.code} {record.subject}", at_ms
         job.remember(at_ms, "waits", record.sentence)
 
-    def _reconfigured(self, record: QueuesReconfigured, at_ms: int) -> None:
-        """What changed in the queues of each live job, and above them, becomes part of its story."""
-        by_queue: dict[str, list[str]] = {}
-        for difference in record.differences:
-            if difference.partition == DEFAULT_PARTITION:
-                by_queue.setdefault(difference.queue, []).append(setting_changed(difference))
-        for job in self._live.values():
-            names = job.queue.split(".")
-            paths = [".".join(names[: i + 1]) for i in range(len(names))]
-            found = [sentence for path in paths for sentence in by_queue.get(path, ())]
-            if found:
-                more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-                said = "; ".join(found[:SHOWN]) + more
-                job.remember(at_ms, "configured", f"version {record.version} by {record.who or 'nobody'}: {said}")
-
     def _refused(self, key: str, text: str, at_ms: int) -> None:
         job = self._move(key, "refused")
         job.error = text
@@ -339,9 +344,11 @@ class Jobs:
         job.remember(ended_at_ms, what, detail)
         del self._live[job.key]
         self.news.append(job.key)
-        # The values may be secrets, and nobody needs them any more.
-        job.spec = replace(job.spec, env=dict.fromkeys(job.spec.env, ""))
-        self.ended.add(ended_at_ms, job.key)
+        if job.spec.env:
+            # The values may be secrets, and nobody needs them any more.
+            job.spec = replace(job.spec, env=dict.fromkeys(job.spec.env, ""))
+        for over in self.arrays.end(job):
+            self.ended.add(ended_at_ms, over.key)
         if len(self.ended) > self.keep_ended:
             self._drop(self.ended.beyond(self.keep_ended))
 
@@ -350,11 +357,13 @@ class Jobs:
         return self.ended.before(before_ms, lambda key: uid in (None, self._jobs[key].spec.uid))
 
     def _drop(self, gone: list[str]) -> None:
+        gone = self.arrays.whole(gone)
         for key in gone:
             job = self._jobs.pop(key)
             self.dropped += [records.run_key(key, number) for number in job.runs]
-            if job.request:
-                self.submissions.remove(job.spec.uid, job.request, key)
+            if job.request and self.arrays.is_last(job):
+                self.submissions.remove(job.spec.uid, job.request, job.application)
+            self.arrays.drop(job)
         self.ended.remove(gone)
 
     # --- the whole of it ---------------------------------------------------------------------------------------------
@@ -364,7 +373,7 @@ class Jobs:
         return {
             "next_number": self.next_number,
             "memory_short": msgspec.to_builtins(self.memory_short),
-            "jobs": [msgspec.to_builtins(job, enc_hook=_plain) for job in self._jobs.values()],
+            "jobs": [to_plain(job) for job in self._jobs.values()],
             "requests": self.submissions.dump(),
         }
 
@@ -377,23 +386,13 @@ class Jobs:
         book.next_number = state["next_number"]
         book.memory_short = msgspec.convert(state.get("memory_short"), records.MemoryShort | None)
         for plain in state["jobs"]:
-            job = msgspec.convert(plain, Job, dec_hook=_unplain)
+            job = from_plain(plain)
             book._jobs[job.key] = job
-            if job.ended:
-                book.ended.add(job.ended_at_ms or 0, job.key)
-            else:
+            book.arrays.add(job)
+            if not job.ended:
                 book._live[job.key] = job
+        for job in book:
+            if job.ended and (ended_at_ms := book.arrays.over_at_ms(job)) is not None:
+                book.ended.add(ended_at_ms, job.key)
         book.submissions = Submissions.load(state["requests"])
         return book
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Resources):
-        return value.as_dict()
-    raise NotImplementedError(f"no plain form for {type(value).__name__}")
-
-
-def _unplain(kind: type, value: Any) -> Any:
-    if kind is Resources:
-        return Resources(value)
-    raise NotImplementedError(f"no plain form for {kind.__name__}")

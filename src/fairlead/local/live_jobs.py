@@ -48,5 +48,5 @@ class LiveJobs(dict[str, Job]):
 
 
 def environment_size(spec: JobSpec) -> int:
-    """Characters of names and values."""
-    return sum(len(name) + len(value) for name, value in spec.env.items())
+    """Characters of names and values; of a part of an array its share of them."""
+    return sum(len(name) + len(value) for name, value in spec.env.items()) // (1 if spec.index is None else spec.count)

@@ -20,7 +20,7 @@ from fairlead.core.model.decisions import Allocated, Decision, Evict, NodeReject
 from fairlead.core.model.events import AddNode, Cause, Release, SetConditions, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
-from fairlead.local import accounts, dependencies, job_bounds, orders
+from fairlead.local import accounts, arrays, dependencies, job_bounds, orders
 from fairlead.local import history_records as records
 from fairlead.local.job import NOT_TOLD_TO_STOP, ON_THE_MACHINE, Job, State, state_after
 from fairlead.local.jobs import Jobs
@@ -150,6 +150,7 @@ class LocalPlace:
             "FAIRLEAD_NAME": spec.name,
             "FAIRLEAD_QUEUE": job.queue,
             "FAIRLEAD_ATTEMPT": str(job.attempt),
+            **arrays.environment(job),
         }
         who = accounts.by_uid(spec.uid) if self._as_submitter else None
         return RunSpec(
@@ -205,7 +206,7 @@ class LocalPlace:
         state = state_after(job, report).value
         last = records.ended(report, job.key, job.attempt, state)
         release = Release(
-            application=job.key,
+            application=job.application,
             key=records.ask_key(job.key, job.attempt),
             cause=_release_cause(job, last),
             exit_code=records.exit_status(last),
@@ -221,7 +222,7 @@ class LocalPlace:
             turn.note(replace(last, no_retry=final if _wanted_more(last) and job.spec.retry else ""))
         turn.event(release)
         if held_by and job.state is State.WAITING:
-            turn.event(SetConditions(job.key, job.ask_key, Conditions(held_by=held_by), held_by))
+            turn.event(SetConditions(job.application, job.ask_key, Conditions(held_by=held_by), held_by))
 
     @staticmethod
     def _enter_lost_place(turn: Turn, job: Job, last: records.JobEnded, report: RunReport) -> None:
@@ -232,7 +233,7 @@ class LocalPlace:
             return
         turn.note(last)
         if again:
-            turn.event(Release(application=job.key, key=job.ask_key, cause=Cause.STOPPED_BY_RM))
+            turn.event(Release(application=job.application, key=job.ask_key, cause=Cause.STOPPED_BY_RM))
 
     # --- the start ---------------------------------------------------------------------------------------------------
 
@@ -327,7 +328,7 @@ def _touched(entry: Entry) -> list[str]:
 
 def _number(run: str) -> int:
     parsed = records.parse_run_key(run)
-    return int(parsed[0]) if parsed else 0
+    return int(parsed[0].partition(".")[0]) if parsed else 0
 
 
 def _is_over(report: RunReport) -> bool:

@@ -69,7 +69,10 @@ class Placing:
 
 def application_of(spec: JobSpec) -> ApplicationSpec:
     """The application that a job is to the scheduler."""
-    return ApplicationSpec(id=spec.key, queue=spec.queue, user=spec.user, groups=spec.groups, tags=spec.tags)
+    at_once = spec.array.at_once if spec.array is not None else 0
+    return ApplicationSpec(
+        id=spec.application, queue=spec.queue, user=spec.user, groups=spec.groups, tags=spec.tags, at_once=at_once
+    )
 
 
 def plan(scheduler: Scheduler, specs: Sequence[JobSpec], rights: Rights) -> list[Placing]:
@@ -108,6 +111,11 @@ def _within_bounds(placed: Placing, place: _Place, rights: Rights) -> Placing:
     return replace(placed, spec=spec, denial=denial)
 
 
+def _at_once(spec: JobSpec) -> int:
+    """How many of what is submitted count for quotas: what waits for its turn does when that comes."""
+    return (spec.array.at_once if spec.array is not None else 0) or spec.count
+
+
 def _admitted(trial: Trial, placed: Placing, path: str) -> Placing:
     """The same with the priority that its class stands for, or with why its class or a quota keeps it out."""
     spec = placed.job("")
@@ -115,6 +123,8 @@ def _admitted(trial: Trial, placed: Placing, path: str) -> Placing:
         application="", key="", resources=spec.resources, priority=spec.priority, priority_class=spec.priority_class
     )
     admitted = trial.admit(path, ask)
+    for _ in range(_at_once(spec) - 1):
+        admitted = trial.admit(path, ask)
     if isinstance(admitted, Reason):
         return replace(placed, denial=Denial(admitted.code, admitted.sentence(), path, by_scheduler=False))
     priority, name = admitted.priority, admitted.priority_class

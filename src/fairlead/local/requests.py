@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from fairlead.core.model import events
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.decisions import ApplicationRejected, Decision
+from fairlead.core.model.decisions import ApplicationRejected
 from fairlead.core.model.specs import DEFAULT_PARTITION, AskSpec
 from fairlead.local import dependencies, job_bounds, placing
 from fairlead.local.callers import Caller, Rights
@@ -25,11 +25,13 @@ from fairlead.local.history_records import (
     JobSpec,
     JobSubmitted,
 )
-from fairlead.local.job import NOT_TOLD_TO_STOP, ON_THE_MACHINE, Job, State
+from fairlead.local.job import NOT_TOLD_TO_STOP, ON_THE_MACHINE, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.placing import Placing
+from fairlead.local.selection import meant, visible
 from fairlead.local.user_bounds import UserLimits
 from fairlead.runtime import Refusal, Turn
+from fairlead.wire.arrays import in_short, parse_indices
 
 MOST_LIVE = 200_000
 """Jobs that wait or run, at most."""
@@ -58,7 +60,7 @@ def submit(
     jobs: Jobs, turn: Turn, caller: Caller, specs: Sequence[JobSpec], *, request: str = "", digest: str = ""
 ) -> Submitted:
     """Take jobs in, all or none, in one turn. See `Intake`."""
-    submitted = Intake(caller, specs, request, digest).step(jobs, turn, len(specs))
+    submitted = Intake(caller, specs, request, digest).step(jobs, turn, sum(each.count for each in specs))
     assert submitted is not None
     return submitted
 
@@ -98,37 +100,60 @@ class Intake:
                 raise Refusal("conflict", said)
             self._keys = list(known[1])
             found = _repeated(jobs, self._keys)
-            if found.refused or len(self._keys) >= len(self._specs):
+            if found.refused or (len(self._keys) >= len(self._specs) and self._is_whole(jobs)):
                 return found
         if self._placings is None:
-            if jobs.live_count + len(self._specs) - len(self._keys) > MOST_LIVE:
-                raise Refusal("too-many", f"more than {MOST_LIVE} jobs would wait; wait until some have run")
-            if self._limits is not None:
-                self._limits.jobs(self._caller, jobs.taken(self._caller.uid), self._specs[len(self._keys) :])
-            rights = Rights(self._caller, turn.scheduler)
-            self._placings = placing.plan(turn.scheduler, self._specs, rights)
-            for index, spec in enumerate(self._specs):
-                if wrong := dependencies.unknown(jobs, rights, spec.after):
-                    raise Refusal("invalid", wrong, field=f"jobs[{index}].after")
-            denied = [i for i, each in enumerate(self._placings) if each.denial is not None]
-            if denied and not self._keys:
-                return Submitted(*self._refuse(jobs, turn, denied))
-            self._counted = self._require_room(jobs, turn)
+            if (refused := self._prepare(jobs, turn)) is not None:
+                return refused
+            assert self._placings is not None
         if (
             self._counted
             or any(each.priority_class for each in self._specs)
             or turn.scheduler.cluster.admission.is_asked
         ):
-            most = len(self._specs)
-        for placed in self._placings[len(self._keys) :][:most]:
-            self._keys.append(self._enter(jobs, turn, placed))
-        return Submitted(tuple(self._keys)) if len(self._keys) == len(self._specs) else None
+            most = sum(each.count for each in self._specs)
+        while most > 0 and not (len(self._keys) == len(self._specs) and self._is_whole(jobs)):
+            most -= self._enter_more(jobs, turn, most)
+        is_all = len(self._keys) == len(self._specs) and self._is_whole(jobs)
+        return Submitted(tuple(self._keys)) if is_all else None
+
+    def _is_whole(self, jobs: Jobs) -> bool:
+        """Whether the last one that was begun is entered with all its parts, or was refused."""
+        if not self._keys:
+            return True
+        array = jobs.arrays.get(self._keys[-1])
+        return (
+            array is None
+            or len(array.parts) >= self._specs[len(self._keys) - 1].count
+            or array.first.state is State.REJECTED
+        )
+
+    def _prepare(self, jobs: Jobs, turn: Turn) -> Submitted | None:
+        """Look at all of it before the first is entered; what was refused of it."""
+        left = self._specs[len(self._keys) :]
+        if jobs.live_count + sum(each.count for each in left) > MOST_LIVE:
+            raise Refusal("too-many", f"more than {MOST_LIVE} jobs would wait; wait until some have run")
+        if self._limits is not None:
+            self._limits.jobs(self._caller, jobs.taken(self._caller.uid), left)
+        rights = Rights(self._caller, turn.scheduler)
+        self._placings = placing.plan(turn.scheduler, self._specs, rights)
+        for index, spec in enumerate(self._specs):
+            if wrong := dependencies.unknown(jobs, rights, spec):
+                raise Refusal("invalid", wrong, field=f"jobs[{index}].after")
+        denied = [i for i, each in enumerate(self._placings) if each.denial is not None]
+        if denied and not self._keys:
+            return Submitted(*self._refuse(jobs, turn, denied))
+        self._counted = self._require_room(jobs, turn)
+        return None
 
     def _require_room(self, jobs: Jobs, turn: Turn) -> bool:
         """Raises `Refusal` where a queue would have more jobs than it may; whether any of them counts its jobs."""
         partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
         more: Counter[job_bounds.CountBound] = Counter()
-        for path, count in Counter(each.path for each in (self._placings or [])[len(self._keys) :]).items():
+        to_come: Counter[str] = Counter()
+        for placed in (self._placings or [])[len(self._keys) :]:
+            to_come[placed.path] += placed.spec.count
+        for path, count in to_come.items():
             for bound in job_bounds.count_bounds(partition, path):
                 more[bound] += count
         there: Counter[job_bounds.CountBound] = Counter()
@@ -144,16 +169,37 @@ class Intake:
         keys, refused = [], []
         for index in denied:
             placed = (self._placings or [])[index]
-            keys.append(self._enter(jobs, turn, placed))
+            keys.append(_enter_refused(jobs, turn, placed, self._request, self._digest))
             if (denial := placed.denial) is not None:
                 refused.append(RefusedJob(keys[-1], denial.code, denial.sentence, denial.queue, index))
         return tuple(keys), tuple(refused)
 
-    def _enter(self, jobs: Jobs, turn: Turn, placed: Placing) -> str:
-        keyed = placed.job(str(jobs.next_number))
-        record = JobSubmitted(job=keyed, request=self._request, digest=self._digest, rule=placed.rule)
-        _enter_submission(jobs, turn, record, placed)
-        return keyed.key
+    def _enter_more(self, jobs: Jobs, turn: Turn, most: int) -> int:
+        """Enter the next job, or so many more parts of an array; how many that was."""
+        placings = self._placings or []
+        if self._is_whole(jobs):
+            self._keys.append(str(jobs.next_number))
+        placed = placings[len(self._keys) - 1]
+        spec = placed.job(self._keys[-1])
+        indices: tuple[int, ...] = ()
+        if spec.array is not None:
+            known = jobs.arrays.get(spec.key)
+            begin = len(known.parts) if known is not None else 0
+            indices = parse_indices(spec.array.indices)[begin : begin + most]
+        record = JobSubmitted(job=spec, request=self._request, digest=self._digest, rule=placed.rule, indices=indices)
+        _enter_submission(jobs, turn, record)
+        return max(len(indices), 1)
+
+
+def _enter_refused(jobs: Jobs, turn: Turn, placed: Placing, request: str, digest: str) -> str:
+    """Note a submission that is not taken in, an array as one; its key."""
+    spec, denial = placed.job(str(jobs.next_number)), placed.denial
+    assert denial is not None
+    turn.note(JobSubmitted(job=spec, request=request, digest=digest, rule=placed.rule))
+    if denial.by_scheduler:
+        turn.event(events.AddApplication(placing.application_of(spec)))
+    turn.note(JobRefused(key=spec.key, code=denial.code, sentence=denial.sentence, queue=denial.queue))
+    return spec.key
 
 
 def _repeated(jobs: Jobs, keys: Sequence[str]) -> Submitted:
@@ -167,24 +213,24 @@ def _repeated(jobs: Jobs, keys: Sequence[str]) -> Submitted:
     return Submitted(tuple(keys), tuple(refused))
 
 
-def _enter_submission(jobs: Jobs, turn: Turn, record: JobSubmitted, placed: Placing) -> None:
-    spec, denial = record.job, placed.denial
+def _enter_submission(jobs: Jobs, turn: Turn, record: JobSubmitted) -> None:
     turn.note(record)
-    decided: list[Decision] = []
-    if denial is None or denial.by_scheduler:
+    spec = record.job
+    if spec.key not in turn.scheduler.cluster.partitions[DEFAULT_PARTITION].applications:
         decided = turn.event(events.AddApplication(placing.application_of(spec)))
-    if denial is not None:
-        turn.note(JobRefused(key=spec.key, code=denial.code, sentence=denial.sentence, queue=denial.queue))
-    if denial is not None or any(isinstance(each, ApplicationRejected) for each in decided):
-        return
-    turn.event(events.AddAsks((ask_of(spec, dependencies.conditions_of(jobs, spec)),)))
-    dependencies.cancel_if_never(jobs, turn, spec.key)
+        if any(isinstance(each, ApplicationRejected) for each in decided):
+            return
+    keys = [f"{spec.key}.{index}" for index in record.indices] or [spec.key]
+    found = [job.spec for key in keys if (job := jobs.get(key)) is not None]
+    turn.event(events.AddAsks(tuple(ask_of(each, dependencies.conditions_of(jobs, each)) for each in found)))
+    for key in keys if spec.cancel_never else ():
+        dependencies.cancel_if_never(jobs, turn, key)
 
 
 def ask_of(spec: JobSpec, conditions: Conditions | None) -> AskSpec:
     """The ask that a job is to the scheduler, and what has to come about before it is in line."""
     return AskSpec(
-        application=spec.key,
+        application=spec.application,
         key=spec.key,
         resources=spec.resources,
         priority=spec.priority,
@@ -197,14 +243,6 @@ def ask_of(spec: JobSpec, conditions: Conditions | None) -> AskSpec:
         priority_class=spec.priority_class,
         conditions=conditions,
     )
-
-
-def visible(jobs: Jobs, rights: Rights, key: str) -> Job:
-    """The job, if it exists for the caller; otherwise a `Refusal`. Who may see it may act on it."""
-    job = jobs.get(key)
-    if job is None or not rights.may_act(job):
-        raise Refusal("not-found", f"there is no job {key!r}; `fairlead ls --all` shows yours")
-    return job
 
 
 def cancel(jobs: Jobs, turn: Turn, caller: Caller, key: str, states: Sequence[str] = (), *, now: bool = False) -> None:
@@ -223,7 +261,7 @@ def cancel(jobs: Jobs, turn: Turn, caller: Caller, key: str, states: Sequence[st
     waited = job.state is State.WAITING
     turn.note(JobCancelRequested(key=key, who=caller.user, now=now))
     if waited:
-        turn.event(events.Release(application=key, key=job.ask_key, cause=events.Cause.STOPPED_BY_RM))
+        turn.event(events.Release(application=job.application, key=job.ask_key, cause=events.Cause.STOPPED_BY_RM))
 
 
 def requeue(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, hold: bool = False, why: str = "") -> None:
@@ -238,27 +276,36 @@ def requeue(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, hold: bool = Fa
     turn.note(JobRequeued(key=key, who=caller.user, hold=hold, why=why))
 
 
-def rerun(jobs: Jobs, turn: Turn, caller: Caller, key: str, env: Mapping[str, str]) -> Intake:
+def rerun(jobs: Jobs, turn: Turn, caller: Caller, key: str, env: Mapping[str, str], *, failed: bool = False) -> Intake:
     """An ended job once more, as a new one: the same command and needs, waiting for nothing but room. What its
-    environment variables held was forgotten when it ended: `env` says it again.
+    environment variables held was forgotten when it ended: `env` says it again. Parts of an array become a new array
+    with the same indices; `failed`: of those that are meant only what ended otherwise than well.
 
     What comes of it is for `step` to say. Only its owner may: it would run as that user.
     """
-    job = visible(jobs, Rights(caller, turn.scheduler), key)
-    if not job.ended:
-        said = f"job {key} is {job.state}; only what has ended is submitted again (`fairlead requeue` stops what runs)"
-        raise Refusal("conflict", said)
-    if job.spec.uid != caller.uid:
-        user = job.spec.user
+    found = meant(jobs, Rights(caller, turn.scheduler), key)
+    live = next((job for job in found if not job.ended), None)
+    if live is not None:
+        said = f"job {live.key} is {live.state}; only what has ended is submitted again"
+        raise Refusal("conflict", f"{said} (`fairlead requeue` stops what runs)")
+    chosen = [job for job in found if not failed or job.state is not State.SUCCEEDED]
+    if not chosen:
+        raise Refusal("conflict", f"all of {key} ended well; there is nothing to submit again")
+    spec = chosen[0].spec
+    if spec.uid != caller.uid:
+        user = spec.user
         raise Refusal("forbidden", f"job {key} is {user}'s and would run as {user}; ask {user} to submit it again")
-    if lost := [name for name in job.spec.env if name not in env]:
+    if lost := [name for name in spec.env if name not in env]:
         options = " ".join(f"--env {name}" for name in lost)
         said = (
             f"the environment of job {key} was forgotten when it ended; give it again, with =VALUE what is not set "
             f"where you are: fairlead rerun {key} {options}"
         )
         raise Refusal("invalid", said, field="env")
-    again = replace(job.spec, key="", groups=caller.groups, rerun_of=key, env=dict(env))
+    array = spec.array
+    if array is not None and (indices := [job.spec.index for job in chosen if job.spec.index is not None]):
+        array = replace(array, indices=in_short(indices))
+    again = replace(spec, key="", groups=caller.groups, rerun_of=key, env=dict(env), array=array)
     return Intake(caller, [replace(again, hold=False, begin_ms=0, after=(), cancel_never=False)])
 
 
@@ -272,7 +319,7 @@ def checkpoint(jobs: Jobs, turn: Turn, caller: Caller, key: str, attempt: int | 
     if attempt is not None and attempt != job.attempt:
         raise Refusal("conflict", f"attempt {attempt} of job {key} is over; attempt {job.attempt} runs")
     turn.note(JobCheckpointed(key=key, attempt=job.attempt))
-    turn.event(events.Checkpoint(application=key, key=job.ask_key))
+    turn.event(events.Checkpoint(application=job.application, key=job.ask_key))
 
 
 def reserve(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, on: bool, why: str = "") -> None:
@@ -285,7 +332,7 @@ def reserve(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, on: bool, why: 
             f"a reservation holds others back: only administrators of {job.queue} switch it; ask one of them",
         )
     partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
-    app = partition.applications.get(key)
+    app = partition.applications.get(job.application)
     ask = app.asks.get(job.ask_key) if app is not None else None
     if job.state is not State.WAITING or ask is None or not ask.pending:
         held = job.state is State.WAITING
@@ -297,4 +344,4 @@ def reserve(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, on: bool, why: 
         )
     if on == (partition.reserving.get(ask) is not None):
         raise Refusal("conflict", f"job {key} has {'a reservation already' if on else 'no reservation'}")
-    turn.event(events.ReserveAsk(application=key, key=job.ask_key, on=on, who=caller.user, why=why))
+    turn.event(events.ReserveAsk(application=job.application, key=job.ask_key, on=on, who=caller.user, why=why))

@@ -69,7 +69,7 @@ class UserLimits:
         """These come to what the user has already. Raises `Refusal`."""
         if caller.is_admin:
             return
-        there, more, most = taken.jobs, len(specs), self.bounds.jobs
+        there, more, most = taken.jobs, sum(spec.count for spec in specs), self.bounds.jobs
         if there + more > most:
             said = f"{caller.user} has {there} jobs that wait or run, and these are {more}; a user may have {most}"
             raise _too_many(f"{said}: submit them when some have ended")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from fairlead.core.model.reasons import AttemptHeldBack, NextInLine, Reason, WaitingForVictims
+from fairlead.core.model.reasons import AttemptHeldBack, EnoughAtOnce, NextInLine, Reason, WaitingForVictims
 from fairlead.local.history_records import JobWaits
 from fairlead.local.job import Job, State
 from fairlead.local.jobs import Jobs
@@ -50,8 +50,8 @@ def _note(turn: Turn, job: Job) -> JobWaits | None:
         return None
     if job.waits_for and turn.now_ms - job.waits_noted_ms < max(LEAST_GAP_MS, waited // GAP_PART):
         return None
-    reason = turn.scheduler.why(job.key, job.ask_key)
-    if reason is None or isinstance(reason, NextInLine | AttemptHeldBack):
+    reason = turn.scheduler.why(job.application, job.ask_key)
+    if reason is None or isinstance(reason, NextInLine | AttemptHeldBack | EnoughAtOnce):
         return None
     subject = _subject(reason)
     if job.waits_for == f"{reason.code} {subject}":

@@ -27,6 +27,7 @@ from fairlead.insight.forecast import Forecast, IsOver, KindOf, Share, forecast
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.trial import Asked, Name, NoAnswer, ask_apart
+from fairlead.local.history_records import job_of
 from fairlead.local.job import Job, State
 from fairlead.service.whole_files import write_whole
 from fairlead.wire.questions import SPEND_S
@@ -64,7 +65,7 @@ def kinds(jobs: Jobs) -> Callable[[Ask], Kind]:
     """User, name and queue of an ask, by the book of jobs."""
 
     def kind_of(ask: Ask) -> Kind:
-        job = jobs.get(ask.app.id)
+        job = jobs.get(job_of(ask.key))
         return Kind(ask.app.user, job.spec.name if job is not None else "", ask.app.queue.path)
 
     return kind_of
@@ -169,7 +170,9 @@ class Forecaster:
         """Score what came true, and forecast for what waits without one."""
 
         def fresh(scheduler: Scheduler, jobs: Jobs) -> tuple[set[Name], list[tuple[Name, int]], Asked | None]:
-            waits = {(DEFAULT_PARTITION, job.key, job.ask_key) for job in jobs.live() if job.state is State.WAITING}
+            waits = {
+                (DEFAULT_PARTITION, job.application, job.ask_key) for job in jobs.live() if job.state is State.WAITING
+            }
             new = sorted(name for name in waits if not self.card.is_promised(name))
             begun = [(name, at_ms) for name in self.card.promised() if (at_ms := _begun_ms(jobs, name)) is not None]
             if not new:
@@ -203,8 +206,8 @@ class Forecaster:
 
 def _begun_ms(jobs: Jobs, name: Name) -> int | None:
     """When the run of a job began that waited under this name; None: it did not."""
-    _, key, ask_key = name
-    job = jobs.get(key)
+    _, _, ask_key = name
+    job = jobs.get(job_of(ask_key))
     return job.started_at_ms if job is not None and job.ask_key == ask_key and job.started_at_ms else None
 
 

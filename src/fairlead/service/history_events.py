@@ -25,11 +25,13 @@ from fairlead.journal.format import EVENT, NOTE, Record
 from fairlead.journal.reader import Reader as JournalReader
 from fairlead.local import history_records
 from fairlead.local.callers import Whose
+from fairlead.local.history_records import job_of
 from fairlead.local.job import conditions_changed
 from fairlead.runtime import Entry
 from fairlead.runtime.books import JournalResumed, ServiceStarted, ServiceStopped
 from fairlead.runtime.configurations import QueuesReconfigured
 from fairlead.service.readers import Reader, Readers
+from fairlead.wire.arrays import in_short
 from fairlead.wire.cluster import Event
 from fairlead.wire.fields import with_cpu
 
@@ -93,7 +95,8 @@ def _of(what: Any, *names: str) -> dict[str, Any]:
 
 def _submitted(note: history_records.JobSubmitted) -> Told:
     job, named = note.job, ("user", "queue", "name", "priority")
-    return "job.submitted", job.key, _of(job, *named) | {"resources": job.resources.as_dict()}
+    parts = {"parts": in_short(note.indices)} if note.indices else {}
+    return "job.submitted", job.key, _of(job, *named) | {"resources": job.resources.as_dict()} | parts
 
 
 def _reconfigured(note: QueuesReconfigured) -> Told:
@@ -123,7 +126,7 @@ def _given(event: e.Configure) -> Told | None:
 
 def _evict(evict: d.Evict) -> Told:
     told = _of(evict, "node", "on_behalf_of", "rule") | {"cause": str(evict.cause)}
-    return "job.evicting", evict.application, told | ({"violates": list(evict.violates)} if evict.violates else {})
+    return "job.evicting", job_of(evict.key), told | ({"violates": list(evict.violates)} if evict.violates else {})
 
 
 _END = ("attempt", "state", "exit_code", "signal", "error", "note", "cpu_ms")
@@ -152,29 +155,34 @@ _TOLD: dict[type, Callable[[Any], Told | None]] = {
     e.UndrainNode: lambda x: ("node.open", "", {"node": x.id}),
     e.RemoveNode: lambda x: ("node.removed", "", {"node": x.id}),
     e.Configure: _given,
-    d.Allocated: lambda x: ("job.allocated", x.application, {"node": x.node}),
+    d.Allocated: lambda x: ("job.allocated", job_of(x.key), {"node": x.node}),
     d.Evict: _evict,
-    d.Released: lambda x: ("job.released", x.application, {"node": x.node, "cause": str(x.cause)}),
-    d.Retried: lambda x: ("job.retried", x.application, {"next": x.new_key, "attempt": x.attempt, "due_ms": x.due_ms}),
-    d.Reserved: lambda x: ("job.reserved", x.application, {"node": x.node}),
-    d.Unreserved: lambda x: ("job.unreserved", x.application, {"node": x.node}),
-    d.Overdue: lambda x: ("job.overdue", x.application, {"node": x.node, "on_behalf_of": x.on_behalf_of}),
-    d.LoopBroken: lambda x: ("job.loop-broken", x.application, {"node": x.node, "victim": x.victim, "times": x.times}),
+    d.Released: lambda x: ("job.released", job_of(x.key), {"node": x.node, "cause": str(x.cause)}),
+    d.Retried: lambda x: (
+        "job.retried",
+        job_of(x.new_key),
+        {"next": x.new_key, "attempt": x.attempt, "due_ms": x.due_ms},
+    ),
+    d.Reserved: lambda x: ("job.reserved", job_of(x.key), {"node": x.node}),
+    d.Unreserved: lambda x: ("job.unreserved", job_of(x.key), {"node": x.node}),
+    d.Overdue: lambda x: ("job.overdue", job_of(x.key), {"node": x.node, "on_behalf_of": x.on_behalf_of}),
+    d.LoopBroken: lambda x: ("job.loop-broken", job_of(x.key), {"node": x.node, "victim": x.victim, "times": x.times}),
     d.AskChanged: lambda x: (
         "job.changed",
-        x.application,
+        job_of(x.key),
         {"resources": x.resources.as_dict(), "time_limit_ms": x.time_limit_ms, "who": x.who},
     ),
     d.ConditionsChanged: lambda x: (
         "job.conditions",
-        x.application,
+        job_of(x.key),
         {"sentence": conditions_changed(x.old, x.new, x.who), "who": x.who},
     ),
-    d.PriorityChanged: lambda x: ("job.priority", x.application, {"old": x.old, "new": x.new, "who": x.who}),
+    d.PriorityChanged: lambda x: ("job.priority", job_of(x.key), {"old": x.old, "new": x.new, "who": x.who}),
+    d.AtOnceChanged: lambda x: ("array.at-once", x.application, _of(x, "old", "new", "who")),
     d.ApplicationAccepted: lambda x: ("job.placed", x.id, {"queue": x.queue}),
     d.ApplicationMoved: lambda x: ("job.moved", x.id, {"old": x.old, "new": x.new, "who": x.who}),
     d.QueueChanged: lambda x: (f"queue.{x.change}", "", {"queue": x.queue}),
-    d.AskRejected: lambda x: ("job.rejected", x.application or x.key, {"reason": x.reason.as_dict()}),
+    d.AskRejected: lambda x: ("job.rejected", job_of(x.key) or x.application, {"reason": x.reason.as_dict()}),
     d.ApplicationRejected: lambda x: ("job.rejected", x.id, {"reason": x.reason.as_dict()}),
     d.DeclarationChanged: lambda x: (f"declaration.{x.change}", "", _of(x, "kind", "name", "who")),
     d.DeclarationRejected: lambda x: (

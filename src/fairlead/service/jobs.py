@@ -25,10 +25,11 @@ from starlette.responses import StreamingResponse
 from fairlead.core.model.conditions import Awaited, Dependency
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import RetrySpec
-from fairlead.local import accounts, holding, requests
+from fairlead.local import accounts, holding, requests, selection
+from fairlead.local.array_changes import change_whole
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.changes import Change, change, suspend
-from fairlead.local.history_records import JobSpec, run_key, where_of
+from fairlead.local.history_records import ArraySpec, JobSpec, run_key, where_of
 from fairlead.local.job import ON_THE_MACHINE
 from fairlead.local.job_bounds import UNSTATED
 from fairlead.local.jobs import Jobs
@@ -36,11 +37,12 @@ from fairlead.local.placing import SUBMIT_DENIED
 from fairlead.local.requests import RefusedJob, Submitted
 from fairlead.runtime import Refusal, Turn
 from fairlead.scheduler import Scheduler
-from fairlead.service import views
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import api
 from fairlead.service.machine import MachineOf, MachinePlace
+from fairlead.service.orders import order_each, row_of
 from fairlead.service.place import CallerOf
+from fairlead.wire import arrays
 from fairlead.wire import jobs as wire
 from fairlead.wire.fields import with_vcore
 
@@ -84,7 +86,7 @@ async def _taken_in(place: MachinePlace, intake: requests.Intake) -> wire.JobLis
     rows: list[wire.Job] = []
     for begin in range(0, len(submitted.keys), A_TURN):
         keys = submitted.keys[begin : begin + A_TURN]
-        rows += await place.look(lambda scheduler, jobs, keys=keys: [_row_of(jobs, scheduler, key) for key in keys])  # type: ignore[misc]
+        rows += await place.look(lambda scheduler, jobs, keys=keys: [row_of(jobs, scheduler, key) for key in keys])  # type: ignore[misc]
     return wire.JobList(jobs=rows)
 
 
@@ -146,8 +148,15 @@ def spec_of(draft: wire.JobDraft, caller: Caller, home: str) -> JobSpec:
             "begin_ms": draft.begin_at_ms,
             "after": dependencies_of(draft.after),
             "cancel_never": draft.on_never == "cancel",
+            "array": _array(draft.array),
         }
     )
+
+
+def _array(text: str) -> ArraySpec | None:
+    if not text:
+        return None
+    return ArraySpec(indices=text.partition("%")[0].strip(), at_once=arrays.parse(text).at_once)
 
 
 def dependencies_of(drafts: Sequence[wire.Dependency]) -> tuple[Dependency, ...]:
@@ -162,19 +171,15 @@ def _retry(draft: wire.RetryDraft | None) -> RetrySpec | None:
     return RetrySpec(limit=draft.limit, backoff_ms=draft.backoff_ms, never_on=tuple(sorted(set(draft.never_on))))
 
 
-def _row_of(jobs: Jobs, scheduler: Scheduler, key: str) -> wire.Job:
-    job = jobs.get(key)
-    if job is None:
-        raise Refusal("not-found", f"job {key} has left the books; the journal has its story")
-    return views.job_row(job, scheduler)
-
-
 @router.post("/jobs/{key}/cancel", responses=documented(404, 409))
 async def cancel_job(key: str, place: MachineOf, caller: CallerOf, body: wire.Cancellation | None = None) -> wire.Job:
     """Let a job end: at once while it waits; otherwise it is told to stop, and killed after its grace, or `now`."""
     what = body or wire.Cancellation()
-    await place.do(lambda turn: requests.cancel(place.local.jobs, turn, caller, key, what.states, now=what.now))
-    return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
+
+    def act(turn: Turn, one: str) -> None:
+        requests.cancel(place.local.jobs, turn, caller, one, what.states, now=what.now)
+
+    return await order_each(place, caller, key, act, last_first=True)
 
 
 @router.post("/jobs/{key}/checkpoint", responses=documented(404, 409))
@@ -191,16 +196,16 @@ async def checkpoint_job(
 async def suspend_job(key: str, place: MachineOf, caller: CallerOf, body: wire.HoldOrder | None = None) -> wire.Job:
     """Let a job that runs stand still until it is resumed. It keeps its room; its time limit stands still too."""
     why = body.why if body is not None else ""
-    await place.do(lambda turn: suspend(place.local.jobs, turn, caller, key, on=True, why=why))
-    return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
+    jobs = place.local.jobs
+    return await order_each(place, caller, key, lambda turn, one: suspend(jobs, turn, caller, one, on=True, why=why))
 
 
 @router.post("/jobs/{key}/resume", responses=documented(404, 409))
 async def resume_job(key: str, place: MachineOf, caller: CallerOf, body: wire.HoldOrder | None = None) -> wire.Job:
     """Let a job that is suspended go on. Who suspended it may, its owner, and an administrator of its queue."""
     why = body.why if body is not None else ""
-    await place.do(lambda turn: suspend(place.local.jobs, turn, caller, key, on=False, why=why))
-    return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
+    jobs = place.local.jobs
+    return await order_each(place, caller, key, lambda turn, one: suspend(jobs, turn, caller, one, on=False, why=why))
 
 
 @router.post("/jobs/{key}/requeue", responses=documented(404, 409))
@@ -208,19 +213,22 @@ async def requeue_job(key: str, place: MachineOf, caller: CallerOf, body: wire.R
     """Stop a job that runs, and let it wait again, at once or on hold; that counts for no retry."""
     order = body or wire.RequeueOrder()
 
-    def act(turn: Turn) -> None:
-        requests.requeue(place.local.jobs, turn, caller, key, hold=order.hold, why=order.why)
+    def act(turn: Turn, one: str) -> None:
+        requests.requeue(place.local.jobs, turn, caller, one, hold=order.hold, why=order.why)
 
-    await place.do(act)
-    return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
+    return await order_each(place, caller, key, act, last_first=True)
 
 
 @router.post("/jobs/{key}/rerun", status_code=201, responses=documented(404, 409))
 async def rerun_job(key: str, place: MachineOf, caller: CallerOf, body: wire.Rerun | None = None) -> wire.Job:
     """Submit a job that has ended once more, as a new one that waits for nothing but room."""
     caller.require_submit(place.gate.own_name)
-    env = body.env if body is not None else {}
-    intake = await place.do(lambda turn: requests.rerun(place.local.jobs, turn, caller, key, env))
+    what = body or wire.Rerun()
+
+    def prepare(turn: Turn) -> requests.Intake:
+        return requests.rerun(place.local.jobs, turn, caller, key, what.env, failed=what.failed)
+
+    intake = await place.do(prepare)
     return (await _taken_in(place, intake)).jobs[0]
 
 
@@ -228,16 +236,19 @@ async def rerun_job(key: str, place: MachineOf, caller: CallerOf, body: wire.Rer
 async def hold_job(key: str, place: MachineOf, caller: CallerOf, body: wire.HoldOrder | None = None) -> wire.Job:
     """Keep a job that waits from starting until it is released; it gives up what was kept for it."""
     why = body.why if body is not None else ""
-    await place.do(lambda turn: holding.hold(place.local.jobs, turn, caller, key, why))
-    return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
+
+    def act(turn: Turn, one: str) -> None:
+        holding.hold(place.local.jobs, turn, caller, one, why)
+
+    return await order_each(place, caller, key, act, last_first=True)
 
 
 @router.post("/jobs/{key}/release", responses=documented(404, 409))
 async def release_job(key: str, place: MachineOf, caller: CallerOf, body: wire.HoldOrder | None = None) -> wire.Job:
     """Let a job that is on hold start as soon as it can. Who put it there may, and an administrator of its queue."""
     why = body.why if body is not None else ""
-    await place.do(lambda turn: holding.release(place.local.jobs, turn, caller, key, why))
-    return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
+    jobs = place.local.jobs
+    return await order_each(place, caller, key, lambda turn, one: holding.release(jobs, turn, caller, one, why))
 
 
 @router.post("/jobs/{key}/reserve", responses=documented(404, 409))
@@ -248,7 +259,7 @@ async def reserve_for_job(key: str, body: wire.ReservationOrder, place: MachineO
         requests.reserve(place.local.jobs, turn, caller, key, on=body.on, why=body.why)
 
     await place.do(act)
-    return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
+    return await place.look(lambda scheduler, jobs: row_of(jobs, scheduler, key))
 
 
 @router.patch("/jobs/{key}", responses=documented(404, 409))
@@ -263,14 +274,15 @@ async def change_job(key: str, body: wire.JobChange, place: MachineOf, caller: C
         begin_ms=body.begin_at_ms,
         after=None if body.after is None else dependencies_of(body.after),
         cancel_never=None if body.on_never is None else body.on_never == "cancel",
+        at_once=body.at_once,
     )
-
-    def act(turn: Turn) -> str:
-        return change(place.local.jobs, turn, caller, key, wanted, body.why)
-
-    if refused := await place.do(act):
+    left, refused = await place.do(lambda turn: change_whole(place.local.jobs, turn, caller, key, wanted, body.why))
+    if refused:
         raise Refusal("conflict", refused, field="queue")
-    return await place.look(lambda scheduler, jobs: _row_of(jobs, scheduler, key))
+    if left == Change():
+        return await place.look(lambda scheduler, jobs: row_of(jobs, scheduler, key))
+    jobs = place.local.jobs
+    return await order_each(place, caller, key, lambda turn, one: change(jobs, turn, caller, one, left, body.why))
 
 
 # -- what they wrote -----------------------------------------------------------------------------------------------
@@ -309,7 +321,7 @@ async def get_job_logs(
     """What a job has written."""
 
     def look(scheduler: Scheduler, jobs: Jobs) -> tuple[int, int]:
-        job = requests.visible(jobs, Rights(caller, scheduler), key)
+        job = selection.visible(jobs, Rights(caller, scheduler), key)
         if not caller.may_see(job):
             owner = job.spec.user
             raise Refusal("forbidden", f"what job {key} writes is the business of {owner}; ask {owner} to show it")

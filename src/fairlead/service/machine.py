@@ -26,11 +26,11 @@ from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.suppositions import Supposition, submitted
 from fairlead.insight.trial import Name
-from fairlead.local import dependencies, placing, requests
+from fairlead.local import dependencies, placing, requests, selection
 from fairlead.local.callers import Caller, Rights, Whose, whose
 from fairlead.local.disk import Disk
 from fairlead.local.history_records import run_key
-from fairlead.local.job import LIVE, ON_THE_MACHINE, Job
+from fairlead.local.job import LIVE, ON_THE_MACHINE, Job, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.machine import Machine
 from fairlead.local.memory_guard import MemoryGuard
@@ -41,7 +41,7 @@ from fairlead.local.user_bounds import UserBounds, UserLimits
 from fairlead.runtime import Refusal, Runtime, Turn
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
-from fairlead.service import metrics, views
+from fairlead.service import array_views, metrics, views
 from fairlead.service.configfile import ConfigFile
 from fairlead.service.forecaster import Forecaster, kinds, learned
 from fairlead.service.history_events import Hub, stream
@@ -49,12 +49,15 @@ from fairlead.service.identity import Gate, Tokens
 from fairlead.service.place import NEW, JobFilter, Place, ask_of, place_of
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.wire import cluster as wire
+from fairlead.wire.arrays import order
 from fairlead.wire.jobs import Capability as Shown
 from fairlead.wire.jobs import Job as JobRow
 from fairlead.wire.jobs import JobDetails, JobDraft
 from fairlead.wire.questions import Why
 
 T = TypeVar("T")
+_Meant = tuple[str, Sequence[Job]]
+"""A key and what it means: one job, or parts of an array."""
 EVERYTHING = Caller("", -1, True, may_submit=False)
 """Who sees everything, for what is not about single users."""
 
@@ -68,38 +71,57 @@ class _Moment:
         self.scheduler, self.caller = scheduler, caller
         self._jobs, self._rights, self._runs_as = jobs, Rights(caller, scheduler), runs_as
 
-    def found(self, wanted: JobFilter) -> Iterable[Job]:
+    def found(self, wanted: JobFilter) -> Iterable[_Meant]:
         if wanted.namespace is not None:
             raise Refusal("invalid", "jobs of a machine are in no namespace; leave it out", field="namespace")
-        source = self._jobs.live() if wanted.states and wanted.states <= LIVE else self._jobs
-        return (
-            job
-            for job in source
-            if wanted.passes(job.state, job.queue, job.spec.user, job.spec.name) and self._rights.may_act(job)
-        )
+        if wanted.array is not None:
+            source: Iterable[Job] = selection.meant(self._jobs, self._rights, wanted.array)
+        else:
+            source = self._jobs.live() if wanted.states and wanted.states <= LIVE else self._jobs
+        whole: dict[str, list[Job]] = {}
+        for job in source:
+            if wanted.passes(job.state, job.queue, job.spec.user, job.spec.name) and self._rights.may_act(job):
+                if wanted.parts or wanted.array is not None or job.spec.index is None:
+                    yield job.key, (job,)
+                else:
+                    whole.setdefault(job.application, []).append(job)
+        yield from whole.items()
 
-    def order(self, job: Job) -> int:
-        return int(job.key)
+    def order(self, job: _Meant) -> tuple[int, int, str]:
+        return order(job[0])
 
-    def row(self, job: Job) -> JobRow:
-        return views.job_row(job, self.scheduler)
+    def row(self, job: _Meant) -> JobRow:
+        return array_views.row(self._jobs, self.scheduler, *job)
 
     def details(self, key: str) -> JobDetails:
-        return views.job_full(self._visible(key), self.scheduler)
+        meant = self._meant(key)
+        if meant[0].key == key:
+            return views.job_full(meant[0], self.scheduler)
+        return array_views.full(self._jobs, self.scheduler, key, meant)
 
     def why(self, key: str) -> Why:
-        return views.job_why(self._visible(key), self.scheduler)
+        meant = self._meant(key)
+        if meant[0].key == key:
+            return views.job_why(meant[0], self.scheduler)
+        return array_views.why(self._jobs, self.scheduler, key, meant)
+
+    def last_waiting(self, key: str) -> str:
+        waiting = [job.key for job in self._meant(key) if job.state is State.WAITING]
+        return waiting[-1] if waiting else key
 
     def name(self, key: str) -> Name:
+        job = self._meant(key)[0]
+        if job.application == key and job.spec.index is not None:
+            return self.partition, key, ""  # All of an array.
         job = self._visible(key)
         if job.ended:
             raise Refusal("conflict", f"job {key} has ended already ({job.state}); nothing follows from it now")
-        return self.partition, job.key, job.ask_key
+        return self.partition, job.application, job.ask_key
 
     def sees(self, application: str) -> bool:
         """Administrators see what is no job, too."""
-        job = self._jobs.get(application)
-        return self.caller.is_admin if job is None else self._rights.may_act(job)
+        found = self._jobs.of(application)
+        return self._rights.may_act(found[0]) if found else self.caller.is_admin
 
     def submission(self, draft: JobDraft) -> Supposition:
         from fairlead.service.jobs import spec_of
@@ -115,7 +137,7 @@ class _Moment:
         )
 
     def target(self, key: str, queue: str) -> str:
-        job, partition = self._visible(key), self.scheduler.cluster.partitions[self.partition]
+        job, partition = self._meant(key)[0], self.scheduler.cluster.partitions[self.partition]
         path = placing.full_path(partition, queue)
         found = partition.root.find(path)
         if found is None:
@@ -131,15 +153,21 @@ class _Moment:
 
     def knows(self, key: str) -> bool:
         """Also of one that waits for its back-off to be over."""
-        job = self._visible(key)
+        meant = self._meant(key)
+        if meant[0].key != key:
+            return False
+        job = meant[0]
         partition = self.scheduler.cluster.partitions.get(self.partition)
-        if partition is not None and partition.held_asks.get(job.key, job.ask_key) is not None:
+        if partition is not None and partition.held_asks.get(job.application, job.ask_key) is not None:
             return True
-        ask = ask_of(self, (self.partition, job.key, job.ask_key))
+        ask = ask_of(self, (self.partition, job.application, job.ask_key))
         return job.state in LIVE and ask is not None and (ask.pending or ask.node is not None)
 
+    def _meant(self, key: str) -> Sequence[Job]:
+        return selection.meant(self._jobs, self._rights, key)
+
     def _visible(self, key: str) -> Job:
-        return requests.visible(self._jobs, self._rights, key)
+        return selection.visible(self._jobs, self._rights, key)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -278,7 +306,7 @@ class MachinePlace(Place):
             return await Place.apart(self, ask, caller, passes)
 
     async def _owners(self, keys: Sequence[str]) -> dict[str, Whose]:
-        return await self.look(lambda s, jobs: {key: whose(s, job) for key in keys if (job := jobs.get(key))})
+        return await self.look(lambda s, jobs: {key: whose(s, found[0]) for key in keys if (found := jobs.of(key))})
 
     def card(self) -> Scorecard:
         """Over restarts."""

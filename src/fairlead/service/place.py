@@ -51,6 +51,10 @@ class JobFilter:
     user: str | None = None
     name: str | None = None
     namespace: str | None = None
+    array: str | None = None
+    """Only the parts of this array."""
+    parts: bool = False
+    """The parts of arrays in their place."""
 
     def passes(self, state: str, queue: str, user: str, name: str, namespace: str | None = None) -> bool:
         """Whether a job with these is among them."""
@@ -84,6 +88,9 @@ class Moment(Protocol):
 
     def why(self, key: str) -> Why:
         """Why a job is where it is, without the verdict."""
+
+    def last_waiting(self, key: str) -> str:
+        """Of an array the part that waits and comes last; else the same key."""
 
     def name(self, key: str) -> Name:
         """What the books call a job that has not ended."""

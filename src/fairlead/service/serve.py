@@ -170,7 +170,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     gate = Gate(tokens, admins=options.admins, own_uid=os.geteuid(), everybody=as_root)
 
     def whose_key(key: str) -> Whose | None:
-        return whose(runtime.books.scheduler, job) if (job := local.jobs.get(key)) is not None else None
+        return whose(runtime.books.scheduler, found[0]) if (found := local.jobs.of(key)) else None
 
     hub = Hub(runtime.journal.path, whose_key)
     runtime.subscribe(hub)

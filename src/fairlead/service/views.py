@@ -120,7 +120,7 @@ def _attempt(over: Attempt) -> wire.PastAttempt:
 def job_reason(job: Job, scheduler: Scheduler) -> wire.Reason | None:
     """Why a job waits, stops, or ended otherwise than by itself; None where there is nothing to say."""
     if job.state is State.WAITING:
-        reason = scheduler.why(job.key, job.ask_key)
+        reason = scheduler.why(job.application, job.ask_key)
         return _held_back(reason, job) if isinstance(reason, AttemptHeldBack) else waits_for(reason)
     if job.state is State.SUSPENDED:
         by = job.suspended_by
@@ -180,13 +180,14 @@ def job_why(job: Job, scheduler: Scheduler) -> Why:
         key=job.key,
         state=job.state.value,
         reason=reason,
-        sentence=reason.sentence if reason else _plain_sentence(job),
+        sentence=reason.sentence if reason else plain_sentence(job),
         queue_position=queue_position(job, scheduler) if job.state is State.WAITING else None,
-        expected_start_ms=scheduler.expected_start_ms(job.key, job.ask or job.key),
+        expected_start_ms=scheduler.expected_start_ms(job.application, job.ask_key),
     )
 
 
-def _plain_sentence(job: Job) -> str:
+def plain_sentence(job: Job) -> str:
+    """What is to be said of a job without a reason."""
     match job.state:
         case State.RUNNING:
             return f"it runs on {job.node}"
@@ -205,7 +206,7 @@ def _plain_sentence(job: Job) -> str:
 def queue_position(job: Job, scheduler: Scheduler) -> int | None:
     """Its place in line, from 1; None when it is not in line."""
     partition = scheduler.cluster.partitions.get(DEFAULT_PARTITION)
-    application = partition.applications.get(job.key) if partition else None
+    application = partition.applications.get(job.application) if partition else None
     return place_in_line(application.asks.get(job.ask_key) if application is not None else None)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from fairlead.wire import fields
+from fairlead.wire import arrays, fields
 from fairlead.wire.fields import Amounts, AmountsDraft, Key, Labels, Line, Page, Priority, Request, Shape, Wrong, said
 
 MOST_JOBS = 10_000
@@ -89,6 +89,7 @@ class JobDraft(Request, frozen=True, kw_only=True):
         "beside": fields.labels,
         "apart_from": fields.labels,
         "priority_class": fields.one_line,
+        "array": arrays.checked,
     }
 
     command: Annotated[
@@ -133,6 +134,7 @@ class JobDraft(Request, frozen=True, kw_only=True):
         Literal["wait", "cancel"],
         said("What becomes of it when what it waits for can never come about any more: it waits on and says so."),
     ] = "wait"
+    array: Annotated[Line, said("The indices of its parts, such as 0-15, 1,3,5-7, 1-7:2; 1-200%8: 8 at a time.")] = ""
 
 
 class Rerun(Request, frozen=True, kw_only=True):
@@ -144,6 +146,7 @@ class Rerun(Request, frozen=True, kw_only=True):
         Annotated[dict[str, str], Meta(max_length=4096)],
         said("Every environment variable that it had: values are kept no longer than a job lives."),
     ] = {}
+    failed: Annotated[bool, said("Of several parts of an array only what ended otherwise than well.")] = False
 
 
 class Submission(Request, frozen=True, kw_only=True):
@@ -186,6 +189,9 @@ class JobChange(Request, frozen=True, kw_only=True):
     ] = None
     after: Annotated[Dependencies | None, said("Instead of all that it waits for of other jobs.")] = None
     on_never: Literal["wait", "cancel"] | None = None
+    at_once: Annotated[
+        Annotated[int, Meta(ge=0, le=arrays.MOST_PARTS)] | None, said("So many parts of an array at a time; 0: all.")
+    ] = None
     why: Annotated[Line, said("Why it changes, for the record.")] = ""
 
     def __post_init__(self) -> None:
@@ -195,7 +201,7 @@ class JobChange(Request, frozen=True, kw_only=True):
             raise Wrong(
                 "",
                 "says nothing; give at least one of priority, queue, name, resources, time_limit_ms, "
-                "begin_at_ms, after, on_never",
+                "begin_at_ms, after, on_never, at_once",
             )
 
 
@@ -258,7 +264,7 @@ def reason(said: dict[str, Any] | None) -> Reason | None:
 
 
 class Job(Shape, frozen=True, kw_only=True):
-    """A job, in short."""
+    """A job, in short; an array as one."""
 
     key: Key
     name: str
@@ -273,6 +279,7 @@ class Job(Shape, frozen=True, kw_only=True):
     started_at_ms: int | None
     ended_at_ms: int | None
     resources: Amounts
+    parts: Annotated[arrays.Parts | None, said("Of an array; its state is that of its liveliest part.")] = None
 
 
 class JobList(Shape, frozen=True, kw_only=True):

@@ -143,6 +143,16 @@ class Verdict(Shape, frozen=True, kw_only=True):
     changes_complete: bool | None = None
 
 
+class PartsWhy(Shape, frozen=True, kw_only=True):
+    """Parts of an array that are in the same state for the same reason."""
+
+    indices: str
+    count: int
+    state: JobState
+    reason: Reason | None
+    sentence: str
+
+
 class Why(Shape, frozen=True, kw_only=True):
     """Why a job is in its state."""
 
@@ -153,6 +163,7 @@ class Why(Shape, frozen=True, kw_only=True):
     queue_position: int | None
     expected_start_ms: Annotated[int | None, said("When its kept turn comes; null: none is kept.")]
     verdict: Verdict | None = None
+    parts: Annotated[list[PartsWhy], said("Of an array, what is so for which of its parts.")] = []
 
 
 # -- when -----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from fairlead.core.model.conditions import Awaited, Dependency
 from fairlead.core.model.specs import RetrySpec
 from fairlead.local import dependencies, holding, requests
 from fairlead.local.callers import Caller, Rights
+from fairlead.local.history_records import JobSpec
 from fairlead.local.job import State
 from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal, Turn
@@ -174,9 +175,10 @@ def test_others_jobs_are_not_there_for_who_may_not_see_them(service: Service) ->
     """A dependency would tell how they end."""
     first = service.submit()
     carl = Caller(user="carl", uid=1002, groups=("carl",))
+    spec = JobSpec(key="", user="carl", uid=1002, command=("true",), queue="", after=after(first))
 
     def wrong(turn: Turn) -> str:
-        return dependencies.unknown(service.place.jobs, Rights(carl, turn.scheduler), after(first))
+        return dependencies.unknown(service.place.jobs, Rights(carl, turn.scheduler), spec)
 
     assert "there is no job '1'" in service.do(wrong)
 
@@ -207,5 +209,5 @@ def test_a_restart_goes_on_waiting(service: Service) -> None:
     state = json.loads(json.dumps(service.place.jobs.dump()))
     assert json.loads(json.dumps(Jobs.load(state).dump())) == state
     scheduler = type(service.runtime.books.scheduler).load(service.runtime.books.scheduler.dump())
-    kept = {app: one.reason().code for app, one in scheduler.cluster.partitions["default"].held_asks}
+    kept = {app: one.conditions.reason().code for app, one in scheduler.cluster.partitions["default"].held_asks}
     assert kept == {second: "waits-for-others", held: "on-hold"}

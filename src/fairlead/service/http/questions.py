@@ -51,12 +51,15 @@ async def list_jobs(
     user: Annotated[str | None, Query(description="Only of this user.")] = None,
     name: Annotated[str | None, Query(description="Only with this name; on a cluster, of this application.")] = None,
     namespace: Annotated[str | None, Query(description="On a cluster: only pods of this namespace.")] = None,
+    array: Annotated[str | None, Query(description="Only parts of an array: `12`, or `12.5-9`.")] = None,
+    parts: Annotated[bool, Query(description="The parts of arrays in their place.")] = False,
 ) -> JobPage | bytes:
-    """The jobs that the caller may see, in the order of submission, page by page; on a cluster the pods.
+    """The jobs that the caller may see, in the order of submission, page by page; an array as one; on a cluster the
+    pods.
 
     They are the caller's own, those in queues that the caller administers, and all of them for administrators.
     """
-    wanted = JobFilter(frozenset(state or ()), queue, user, name, namespace)
+    wanted = JobFilter(frozenset(state or ()), queue, user, name, namespace, array, parts)
 
     def ask(moment: Moment) -> JobPage:
         return page.of(JobPage, moment.found(wanted), moment.order, moment.row)
@@ -176,13 +179,14 @@ async def forecast_job(key: str, place: PlaceOf, caller: CallerOf, seconds: Seco
     """
 
     def ask(moment: Moment) -> Callable[[], tuple[str, Name, Forecast]]:
-        shown = moment.why(key)
-        if shown.state != "waiting" or not moment.knows(key):
+        one = moment.last_waiting(key)
+        shown = moment.why(one)
+        if shown.state != "waiting" or not moment.knows(one):
             said = f"job {shown.key} is {shown.state} and not in line; only what is in line has a forecast"
             raise Refusal("conflict", said)
         if shown.reason is not None and shown.reason.code in (OnHold.code, NeverRuns.code):
             raise Refusal("conflict", f"nobody can say when job {shown.key} starts: it {shown.reason.sentence}")
-        name, scheduler = moment.name(key), moment.scheduler
+        name, scheduler = moment.name(one), moment.scheduler
 
         def question() -> tuple[str, Name, Forecast]:
             return shown.key, name, played(scheduler, moment.future(), moment.partition, [name], seconds)

@@ -81,6 +81,8 @@ class ClusterMoment:
 
     def found(self, wanted: JobFilter) -> Iterator[KnownPod]:
         """The pods of this scheduler that pass."""
+        if wanted.array is not None:
+            raise Refusal("invalid", "pods are in no arrays; leave it out", field="array")
         for known in our_pods(self.informer):
             app, _ = self.entry_of(known)
             queue, user = (app.queue.path, app.user) if app is not None else ("", "")
@@ -90,6 +92,10 @@ class ClusterMoment:
     def order(self, known: KnownPod) -> tuple[int, str]:
         """When it was created, then its name."""
         return self._submitted_ms(known), str(known.name)
+
+    def last_waiting(self, key: str) -> str:
+        """A pod is in no array."""
+        return key
 
     def name(self, key: str) -> Name:
         """A pod goes by its identity in the books."""

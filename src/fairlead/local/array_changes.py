@@ -1,0 +1,41 @@
+"""Changes of an array as a whole: how many of its parts may be at once, and its queue.
+
+Decides what cannot be changed of one part alone. Never changes what each part has for itself (`changes` does).
+Invariant: all parts of an array are in one queue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fairlead.core.model import events
+from fairlead.local.callers import Caller, Rights
+from fairlead.local.changes import Change, change
+from fairlead.local.jobs import Jobs
+from fairlead.local.selection import meant
+from fairlead.runtime import Refusal, Turn
+
+
+def change_whole(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why: str = "") -> tuple[Change, str]:
+    """Change what an array has as a whole; what is left to change of each of its parts, and why the queue is refused.
+
+    Raises `Refusal` before anything is changed.
+    """
+    found = meant(jobs, Rights(caller, turn.scheduler), key)
+    array = jobs.arrays.get(found[0].application)
+    if array is None:
+        if wanted.at_once is not None:
+            raise Refusal("invalid", f"job {key} is no array; only of parts there are so many at once", field="at_once")
+        return wanted, ""
+    for name, value in (("at_once", wanted.at_once), ("queue", wanted.queue)):
+        if value is not None and key != array.key:
+            said = f"{key} is part of array {array.key}; {name.replace('_', ' ')} is of all its parts"
+            raise Refusal("conflict", f"{said}: change that of {array.key}", field=name)
+    live = next((job for job in found if not job.ended), None)
+    if live is None:
+        raise Refusal("conflict", f"array {key} has ended already; `fairlead rerun {key}` submits it again")
+    if wanted.queue is not None and (refused := change(jobs, turn, caller, live.key, Change(queue=wanted.queue), why)):
+        return wanted, refused
+    if wanted.at_once is not None:
+        turn.event(events.SetAtOnce(array.key, wanted.at_once, caller.user, why))
+    return replace(wanted, queue=None, at_once=None), ""

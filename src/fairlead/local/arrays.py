@@ -1,0 +1,138 @@
+"""Arrays: which jobs are parts of one, and what that is as a whole.
+
+Decides the state of an array, and when it is over. Never keeps anything that its parts do not say. Invariant: a part is
+a job with a life of its own; an array leaves the book as a whole, when all of it has ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from fairlead.local.history_records import JobSpec
+from fairlead.local.job import Job, State
+from fairlead.wire.arrays import SAME_INDEX, parse_indices
+
+_BY_WEIGHT = (
+    State.RUNNING,
+    State.STOPPING,
+    State.SUSPENDED,
+    State.WAITING,
+    State.FAILED,
+    State.TIMED_OUT,
+    State.LOST,
+    State.EVICTED,
+    State.CANCELLED,
+    State.REJECTED,
+    State.SUCCEEDED,
+)
+"""Several jobs together are in the first of these states that one of them is in."""
+
+
+class Array:
+    """The parts of one array, by index."""
+
+    __slots__ = ("ended_at_ms", "key", "live", "parts")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.parts: dict[int, Job] = {}
+        self.live = 0
+        """How many have not ended."""
+        self.ended_at_ms = 0
+        """When the last of those that have ended did."""
+
+    @property
+    def first(self) -> Job:
+        """That of the lowest index."""
+        return next(iter(self.parts.values()))
+
+    @property
+    def queue(self) -> str:
+        """Where all of it is."""
+        return self.first.queue
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all of it was taken in and has ended."""
+        spec = self.first.spec.array
+        return not self.live and spec is not None and len(self.parts) >= len(parse_indices(spec.indices))
+
+
+class Arrays(dict[str, Array]):
+    """By key. What is no part of an array is passed over."""
+
+    def add(self, job: Job) -> None:
+        """One more part."""
+        if (index := job.spec.index) is not None:
+            array = self.get(job.application)
+            if array is None:
+                array = self[job.application] = Array(job.application)
+            array.parts[index] = job
+            array.live += 1
+            if job.ended:
+                self.end(job)
+
+    def end(self, job: Job) -> list[Job]:
+        """A job has ended: what is over with it, itself or its whole array."""
+        array = self.get(job.application)
+        if array is None:
+            return [job]
+        array.live -= 1
+        array.ended_at_ms = max(array.ended_at_ms, job.ended_at_ms or 0)
+        return list(array.parts.values()) if array.is_over else []
+
+    def over_at_ms(self, job: Job) -> int | None:
+        """When an ended job, or the last part of its array, ended; None: others of the array have not."""
+        array = self.get(job.application)
+        if array is None:
+            return job.ended_at_ms or 0
+        return array.ended_at_ms if array.is_over else None
+
+    def whole(self, keys: Iterable[str]) -> list[str]:
+        """These keys, with all other parts of arrays that are among them."""
+        found: dict[str, None] = {}
+        for key in keys:
+            array = self.get(key.partition(".")[0])
+            found |= dict.fromkeys([key] if array is None else [part.key for part in array.parts.values()])
+        return list(found)
+
+    def is_last(self, job: Job) -> bool:
+        """Whether nothing of what it came with would be left without it."""
+        array = self.get(job.application)
+        return array is None or len(array.parts) == 1
+
+    def drop(self, job: Job) -> None:
+        """A job leaves the book."""
+        if (array := self.get(job.application)) is not None and job.spec.index is not None:
+            array.parts.pop(job.spec.index, None)
+            if not array.parts:
+                del self[array.key]
+
+
+def part_of(spec: JobSpec, key: str) -> JobSpec:
+    """The part of this key of an array; it waits for the parts of its own index."""
+    index = key.rpartition(".")[2]
+    if not any(SAME_INDEX in each.application for each in spec.after):
+        return replace(spec, key=key)
+    after = (replace(each, application=each.application.replace(SAME_INDEX, index)) for each in spec.after)
+    return replace(spec, key=key, after=tuple(after))
+
+
+def state_of(jobs: Iterable[Job]) -> State:
+    """What several jobs are together: the most lively state of those that live, else the worst end."""
+    there = Counter(job.state for job in jobs)
+    return next((state for state in _BY_WEIGHT if there[state]), State.WAITING)
+
+
+def environment(job: Job) -> dict[str, str]:
+    """What a part finds in its environment about its array."""
+    array, index = job.spec.array, job.spec.index
+    if array is None or index is None:
+        return {}
+    indices = parse_indices(array.indices)
+    step = indices[1] - indices[0] if len(indices) > 1 else 1
+    said = {"KEY": job.application, "INDEX": index, "COUNT": len(indices)}
+    said |= {"FIRST": indices[0], "LAST": indices[-1], "STEP": step}
+    return {f"FAIRLEAD_ARRAY_{name}": str(value) for name, value in said.items()}

@@ -1,0 +1,119 @@
+"""Arrays: which indices their parts have, and how a part is named.
+
+Decides what `1-200:2%8` means, and what is wrong with a text that means nothing. Never knows a job. Invariant: the
+indices of an array are in order and each is there once; `12` names an array, `12.7` its part of index 7, `12.5-9` some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import pairwise
+from typing import Annotated, NamedTuple
+
+from fairlead.wire.fields import Shape, said
+
+MOST_PARTS = 100_000
+LARGEST = 10**9
+"""No index is larger."""
+EXAMPLES = "write 0-15, 1,3,5-7, 1-7:2, or 1-200%8 for at most 8 at a time"
+SAME_INDEX = "%a"
+"""In the key of a job to wait for: the index of the part that waits, as in `12.%a`."""
+
+
+class Parts(Shape, frozen=True, kw_only=True):
+    """The parts of an array."""
+
+    indices: Annotated[str, said("Such as 1-200, or 1,3,5-7.")]
+    at_once: Annotated[int, said("So many in line or running at a time; 0: all, or it has ended.")]
+    count: int
+    waiting: Annotated[int, said("What is on hold is not among them.")]
+    held: Annotated[int, said("On hold.")]
+    running: Annotated[int, said("Also what is suspended, or was told to stop.")]
+    done: Annotated[int, said("Ended well.")]
+    failed: Annotated[int, said("Ended otherwise.")]
+    exit_status: Annotated[int, said("The highest of those that ended, as `fairlead wait` says it.")]
+
+
+class Array(NamedTuple):
+    """What `--array` says."""
+
+    indices: tuple[int, ...]
+    at_once: int
+    """So many parts at a time; 0: all."""
+
+
+def parse(text: str) -> Array:
+    """What an array is to be. Raises ValueError with a sentence."""
+    indices, percent, most = text.strip().partition("%")
+    if not percent:
+        return Array(parse_indices(indices), 0)
+    if not _is_number(most) or not 0 < int(most) <= MOST_PARTS:
+        raise ValueError(f"%{most} in {text!r} is no number of parts at a time; {EXAMPLES}")
+    return Array(parse_indices(indices), int(most))
+
+
+def checked(text: str) -> str:
+    """A text that `parse` takes, or none. Raises ValueError."""
+    if text:
+        parse(text)
+    return text
+
+
+@lru_cache(maxsize=256)
+def parse_indices(text: str) -> tuple[int, ...]:
+    """The indices that `1,3,5-7` or `1-7:2` names, in order. Raises ValueError with a sentence."""
+    found: set[int] = set()
+    for piece in text.split(","):
+        bounds, colon, step = piece.strip().partition(":")
+        first, dash, last = bounds.partition("-")
+        if not (_is_number(first) and (_is_number(last) if dash else not colon) and (_is_number(step) if colon else 1)):
+            raise ValueError(f"{piece.strip() or text!r} names no indices; {EXAMPLES}")
+        begin, end, by = int(first), int(last or first), int(step or 1)
+        if end < begin:
+            raise ValueError(f"{piece.strip()} ends before it begins; write {end}-{begin}")
+        if by == 0:
+            raise ValueError(f"{piece.strip()} goes on by 0; {EXAMPLES}")
+        if end > LARGEST:
+            raise ValueError(f"{end} is larger than any index may be, {LARGEST}")
+        more = range(begin, end + 1, by)
+        if len(found) + len(more) > MOST_PARTS:
+            raise ValueError(f"{text} has more than {MOST_PARTS} parts; submit several arrays")
+        found.update(more)
+    return tuple(sorted(found))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 10
+
+
+def in_short(indices: Iterable[int]) -> str:
+    """A short text that names these indices, which are in order: `1-7:2`, or `1,3,5-7`."""
+    all_ = list(indices)
+    steps = {after - before for before, after in pairwise(all_)}
+    if len(all_) > 2 and len(steps) == 1 and steps != {1}:
+        return f"{all_[0]}-{all_[-1]}:{steps.pop()}"
+    runs: list[list[int]] = []
+    for index in all_:
+        if runs and index == runs[-1][-1] + 1:
+            runs[-1][1:] = [index]
+        else:
+            runs.append([index])
+    return ",".join("-".join(map(str, run)) for run in runs)
+
+
+def shown(indices: str, at_once: int) -> str:
+    """As it is given to `--array`."""
+    return f"{indices}%{at_once}" if at_once else indices
+
+
+def split(key: str) -> tuple[str, str]:
+    """The array and the indices that a key names; without indices: all of it, or it is no array."""
+    array, _, indices = key.partition(".")
+    return array, indices
+
+
+def order(key: str) -> tuple[int, int, str]:
+    """Keys in the order of submission, an array before its parts in order of their indices."""
+    array, index = split(key)
+    return (int(array) if _is_number(array) else 0, int(index) if _is_number(index) else -1, key)

@@ -1,0 +1,23 @@
+"""Exit statuses: what the command ends with, and which one stands for how a job ended.
+
+Decides the numbers that scripts rely on. Never changes one. Invariant: a job that ended by itself has its own.
+"""
+
+from __future__ import annotations
+
+FAILED, REFUSED, TIMED_OUT = 1, 4, 124
+
+
+def exit_status(state: str, *, started: bool, exit_code: int | None, signal: int | None) -> int:
+    """That of a job that has ended like this, as `fairlead submit --help` says."""
+    if state == "succeeded":
+        return 0
+    if state == "timed_out":
+        return TIMED_OUT
+    if state == "rejected" or (state == "cancelled" and not started):
+        return REFUSED
+    if signal:
+        return 128 + signal
+    if state == "lost":
+        return FAILED
+    return exit_code or FAILED
