@@ -26,6 +26,7 @@ from fairlead.cli.app import (
     wrong_usage,
 )
 from fairlead.cli.jobfields import AFTER
+from fairlead.cli.parts import after_order
 from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
 
@@ -83,7 +84,7 @@ def each(
         raise wrong_usage(f"{name}: give keys, or at least one of --queue, --name, --user (not both)")
     if filtered:
         jobs = client.jobs(state=state, **by)
-        keys = tuple(job.key for job in jobs if not code or (job.reason is not None and job.reason.code == code))
+        keys = tuple(job.key for job in jobs if not code or _is_so(job, code))
         if not keys:
             complain(f"no {state} job {f'with the reason {code} ' if code else ''}is like that; nothing was done")
     done, failed = [], 0
@@ -99,6 +100,11 @@ def each(
         for job in done:
             print(render.plain(said(job)))
     return REFUSED if failed else None
+
+
+def _is_so(job: Job, code: str) -> bool:
+    """Whether it waits for this reason, or some part of it may."""
+    return job.parts is not None or (job.reason is not None and job.reason.code == code)
 
 
 @chosen("hold", "fairlead hold 17 18 --why 'the disk is full'\nfairlead hold --queue root.batch")
@@ -127,6 +133,7 @@ fairlead update 17 --cpu 4 --memory 8Gi --time-limit 2h
 fairlead update 17 18 --priority 5 --queue root.batch --why 'the paper is due'
 fairlead update 17 --time-limit none --begin now --no-after
 fairlead update 17 --after-ok 12,13 --on-never cancel
+fairlead update 12 --at-once 16
 """
 
 
@@ -134,10 +141,13 @@ fairlead update 17 --after-ok 12,13 --on-never cancel
 @keys_argument("Keys of the jobs to change.")
 @jobfields.options(*UPDATED)
 @click.option("--no-after", is_flag=True, help="Wait for no other job any more.")
+@click.option("--at-once", type=click.IntRange(0), metavar="N", help="So many parts of an array at a time; 0: all.")
 @_why
 @show_output
 @connected
-def update(client: Client, keys: tuple[str, ...], no_after: bool, why: str, output: str, **given: Any) -> Status:
+def update(
+    client: Client, keys: tuple[str, ...], no_after: bool, at_once: int | None, why: str, output: str, **given: Any
+) -> Status:
     """Change jobs.
 
     What is not given stays as it is; any --after takes the place of all of them. A job that waits can be changed in all
@@ -154,6 +164,8 @@ def update(client: Client, keys: tuple[str, ...], no_after: bool, why: str, outp
         if "after" in changed:
             raise wrong_usage("update: --no-after and --after contradict each other; give one of them")
         changed["after"] = []
+    if at_once is not None:
+        changed["at_once"] = at_once
     if not changed:
         raise wrong_usage("update: say what to change, such as --cpu 4 or --time-limit 2h")
     order = partial(client.change, **changed, why=why or None)
@@ -168,14 +180,14 @@ def suspend(client: Client, keys: tuple[str, ...], why: str, output: str, **chos
     limit stands still too. What an administrator has suspended, its owner does not resume.
     """
     order = partial(client.suspend, why=why)
-    return each(client, "suspend", keys, chosen_by, output, order, lambda job: f"{job.key} {job.state}", "running")
+    return each(client, "suspend", keys, chosen_by, output, order, after_order, "running")
 
 
 @chosen("resume", "fairlead resume 17 18\nfairlead resume --queue root.batch")
 def resume(client: Client, keys: tuple[str, ...], why: str, output: str, **chosen_by: Any) -> Status:
     """Let jobs that are suspended go on."""
     order = partial(client.resume, why=why)
-    return each(client, "resume", keys, chosen_by, output, order, lambda job: f"{job.key} {job.state}", "suspended")
+    return each(client, "resume", keys, chosen_by, output, order, after_order, "suspended")
 
 
 @chosen("requeue", "fairlead requeue 17\nfairlead requeue 17 18 --hold --why 'the disk is full'")
@@ -187,20 +199,23 @@ def requeue(client: Client, keys: tuple[str, ...], hold: bool, why: str, output:
     counts for no --retry. Exit status 4 if one of them could not be requeued; the others are.
     """
     order = partial(client.requeue, hold=hold, why=why)
-    return each(client, "requeue", keys, chosen_by, output, order, lambda job: f"{job.key} {job.state}", "running")
+    return each(client, "requeue", keys, chosen_by, output, order, after_order, "running")
 
 
-@command("rerun", examples="fairlead rerun 17 18\nfairlead rerun 19 --env SEED=2 --env API_TOKEN")
+@command(
+    "rerun", examples="fairlead rerun 17 18\nfairlead rerun 12 --failed\nfairlead rerun 19 --env SEED=2 --env API_TOKEN"
+)
 @keys_argument("Keys of the jobs to submit again.")
 @jobfields.options("env")
+@click.option("--failed", is_flag=True, help="Of an array only the parts that did not end well.")
 @show_output
 @connected
-def rerun(client: Client, keys: tuple[str, ...], output: str, **given: Any) -> Status:
+def rerun(client: Client, keys: tuple[str, ...], failed: bool, output: str, **given: Any) -> Status:
     """Submit jobs that have ended once more.
 
-    Each becomes a new job with the same command and needs, and its key is printed. It waits for nothing but room,
-    whatever the first one had to wait for. For their owner. What was in the environment variables of a job is forgotten
-    when it ends; give each of them again with --env.
+    Each becomes a new job with the same command and needs, and its key is printed; parts of an array become one new
+    array with the same indices. It waits for nothing but room, whatever the first one had to wait for. For their owner.
+    What was in the environment variables of a job is forgotten when it ends; give each of them again with --env.
     """
-    order = partial(client.rerun, env=jobfields.stated(given).get("env"))
+    order = partial(client.rerun, env=jobfields.stated(given).get("env"), failed=failed)
     return each(client, "rerun", keys, {}, output, order, lambda job: job.key)

@@ -19,8 +19,10 @@ import click
 from fairlead.cli import app, render
 from fairlead.cli.jobfields import signal_name
 from fairlead.cli.jobs import LIVE_STATES
+from fairlead.cli.parts import counted
 from fairlead.client.errors import Unreachable
 from fairlead.client.sync import Client
+from fairlead.wire import statuses
 
 if TYPE_CHECKING:
     from fairlead.client.routes import Stream
@@ -54,18 +56,28 @@ def logs(
     """Print what a job wrote.
 
     Its standard output to standard output, its standard error to standard error. Each attempt of a job that is tried
-    again has its own output.
+    again has its own output. Of several parts of an array (12, or 12.5-9) each line begins with the key of its part.
     """
     if stdout and stderr:
         raise app.wrong_usage("logs: give --stdout or --stderr; without either, both are printed")
     key = app.key_of(key)
     streams: list[Stream] = ["stdout"] if stdout else ["stderr"] if stderr else ["stdout", "stderr"]
+    from fairlead.cli import follow_parts
+
+    if follow_parts.is_several(client, key):
+        if attempt is not None:
+            raise app.wrong_usage(f"logs: --attempt is of one part; name one, such as {key.partition('.')[0]}.1")
+        if follow:
+            follow_parts.follow_parts(client, key, streams)
+        else:
+            follow_parts.print_parts(client, key, streams, tail)
+        return
     if attempt is not None:
         for name in streams:
             offset = _print_so_far(client, key, name, tail, attempt)
             if follow:
                 for chunk in client.follow(key, name, offset=offset, attempt=attempt):
-                    _write(_target(name), chunk)
+                    write(target(name), chunk)
         return
     begin = int(client.job(key).attempts or 1) if follow else None
     offsets = {name: _print_so_far(client, key, name, tail, begin) for name in streams}
@@ -94,31 +106,45 @@ def wait(client: Client, keys: tuple[str, ...], output: str) -> app.Status:
 
 
 def _print_so_far(client: Client, key: str, stream: Stream, tail: int | None, attempt: int | None = None) -> int:
-    out = _target(stream)
-    offset, kept = 0, deque[bytes](maxlen=tail)
-    rest = b""
-    while True:
-        content = client.log(key, stream, offset=offset, limit=_PART, attempt=attempt)
-        offset += len(content)
-        if tail is None:
-            _write(out, content)
-        else:
-            *lines, rest = (rest + content).split(b"\n")
-            kept.extend(line + b"\n" for line in lines)
-        if not content:
-            break
-    if tail is not None:
-        if rest:
-            kept.append(rest)
-        _write(out, b"".join(kept))
+    out, offset = target(stream), 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal offset
+        for content in so_far(client, key, stream, attempt):
+            offset += len(content)
+            yield content
+
+    for content in counted() if tail is None else last_lines(counted(), tail):
+        write(out, content)
     return offset
 
 
-def _target(stream: Stream) -> BinaryIO:
+def so_far(client: Client, key: str, stream: Stream, attempt: int | None = None) -> Iterator[bytes]:
+    """What an attempt has written by now."""
+    offset = 0
+    while content := client.log(key, stream, offset=offset, limit=_PART, attempt=attempt):
+        offset += len(content)
+        yield content
+
+
+def last_lines(contents: Iterator[bytes], tail: int) -> Iterator[bytes]:
+    """The last lines of it."""
+    kept, rest = deque[bytes](maxlen=tail), b""
+    for content in contents:
+        *lines, rest = (rest + content).split(b"\n")
+        kept.extend(line + b"\n" for line in lines)
+    if rest:
+        kept.append(rest)
+    yield b"".join(kept)
+
+
+def target(stream: Stream) -> BinaryIO:
+    """Where it goes."""
     return (sys.stdout if stream == "stdout" else sys.stderr).buffer
 
 
-def _write(out: BinaryIO, content: bytes) -> None:
+def write(out: BinaryIO, content: bytes) -> None:
+    """Pass it on at once."""
     out.write(content)
     out.flush()
 
@@ -130,7 +156,7 @@ def _follow_all(client: Client, key: str, offsets: dict[Stream, int], attempt: i
     def follow(stream: Stream) -> None:
         try:
             for chunk in patient_log(client, key, stream, offsets[stream], attempt):
-                _write(_target(stream), chunk)
+                write(target(stream), chunk)
         except BaseException as error:
             problems.append(error)
 
@@ -195,7 +221,7 @@ def wait_for(client: Client, keys: Sequence[str], *, copy: bool, output: str, na
     statuses, rows = [], []
     for key in keys:
         if copy:
-            _follow_all(client, key, {"stdout": 0, "stderr": 0})
+            _copy(client, key)
         job = _ended(client, key)
         rows.append(job)
         statuses.append(exit_status(job))
@@ -206,6 +232,15 @@ def wait_for(client: Client, keys: Sequence[str], *, copy: bool, output: str, na
             app.complain(f"{key} {job.state}: {text}")
     render.write_value(rows if len(rows) != 1 else rows[0], output)
     return max(statuses, default=0)
+
+
+def _copy(client: Client, key: str) -> None:
+    from fairlead.cli import follow_parts
+
+    if follow_parts.is_several(client, key):
+        follow_parts.follow_parts(client, key, ("stdout", "stderr"))
+    else:
+        _follow_all(client, key, {"stdout": 0, "stderr": 0})
 
 
 _IN_VAIN = ("never-runs", "on-hold", "suspended")
@@ -225,23 +260,16 @@ def _ended(client: Client, key: str) -> JobDetails:
 
 
 def exit_status(job: JobDetails) -> int:
-    """The exit status that stands for how a job ended, as `fairlead submit --help` says."""
-    state = job.state
-    if state == "succeeded":
-        return 0
-    if state == "timed_out":
-        return app.TIMED_OUT
-    if state == "rejected" or (state == "cancelled" and not job.started_at_ms):
-        return app.REFUSED
-    if job.signal:
-        return 128 + int(job.signal)
-    if state == "lost":
-        return app.FAILED
-    return int(job.exit_code or app.FAILED)
+    """The exit status that stands for how a job ended, of an array the highest of its parts."""
+    if job.parts is not None:
+        return job.parts.exit_status
+    return statuses.exit_status(job.state, started=bool(job.started_at_ms), exit_code=job.exit_code, signal=job.signal)
 
 
 def how_it_ended(job: Job) -> str:
     """What there is to say about an end beside the command's own exit status; empty if nothing."""
+    if job.parts is not None:
+        return counted(job.parts)
     if job.reason is not None and job.reason.sentence:
         return job.reason.sentence
     number = getattr(job, "signal", None)  # What a list shows of a job has no signal and no error.

@@ -15,6 +15,7 @@ import msgspec
 
 from fairlead.cli import completion, render
 from fairlead.cli.app import wrong_usage
+from fairlead.cli.parts import counted, reason_text
 from fairlead.cli.render import Column
 from fairlead.client.sync import LIVE
 from fairlead.core.model.quantities import format_bytes
@@ -157,6 +158,13 @@ FIELDS: Final = (
         "begin",
         "begin_at_ms",
     ),
+    Field(
+        "array",
+        "--array -a",
+        "INDICES",
+        "Run it once for each index, as parts of one job: 0-15, 1,3,5-7, 1-7:2; 1-200%8: 8 at a time.",
+        "array",
+    ),
     _after("after", "--after", "Start once this job has started (or ended without)"),
     _after("after_ok", "--after-ok", "Start once this job has ended well"),
     _after("after_any", "--after-any", "Start once this job has ended"),
@@ -269,7 +277,7 @@ COLUMNS: Final[tuple[tuple[Column, Callable[[Job, int], str]], ...]] = (
     (Column("MEMORY", right=True, drop=2), lambda job, _: _amount(job, "memory")),
     (Column("NODE", least=8, drop=4), lambda job, _: job.node),
     (Column("EXIT", right=True, drop=6), lambda job, _: exit_text(job)),
-    (Column("REASON", least=24), lambda job, _: job.reason.sentence if job.reason else ""),
+    (Column("REASON", least=24), lambda job, _: reason_text(job)),
 )
 """The columns of `ls`, each with its text for a job at a time."""
 
@@ -310,6 +318,7 @@ def details(job: JobDetails, now_ms: int) -> list[tuple[str, str]]:
         ("key", job.key),
         ("name", job.name),
         ("state", job.state),
+        ("parts", counted(job.parts) if job.parts else ""),
         ("reason", job.reason.sentence if job.reason else ""),
         ("exit", exit_text(job)),
         ("queue", job.queue),

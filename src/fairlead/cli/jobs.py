@@ -15,9 +15,11 @@ import click
 
 from fairlead.cli import app, completion, render
 from fairlead.cli.jobfields import COLUMNS, details
+from fairlead.cli.parts import after_order
 from fairlead.cli.render import Screen
 from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
+from fairlead.wire.arrays import order
 
 if TYPE_CHECKING:
     from fairlead.wire.jobs import HistoryItem, Job
@@ -31,12 +33,15 @@ _CONFLICT = 409
 
 _LS_EXAMPLES = """
 fairlead ls
+fairlead ls 12 --state failed      (parts of an array)
 fairlead ls -a --user ann --state failed
 fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .reason.sentence'
 """
 
 
 @app.command("ls", examples=_LS_EXAMPLES)
+@click.argument("array", required=False, metavar="[KEY]", help="Only the parts of this array, or some: 12, 12.5-9.")
+@click.option("--parts", is_flag=True, help="Every part of arrays, in place of a line for each array.")
 @click.option("--all", "-a", "every", is_flag=True, help=f"All that ended too, not just the last {_ENDED_SHOWN}.")
 @app.queue_option
 @click.option(
@@ -55,14 +60,18 @@ fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .re
 def ls(client: Client, every: bool, state: tuple[str, ...], output: str, **filters: Any) -> None:
     """List jobs: what runs, what waits and why.
 
-    TIME is how long it has waited, or has run. As JSON, YAML or names every job is printed; each has key, name, queue,
-    user, priority, state, node, exit_code, reason, submitted_at_ms, started_at_ms, ended_at_ms, resources.
+    An array is one line, which says how many of its parts are how; with KEY or --parts each part has its own. TIME is
+    how long it has waited, or has run. As JSON, YAML or names every job is printed; each has key, name, queue, user,
+    priority, state, node, exit_code, reason, submitted_at_ms, started_at_ms, ended_at_ms, resources, parts.
     """
     found = sorted(client.jobs(state=tuple(dict.fromkeys(state)), **filters), key=_by_key)
     if render.write_names(found, "key", output) or render.write_value(found, output):
         return
     if not found and (state or any(value is not None for value in filters.values())):
         _say_why_none(client, filters["queue"])
+    if filters["array"] is not None:
+        print_jobs(Screen.of(wide=output == "wide"), found)
+        return
     live = [job for job in found if job.state in LIVE_STATES]
     ended = sorted(
         (job for job in found if job.state not in LIVE_STATES), key=lambda job: (job.ended_at_ms or 0, *_by_key(job))
@@ -91,8 +100,8 @@ def _say_why_none(client: Client, queue: str | None) -> None:
     app.complain("no job is like that")
 
 
-def _by_key(job: Job) -> tuple[int, str]:
-    return (int(job.key) if job.key.isdecimal() else 0, job.key)
+def _by_key(job: Job) -> tuple[int, int, str]:
+    return order(job.key)
 
 
 def print_jobs(screen: Screen, jobs: Sequence[Job], now_ms: int | None = None) -> None:
@@ -190,7 +199,7 @@ def cancel(
             app.complain(f"{key}: {refused.message}" if key not in refused.message else refused.message)
     if not render.write_value(cancelled, output):
         for job in cancelled:
-            print(render.plain(f"{job.key} {job.state}"))
+            print(render.plain(after_order(job)))
     return app.REFUSED if failed else None
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead.cli import completion, jobfields, render, submit
+from fairlead.cli import completion, jobfields, parts, render, submit
 from fairlead.cli.app import (
     Group,
     Status,
@@ -112,6 +112,9 @@ def _at(at_ms: int | None) -> str:
 
 def why_lines(answer: Why) -> Iterator[str]:
     """Why a job is in its state."""
+    if answer.parts:
+        yield from parts.why_lines(answer)
+        return
     place = f" ({_ordinal(answer.queue_position)} in its queue)" if answer.queue_position else ""
     yield f"{answer.key}: {answer.state}{place}: {answer.sentence}"
     if answer.expected_start_ms:

@@ -175,11 +175,12 @@ fairlead submit --wait -- ./check.sh && echo passed
 fairlead submit --retry 3 --retry-backoff 30s --no-retry-on 2 -- ./fetch.sh
 fairlead submit --idle --retry 100 -- python sweep.py
 fairlead submit --begin now+1h --after-ok 17,18 -- ./report.sh
+fairlead submit --array 1-200%8 -- sh -c './part.sh $FAIRLEAD_ARRAY_INDEX'
 
 A file has one JSON object a line, or one array as .json or .yaml; the fields are
 command, name, queue, priority, cpu, memory, gpu, resources, env, cwd, grace, time_limit, tags,
 labels, node_selector, ports, beside, apart_from, retry, retry_backoff, no_retry_on, idle,
-priority_class, hold, begin, after, after_ok, after_any, after_not_ok, on_never.
+priority_class, hold, begin, array, after, after_ok, after_any, after_not_ok, on_never.
 
 With --wait the exit status is the job's own; 128+N if signal N ended it, 124 if its time limit did,
 1 if it is lost, 4 if it was rejected or taken back before it ran.

@@ -16,6 +16,7 @@ from fairlead.cli import jobfields
 from fairlead.cli.app import wrong_usage
 from fairlead.core.model.quantities import VCORE, QuantityError, parse_quantity, resource_called
 from fairlead.core.model.resources import INT64_MAX
+from fairlead.wire import arrays
 from fairlead.wire.fields import with_cpu
 
 _DECIMAL = re.compile(r"\s*(\d+)\.(\d+)\s*([A-Za-z]*)\s*")
@@ -181,6 +182,15 @@ def on_never(value: Any, where: str) -> str:
     if value not in ("wait", "cancel"):
         raise wrong_usage(f"{where}: {_shown(value)} is neither wait nor cancel")
     return str(value)
+
+
+def array(value: Any, where: str) -> str:
+    """The indices of an array: text such as `1-200%8`, or one number."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else one_text(value, where)
+    try:
+        return arrays.checked(text)
+    except ValueError as problem:
+        raise wrong_usage(f"{where}: {problem}") from None
 
 
 def after(entry: Mapping[str, Any], where: str) -> list[dict[str, str]]:

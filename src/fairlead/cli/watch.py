@@ -58,7 +58,7 @@ class Watcher:
         """The view now, and a line for each change since the last look. Raises `ClientError` if the service is away."""
         self._rung.clear()
         touched, self._touched = self._touched, set()
-        live = [*self._rows("running", "suspended", "stopping"), *self._rows("waiting")]
+        live = [*self._rows("running", "suspended", "stopping", parts=True), *self._rows("waiting")]
         here = {row.key for row in live}
         gone = [key for key in dict.fromkeys([*self._known, *sorted(touched)]) if key not in here]
         ended = [row for key in gone[:_LOOKED_UP] if (row := self._look_up(key))]
@@ -71,8 +71,8 @@ class Watcher:
         view = View(now, live, ended, list(self.client.queues()), list(self.client.nodes()))
         return view, lines
 
-    def _rows(self, *states: str) -> list[Job]:
-        return [row for row in self.client.jobs(state=states, limit=_SHOWN_EACH) if self.wanted(row)]
+    def _rows(self, *states: str, parts: bool = False) -> list[Job]:
+        return [row for row in self.client.jobs(state=states, parts=parts, limit=_SHOWN_EACH) if self.wanted(row)]
 
     def _look_up(self, key: str) -> Job | None:
         try:

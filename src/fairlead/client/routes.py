@@ -141,11 +141,12 @@ class Routes:
         begin_at_ms: int | None = None,
         after: Sequence[jobs.Dependency | Mapping[str, str]] | None = None,
         on_never: str | None = None,
+        at_once: int | None = None,
         why: str | None = None,
     ) -> Call[jobs.Job]:
         """Change what is given of a job, with the reason for its history; see `wire.jobs.JobChange`."""
         where = _given(priority=priority, queue=queue, name=name, why=why)
-        what = _given(resources=resources, time_limit_ms=time_limit_ms)
+        what = _given(resources=resources, time_limit_ms=time_limit_ms, at_once=at_once)
         when = _given(begin_at_ms=begin_at_ms, after=after, on_never=on_never)
         return _call("PATCH", _job(key), where | what | when)
 
@@ -165,9 +166,9 @@ class Routes:
         return _call("POST", _job(key, "requeue"), {"hold": hold, "why": why}, repeat=False)
 
     @route
-    def rerun(self, key: str, *, env: Mapping[str, str] | None = None) -> Call[jobs.Job]:
-        """Submit a job that has ended once more; the new one. `env`: the environment variables that it had."""
-        return _call("POST", _job(key, "rerun"), {"env": dict(env or {})}, repeat=False)
+    def rerun(self, key: str, *, env: Mapping[str, str] | None = None, failed: bool = False) -> Call[jobs.Job]:
+        """Submit what has ended once more, with the environment that it had; `failed`: only what did not end well."""
+        return _call("POST", _job(key, "rerun"), {"env": dict(env or {}), "failed": failed}, repeat=False)
 
     @route
     def hold(self, key: str, *, why: str = "") -> Call[jobs.Job]:
@@ -373,12 +374,15 @@ class Routes:
         user: str | None = None,
         name: str | None = None,
         namespace: str | None = None,
+        array: str | None = None,
+        parts: bool = False,
         limit: int | None = None,
     ) -> Call[jobs.Job]:
         """Jobs in these states, in this queue or below, of this user, of this name (of pods the application), in this
-        namespace of a cluster; oldest first, at most `limit`.
+        namespace; oldest first, at most `limit`. An array is one, unless its `parts` or those of an `array` are wanted.
         """
-        query = {"state": state, "queue": queue, "user": user, "name": name, "namespace": namespace}
+        query = {"state": state, "queue": queue, "user": user, "name": name, "namespace": namespace, "array": array}
+        query |= {"parts": "true"} if parts else {}
         return Call("GET", "/jobs", query, most=limit)
 
     # -- what comes in pieces ----------------------------------------------------------------------------------------

@@ -68,20 +68,20 @@ def _cancelled(keys: list[str], at: Place) -> Supposition:
     """Of work that could be tried again, too, nothing is left."""
     names = [at.ask(key) for key in keys]
     events = tuple(Release(application, key, partition=partition) for partition, application, key in names)
-    return Supposition(events, (), f"{', '.join(key for _, _, key in names)} is cancelled")
+    return Supposition(events, (), f"{', '.join(key or application for _, application, key in names)} is cancelled")
 
 
 def _prioritised(new: NewPriority, at: Place) -> Supposition:
     name = partition, application, key = at.ask(new.key)
     event = SetPriority(application, key, new.priority, at.asker, partition=partition)
-    return Supposition((event,), (name,), f"{key} gets priority {new.priority}")
+    return Supposition((event,), (name,), f"{key or application} gets priority {new.priority}")
 
 
 def _moved(new: NewQueue, at: Place) -> Supposition:
     name = partition, application, key = at.ask(new.key)
     queue = at.queue(name, new.queue)
     event = MoveApplication(application, queue, at.asker, partition)
-    return Supposition((event,), (name,), f"{key} is moved to {queue}")
+    return Supposition((event,), (name,), f"{key or application} is moved to {queue}")
 
 
 def _configured(text: str, at: Place) -> Supposition:

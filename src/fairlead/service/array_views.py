@@ -58,7 +58,8 @@ def counts(scheduler: Scheduler, array: Array, meant: Meant) -> Parts:
     if partition.held_asks.has(array.key):
         waiting = (job for job in meant if job.state is State.WAITING)
         held = sum(bool(conditions_now(scheduler, job).held_by) for job in waiting)
-    done, running = there[State.SUCCEEDED], sum(there[state] for state in ON_THE_MACHINE)
+    done, cancelled = there[State.SUCCEEDED], there[State.CANCELLED]
+    running = sum(there[state] for state in ON_THE_MACHINE)
     return Parts(
         indices=in_short(job.spec.index for job in meant if job.spec.index is not None),
         at_once=app.spec.at_once if app is not None else 0,
@@ -67,7 +68,8 @@ def counts(scheduler: Scheduler, array: Array, meant: Meant) -> Parts:
         held=held,
         running=running,
         done=done,
-        failed=len(meant) - there[State.WAITING] - running - done,
+        cancelled=cancelled,
+        failed=len(meant) - there[State.WAITING] - running - done - cancelled,
         exit_status=max((_status(job) for job in meant if job.ended), default=0),
     )
 
@@ -153,5 +155,5 @@ def summary(parts: Parts | None) -> str:
     """`waiting 120, running 8, done 70, failed 2`."""
     if parts is None:
         return ""
-    said = ((name, getattr(parts, name)) for name in ("waiting", "held", "running", "done", "failed"))
+    said = ((name, getattr(parts, name)) for name in ("waiting", "held", "running", "done", "cancelled", "failed"))
     return ", ".join(f"{name} {count}" for name, count in said if count)

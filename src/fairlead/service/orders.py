@@ -51,7 +51,10 @@ async def order_each(
         part = keys[begin : begin + A_TURN]
         await place.do(lambda turn, part=part: some(turn, part))  # type: ignore[misc]
     if len(refused) == len(keys):
-        raise refused[0]
+        first = refused[0]
+        if keys == [key]:
+            raise first
+        raise Refusal(first.code, f"that is for none of the {len(keys)} parts of {key}: {first.message}", first.field)
     return await place.look(lambda scheduler, jobs: row_of(jobs, scheduler, key))
 
 

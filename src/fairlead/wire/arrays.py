@@ -31,7 +31,8 @@ class Parts(Shape, frozen=True, kw_only=True):
     held: Annotated[int, said("On hold.")]
     running: Annotated[int, said("Also what is suspended, or was told to stop.")]
     done: Annotated[int, said("Ended well.")]
-    failed: Annotated[int, said("Ended otherwise.")]
+    cancelled: int
+    failed: Annotated[int, said("Ended otherwise than well, and was not cancelled.")]
     exit_status: Annotated[int, said("The highest of those that ended, as `fairlead wait` says it.")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -23,6 +24,7 @@ ROW = {
     "started_at_ms",
     "ended_at_ms",
     "resources",
+    "parts",
 }
 
 
@@ -243,7 +245,7 @@ def test_lists_are_filtered_and_paged(served: Any) -> None:
     first = served.call("GET", "/api/v1/jobs?name=paged&limit=2").json
     assert [w["key"] for w in first["jobs"]] == keys[:2]
     assert (json.loads(first["next"])[0], first["total"]) == (int(keys[1]), 5)
-    rest = served.call("GET", f"/api/v1/jobs?name=paged&limit=10&after={keys[1]}").json
+    rest = served.call("GET", f"/api/v1/jobs?name=paged&limit=10&after={quote(first['next'])}").json
     assert [w["key"] for w in rest["jobs"]] == keys[2:]
     assert rest["next"] is None
     assert served.call("GET", "/api/v1/jobs?name=paged&state=failed").json["jobs"] == []

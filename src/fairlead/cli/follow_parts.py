@@ -1,0 +1,111 @@
+"""The output of an array: `logs 12`, `logs -f 12`, `submit --array ... --wait`.
+
+Decides which parts are looked at when. Never stops one. Invariant: each line begins with the key of the part that wrote
+it, and the lines of one part come in order and once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, BinaryIO
+
+from fairlead.cli.app import complain
+from fairlead.cli.follow import last_lines, patient_log, patiently, so_far, target
+from fairlead.client.sync import LIVE, Client
+from fairlead.wire.arrays import split
+
+if TYPE_CHECKING:
+    from fairlead.client.routes import Stream
+
+_AT_ONCE = 32
+"""So many parts are followed at a time; the output of others is passed on when they have ended."""
+_POLL_S = 0.5
+_RUNS = ("running", "suspended", "stopping")
+_lock = threading.Lock()
+
+
+class Prefixed:
+    """Lines of one part, each with its key before it."""
+
+    def __init__(self, key: str, out: BinaryIO) -> None:
+        self._begin, self._out, self._rest = f"{key}: ".encode(), out, b""
+
+    def write(self, content: bytes) -> None:
+        """Pass on the lines that are whole."""
+        *lines, self._rest = (self._rest + content).split(b"\n")
+        self._pass_on(lines)
+
+    def close(self) -> None:
+        """Pass on what is left, as a line."""
+        self._pass_on([self._rest] if self._rest else [])
+        self._rest = b""
+
+    def _pass_on(self, lines: list[bytes]) -> None:
+        with _lock:
+            for line in lines:
+                self._out.write(self._begin + line + b"\n")
+            self._out.flush()
+
+
+def print_parts(client: Client, key: str, streams: Sequence[Stream], tail: int | None) -> None:
+    """What the parts that have begun wrote so far, one after the other."""
+    for job in client.jobs(array=key):
+        if job.started_at_ms is not None:
+            _print(client, job.key, streams, tail)
+
+
+def _print(client: Client, key: str, streams: Sequence[Stream], tail: int | None = None) -> None:
+    for stream in streams:
+        lines = Prefixed(key, target(stream))
+        written = so_far(client, key, stream)
+        for content in written if tail is None else last_lines(written, tail):
+            lines.write(content)
+        lines.close()
+
+
+def follow_parts(client: Client, key: str, streams: Sequence[Stream]) -> None:
+    """Pass on what the parts write until all have ended."""
+    told: set[str] = set()
+    threads: list[threading.Thread] = []
+    while True:
+        array = patiently(lambda: client.job(key))
+        runs = patiently(lambda: list(client.jobs(array=key, state=_RUNS)))
+        threads = [thread for thread in threads if thread.is_alive()]
+        for job in runs[:_AT_ONCE]:
+            if job.key not in told and len(threads) < _AT_ONCE * len(streams):
+                told.add(job.key)
+                threads += [_followed(client, job.key, stream) for stream in streams]
+        parts = array.parts
+        if parts is not None and parts.done + parts.failed > len(told) - len(threads) // len(streams):
+            for job in patiently(lambda: list(client.jobs(array=key))):
+                if job.state not in LIVE and job.key not in told:
+                    told.add(job.key)
+                    _print(client, job.key, streams)
+        if array.state not in LIVE:
+            for thread in threads:
+                thread.join()
+            return
+        time.sleep(_POLL_S)
+
+
+def _followed(client: Client, key: str, stream: Stream) -> threading.Thread:
+    def follow() -> None:
+        lines = Prefixed(key, target(stream))
+        try:
+            for chunk in patient_log(client, key, stream, 0):
+                lines.write(chunk)
+        except Exception as problem:
+            complain(f"{key}: {problem}")
+        lines.close()
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    return thread
+
+
+def is_several(client: Client, key: str) -> bool:
+    """Whether a key means several parts of an array. Raises `Refused` if there is no such job."""
+    indices = split(key)[1]
+    return (not indices or not indices.isdecimal()) and client.job(key).parts is not None
