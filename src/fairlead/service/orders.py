@@ -54,7 +54,9 @@ async def order_each(
         first = refused[0]
         if keys == [key]:
             raise first
-        raise Refusal(first.code, f"that is for none of the {len(keys)} parts of {key}: {first.message}", first.field)
+        raise Refusal(
+            first.code, f"that is for none of the {len(keys)} parts of {key}: {first.message}", field=first.field
+        )
     return await place.look(lambda scheduler, jobs: row_of(jobs, scheduler, key))
 
 
