@@ -62,7 +62,7 @@ def counts(scheduler: Scheduler, array: Array, meant: Meant) -> Parts:
     running = sum(there[state] for state in ON_THE_MACHINE)
     return Parts(
         indices=in_short(job.spec.index for job in meant if job.spec.index is not None),
-        at_once=app.spec.at_once if app is not None else 0,
+        at_once=app.spec.at_once if app is not None and array.live else 0,
         count=len(meant),
         waiting=there[State.WAITING] - held,
         held=held,
