@@ -43,7 +43,14 @@ BAD = TEXT.replace("max: {vcore: 2}", "max: {vcore: -2}").replace(
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = pytest.mark.parametrize(
     ("page", "least"),
-    [("configuration.md", 10), ("coming-from.md", 9), ("conditions.md", 41), ("arrays.md", 32), ("administration.md", 5)],
+    [
+        ("configuration.md", 10),
+        ("coming-from.md", 9),
+        ("conditions.md", 41),
+        ("arrays.md", 32),
+        ("submitting.md", 11),
+        ("administration.md", 5),
+    ],
 )
 
 

@@ -26,13 +26,13 @@ Status = int | None
 """What a command returns: an exit status, or None for 0."""
 
 
-def _output(*formats: str) -> Callable[[_F], _F]:
+def _output(*formats: str, flags: Sequence[str] = ("--output", "-o")) -> Callable[[_F], _F]:
     def declare(function: _F) -> _F:
-        shown = ", ".join(formats)
+        shown, said = ", ".join(formats), f"The same as {flags[-1]} json."
         chosen = click.option(
-            "--output", "-o", type=click.Choice(formats), default=formats[0], metavar="FORMAT", help=f"One of {shown}."
+            *flags, "output", type=click.Choice(formats), default=formats[0], metavar="FORMAT", help=f"One of {shown}."
         )
-        return chosen(click.option("--json", "output", flag_value="json", help="The same as -o json.")(function))
+        return chosen(click.option("--json", "output", flag_value="json", help=said)(function))
 
     return declare
 
@@ -41,6 +41,8 @@ list_output = _output("table", "wide", "json", "yaml", "name")
 """The format of a list, as `output`: `wide` cuts nothing, `name` prints the name of each alone."""
 show_output = _output("text", "json", "yaml")
 """The format of anything else."""
+key_output = _output("text", "json", "yaml", flags=("--format",))
+"""The format of what is submitted: there --output is a file of the job, as in Slurm."""
 report_output = _output("text", "json")
 """The format of what is made up of lines, each of which may be JSON."""
 key_argument = click.argument("key", metavar="KEY", help="Key of the job.", shell_complete=completion.keys)

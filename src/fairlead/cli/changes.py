@@ -208,14 +208,19 @@ def requeue(client: Client, keys: tuple[str, ...], hold: bool, why: str, output:
 @keys_argument("Keys of the jobs to submit again.")
 @jobfields.options("env")
 @click.option("--failed", is_flag=True, help="Of an array only the parts that did not end well.")
+@click.option("--script", metavar="FILE", help="The script of a job that ran one.")
 @show_output
 @connected
-def rerun(client: Client, keys: tuple[str, ...], failed: bool, output: str, **given: Any) -> Status:
+def rerun(client: Client, keys: tuple[str, ...], failed: bool, script: str | None, output: str, **given: Any) -> Status:
     """Submit jobs that have ended once more.
 
     Each becomes a new job with the same command and needs, and its key is printed; parts of an array become one new
     array with the same indices. It waits for nothing but room, whatever the first one had to wait for. For their owner.
-    What was in the environment variables of a job is forgotten when it ends; give each of them again with --env.
+    What was in the environment variables of a job, and its script, are forgotten when it ends; give each variable again
+    with --env, and the script with --script.
     """
-    order = partial(client.rerun, env=jobfields.stated(given).get("env"), failed=failed)
+    from fairlead.cli.submit import read_text
+
+    text = read_text(script) if script is not None else ""
+    order = partial(client.rerun, env=jobfields.stated(given).get("env"), script=text, failed=failed)
     return each(client, "rerun", keys, {}, output, order, lambda job: job.key)

@@ -7,16 +7,17 @@ field is said here once; `submit`, files of jobs and `ls` take it from here.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-import msgspec
 
 from fairlead.cli import completion, render
 from fairlead.cli.app import wrong_usage
+from fairlead.cli.field import Field
 from fairlead.cli.parts import counted, reason_text
 from fairlead.cli.render import Column
+from fairlead.cli.streams import STREAMS
 from fairlead.client.sync import LIVE
 from fairlead.core.model.quantities import format_bytes
 
@@ -24,43 +25,6 @@ if TYPE_CHECKING:
     from fairlead.wire.jobs import Job, JobDetails, PastAttempt, Retry
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-
-class Field(msgspec.Struct, frozen=True):
-    """One field of a job's description."""
-
-    name: str
-    """In a file."""
-    flag: str = ""
-    """The option; empty: it has none."""
-    metavar: str | None = None
-    help: str = ""
-    meaning: str = ""
-    """The function of `values` that says what is sent for a value; empty: it means something beside others."""
-    sent_as: str = ""
-    """The name in what is sent, where it is another one."""
-    pair: str = ""
-    """An example of NAME=VALUE, where the option takes such pairs."""
-    settings: dict[str, Any] = {}
-    """What else `click.option` takes."""
-
-    @property
-    def many(self) -> bool:
-        """Whether the option may be repeated."""
-        return bool(self.pair) or self.name == "ports"
-
-    def option(self, function: _F) -> _F:
-        """Add the option to a command; its value arrives under the name in files."""
-        said = {"metavar": self.metavar, "help": self.help, "multiple": self.many} | self.settings
-        return click.option(*self.flag.split(), self.name, **said)(function)
-
-    def given(self, value: Any) -> Any:
-        """The value in a file that says the same as this value of the option. Raises `Failure` (usage)."""
-        if not self.pair:
-            return value
-        from fairlead.cli.values import parse_pairs
-
-        return parse_pairs(passed_on(value) if self.name == "env" else value, self.flag.split()[0], self.pair)
 
 
 def _pairs(name: str, flag: str, example: str, text: str, metavar: str = "NAME=VALUE") -> Field:
@@ -74,6 +38,7 @@ def _after(name: str, flag: str, text: str) -> Field:
 _QUEUE = {"envvar": "FAIRLEAD_QUEUE", "show_envvar": True, "shell_complete": completion.queues}
 _PRIORITY = {"type": click.IntRange(-(2**31), 2**31 - 1)}
 _COUNT = {"type": click.IntRange(0)}
+_STATUSES = 255
 
 FIELDS: Final = (
     Field("command"),
@@ -131,7 +96,7 @@ FIELDS: Final = (
         "no_retry_on",
         "--no-retry-on",
         "STATUS,...",
-        "Exit statuses after which it is not tried again; 128+N: signal N.",
+        "Exit statuses after which it is not tried again; 128+N: signal N; any: only what is broken off is.",
     ),
     Field(
         "idle",
@@ -177,6 +142,7 @@ FIELDS: Final = (
         "on_never",
         settings={"type": click.Choice(["wait", "cancel"])},
     ),
+    *STREAMS,
     _pairs("labels", "--label", "app=train", "What disruption budgets, affinity and spread select by"),
     _pairs("node_selector", "--node-selector", "disk=ssd", "An attribute its node must have"),
     Field(
@@ -215,14 +181,6 @@ def as_options(message: str) -> str:
     name, colon, rest = message.partition(":")
     flag = next((each.flag.split()[0] for each in FIELDS if each.flag and each.name == name), f"--{name}")
     return f"{flag}{colon}{rest}"
-
-
-def passed_on(texts: Sequence[str]) -> list[str]:
-    """`NAME=VALUE`, also for a `NAME` alone: the value that it has here. Raises `Failure` (usage) if it has none."""
-    for text in texts:
-        if "=" not in text and text not in os.environ:
-            raise wrong_usage(f"--env: {text!r} is not set here; write {text}=VALUE")
-    return [text if "=" in text else f"{text}={os.environ[text]}" for text in texts]
 
 
 AFTER: Final = {"after": "started", "after_ok": "ok", "after_any": "any", "after_not_ok": "not-ok"}
@@ -354,6 +312,7 @@ def details(job: JobDetails, now_ms: int) -> list[tuple[str, str]]:
         ("retry", _retry(job.retry)),
         ("attempts", _attempts(job)),
         ("error", job.error),
+        ("stdin", job.stdin),
         ("stdout", job.stdout or ""),
         ("stderr", job.stderr or ""),
         (
@@ -391,5 +350,6 @@ def _retry(retry: Retry | None) -> str:
         return ""
     times = "once" if retry.limit == 1 else f"up to {retry.limit} times"
     wait = f", after {render.duration(retry.backoff_ms)} and more" if retry.backoff_ms else ""
-    never = f", not after exit status {', '.join(map(str, retry.never_on))}" if retry.never_on else ""
+    which = "any" if len(retry.never_on) == _STATUSES else ", ".join(map(str, retry.never_on))
+    never = f", not after exit status {which}" if retry.never_on else ""
     return times + wait + never

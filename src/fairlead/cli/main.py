@@ -15,7 +15,7 @@ from fairlead.cli.app import STATUSES_TEXT, Group
 COMMANDS = {
     "demo": ("demo", "Show it at work, with real processes."),
     "up": ("up", "Start the service on this machine."),
-    "submit": ("submit", "Submit a command as a job, and print its key."),
+    "submit": ("submit", "Submit a command or a script as a job, and print its key."),
     "ls": ("jobs", "List jobs: what runs, what waits and why."),
     "show": ("jobs", "Show everything about one job."),
     "why": ("questions", "Say why a job waits."),

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from fairlead.cli import jobfields, render
-from fairlead.cli.app import REFUSED, Failure, Status, command, complain, connected, show_output, wrong_usage
+from fairlead.cli import jobfields, render, scripts
+from fairlead.cli.app import REFUSED, Failure, Status, command, complain, connected, key_output, wrong_usage
+from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
 from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
@@ -176,11 +177,14 @@ fairlead submit --retry 3 --retry-backoff 30s --no-retry-on 2 -- ./fetch.sh
 fairlead submit --idle --retry 100 -- python sweep.py
 fairlead submit --begin now+1h --after-ok 17,18 -- ./report.sh
 fairlead submit --array 1-200%8 -- sh -c './part.sh $FAIRLEAD_ARRAY_INDEX'
+fairlead submit --output runs/%x-%j.txt --env-file settings.env -- ./train.sh
+fairlead submit job.sh 3        (a script with lines such as #FAIRLEAD --cpu 4, or #SBATCH -c 4)
 
 A file has one JSON object a line, or one array as .json or .yaml; the fields are
 command, name, queue, priority, cpu, memory, gpu, resources, env, cwd, grace, time_limit, tags,
 labels, node_selector, ports, beside, apart_from, retry, retry_backoff, no_retry_on, idle,
-priority_class, hold, begin, array, after, after_ok, after_any, after_not_ok, on_never.
+priority_class, hold, begin, array, after, after_ok, after_any, after_not_ok, on_never,
+stdout, stderr, stdin, open_mode.
 
 With --wait the exit status is the job's own; 128+N if signal N ended it, 124 if its time limit did,
 1 if it is lost, 4 if it was rejected or taken back before it ran.
@@ -191,9 +195,10 @@ command_argument = click.argument(
 )
 
 
-@command("submit", examples=_EXAMPLES, context_settings={"allow_interspersed_args": False})
+@command("submit", cls=scripts.ScriptCommand, examples=_EXAMPLES, context_settings={"allow_interspersed_args": False})
 @command_argument
 @jobfields.options()
+@environment_options
 @click.option(
     "--file", "-f", metavar="FILE", help="Submit all jobs of a .jsonl, .json or .yaml file; - is standard input."
 )
@@ -201,24 +206,29 @@ command_argument = click.argument(
     "--wait", "-w", is_flag=True, help="Wait for the end, pass on its output, and leave with its exit status."
 )
 @click.option("--quiet", is_flag=True, help="Print nothing; with --wait, not the output of the job either.")
-@show_output
+@click.option("--ignore-directives", is_flag=True, help="Read no #FAIRLEAD and #SBATCH lines of a script.")
+@key_output
 @connected
-def submit(client: Client, file: str | None, wait: bool, quiet: bool, output: str, **given: Any) -> Status:
-    """Submit a command as a job, and print its key.
+def submit(
+    client: Client, file: str | None, wait: bool, quiet: bool, ignore_directives: bool, output: str, **given: Any
+) -> Status:
+    """Submit a command or a script as a job, and print its key.
 
     The job runs in this directory, as you, with a small clean environment (PATH, HOME, USER, LANG, SHELL and what
-    --env gives). All options come before the command. Beside --file they say what holds for jobs that do not say.
+    --env, --env-file and --export give). All options come before the command. Beside --file they say what holds for
+    jobs that do not say.
+
+    A file that begins with #! and does not follow -- is a script: it is kept with the job as it is now, and lines such
+    as #FAIRLEAD --cpu 4 before its first command are options; those that are typed count more.
     """
     words = given["command"]
     if bool(words) == bool(file):
         raise wrong_usage("submit: give either a command (after --) or --file FILE")
-    given["cwd"] = os.path.join(os.getcwd(), given["cwd"]) if given["cwd"] else os.getcwd()
-    stated = jobfields.stated(given)
     if file:
-        jobs = read_jobs(file, read_text(file), stated)
+        jobs = read_jobs(file, read_text(file), in_directory(scripts.fields_of(given)))
     else:
-        check_command(words)
-        jobs = [from_options(stated)]
+        job, others = described_by(click.get_current_context(), given, directives=not ignore_directives)
+        jobs, wait = [job], wait or others.get("wait", False)
     rows = send(client, jobs)
     keys = [row.key for row in rows]
     told = not quiet and output == "text"
@@ -232,6 +242,25 @@ def submit(client: Client, file: str | None, wait: bool, quiet: bool, output: st
     from fairlead.cli.follow import wait_for
 
     return wait_for(client, keys, copy=told, output=output)
+
+
+def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool) -> tuple[Described, dict[str, Any]]:
+    """The job of a command line, and the options of its script that are no fields. Raises `Failure` (usage)."""
+    words = given["command"]
+    script = scripts.read_script(ctx, words, directives=directives)
+    if script is None:
+        check_command(words)
+        return from_options(in_directory(scripts.fields_of(given))), {}
+    usual = scripts.fields_of(scripts.by_source(ctx, given, typed=False))
+    typed = scripts.fields_of(scripts.by_source(ctx, given, typed=True))
+    stated = scripts.joined(scripts.joined(usual, script.stated), typed)
+    job = from_options(in_directory(stated))
+    return Described(job.where, job.body | {"script": script.text}), script.others
+
+
+def in_directory(stated: dict[str, Any]) -> dict[str, Any]:
+    """Where nothing else is said, a job runs in this directory."""
+    return stated | {"cwd": os.path.join(os.getcwd(), stated["cwd"]) if "cwd" in stated else os.getcwd()}
 
 
 def _say_where(jobs: Sequence[Described], rows: Sequence[Job]) -> None:

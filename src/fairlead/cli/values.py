@@ -193,6 +193,26 @@ def array(value: Any, where: str) -> str:
         raise wrong_usage(f"{where}: {problem}") from None
 
 
+def pattern(value: Any, where: str) -> str:
+    """The name of a file, with patterns that are known. Raises `Failure` (usage)."""
+    from fairlead.wire.patterns import checked
+
+    text = one_text(value, where)
+    if text in ("json", "yaml", "text"):
+        raise wrong_usage(f"{where}: {text} would be the name of a file here; write --format {text}, or ./{text}")
+    try:
+        return checked(text)
+    except ValueError as error:
+        raise wrong_usage(f"{where}: {error}") from None
+
+
+def open_mode(value: Any, where: str) -> str:
+    """`truncate` or `append`. Raises `Failure` (usage)."""
+    if value not in ("truncate", "append"):
+        raise wrong_usage(f"{where}: {str(value)[:60]!r} is neither truncate nor append")
+    return str(value)
+
+
 def after(entry: Mapping[str, Any], where: str) -> list[dict[str, str]]:
     """All that a job waits for of others; a field is a key, a list of keys, or text such as `12,13`."""
     return [
@@ -229,7 +249,9 @@ def changes(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def statuses(value: Any, where: str) -> list[int]:
-    """Exit statuses, as a list of numbers or as text such as `2,3`."""
+    """Exit statuses, as a list of numbers or as text such as `2,3`; `any`: all of them."""
+    if value == "any":
+        return list(range(1, 256))
     parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
     found = []
     for part in parts:

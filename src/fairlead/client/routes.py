@@ -166,9 +166,14 @@ class Routes:
         return _call("POST", _job(key, "requeue"), {"hold": hold, "why": why}, repeat=False)
 
     @route
-    def rerun(self, key: str, *, env: Mapping[str, str] | None = None, failed: bool = False) -> Call[jobs.Job]:
-        """Submit what has ended once more, with the environment that it had; `failed`: only what did not end well."""
-        return _call("POST", _job(key, "rerun"), {"env": dict(env or {}), "failed": failed}, repeat=False)
+    def rerun(
+        self, key: str, *, env: Mapping[str, str] | None = None, script: str = "", failed: bool = False
+    ) -> Call[jobs.Job]:
+        """Submit what has ended once more; the new one. `env`, `script`: the variables and the script that it had;
+        `failed`: only what did not end well.
+        """
+        given = _given(env=dict(env or {}), script=script or None, failed=failed)
+        return _call("POST", _job(key, "rerun"), given, repeat=False)
 
     @route
     def hold(self, key: str, *, why: str = "") -> Call[jobs.Job]:

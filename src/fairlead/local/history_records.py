@@ -17,6 +17,7 @@ from fairlead.core.model.resources import NOTHING, Resources
 from fairlead.core.model.specs import RetrySpec
 from fairlead.journal import codec
 from fairlead.local.runs import Course, RunReport
+from fairlead.local.streams import Streams
 from fairlead.wire.arrays import parse_indices
 
 DEFAULT_GRACE_MS = 30_000
@@ -93,6 +94,13 @@ class JobSpec:
     def count(self) -> int:
         """How many jobs come of it when it is submitted."""
         return len(parse_indices(self.array.indices)) if self.array is not None else 1
+
+    streams: Streams | None = None
+    """Files of its user that it reads from and writes to, as patterns; None: none."""
+    is_script: bool = False
+    """The first word of its command is the name of a script."""
+    script: str = ""
+    """The text of that, as long as the job has not ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,9 @@ from fairlead.core.model.quantities import format_exactly
 from fairlead.core.model.resources import Resources
 from fairlead.local.history_records import JobChanged, JobRequeued, JobSpec, JobSuspended, Observed
 from fairlead.local.runs import RunReport
+from fairlead.local.streams import NONE, Streams
 from fairlead.times import duration_exactly, moment
+from fairlead.wire import patterns
 
 KEEP_HISTORY = 64
 """So many entries of a job's history: the first half and the newest."""
@@ -178,6 +180,8 @@ class Job:
     """Its time limit is another one than when its newest attempt got its place."""
     no_retry: str = ""
     """Why it was not tried (or not tried again), as part of a sentence."""
+    streams: Streams = NONE
+    """Files of its user that its newest attempt reads from and writes to, as whole paths."""
 
     @property
     def key(self) -> str:
@@ -198,6 +202,26 @@ class Job:
     def runs(self) -> range:
         """The numbers of all attempts that got a place."""
         return range(1, self.attempt + 1)
+
+    def begin_attempt(self) -> None:
+        """It has a place. From now on its files are what their names say now."""
+        self.attempt += 1
+        self.streams = self.files()
+
+    def forget_values(self) -> None:
+        """It has ended: its values may be secrets, and nobody needs them or its script any more."""
+        self.spec = replace(self.spec, env=dict.fromkeys(self.spec.env, ""), script="")
+
+    def files(self) -> Streams:
+        """Its files as whole paths, as they would be now. Without one of its own, standard error goes with output."""
+        spec = self.spec
+        if (given := spec.streams) is None:
+            return NONE
+        words = patterns.words_of(spec.key, spec.name, spec.user)
+        stdin, stdout, stderr = (
+            patterns.path_of(each, spec.cwd, words) for each in (given.stdin, given.stdout, given.stderr)
+        )
+        return replace(given, stdin=stdin, stdout=stdout, stderr=stderr or stdout)
 
     def remember_last(self, at_ms: int, what: str, detail: str) -> None:
         """As `remember`, but what is said over and over stands once, with its newest time."""

@@ -8,7 +8,6 @@ order give the same book (`dump` is equal), so the book is rebuilt from the jour
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -191,7 +190,7 @@ class Jobs:
             return
         self._move(job.key, "allocated")
         job.node, job.allocated_at_ms = decision.node, at_ms
-        job.attempt += 1
+        job.begin_attempt()
         job.waits_for = ""
         job.remember(at_ms, "allocated", f"on {decision.node}")
 
@@ -272,7 +271,7 @@ class Jobs:
         if job.placed_ahead:
             self._move(job.key, "allocated")
             job.node, job.allocated_at_ms, job.placed_ahead = job.placed_ahead, at_ms, ""
-            job.attempt += 1
+            job.begin_attempt()
 
     def _retried(self, decision: Retried, at_ms: int) -> None:
         """The scheduler tries it again, at once or after a back-off."""
@@ -344,9 +343,7 @@ class Jobs:
         job.remember(ended_at_ms, what, detail)
         del self._live[job.key]
         self.news.append(job.key)
-        if job.spec.env:
-            # The values may be secrets, and nobody needs them any more.
-            job.spec = replace(job.spec, env=dict.fromkeys(job.spec.env, ""))
+        job.forget_values()
         for over in self.arrays.end(job):
             self.ended.add(ended_at_ms, over.key)
         if len(self.ended) > self.keep_ended:

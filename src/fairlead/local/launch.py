@@ -12,7 +12,7 @@ import secrets
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,8 @@ def check(run: RunSpec) -> None:
     """Raises `Refused` if the run cannot be executed whatever the state of the machine."""
     if not run.command or not run.command[0]:
         raise Refused("there is no command to execute")
-    texts = [*run.command, run.cwd, *run.env, *run.env.values()]
+    files = (run.streams.stdin, run.streams.stdout, run.streams.stderr)
+    texts = [*run.command, run.cwd, *run.env, *run.env.values(), *files]
     if any("\0" in text for text in texts):
         raise Refused("a NUL character in the command, the environment or the working directory")
     wrong = [name for name in run.env if not name or "=" in name]
@@ -102,6 +103,7 @@ def record_of(
             "grace_ms": run.grace_ms,
             "time_limit_ms": run.time_limit_ms,
             "output_bytes": run.output_bytes,
+            "streams": asdict(run.streams),
         },
         "env": environment(run, marker, share.gpus, owned),
         "gpus": list(share.gpus),
@@ -118,8 +120,22 @@ def write_spec(directory: Path, run: RunSpec, record: run_files.Record) -> None:
     """
     directory.mkdir(exist_ok=True)
     directory.chmod(0o711 if run.uid not in {None, os.geteuid()} else 0o700)
+    if run.script:
+        record["run"]["command"][0] = str(_write_script(directory, run))
     # Not made durable: after a power cut only the claim counts, and whoever makes that makes it durable.
     run_files.write(str(directory), run_files.SPEC, record, durable=False)
+
+
+def _write_script(directory: Path, run: RunSpec) -> Path:
+    """The script as a file that its user alone may read and execute."""
+    path = directory / run_files.SCRIPT
+    path.unlink(missing_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o500)
+    with os.fdopen(fd, "wb") as file:
+        if run.uid is not None:
+            os.fchown(fd, run.uid, -1)
+        file.write(run.script.encode())
+    return path
 
 
 def start_supervisor(directory: Path) -> tuple[int, int]:

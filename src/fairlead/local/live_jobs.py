@@ -16,7 +16,7 @@ class Taken(NamedTuple):
 
     jobs: int = 0
     environment: int = 0
-    """Characters of all their environments together."""
+    """Characters of all their environments and scripts together."""
 
 
 class LiveJobs(dict[str, Job]):
@@ -48,5 +48,6 @@ class LiveJobs(dict[str, Job]):
 
 
 def environment_size(spec: JobSpec) -> int:
-    """Characters of names and values; of a part of an array its share of them."""
-    return sum(len(name) + len(value) for name, value in spec.env.items()) // (1 if spec.index is None else spec.count)
+    """Characters of names and values, and of its script; of a part of an array its share of them."""
+    characters = sum(len(name) + len(value) for name, value in spec.env.items()) + len(spec.script)
+    return characters // (1 if spec.index is None else spec.count)

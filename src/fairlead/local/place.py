@@ -167,6 +167,8 @@ class LocalPlace:
             grace_ms=spec.grace_ms,
             time_limit_ms=spec.time_limit_ms,
             output_bytes=self._output_bound(job.queue),
+            streams=job.streams,
+            script=spec.script,
         )
 
     def _output_bound(self, queue: str) -> int:

@@ -276,10 +276,20 @@ def requeue(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, hold: bool = Fa
     turn.note(JobRequeued(key=key, who=caller.user, hold=hold, why=why))
 
 
-def rerun(jobs: Jobs, turn: Turn, caller: Caller, key: str, env: Mapping[str, str], *, failed: bool = False) -> Intake:
+def rerun(
+    jobs: Jobs,
+    turn: Turn,
+    caller: Caller,
+    key: str,
+    env: Mapping[str, str],
+    *,
+    script: str = "",
+    failed: bool = False,
+) -> Intake:
     """An ended job once more, as a new one: the same command and needs, waiting for nothing but room. What its
-    environment variables held was forgotten when it ended: `env` says it again. Parts of an array become a new array
-    with the same indices; `failed`: of those that are meant only what ended otherwise than well.
+    environment variables held, and its script, were forgotten when it ended: `env` and `script` say them again. Parts
+    of an array become a new array with the same indices; `failed`: of those that are meant only what ended otherwise
+    than well.
 
     What comes of it is for `step` to say. Only its owner may: it would run as that user.
     """
@@ -302,10 +312,15 @@ def rerun(jobs: Jobs, turn: Turn, caller: Caller, key: str, env: Mapping[str, st
             f"where you are: fairlead rerun {key} {options}"
         )
         raise Refusal("invalid", said, field="env")
+    if spec.is_script and not script:
+        said = f"the script of job {key} was forgotten when it ended; give it again: fairlead rerun {key} --script FILE"
+        raise Refusal("invalid", said, field="script")
+    if script and not spec.is_script:
+        raise Refusal("invalid", f"job {key} ran a command, not a script; leave the script out", field="script")
     array = spec.array
     if array is not None and (indices := [job.spec.index for job in chosen if job.spec.index is not None]):
         array = replace(array, indices=in_short(indices))
-    again = replace(spec, key="", groups=caller.groups, rerun_of=key, env=dict(env), array=array)
+    again = replace(spec, key="", groups=caller.groups, rerun_of=key, env=dict(env), script=script, array=array)
     return Intake(caller, [replace(again, hold=False, begin_ms=0, after=(), cancel_never=False)])
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from fairlead.local.streams import NONE, Streams
 from fairlead.local.supervisor import kernel, run_files
 
 
@@ -43,6 +44,10 @@ class RunSpec:
     time_limit_ms: int | None = None
     output_bytes: int = 0
     """So much of each of the two outputs is kept: the beginning, and the newest of the rest; 0: all of it."""
+    script: str = ""
+    """Its text, which takes the place of the first word of the command; empty: it is no script."""
+    streams: Streams = NONE
+    """Files of the user, as whole paths; what goes there has no bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ class UserBounds:
     jobs: int = 20_000
     """Jobs that wait or run."""
     environment: int = 32 * 2**20
-    """Bytes of the environments of all of them together."""
+    """Bytes of the environments and scripts of all of them together."""
     submissions: int = 600
     """Requests with jobs in one minute; one request may bring 10,000 jobs."""
     questions: int = 4
@@ -76,7 +76,7 @@ class UserLimits:
         size = taken.environment + sum(map(environment_size, specs))
         if size > self.bounds.environment:
             would, may = format_bytes(size, up=True), format_bytes(self.bounds.environment)
-            said = f"the environments of all waiting and running jobs of {caller.user} would take {would}"
+            said = f"the environments and scripts of all waiting and running jobs of {caller.user} would take {would}"
             raise _too_many(
                 f"{said}, more than {may}: put large values into files, or submit when some jobs have ended"
             )

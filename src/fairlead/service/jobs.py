@@ -1,42 +1,32 @@
-"""Routes about jobs: submit, cancel, change priority or queue, what they wrote.
+"""Routes about jobs: submit, cancel, change priority or queue.
 
-Decides how requests become jobs, which file of output is read and how far. Never decides who may see what
-(`local.callers` does), where work is placed, nor who runs; never follows a link that a user may have put where the
-output was: the service may have more rights. Invariant: an answer to a submission is given once it is durable; what is
-sent is the output of the caller's own work, unless that is an administrator of the service; queues have no say in it.
+Decides how requests become jobs. Never decides who may see what (`local.callers` does), where work is placed, nor who
+runs. Invariant: an answer to a submission is given once it is durable.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import os
-import stat
-from collections.abc import AsyncIterator, Sequence
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-from fastapi import Header, Query, Response
+from fastapi import Header
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import StreamingResponse
 
 from fairlead.core.model.conditions import Awaited, Dependency
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import RetrySpec
-from fairlead.local import accounts, holding, requests, selection
+from fairlead.local import accounts, holding, requests
 from fairlead.local.array_changes import change_whole
-from fairlead.local.callers import Caller, Rights
+from fairlead.local.callers import Caller
 from fairlead.local.changes import Change, change, suspend
-from fairlead.local.history_records import ArraySpec, JobSpec, run_key, where_of
-from fairlead.local.job import ON_THE_MACHINE
+from fairlead.local.history_records import ArraySpec, JobSpec, where_of
 from fairlead.local.job_bounds import UNSTATED
-from fairlead.local.jobs import Jobs
 from fairlead.local.placing import SUBMIT_DENIED
 from fairlead.local.requests import RefusedJob, Submitted
+from fairlead.local.streams import Streams
 from fairlead.runtime import Refusal, Turn
-from fairlead.scheduler import Scheduler
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import api
 from fairlead.service.machine import MachineOf, MachinePlace
@@ -47,7 +37,7 @@ from fairlead.wire import jobs as wire
 from fairlead.wire.fields import with_vcore
 
 if TYPE_CHECKING:
-    from fairlead.scheduler import Scheduler
+    pass
 
 A_TURN = 100
 """Jobs that are entered, or shown, in one turn of the writer: whoever else asks waits no longer than for that."""
@@ -149,6 +139,8 @@ def spec_of(draft: wire.JobDraft, caller: Caller, home: str) -> JobSpec:
             "after": dependencies_of(draft.after),
             "cancel_never": draft.on_never == "cancel",
             "array": _array(draft.array),
+            "streams": _streams(draft),
+            "is_script": bool(draft.script),
         }
     )
 
@@ -157,6 +149,12 @@ def _array(text: str) -> ArraySpec | None:
     if not text:
         return None
     return ArraySpec(indices=text.partition("%")[0].strip(), at_once=arrays.parse(text).at_once)
+
+
+def _streams(draft: wire.JobDraft) -> Streams | None:
+    append = draft.open_mode == "append"
+    found = Streams(stdin=draft.stdin, stdout=draft.stdout, stderr=draft.stderr, append=append)
+    return found if found.stdin or found.own_output else None
 
 
 def dependencies_of(drafts: Sequence[wire.Dependency]) -> tuple[Dependency, ...]:
@@ -223,10 +221,11 @@ async def requeue_job(key: str, place: MachineOf, caller: CallerOf, body: wire.R
 async def rerun_job(key: str, place: MachineOf, caller: CallerOf, body: wire.Rerun | None = None) -> wire.Job:
     """Submit a job that has ended once more, as a new one that waits for nothing but room."""
     caller.require_submit(place.gate.own_name)
-    what = body or wire.Rerun()
+    given = body or wire.Rerun()
 
     def prepare(turn: Turn) -> requests.Intake:
-        return requests.rerun(place.local.jobs, turn, caller, key, what.env, failed=what.failed)
+        jobs = place.local.jobs
+        return requests.rerun(jobs, turn, caller, key, given.env, script=given.script, failed=given.failed)
 
     intake = await place.do(prepare)
     return (await _taken_in(place, intake)).jobs[0]
@@ -283,116 +282,3 @@ async def change_job(key: str, body: wire.JobChange, place: MachineOf, caller: C
         return await place.look(lambda scheduler, jobs: row_of(jobs, scheduler, key))
     jobs = place.local.jobs
     return await order_each(place, caller, key, lambda turn, one: change(jobs, turn, caller, one, left, body.why))
-
-
-# -- what they wrote -----------------------------------------------------------------------------------------------
-
-PART = 64 * 1024
-MOST = 8 * 2**20
-LOOK_AGAIN_S = 0.2
-
-LOGS: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The bytes as they were written. X-Offset-Next: where to go on.",
-        "content": {"text/plain": {"schema": {"type": "string"}}},
-    },
-    **documented(404),
-}
-
-
-class Stream(StrEnum):
-    """Which of the two outputs."""
-
-    STDOUT = "stdout"
-    STDERR = "stderr"
-
-
-@router.get("/jobs/{key}/logs", response_class=Response, responses=LOGS)
-async def get_job_logs(
-    key: str,
-    place: MachineOf,
-    caller: CallerOf,
-    stream: Annotated[Stream, Query(description="Which of the two outputs.")] = Stream.STDOUT,
-    offset: Annotated[int, Query(ge=0, le=2**62, description="From this byte on.")] = 0,
-    limit: Annotated[int | None, Query(ge=0, le=MOST, description="At most so many bytes.")] = None,
-    follow: Annotated[bool, Query(description="Go on until the job (or the named attempt) has ended.")] = False,
-    attempt: Annotated[int | None, Query(ge=1, le=2**31, description="Of this attempt; else of the newest.")] = None,
-) -> Response:
-    """What a job has written."""
-
-    def look(scheduler: Scheduler, jobs: Jobs) -> tuple[int, int]:
-        job = selection.visible(jobs, Rights(caller, scheduler), key)
-        if not caller.may_see(job):
-            owner = job.spec.user
-            raise Refusal("forbidden", f"what job {key} writes is the business of {owner}; ask {owner} to show it")
-        if attempt is not None and attempt > max(job.attempt, 1):
-            raise Refusal("not-found", f"job {key} has had {job.attempt} attempts so far", field="attempt")
-        return job.attempt, job.spec.uid
-
-    newest, uid = await place.look(look)
-    if follow:
-        following = _follow(place, key, uid, stream, offset, limit, attempt)
-        return StreamingResponse(following, media_type="text/plain; charset=utf-8", headers=_HEADERS)
-    content = b""
-    if newest:
-        path = _path(place, key, attempt or newest, stream)
-        content = await run_in_threadpool(_read, path, uid, offset, MOST if limit is None else limit)
-    headers = {"X-Offset-Next": str(offset + len(content)), **_HEADERS}
-    return Response(content, headers=headers, media_type="text/plain; charset=utf-8")
-
-
-_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-
-
-def _path(place: MachinePlace, key: str, attempt: int, stream: Stream) -> Path:
-    run = run_key(key, attempt)
-    return Path(place.machine.stdout_path(run) if stream is Stream.STDOUT else place.machine.stderr_path(run))
-
-
-async def _follow(
-    place: MachinePlace, key: str, uid: int, stream: Stream, offset: int, limit: int | None, only: int | None
-) -> AsyncIterator[bytes]:
-    """The output of one attempt (`only`), or that of the newest one and of those that follow it."""
-    left, attempt = limit, only or 0
-
-    def look(_: Scheduler, jobs: Jobs) -> tuple[int, bool, bool]:
-        job = jobs.get(key)
-        if job is None:
-            return 0, True, True
-        return job.attempt, job.ended, job.ended or job.state not in ON_THE_MACHINE
-
-    while left is None or left > 0:
-        newest, ended, idle = await place.look(look)
-        attempt = attempt or newest
-        over = attempt < newest or (idle and bool(attempt))
-        if attempt:
-            size = PART if left is None else min(PART, left)
-            content = await run_in_threadpool(_read, _path(place, key, attempt, stream), uid, offset, size)
-            if content:
-                offset += len(content)
-                left = None if left is None else left - len(content)
-                yield content
-                continue
-        if only is None and attempt < newest:
-            attempt, offset = attempt + 1, 0
-            continue
-        if ended or place.stopping.is_set() or (only is not None and over):
-            return
-        await asyncio.sleep(LOOK_AGAIN_S)
-
-
-def _read(path: Path, uid: int, offset: int, size: int) -> bytes:
-    """Part of a plain file of this user (or of the service); nothing if it is not there yet."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return b""
-    except OSError as error:
-        raise Refusal("not-found", f"the output cannot be read: {error.strerror}") from error
-    try:
-        about = os.fstat(fd)
-        if not stat.S_ISREG(about.st_mode) or about.st_uid not in (uid, os.geteuid()) or about.st_nlink != 1:
-            raise Refusal("not-found", "where the output was there is something else now; it is not shown")
-        return os.pread(fd, size, offset)
-    finally:
-        os.close(fd)

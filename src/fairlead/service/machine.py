@@ -196,9 +196,9 @@ class MachinePlace(Place):
 
     def routers(self) -> list[APIRouter]:
         """What changes the machine, and what only it knows."""
-        from fairlead.service import configuration, declarations, jobs, nodes, retention, settings
+        from fairlead.service import configuration, declarations, jobs, logs, nodes, retention, settings
 
-        return [each.router for each in (jobs, nodes, configuration, declarations, settings, retention)]
+        return [each.router for each in (jobs, logs, nodes, configuration, declarations, settings, retention)]
 
     def caller(self, request: Request) -> Caller:
         """By the socket or by a token."""
@@ -272,7 +272,8 @@ class MachinePlace(Place):
         known: dict[str, Any] = {}
         if shown.attempts:
             run = run_key(shown.key, shown.attempts)
-            known = {"stdout": str(self.machine.stdout_path(run)), "stderr": str(self.machine.stderr_path(run))}
+            kept = {"stdout": self.machine.stdout_path(run), "stderr": self.machine.stderr_path(run)}
+            known = {name: getattr(shown, name) or str(path) for name, path in kept.items()}
             if shown.state in ON_THE_MACHINE and (usage := self.machine.usage(run)) is not None:
                 known |= {"cpu_ms": usage.cpu_ms, "memory_bytes": usage.memory_bytes}
         return structs.replace(shown, enforcement=self._enforcement(), **known)

@@ -70,6 +70,7 @@ def job_full(job: Job, scheduler: Scheduler) -> wire.JobDetails:
         rerun_of=spec.rerun_of,
         on_never="cancel" if spec.cancel_never else "wait",
         **fields_of(spec.where),
+        **_streams(job),
         command=list(spec.command),
         env=sorted(spec.env),
         cwd=spec.cwd,
@@ -93,6 +94,18 @@ def job_full(job: Job, scheduler: Scheduler) -> wire.JobDetails:
         gpus=list(job.gpus),
         history=msgspec.convert(list(job.history), list[wire.HistoryItem], from_attributes=True),
     )
+
+
+def _streams(job: Job) -> dict[str, Any]:
+    """Its own files: those of its newest attempt, else those that it would have now."""
+    files = job.streams if job.attempt else job.files()
+    return {
+        "stdin": files.stdin,
+        "stdout": files.stdout or None,
+        "stderr": files.stderr or None,
+        "own_files": [name for name in ("stdout", "stderr") if getattr(files, name)],
+        "open_mode": "append" if files.append else "truncate",
+    }
 
 
 def _retry(spec: JobSpec) -> wire.Retry | None:

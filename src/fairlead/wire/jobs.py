@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from fairlead.wire import arrays, fields
 from fairlead.wire.fields import Amounts, AmountsDraft, Key, Labels, Line, Page, Priority, Request, Shape, Wrong, said
+from fairlead.wire.streams import OpenMode, Output, Script, StreamsDraft, script
 
 MOST_JOBS = 10_000
 MOST_RETRIES = 1000
@@ -72,10 +73,11 @@ BEGIN_MAX_MS = 253_000_000_000_000
 """In the year 9987: later ones cannot be written as dates."""
 
 
-class JobDraft(Request, frozen=True, kw_only=True):
+class JobDraft(StreamsDraft, frozen=True, kw_only=True):
     """One command to run."""
 
     CHECKS: ClassVar = {
+        **StreamsDraft.CHECKS,
         "command": fields.command,
         "name": fields.one_line,
         "queue": fields.one_line,
@@ -140,13 +142,14 @@ class JobDraft(Request, frozen=True, kw_only=True):
 class Rerun(Request, frozen=True, kw_only=True):
     """What a job that is submitted once more is given again."""
 
-    CHECKS: ClassVar = {"env": fields.environment}
+    CHECKS: ClassVar = {"env": fields.environment, "script": script}
 
     env: Annotated[
         Annotated[dict[str, str], Meta(max_length=4096)],
         said("Every environment variable that it had: values are kept no longer than a job lives."),
     ] = {}
     failed: Annotated[bool, said("Of several parts of an array only what ended otherwise than well.")] = False
+    script: Annotated[Script, said("Its script, if it ran one: kept no longer either.")] = ""
 
 
 class Submission(Request, frozen=True, kw_only=True):
@@ -371,8 +374,11 @@ class JobDetails(Job, frozen=True, kw_only=True):
     memory_bytes: Annotated[int | None, said("What it uses now; null: it does not run.")] = None
     peak_memory_bytes: int = 0
     gpus: list[int] = []
-    stdout: str | None = None
+    stdin: Annotated[str, said("The file that it reads from; empty: /dev/null.")] = ""
+    stdout: Annotated[str | None, said("The file with what it writes.")] = None
     stderr: str | None = None
+    own_files: Annotated[list[Output], said("Which outputs go to files of its own; the service keeps the others.")] = []
+    open_mode: Annotated[OpenMode, said("Of its own files, at each attempt.")] = "truncate"
     enforcement: list[Capability] = []
     history: list[HistoryItem] = []
     uid: Annotated[str, said("Of the pod, on a cluster.")] = ""

@@ -32,8 +32,10 @@ class Refusal(Exception):
         self.sentence = sentence
 
 
-def become_command(ends: Sequence[int], spec: Record, supervisor: int, gate: int, fault: int) -> NoReturn:
+def become_command(ends: Sequence[int | None], spec: Record, supervisor: int, gate: int, fault: int) -> NoReturn:
     """Wait at the gate, then become the command, with `ends` as standard output and standard error.
+
+    Where there is no end it opens the file of the user.
 
     What goes wrong is written to `fault` as [status, sentence].
     """
@@ -53,14 +55,14 @@ def become_command(ends: Sequence[int], spec: Record, supervisor: int, gate: int
         os._exit(status)
 
 
-def _prepare(ends: Sequence[int], spec: Record, supervisor: int) -> None:
+def _prepare(ends: Sequence[int | None], spec: Record, supervisor: int) -> None:
     run = spec["run"]
     os.setsid()
     try:
         cgroups.join(spec["groups"])
     except OSError as problem:
         raise Refusal(NOT_EXECUTABLE, f"the job's control group refuses it: {problem}") from None
-    _open_streams(ends)
+    _take_ends(ends)
     if spec["cpus"]:
         os.sched_setaffinity(0, spec["cpus"])
     with open("/proc/self/oom_score_adj", "w") as file:
@@ -72,16 +74,44 @@ def _prepare(ends: Sequence[int], spec: Record, supervisor: int) -> None:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != supervisor:
         os._exit(NOT_EXECUTABLE)
+    _open_files(run["streams"])
     for each in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(each, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _open_streams(ends: Sequence[int]) -> None:
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for fd, number in ((nothing, 0), (ends[0], 1), (ends[1], 2)):
+def _take_ends(ends: Sequence[int | None]) -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number, fd in enumerate((nothing, *(nothing if end is None else end for end in ends))):
         os.dup2(fd, number)
+    for fd in {nothing, *(end for end in ends if end is not None)}:
         os.close(fd)
+
+
+def _open_files(streams: Record) -> None:
+    """Open what goes to and comes from files of the user, with the rights of the user alone."""
+    how = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if streams["append"] else os.O_TRUNC)
+    opened: dict[str, int] = {}
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        path = streams[name]
+        if path and number and path in opened:
+            os.dup2(opened[path], number)  # One file has one end, or one output would write over the other.
+        elif path:
+            _open_as(number, path, how if number else os.O_RDONLY)
+            opened |= {path: number} if number else {}
+
+
+def _open_as(number: int, path: str, how: int) -> None:
+    what = ("read from", "write to", "write to")[number]
+    try:
+        fd = os.open(path, how, 0o666)
+    except OSError as problem:
+        advice = "; make its directory first" if number and problem.errno == errno.ENOENT else ""
+        raise Refusal(
+            NOT_EXECUTABLE, f"{path!r}, the file to {what}, cannot be opened: {problem.strerror}{advice}"
+        ) from None
+    os.dup2(fd, number)
+    os.close(fd)
 
 
 def _drop_rights(run: Record) -> None:

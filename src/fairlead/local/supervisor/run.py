@@ -268,12 +268,14 @@ def _detach() -> bool:
 def _claim_and_supervise(directory: str, spec: run_files.Record, keeps_orphans: bool) -> int:
     gate_out, gate = os.pipe()
     fault, fault_in = os.pipe()
-    outputs = [Output(directory, name, spec["run"]) for name in (run_files.STDOUT, run_files.STDERR)]
+    run, kept = spec["run"], {"stdout": run_files.STDOUT, "stderr": run_files.STDERR}
+    made = [None if run["streams"][name] else Output(directory, kept[name], run) for name in kept]
+    outputs = [each for each in made if each is not None]
     me = os.getpid()
     command = os.fork()
     if command == 0:
         os.close(gate)
-        child.become_command([each.end for each in outputs], spec, me, gate_out, fault_in)
+        child.become_command([each.end if each is not None else None for each in made], spec, me, gate_out, fault_in)
     for each in outputs:
         each.let_go()
     os.close(gate_out)

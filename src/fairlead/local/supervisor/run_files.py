@@ -8,6 +8,7 @@ all, and `claim` is there at most once: whoever made it is the only one who ever
     stop       the wish that it ends, with its grace period; written by the machine
     course     how it is to go on, where `spec` does not say so: its time limit, whether it stands still
     result     how it ended
+    script     its text, where the run is a script; written by the machine
     forgotten  the result of a run that nobody asks about any more; keeps it from being executed again
     stdout.log, stderr.log
 """
@@ -25,6 +26,7 @@ CLAIM = "claim"
 STOP = "stop"
 COURSE = "course"
 RESULT = "result"
+SCRIPT = "script"
 FORGOTTEN = "forgotten"
 STDOUT = "stdout.log"
 STDERR = "stderr.log"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from invariants.books import check_books
+
 from fairlead.core.model.conditions import MET, Conditions
 from fairlead.core.model.decisions import Allocated, AskRejected, AtOnceChanged, Decision
 from fairlead.core.model.events import (
@@ -50,7 +52,7 @@ class Place:
 
     def do(self, event: Any) -> list[Decision]:
         decided = self.s.handle(event, self.now) + self.s.schedule(self.now)
-        self.s.check()
+        check_books(self.s)
         again = Scheduler.load(json.loads(json.dumps(self.s.dump())))
         assert again.dump() == self.s.dump()
         self.s = again  # What is not written down decides nothing.
@@ -116,7 +118,7 @@ def test_those_that_wait_for_a_time_wait_for_their_turn_then() -> None:
     assert (p.s.last_timer_ms(), p.why("1").code) == (50, "begins-at")
     p.now = 50
     assert started(p.s.schedule(50)) == ["1", "2"]
-    p.s.check()
+    check_books(p.s)
     assert isinstance(p.why("3"), EnoughAtOnce)
     assert p.end("1") == ["3"]
 

@@ -1,0 +1,237 @@
+"""Options of Slurm's `sbatch`, in the words of `fairlead submit`.
+
+Decides which of them mean the same here, and what is said of the others. Never guesses: what would only nearly mean the
+same is named, with what to write instead. Invariant: an option is translated, passed over because it changes nothing
+here, or named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from fairlead.cli.app import wrong_usage
+
+Words = list[str]
+_ONE_LETTER: Final = {
+    "-A": "account", "-a": "array", "-b": "begin", "-C": "constraint", "-c": "cpus-per-task", "-D": "chdir",
+    "-d": "dependency", "-e": "error", "-F": "nodefile", "-G": "gpus", "-H": "hold", "-i": "input", "-J": "job-name",
+    "-k": "no-kill", "-L": "licenses", "-M": "clusters", "-m": "distribution", "-N": "nodes", "-n": "ntasks",
+    "-O": "overcommit", "-o": "output", "-p": "partition", "-Q": "quiet", "-q": "qos", "-S": "core-spec",
+    "-s": "oversubscribe", "-t": "time", "-v": "verbose", "-W": "wait", "-w": "nodelist", "-x": "exclude",
+}  # fmt: skip
+_FLAGS: Final = frozenset({
+    "contiguous", "exclusive", "get-user-env", "hold", "kill-on-invalid-dep", "no-kill", "no-requeue", "overcommit",
+    "oversubscribe", "parsable", "quiet", "requeue", "spread-job", "test-only", "use-min-nodes", "verbose", "wait",
+})  # fmt: skip
+"""Options without a value; some may have one after `=`."""
+_PASSED_OVER: Final = frozenset({"parsable", "quiet", "verbose", "no-requeue", "get-user-env", "no-kill"})
+_TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
+_MEMORY = re.compile(r"(\d+)([KMGTkmgt]?)[bB]?")
+_ADVICE: Final = {
+    "constraint": "say --node-selector NAME=VALUE, of what `fairlead nodes` shows",
+    "nodelist": "say --node-selector hostname=NODE",
+    "exclude": "say --node-selector with what the right node has",
+    "nodes": "a job runs on one node",
+    "exclusive": "say --cpu and --memory of the whole node (`fairlead nodes`)",
+    "signal": "SIGTERM comes before the end; say --grace for how long before",
+    "reservation": "ask an administrator for `fairlead reserve`",
+    "singleton": "say --after-any with the key of the other job",
+    "export-file": "say --env-file with NAME=VALUE lines",
+    "array": "say --file with a line for each job",
+    "clusters": "say --context on the command line",
+    "uid": "a job runs as who submits it",
+    "gid": "a job runs as who submits it",
+}
+
+
+class Options:
+    """The options of one script."""
+
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+        """Those that mean nothing here: where, what, and what to do."""
+        self._given: list[tuple[str, str, str]] = []
+        self._texts: dict[str, str] = {}
+
+    def add(self, words: Words, where: str) -> None:
+        """Take the words of one line. Raises `Failure` (usage) where one of them is no option."""
+        rest = list(words)
+        while rest:
+            word = rest.pop(0)
+            if not word.startswith("-") or word in ("-", "--"):
+                raise wrong_usage(f"{where}: {word!r} is no option of sbatch")
+            if word.startswith("--"):
+                name, equals, value = word.removeprefix("--").partition("=")
+            else:
+                name, value = _ONE_LETTER.get(word[:2], word[1:2]), word[2:].removeprefix("=")
+                equals = value
+            if not equals and name not in _FLAGS and rest and not rest[0].startswith("-"):
+                value = rest.pop(0)
+            self._given.append((name, value, where))
+            self._texts[name] = value
+
+    def translated(self, flags: frozenset[str]) -> Iterator[tuple[str, Words]]:
+        """The place and the words of each option that means something here; `flags`: what `submit` knows."""
+        for name, value, where in self._given:
+            advice = _ADVICE.get(name, "leave it out")
+            try:
+                words = self._words(name, value)
+            except _Unlike as unlike:
+                words, advice = None, str(unlike)
+            if words is None or any(each not in flags for each in words[::2]):
+                shown = f"--{name}={value}" if value else f"--{name}"
+                self.unknown.append(f"{where}: {shown}: {advice}")
+            elif words:
+                yield where, words
+
+    def _words(self, name: str, value: str) -> Words | None:
+        """In our words; empty: it changes nothing here; None: it means nothing here."""
+        if name in _PASSED_OVER:
+            return []
+        if name in _SAME:
+            return [_SAME[name], value]
+        if name in ("ntasks", "ntasks-per-node", "cpus-per-task"):
+            return self._cores(name)
+        if name == "nodes":
+            return [] if value in ("1", "1-1") else None
+        if name == "mem-per-cpu":
+            return ["--memory", f"{_mebibytes(value) * self._count()}Mi"]
+        translate = _OTHERWISE.get(name)
+        return translate(value) if translate else None
+
+    def _count(self) -> int:
+        """Cores of all tasks together, as Slurm counts them on one node."""
+        tasks = self._texts.get("ntasks") or self._texts.get("ntasks-per-node") or "1"
+        return _number(tasks) * _number(self._texts.get("cpus-per-task") or "1")
+
+    def _cores(self, name: str) -> Words:
+        first = next(each for each, _, _ in self._given if each in ("ntasks", "ntasks-per-node", "cpus-per-task"))
+        return ["--cpu", str(self._count())] if name == first else []
+
+
+class _Unlike(Exception):
+    """A value that means nothing here; its text says what to do."""
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdecimal():
+        raise _Unlike("write a whole number")
+    return int(text)
+
+
+def _mebibytes(text: str) -> int:
+    found = _MEMORY.fullmatch(text)
+    if not found or not int(found[1]):
+        raise _Unlike("say --memory SIZE, such as 4Gi")
+    return max(1, int(found[1]) * {"k": 1, "": 1024, "m": 1024, "g": 1024**2, "t": 1024**3}[found[2].lower()] // 1024)
+
+
+def _time(text: str) -> Words:
+    if text.lower() in ("unlimited", "infinite", "0"):
+        return []
+    found = _TIME.fullmatch(text)
+    if not found:
+        raise _Unlike("say --time-limit TIME, such as 2h")
+    days, first, second, third = (int(part) if part else 0 for part in found.groups())
+    if found[1] is not None:  # days-hours[:minutes[:seconds]]
+        seconds = ((days * 24 + first) * 60 + second) * 60 + third
+    elif found[4] is not None:
+        seconds = (first * 60 + second) * 60 + third
+    else:
+        seconds = first * 60 + second
+    return ["--time-limit", f"{seconds}s"] if seconds else []
+
+
+def _begin(text: str) -> Words:
+    found = re.fullmatch(r"now\+(\d+)([a-z]*)", text)
+    if not found:
+        return ["--begin", text]
+    if found[2][:1] not in ("", "s", "m", "h", "d", "w"):
+        raise _Unlike("say --begin TIME, such as now+1h")
+    return [
+        "--begin",
+        f"now+{int(found[1]) * {'s': 1, '': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800}[found[2][:1]]}s",
+    ]
+
+
+_AFTER: Final = {"after": "--after", "afterok": "--after-ok", "afterany": "--after-any", "afternotok": "--after-not-ok"}
+
+
+def _dependency(text: str) -> Words:
+    found: Words = []
+    for part in text.split(","):
+        kind, _, keys = part.partition(":")
+        if kind not in _AFTER or not re.fullmatch(r"[\w.]+(:[\w.]+)*", keys):
+            raise _Unlike("say --after, --after-ok, --after-any or --after-not-ok KEY; all that is given has to be so")
+        found += [_AFTER[kind], keys.replace(":", ",")]
+    return found
+
+
+def _partition(text: str) -> Words:
+    if "," in text:
+        raise _Unlike("a job is in one queue: say --queue QUEUE")
+    return ["--queue", text]
+
+
+def _gpus(text: str) -> Words:
+    kind, _, count = text.rpartition(":")
+    if kind or not count.isdecimal():
+        raise _Unlike(f"devices are chosen by number alone: say --gpu {count if count.isdecimal() else 1}")
+    return ["--gpu", count]
+
+
+def _gres(text: str) -> Words:
+    found: Words = []
+    for part in text.split(","):
+        name, _, rest = part.partition(":")
+        found += _gpus(rest or "1") if name == "gpu" else ["--resource", f"{name}={_number(rest or '1')}"]
+    return found
+
+
+def _licences(text: str) -> Words:
+    found: Words = []
+    for part in text.split(","):
+        name, _, count = part.partition(":")
+        found += ["--resource", f"{name}={_number(count or '1')}"]
+    return found
+
+
+def _nice(text: str) -> Words:
+    if not re.fullmatch(r"-?\d+", text or "100"):
+        raise _Unlike("say --priority N")
+    return ["--priority", str(-int(text or "100"))]
+
+
+_SAME: Final = {
+    "chdir": "--cwd",
+    "error": "--error",
+    "export": "--export",
+    "input": "--stdin",
+    "job-name": "--name",
+    "open-mode": "--open-mode",
+    "output": "--output",
+    "priority": "--priority",
+    "qos": "--priority-class",
+    "array": "--array",
+}
+_OTHERWISE: Final[dict[str, Callable[[str], Words]]] = {
+    "account": lambda text: ["--tag", f"account={text}"],
+    "begin": _begin,
+    "comment": lambda text: ["--tag", f"comment={text}"],
+    "dependency": _dependency,
+    "gpus": _gpus,
+    "gpus-per-node": _gpus,
+    "gpus-per-task": _gpus,
+    "gres": _gres,
+    "hold": lambda _: ["--hold"],
+    "kill-on-invalid-dep": lambda text: ["--on-never", "wait" if text == "no" else "cancel"],
+    "licenses": _licences,
+    "mem": lambda text: ["--memory", f"{_mebibytes(text)}Mi"],
+    "nice": _nice,
+    "partition": _partition,
+    "requeue": lambda _: ["--retry", "1000", "--no-retry-on", "any"],
+    "time": _time,
+    "wait": lambda _: ["--wait"],
+}

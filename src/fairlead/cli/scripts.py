@@ -1,0 +1,106 @@
+"""Scripts that are handed to `submit`: found, and read once.
+
+Decides whether a word names a script, and what counts more where its head (`directives`) and the command line
+contradict each other. Never runs it. Invariant: the text that is sent is the one whose directives were read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import click
+from click.core import ParameterSource
+
+from fairlead.cli import app, jobfields
+from fairlead.cli.app import complain, wrong_usage
+from fairlead.cli.environment import given as environment_of
+from fairlead.wire.streams import MOST_SCRIPT
+
+_DASHES = "fairlead.dashes"
+
+
+class Script(NamedTuple):
+    """A script, and what its directives say as a file of jobs would say it."""
+
+    text: str
+    stated: dict[str, Any]
+    others: dict[str, Any]
+    """Options that its directives give and that are no fields of a job."""
+
+
+class ScriptCommand(app.Command):
+    """A command whose first word may be a script; it remembers whether `--` stood before that."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As usual."""
+        given = list(args)
+        rest = super().parse_args(ctx, args)
+        words = ctx.params.get("command") or ()
+        ctx.meta[_DASHES] = given[: len(given) - len(words)][-1:] == ["--"]
+        return rest
+
+
+def read_script(ctx: click.Context, words: Sequence[str], *, directives: bool) -> Script | None:
+    """The script that the first word names; None: it is a command. What follows `--` is always one.
+
+    Raises `Failure` (usage) for a directive that makes no sense, with its place.
+    """
+    path = words[0]
+    if not os.path.isfile(path) or ("/" not in path and _in_path(path)):
+        return None
+    try:
+        with open(path, "rb") as opened:
+            content = opened.read(MOST_SCRIPT + 1)
+    except OSError:
+        return None  # What runs it will say why.
+    if not content.startswith(b"#!"):
+        return None
+    if ctx.meta.get(_DASHES):
+        if directives and (b"\n#SBATCH " in content or b"\n#FAIRLEAD " in content):
+            complain(f"{path} has directives; they count only where no -- stands before it")
+        return None
+    if len(content) > MOST_SCRIPT:
+        raise wrong_usage(f"{path} is larger than {MOST_SCRIPT >> 10} KiB, too large to be kept; run it as: -- {path}")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise wrong_usage(f"{path} is not UTF-8 text (byte {error.start}); run it as: -- {path}") from None
+    if not directives:
+        return Script(text, {}, {})
+    from fairlead.cli.directives import read_directives
+
+    return Script(text, *read_directives(ctx.command, path, text))
+
+
+def fields_of(params: Mapping[str, Any]) -> dict[str, Any]:
+    """What options say of a job, as a file would say it. Raises `Failure` (usage)."""
+    found = jobfields.stated(params)
+    if env := environment_of(params, found.get("env", {})):
+        found["env"] = env
+    return found
+
+
+def joined(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
+    """Both; where they contradict each other, the stronger. Pairs are joined by name."""
+    found = dict(weaker)
+    for name, value in stronger.items():
+        old = found.get(name)
+        found[name] = {**old, **value} if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return found
+
+
+def by_source(ctx: click.Context, given: Mapping[str, Any], *, typed: bool) -> dict[str, Any]:
+    """Those of the options that were typed, or those that were not."""
+    return {
+        name: value
+        for name, value in given.items()
+        if (ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE) is typed
+    }
+
+
+def _in_path(name: str) -> bool:
+    import shutil
+
+    return shutil.which(name) is not None

@@ -1,0 +1,33 @@
+"""The fields of a job for where it reads from and writes to.
+
+Decides how they are said. Never opens a file. Invariant: a pattern is refused here as the service would refuse it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from fairlead.cli.field import Field
+
+STREAMS: Final = (
+    Field(
+        "stdout",
+        "--output -o",
+        "FILE",
+        "Write its output here, such as run-%j.txt: %j key, %x name, %u user, %A and %a array and index. "
+        "The service keeps it if not given.",
+        "pattern",
+    ),
+    Field("stderr", "--error", "FILE", "Write its standard error here; with its output if not given.", "pattern"),
+    Field("stdin", "--stdin", "FILE", "Read its standard input from here; /dev/null if not given.", "pattern"),
+    Field(
+        "open_mode",
+        "--open-mode",
+        "MODE",
+        "What becomes of what is in these files: truncate or append; truncate if not given.",
+        "open_mode",
+        settings={"type": click.Choice(["truncate", "append"])},
+    ),
+)

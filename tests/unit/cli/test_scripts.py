@@ -1,0 +1,276 @@
+"""Scripts with directives: which words are scripts, what their heads say, and what the command line says over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.cli import sbatch
+from fairlead.wire.streams import MOST_SCRIPT
+
+
+@pytest.fixture
+def taking(service: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A service that takes every job; commands run in an empty directory."""
+
+    def take(request: Any) -> Any:
+        return {"jobs": [service.add("1", name=w["name"]) for w in request.body["jobs"]]}
+
+    service.on("POST", "/jobs", take)
+    monkeypatch.chdir(tmp_path)
+    return service
+
+
+Run = Callable[..., Any]
+
+
+def body(service: Any) -> dict[str, Any]:
+    [sent] = service.sent("POST", "/jobs")
+    [job] = sent["jobs"]
+    return dict(job)
+
+
+def write(text: str, name: str = "job.sh") -> str:
+    Path(name).write_text(text)
+    return text
+
+
+def test_the_head_says_what_it_needs(taking: Any, run: Run, tmp_path: Path) -> None:
+    """The text goes along; arguments follow its name; what is typed counts more, and pairs are joined."""
+    text = write(
+        "#!/bin/sh\n\n# what it is\n#FAIRLEAD --cpu 2 --tag a=1 --tag b=1   # two\n"
+        "#FAIRLEAD -m 1Gi --env-file e\n#FAIRLEADER\necho\n"
+    )
+    write("# settings\nX=1 2\n\nY=\n", "e")
+    result = run("submit", "--cpu", "4", "--tag", "b=2", "job.sh", "x", "--cpu", "9")
+    assert (result.stderr, result.exit_code) == ("", 0)
+    assert body(taking) == {
+        "command": ["job.sh", "x", "--cpu", "9"],
+        "script": text,
+        "name": "job.sh",
+        "cwd": str(tmp_path),
+        "resources": {"cpu": 4, "memory": 2**30},
+        "tags": {"a": "1", "b": "2"},
+        "env": {"X": "1 2", "Y": ""},
+    }
+
+
+def test_a_queue_of_the_environment_counts_less(taking: Any, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is what is usual; the script says what this one needs."""
+    monkeypatch.setenv("FAIRLEAD_QUEUE", "root.usual")
+    write("#!/bin/sh\n#FAIRLEAD -q root.special\n")
+    assert run("submit", "job.sh").exit_code == 0
+    assert body(taking)["queue"] == "root.special"
+
+
+def test_slurms_lines_come_first(taking: Any, run: Run) -> None:
+    """Ours say more closely what is meant here."""
+    write("#!/bin/sh\n#SBATCH -c 8 -J old\n#FAIRLEAD --cpu 2\n#SBATCH --mem=100\n")
+    result = run("submit", "job.sh")
+    assert (result.stderr, result.exit_code) == ("", 0)
+    assert (body(taking)["resources"], body(taking)["name"]) == ({"cpu": 2, "memory": 100 * 2**20}, "old")
+
+
+def test_lines_after_the_first_command_are_named(taking: Any, run: Run) -> None:
+    """They mean nothing, as in Slurm."""
+    write("#!/bin/sh\necho 1\n#SBATCH -c 2\n#FAIRLEAD --cpu 3\n")
+    assert run("submit", "job.sh").stderr == (
+        "fairlead: job.sh: directives after the first command mean nothing: line 3, 4\n"
+    )
+    assert "resources" not in body(taking)
+
+
+def test_what_slurm_alone_knows_is_named(taking: Any, run: Run) -> None:
+    """In one warning, with what to do."""
+    write("#!/bin/sh\n#SBATCH -N 2 --constraint=ssd -c 2\n#SBATCH --made-up x\n")
+    lines = run("submit", "job.sh").stderr.splitlines()
+    assert lines[0].startswith("fairlead: job.sh: 3 of its #SBATCH options mean nothing here")
+    assert lines[1:] == [
+        "  job.sh:2: --nodes=2: a job runs on one node",
+        "  job.sh:2: --constraint=ssd: say --node-selector NAME=VALUE, of what `fairlead nodes` shows",
+        "  job.sh:3: --made-up=x: leave it out",
+    ]
+    assert body(taking)["resources"] == {"cpu": 2}
+
+
+def test_directives_may_be_ignored(taking: Any, run: Run) -> None:
+    """All of them, without a word."""
+    text = write("#!/bin/sh\n#SBATCH --nonsense\n#FAIRLEAD --nonsense\n")
+    result = run("submit", "--ignore-directives", "job.sh")
+    assert (result.stderr, body(taking)["script"]) == ("", text)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("#FAIRLEAD --cpus 4", "job.sh:2: No such option"),
+        ("#FAIRLEAD --cpu", "job.sh:2: Option '--cpu' requires an argument"),
+        ("#FAIRLEAD 4", "job.sh:2: only options can stand here, not '4'"),
+        ("#FAIRLEAD --file x", "job.sh:2: --file is about the call, not about the job; type it there"),
+        ("#FAIRLEAD --env X", "--env: 'X' is not set here; write X=VALUE"),
+        ("#FAIRLEAD --name 'x", "job.sh:2: No closing quotation"),
+        ("#SBATCH train.sh", "job.sh:2: 'train.sh' is no option of sbatch"),
+        ("#FAIRLEAD --output %q", "--output: there is no %q in '%q'; there are %j (key)"),
+    ],
+)
+def test_a_line_that_makes_no_sense(taking: Any, run: Run, line: str, said: str) -> None:
+    """It is told with its place, and nothing is submitted."""
+    write(f"#!/bin/sh\n{line}\n")
+    result = run("submit", "job.sh")
+    assert (result.exit_code, said in result.stderr, taking.sent("POST", "/jobs")) == (2, True, []), result.stderr
+
+
+def test_what_follows_dashes_is_a_command(taking: Any, run: Run) -> None:
+    """Which runs as it is then; if it looks like a script with directives, that is said."""
+    write("#!/bin/sh\n#SBATCH -c 2\n")
+    result = run("submit", "--", "./job.sh")
+    assert "count only where no -- stands before it" in result.stderr
+    assert "script" not in body(taking)
+
+
+@pytest.mark.parametrize("text", ["echo no interpreter\n", "\x7fELF"])
+def test_what_is_no_script_is_a_command(taking: Any, run: Run, text: str) -> None:
+    """It has to say its interpreter."""
+    write(text)
+    assert run("submit", "./job.sh").exit_code == 0
+    assert "script" not in body(taking)
+
+
+def test_a_program_of_the_path_is_no_script(taking: Any, run: Run) -> None:
+    """Unless it is named with its directory."""
+    write("#!/bin/sh\n", "true")
+    assert run("submit", "true").exit_code == 0
+    assert "script" not in body(taking)
+
+
+def test_a_script_has_a_bound(taking: Any, run: Run) -> None:
+    """It is kept in the books."""
+    write("#!/bin/sh\n" + "#" * MOST_SCRIPT)
+    result = run("submit", "./job.sh")
+    assert (result.exit_code, "larger than 256 KiB" in result.stderr) == (2, True)
+
+
+TARGETS = """
+--cpu --memory --time-limit --name --output --error --stdin --open-mode --queue --array --after --after-ok --after-any
+--after-not-ok --on-never --begin --hold --retry --no-retry-on --gpu --resource --priority --cwd --export --tag
+--priority-class --wait
+"""
+FLAGS = frozenset(TARGETS.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("-c 4", "--cpu 4"),
+        ("-n 4 --cpus-per-task=2", "--cpu 8"),
+        ("--mem=8G", "--memory 8192Mi"),
+        ("--mem=500", "--memory 500Mi"),
+        ("--mem=2048K", "--memory 2Mi"),
+        ("--mem-per-cpu=1G -c 4", "--memory 4096Mi --cpu 4"),
+        ("-t 90", "--time-limit 5400s"),
+        ("-t 10:30", "--time-limit 630s"),
+        ("--time=2:00:00", "--time-limit 7200s"),
+        ("--time=1-12", "--time-limit 129600s"),
+        ("--time=1-0:30:01", "--time-limit 88201s"),
+        ("--time=UNLIMITED", ""),
+        ("-J x -o out -e err -i in -D /tmp", "--name x --output out --error err --stdin in --cwd /tmp"),
+        ("-p gpu --qos=high", "--queue gpu --priority-class high"),
+        ("-a 1-9%2", "--array 1-9%2"),
+        ("-d afterok:1:2,afterany:3", "--after-ok 1,2 --after-any 3"),
+        ("--kill-on-invalid-dep=yes", "--on-never cancel"),
+        ("--begin=now+2hours", "--begin now+7200s"),
+        ("--begin=16:00", "--begin 16:00"),
+        ("-H --requeue", "--hold --retry 1000 --no-retry-on any"),
+        ("--gres=gpu:2,licence:3", "--gpu 2 --resource licence=3"),
+        ("-G 1 -L a:2,b", "--gpu 1 --resource a=2 --resource b=1"),
+        ("--nice=50", "--priority -50"),
+        ("--nice", "--priority -100"),
+        ("--export=ALL,X=1 -A physics", "--export ALL,X=1 --tag account=physics"),
+        ("-N 1 --parsable -Q --no-requeue", ""),
+        ("-W", "--wait"),
+    ],
+)
+def test_options_of_sbatch(line: str, ours: str) -> None:
+    """In our words."""
+    options = sbatch.Options()
+    options.add(line.split(), "x:1")
+    words = [word for _, each in options.translated(FLAGS) for word in each]
+    assert (" ".join(words), options.unknown) == (ours, [])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("-p a,b", "a job is in one queue"),
+        ("--gres=gpu:a100:2", "say --gpu 2"),
+        ("-d singleton", "--after-any"),
+        ("-d afterok:1?afterok:2", "--after"),
+        ("--mem=0", "--memory"),
+        ("--time=soon", "--time-limit"),
+        ("--exclusive", "whole node"),
+        ("-n many", "whole number"),
+    ],
+)
+def test_options_that_mean_something_else(line: str, said: str) -> None:
+    """They are named, never guessed."""
+    options = sbatch.Options()
+    options.add(line.split(), "x:1")
+    assert list(options.translated(FLAGS)) == []
+    assert len(options.unknown) == 1
+    assert said in options.unknown[0]
+
+
+def test_every_translation_is_an_option() -> None:
+    """Of `submit`, but for those that other commands will bring."""
+    from fairlead.cli.submit import submit
+
+    known = {flag for param in submit.params for flag in param.opts}
+    assert known | {"--array"} >= FLAGS
+
+
+# -- the environment -------------------------------------------------------------------------------------------------
+
+
+def test_the_environment_of_a_job(taking: Any, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said more closely counts."""
+    write("A=file\nB=file\nC=file\n", "e")
+    monkeypatch.setenv("B", "shell")
+    monkeypatch.setenv("D", "shell")
+    run("submit", "--env-file", "e", "--export", "B,C=export", "--env", "C=env", "--env", "D", "--", "true")
+    assert body(taking)["env"] == {"A": "file", "B": "shell", "C": "env", "D": "shell"}
+
+
+def test_the_whole_shell(taking: Any, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for what is about the shell itself and the way to the service."""
+    monkeypatch.setenv("MINE", "1")
+    monkeypatch.setenv("FAIRLEAD_TOKEN", "secret")
+    run("submit", "--export", "all,MINE=2", "--", "true")
+    env = body(taking)["env"]
+    assert (env["MINE"], "PATH" in env, "FAIRLEAD_TOKEN" in env, "FAIRLEAD_SOCKET" in env) == ("2", True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--export", "NOT_THERE"), "--export: NOT_THERE is not set here; write NOT_THERE=VALUE"),
+        (("--export", "none,X=1"), "--export: none stands alone"),
+        (("--export", "a=1,,b=2"), "has an empty name"),
+        (("--env-file", "nothing"), "nothing: cannot be read"),
+        (("--env-file", "bad"), "--env-file: bad:2: 'no pair' is not NAME=VALUE"),
+    ],
+)
+def test_mistakes_in_the_environment(taking: Any, run: Run, options: tuple[str, str], said: str) -> None:
+    """Each with its place."""
+    write("A=1\nno pair\n", "bad")
+    result = run("submit", *options, "--", "true")
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+
+
+@pytest.mark.parametrize("word", ["json", "yaml"])
+def test_a_format_is_no_file(taking: Any, run: Run, word: str) -> None:
+    """Elsewhere --output is the format."""
+    result = run("submit", "--output", word, "--", "true")
+    assert (result.exit_code, f"write --format {word}, or ./{word}" in result.stderr) == (2, True)
