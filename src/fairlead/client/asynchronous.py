@@ -20,6 +20,7 @@ from fairlead.client.routes import Routes, Stream
 from fairlead.client.sync import LIVE, PAUSES_S, broken, out_of_reach
 
 if TYPE_CHECKING:
+    from fairlead.client.terminals import AsyncTerminal
     from fairlead.wire.jobs import JobDetails
 
 T = TypeVar("T")
@@ -71,6 +72,18 @@ class AsyncClient(Routes):
                 raise TimeoutError(f"{key} is {job.state} after {timeout_s:g} s")
             await asyncio.sleep(_LOOK_S)
         return job
+
+    @asynccontextmanager
+    async def terminal(self, key: str) -> AsyncIterator[AsyncTerminal]:
+        """Sit at the terminal of a job that runs, until the block ends; the terminal and the job go on."""
+        from fairlead.client.terminals import AsyncTerminal
+
+        async with self._connected(None) as (reader, writer):
+            terminal = AsyncTerminal(reader, writer, self.address, key)
+            try:
+                yield terminal
+            finally:
+                terminal.close()
 
     # -- transport ---------------------------------------------------------------------------------------------------
 

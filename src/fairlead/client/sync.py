@@ -21,6 +21,7 @@ from fairlead.client.paging import page_of, things_of
 from fairlead.client.routes import Routes, Stream
 
 if TYPE_CHECKING:
+    from fairlead.client.terminals import Terminal
     from fairlead.wire.jobs import JobDetails
 
 T = TypeVar("T")
@@ -75,6 +76,14 @@ class Client(Routes):
                 raise TimeoutError(f"{key} is {job.state} after {timeout_s:g} s")
             time.sleep(next(pauses, 0.5))
         return job
+
+    @contextmanager
+    def terminal(self, key: str) -> Iterator[Terminal]:
+        """Sit at the terminal of a job that runs, until the block ends; the terminal and the job go on."""
+        from fairlead.client.terminals import Terminal
+
+        with self._connected(None) as connection:
+            yield Terminal(connection, self.address, key)
 
     # -- transport ---------------------------------------------------------------------------------------------------
 

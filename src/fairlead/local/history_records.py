@@ -101,6 +101,8 @@ class JobSpec:
     """The first word of its command is the name of a script."""
     script: str = ""
     """The text of that, as long as the job has not ended."""
+    terminal: bool = False
+    """It runs at a terminal of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

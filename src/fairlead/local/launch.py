@@ -104,6 +104,7 @@ def record_of(
             "time_limit_ms": run.time_limit_ms,
             "output_bytes": run.output_bytes,
             "streams": asdict(run.streams),
+            "terminal": run.terminal,
         },
         "env": environment(run, marker, share.gpus, owned),
         "gpus": list(share.gpus),

@@ -169,6 +169,7 @@ class LocalPlace:
             output_bytes=self._output_bound(job.queue),
             streams=job.streams,
             script=spec.script,
+            terminal=spec.terminal,
         )
 
     def _output_bound(self, queue: str) -> int:

@@ -46,6 +46,8 @@ class RunSpec:
     """So much of each of the two outputs is kept: the beginning, and the newest of the rest; 0: all of it."""
     script: str = ""
     """Its text, which takes the place of the first word of the command; empty: it is no script."""
+    terminal: bool = False
+    """It runs at a terminal of its own, which users may sit at."""
     streams: Streams = NONE
     """Files of the user, as whole paths; what goes there has no bound."""
 

@@ -38,6 +38,8 @@ class UserBounds:
     """Questions that are worked out in processes of their own (what if, when, why with changes), or wait for that."""
     streams: int = 20
     """Open streams of events."""
+    terminals: int = 20
+    """Connections to terminals of jobs."""
     tokens: int = 100
 
 
@@ -88,7 +90,7 @@ class UserLimits:
 
     @contextmanager
     def one_more(self, what: str, caller: Caller | None) -> Iterator[None]:
-        """One of the `streams` or `questions`, as long as it lasts. Raises `Refusal` before it begins."""
+        """One of the `streams`, `terminals` or `questions`, as long as it lasts. Raises `Refusal` before it begins."""
         if caller is None or caller.is_admin:
             yield
             return

@@ -196,9 +196,11 @@ class MachinePlace(Place):
 
     def routers(self) -> list[APIRouter]:
         """What changes the machine, and what only it knows."""
-        from fairlead.service import configuration, declarations, jobs, logs, nodes, retention, settings
+        from fairlead.service import configuration, declarations, jobs, logs, nodes, retention, settings, terminals
 
-        return [each.router for each in (jobs, logs, nodes, configuration, declarations, settings, retention)]
+        return [
+            each.router for each in (jobs, logs, terminals, nodes, configuration, declarations, settings, retention)
+        ]
 
     def caller(self, request: Request) -> Caller:
         """By the socket or by a token."""

@@ -71,6 +71,7 @@ def job_full(job: Job, scheduler: Scheduler) -> wire.JobDetails:
         on_never="cancel" if spec.cancel_never else "wait",
         **fields_of(spec.where),
         **_streams(job),
+        terminal=spec.terminal,
         command=list(spec.command),
         env=sorted(spec.env),
         cwd=spec.cwd,

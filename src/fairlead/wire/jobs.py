@@ -377,6 +377,7 @@ class JobDetails(Job, frozen=True, kw_only=True):
     stdin: Annotated[str, said("The file that it reads from; empty: /dev/null.")] = ""
     stdout: Annotated[str | None, said("The file with what it writes.")] = None
     stderr: str | None = None
+    terminal: bool = False
     own_files: Annotated[list[Output], said("Which outputs go to files of its own; the service keeps the others.")] = []
     open_mode: Annotated[OpenMode, said("Of its own files, at each attempt.")] = "truncate"
     enforcement: list[Capability] = []

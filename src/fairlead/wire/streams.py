@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from fairlead.wire.fields import Request, clean_text, said
+from fairlead.wire.fields import Request, Wrong, clean_text, said
 from fairlead.wire.patterns import checked
 
 _Path = Annotated[str, Meta(max_length=4096)]
@@ -51,3 +51,12 @@ class StreamsDraft(Request, frozen=True, kw_only=True):
         Script,
         said("A text that begins with #!, kept with the job and run instead of the first word of `command`."),
     ] = ""
+    terminal: Annotated[
+        bool, said("It runs at a terminal of its own, which its user may sit at; then it has no files of its own.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        """Raises `Wrong` for a terminal beside files."""
+        super().__post_init__()
+        if self.terminal and (self.stdin or self.stdout or self.stderr):
+            raise Wrong("terminal", "reads and writes are those of the terminal; leave stdin, stdout and stderr out")

@@ -8,9 +8,11 @@ user has.
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import signal
+import termios
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -62,7 +64,7 @@ def _prepare(ends: Sequence[int | None], spec: Record, supervisor: int) -> None:
         cgroups.join(spec["groups"])
     except OSError as problem:
         raise Refusal(NOT_EXECUTABLE, f"the job's control group refuses it: {problem}") from None
-    _take_ends(ends)
+    _take_terminal(ends) if run["terminal"] else _take_ends(ends)
     if spec["cpus"]:
         os.sched_setaffinity(0, spec["cpus"])
     with open("/proc/self/oom_score_adj", "w") as file:
@@ -86,6 +88,15 @@ def _take_ends(ends: Sequence[int | None]) -> None:
         os.dup2(fd, number)
     for fd in {nothing, *(end for end in ends if end is not None)}:
         os.close(fd)
+
+
+def _take_terminal(ends: Sequence[int | None]) -> None:
+    """It is the terminal that this session is controlled by."""
+    [end] = {end for end in ends if end is not None}
+    for number in range(3):
+        os.dup2(end, number)
+    os.close(end)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _open_files(streams: Record) -> None:

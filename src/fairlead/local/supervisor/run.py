@@ -16,11 +16,10 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from . import cgroups, child, kernel, run_files, tree
-from .output import Output
+from .ends import Ends
 
 WAKE = signal.SIGURG
 """Sent by the machine with a `stop` or `course` file. Without effect on a supervisor that is not yet ready for it."""
@@ -50,12 +49,12 @@ class Supervision:
         spec: run_files.Record,
         command: int,
         fault: int,
-        outputs: Sequence[Output],
+        streams: Ends,
         *,
         keeps_orphans: bool = True,
     ) -> None:
         self.directory = directory
-        self.outputs = outputs
+        self.streams = streams
         self.keeps_orphans = keeps_orphans
         self.begun = False
         self.spec = spec
@@ -208,7 +207,7 @@ class Supervision:
             self.outcome["note"] = f"it reached its memory bound of {limit >> 20}Mi and the kernel killed it"
         if not self.begun:
             return {**self.outcome, "begun": False}
-        lost = sum(each.finish() for each in self.outputs)
+        lost = self.streams.finish()
         if lost and not self.outcome["note"]:
             self.outcome["note"] = f"the last {lost} bytes of its output are missing: the disk was full"
         return {
@@ -268,16 +267,13 @@ def _detach() -> bool:
 def _claim_and_supervise(directory: str, spec: run_files.Record, keeps_orphans: bool) -> int:
     gate_out, gate = os.pipe()
     fault, fault_in = os.pipe()
-    run, kept = spec["run"], {"stdout": run_files.STDOUT, "stderr": run_files.STDERR}
-    made = [None if run["streams"][name] else Output(directory, kept[name], run) for name in kept]
-    outputs = [each for each in made if each is not None]
+    streams = Ends(directory, spec["run"])
     me = os.getpid()
     command = os.fork()
     if command == 0:
         os.close(gate)
-        child.become_command([each.end if each is not None else None for each in made], spec, me, gate_out, fault_in)
-    for each in outputs:
-        each.let_go()
+        child.become_command(streams.of_child, spec, me, gate_out, fault_in)
+    streams.let_go()
     os.close(gate_out)
     os.close(fault_in)
     if not run_files.claim(directory, _claim_record(spec, me, command)):
@@ -285,7 +281,7 @@ def _claim_and_supervise(directory: str, spec: run_files.Record, keeps_orphans: 
         os.waitpid(command, 0)
         return CLAIMED_BY_ANOTHER
     os.set_blocking(fault, False)
-    work = Supervision(directory, spec, command, fault, outputs, keeps_orphans=keeps_orphans)
+    work = Supervision(directory, spec, command, fault, streams, keeps_orphans=keeps_orphans)
     outcome: dict[str, Any]
     try:
         _open_gate(work, gate)
@@ -323,8 +319,7 @@ def _open_gate(work: Supervision, gate: int) -> None:
         if run_files.exists(work.directory, run_files.STOP):
             work.outcome["stopped"] = True
             return
-        for each in work.outputs:
-            each.begin()
+        work.streams.begin()
         cgroups.create(work.plan)
         os.write(gate, b"g")
         work.begun = True

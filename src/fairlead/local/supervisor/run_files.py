@@ -9,6 +9,7 @@ all, and `claim` is there at most once: whoever made it is the only one who ever
     course     how it is to go on, where `spec` does not say so: its time limit, whether it stands still
     result     how it ended
     script     its text, where the run is a script; written by the machine
+    terminal   the socket of its terminal, where it has one
     forgotten  the result of a run that nobody asks about any more; keeps it from being executed again
     stdout.log, stderr.log
 """
@@ -27,6 +28,7 @@ STOP = "stop"
 COURSE = "course"
 RESULT = "result"
 SCRIPT = "script"
+TERMINAL = "terminal"
 FORGOTTEN = "forgotten"
 STDOUT = "stdout.log"
 STDERR = "stderr.log"

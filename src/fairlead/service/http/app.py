@@ -6,6 +6,7 @@ ever held in memory, and no page of this service asks another host for anything.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
@@ -23,6 +24,8 @@ from fairlead.service.yunikorn.transport import Front
 from fairlead.wire.cluster import Health, Problem
 
 MOST_BYTES = 8 * 2**20
+ENDLESS = re.compile(r"/api/v1/jobs/[^/]+/terminal")
+"""What is typed at a terminal is passed on as it comes, and never held."""
 TOO_LARGE = f"the body is larger than {MOST_BYTES} bytes; send the jobs in several requests"
 
 outside = APIRouter(tags=["service"], route_class=ShapedRoute)
@@ -135,7 +138,7 @@ class Bounded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] != "http":
+        if scope["type"] != "http" or ENDLESS.fullmatch(scope["path"]):
             await self._app(scope, receive, send)
             return
         declared = dict(scope["headers"]).get(b"content-length", b"")
