@@ -39,15 +39,19 @@ def parse_duration(text: str) -> int:
 
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 _CLOCK_NAMES = {"midnight": (0, 0), "noon": (12, 0), "teatime": (16, 0), "elevenses": (11, 0), "fika": (15, 0)}
-_BEGIN_EXAMPLES = "write now+1h, 16:00, tomorrow, 2026-03-01 or 2026-03-01T08:00"
+_DAYS = {
+    name[:3]: (number, name) for number, name in enumerate(("mon", "tues", "wednes", "thurs", "fri", "satur", "sun"))
+}
+"""The number of each day of the week, and how its name begins."""
+_BEGIN_EXAMPLES = "write now+1h, 16:00, tomorrow, Sat 08:00, 2026-03-01 or 2026-03-01T08:00"
 
 
 def parse_begin(text: str, now_ms: int) -> int:
     """The moment that a text means, by the clock of this machine, in milliseconds since 1970.
 
-    `now`, `now+1h`, `today`, `tomorrow`, `16:00` (the next time that it is), `noon`, `tomorrow 8:00`, `2026-03-01`,
-    `2026-03-01T08:00`; a date alone begins at midnight, `tomorrow` alone at this time of day. Raises ValueError with a
-    sentence for anything else, and for what is in the past.
+    `now`, `now+1h`, `today`, `tomorrow`, `16:00` (the next time that it is), `noon`, `tomorrow 8:00`, `Sat 08:00` (the
+    next one), `2026-03-01`, `2026-03-01T08:00`; a date or day alone begins at midnight, `tomorrow` alone at this time
+    of day. Raises ValueError with a sentence for anything else, and for what is in the past.
     """
     words = text.strip().lower()
     if words == "now":
@@ -75,6 +79,10 @@ def _begin_of(words: str, written: str, now: datetime) -> datetime:
     if day in ("today", "tomorrow"):
         date = now + timedelta(days=day == "tomorrow")
         return _at(date, clock, written) if clock else date
+    if day[:3] in _DAYS and day in (day[:3], f"{_DAYS[day[:3]][1]}day"):
+        date = now + timedelta(days=(_DAYS[day[:3]][0] - now.weekday()) % 7)
+        found = _at(date, clock or "midnight", written)
+        return found if found > now else _at(date + timedelta(days=7), clock or "midnight", written)
     if words in _CLOCK_NAMES or _CLOCK.fullmatch(words):
         found = _at(now, words, written)
         return found if found > now else _at(now + timedelta(days=1), words, written)
@@ -95,6 +103,12 @@ def _at(day: datetime, clock: str, written: str) -> datetime:
         return datetime.combine(day.date(), time(hour, minute, second)).astimezone()
     except ValueError as error:
         raise ValueError(f"{written!r} is no moment: {error}; {_BEGIN_EXAMPLES}") from None
+
+
+def clock_shift_ms(from_ms: int, to_ms: int) -> int:
+    """By how much the clock of this machine is set differently at the second moment: minus an hour in summer."""
+    offsets = [_local(at_ms).utcoffset() or timedelta() for at_ms in (from_ms, to_ms)]
+    return (offsets[0] - offsets[1]) // timedelta(milliseconds=1)
 
 
 def duration_ms(text: str) -> int | None:

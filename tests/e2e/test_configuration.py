@@ -50,6 +50,7 @@ PAGES = pytest.mark.parametrize(
         ("arrays.md", 32),
         ("submitting.md", 11),
         ("administration.md", 5),
+        ("maintenance.md", 18),
     ],
 )
 

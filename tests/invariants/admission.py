@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.books.admission import every_ask
 from fairlead.core.books.class_quotas import Quota
 from fairlead.core.books.classes import BUILT_IN
+from fairlead.core.books.windows import TIMER
 from fairlead.core.model.resources import pruned
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def check_admission(cluster: Cluster) -> None:
     check_quotas(cluster.admission.quotas, list(every_ask(cluster.partitions.values())))
     for partition in cluster.partitions.values():
         check_budgets(partition)
+        check_windows(partition)
         for application, held in partition.held_asks:
             assert application in partition.applications, f"{held.spec.key} is held for {application}, which is gone"
             assert held.spec.key not in partition.applications[application].asks, f"{held.spec.key} has entered already"
@@ -68,6 +70,20 @@ def check_budgets(partition: Partition) -> None:
     if counted.coming_version == partition.held_asks.version:
         budgets._count_coming(anew, partition)
         assert counted.coming == anew.coming, f"budgets await {counted.coming}, to come are {anew.coming}"
+
+
+def check_windows(partition: Partition) -> None:
+    """Assert that what waits is narrowed as it has to be, and that the next change has a timer."""
+    windows = partition.admission.windows
+    timer_ms = partition.timers.due_ms(partition.name, "", TIMER)
+    for app in partition.applications.values():
+        for ask in app.asks.values() if windows._specs else ():
+            if ask.pending:
+                assert ask.where == windows.where(ask, partition.now_ms), f"{ask} is narrowed by other windows"
+                due_ms = windows.changes_ms(ask, partition.now_ms)
+                assert due_ms is None or (timer_ms or due_ms + 1) <= due_ms, f"{ask} reaches a window unnoticed"
+    due_ms = windows.next_ms(partition.now_ms)
+    assert due_ms is None or (timer_ms or due_ms + 1) <= due_ms, "a window begins or ends unnoticed"
 
 
 def check_held_asks(held_asks: HeldAsks) -> None:

@@ -42,6 +42,7 @@ COMMANDS = {
     "drain": ("cluster", "Take no new work on a node; what runs there goes on."),
     "label": ("cluster", "Give a node attributes and taints."),
     "undrain": ("cluster", "Let a drained node take work again."),
+    "maintenance": ("maintenance", "Keep the machine free for a time, or for the jobs of some."),
     "usage": ("cluster", "Show who uses what, beside what each may use."),
     "limits": ("cluster", "Show the limits of users and groups."),
     "priority-class": ("declarations", "List and change priority classes."),

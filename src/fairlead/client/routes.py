@@ -7,81 +7,21 @@ the shape of an answer is the one that the method promises to return.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from fairlead.client.address import Address, find_address
+from fairlead.client.calls import call as _call
+from fairlead.client.calls import listed, route
+from fairlead.client.calls import path_of as _of
 from fairlead.client.http import Call
+from fairlead.client.windows import WindowRoutes
 
 if TYPE_CHECKING:
-    from fairlead.client.asynchronous import AsyncClient
-    from fairlead.client.sync import Client
     from fairlead.wire import cluster, configuration, declarations, jobs, questions
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Stream = Literal["stdout", "stderr"]
-
-
-class route(Generic[P, T]):  # noqa: N801 - a decorator
-    """A method that describes a call: on a `Client` it gives the answer, on an `AsyncClient` it is to be awaited."""
-
-    def __init__(self, describe: Callable[Concatenate[Any, P], Call[T]]) -> None:
-        self._describe: Any = describe
-        self.__doc__ = describe.__doc__
-
-    @overload
-    def __get__(self, client: Client, kind: type) -> Callable[P, T]: ...
-    @overload
-    def __get__(self, client: AsyncClient, kind: type) -> Callable[P, Awaitable[T]]: ...
-    @overload
-    def __get__(self, client: None, kind: type) -> route[P, T]: ...
-    def __get__(self, client: Any, kind: type) -> Any:
-        """The method of a client."""
-        if client is None:
-            return self
-        return lambda *args, **given: client.send(self._describe(client, *args, **given), self.shape())
-
-    def shape(self) -> Any:
-        """The type of the answer; its module is imported now: a command needs only a few of them."""
-        return _shape(self._describe.__annotations__["return"].removeprefix("Call[").removesuffix("]"))
-
-
-class pages(Generic[P, T]):  # noqa: N801 - the other one
-    """A method that describes a list: on a client it iterates over all things of it, page by page."""
-
-    def __init__(self, describe: Callable[Concatenate[Any, P], Call[T]], page: str) -> None:
-        self._describe: Any = describe
-        self._page = page
-        self.__doc__ = describe.__doc__
-
-    @overload
-    def __get__(self, client: Client, kind: type) -> Callable[P, Iterator[T]]: ...
-    @overload
-    def __get__(self, client: AsyncClient, kind: type) -> Callable[P, AsyncIterator[T]]: ...
-    @overload
-    def __get__(self, client: None, kind: type) -> pages[P, T]: ...
-    def __get__(self, client: Any, kind: type) -> Any:
-        """The method of a client."""
-        if client is None:
-            return self
-        return lambda *args, **given: client.things(self._describe(client, *args, **given), _shape(self._page))
-
-
-def listed(page: str) -> Callable[[Callable[Concatenate[Any, P], Call[T]]], pages[P, T]]:
-    """Declare a list whose pages have this shape."""
-    return lambda describe: pages(describe, page)
-
-
-def _shape(name: str) -> Any:
-    module, _, kind = name.partition(".")
-    return getattr(import_module(f"fairlead.wire.{module}"), kind)
-
-
-def _call(method: str, path: str, body: Any = None, /, *, repeat: bool = True, **query: Any) -> Call[Any]:
-    return Call(method, path, query, body, {}, repeat)
 
 
 def _job(key: str, *rest: str) -> str:
@@ -89,17 +29,12 @@ def _job(key: str, *rest: str) -> str:
     return "/".join(["/jobs", quote(key, safe=""), *rest])
 
 
-def _of(collection: str, name: str, *rest: str) -> str:
-    """The path of a thing that has a name."""
-    return "/".join(["", collection, quote(name, safe=""), *rest])
-
-
 def _given(**values: Any) -> dict[str, Any]:
     """What is said of a change; None: nothing."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-class Routes:
+class Routes(WindowRoutes):
     """The calls. Each raises a `ClientError`: `Refused`, `ServiceFailed`, `Unreachable` or `NoService`.
 
     Without an address the service is that of the environment, the configuration, or the usual place.

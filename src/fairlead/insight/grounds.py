@@ -209,6 +209,7 @@ _OVER: dict[str, str] = {
     "held": "what is held until then enters the line",
     "wait": "an ask has waited as long as its queue allows then",
     "queues": "queues that leave are gone then",
+    "window": "a window begins or ends then",
 }
 """What is so at a time that a timer was set for, by its kind; others are of no use to anybody who waits."""
 
@@ -286,11 +287,15 @@ def may_stop_others(partition: Partition, ask: Ask) -> list[Lever]:
 
 def shorter(partition: Partition, ask: Ask) -> list[Lever]:
     """A time limit with which it would be over when those start that it has to let pass, where it may pass at all."""
+    now_ms, limit_ms = partition.now_ms, ask.spec.time_limit_ms or 0
+    ahead = [starts_ms for _, starts_ms, _ in partition.admission.windows.ahead_of(ask, now_ms)]
+    if ahead and min(ahead) > now_ms:
+        return [together(Part(What.SHORTER, ask.key, limit_ms, min(ahead) - now_ms))]
     holders = [holder for holder, _ in held_back_by(partition, ask)]
     if not holders or not ask.app.queue.properties.easy_backfill or ask.spec.idle:
         return []
     starts = [expected_start(partition, holder) for holder in holders]
-    ends = [start.start_ms - partition.now_ms for start in starts if start is not None]
+    ends = [start.start_ms - now_ms for start in starts if start is not None]
     if len(ends) < len(starts) or min(ends) <= 0:
         return []
-    return [together(Part(What.SHORTER, ask.key, ask.spec.time_limit_ms or 0, min(ends)))]
+    return [together(Part(What.SHORTER, ask.key, limit_ms, min(ends)))]

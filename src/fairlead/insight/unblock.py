@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from fairlead.core.books.windows import TIMER as WINDOW_TIMER
 from fairlead.core.model.decisions import ApplicationRejected, AskRejected, MoveRejected
 from fairlead.core.model.events import Event
 from fairlead.core.model.reasons import QuotaExceeded, Reason
@@ -138,8 +139,11 @@ class _Trials:
 
     def in_time(self) -> Iterator[Way]:
         """The first moment at which it starts although nothing happens but what falls due by itself."""
-        timers = [(timer.due_ms, timer.kind) for timer in self.scheduler.cluster.timers.pending()]
-        now_ms = self.scheduler.cluster.now_ms
+        cluster = self.scheduler.cluster
+        now_ms = cluster.now_ms
+        timers = [(timer.due_ms, timer.kind) for timer in cluster.timers.pending()]
+        # A window that begins sets the timer for its end only then.
+        timers += [(due_ms, WINDOW_TIMER) for due_ms in cluster.admission.windows.ends(now_ms)]
         end_ms = horizon_ms(now_ms, timers)
         start = self.works((wait_until(now_ms, end_ms, timers),)) if end_ms is not None else None
         if start is not None:

@@ -20,7 +20,7 @@ from fairlead.wire.questions import Stopped, Verdict
 if TYPE_CHECKING:
     from fairlead.insight.unblock import Ways
 
-OF_THE_ASK = ("needs", "may", "takes", "waits", "fits", "stops")
+OF_THE_ASK = ("needs", "may", "takes", "waits", "fits", "stops", "would")
 """First words of reasons that say something of the ask itself."""
 RULES = {
     "priority": "rule priority: that has a strictly higher priority",
@@ -28,6 +28,7 @@ RULES = {
     "reclaim": "rule reclaim: idle work gives back what it borrowed",
     "required-node": "rule required-node: that can run on this node only",
     "quota": "rule quota: its queue has to give back what it has above its maximum",
+    "window": "rule window: a window has begun that is not for it",
     "taint": "rule taint: the node has a taint that it does not tolerate",
     "placeholder": "rule placeholder: it kept room for others of its gang",
     "gang-deadlock": "rule gang-deadlock: its gang gives way to one that it held back, and comes back",

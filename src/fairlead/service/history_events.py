@@ -190,6 +190,8 @@ _TOLD: dict[type, Callable[[Any], Told | None]] = {
         "",
         _of(x, "kind", "name") | {"reason": x.reason.as_dict()},
     ),
+    d.WindowOpened: lambda x: ("window.opened", "", _of(x, "name", "ends_ms") | {"stays": list(x.stays)}),
+    d.WindowClosed: lambda x: ("window.closed", "", _of(x, "name", "next_ms")),
     d.NodeAccepted: lambda x: ("node.added", "", {"node": x.id}),
     d.NodeRejected: lambda x: ("node.refused", "", {"node": x.id, "reason": x.reason.as_dict()}),
     d.Configured: lambda x: ("config.applied", "", {"checksum": x.checksum}),

@@ -196,11 +196,20 @@ class MachinePlace(Place):
 
     def routers(self) -> list[APIRouter]:
         """What changes the machine, and what only it knows."""
-        from fairlead.service import configuration, declarations, jobs, logs, nodes, retention, settings, terminals
+        from fairlead.service import (
+            configuration,
+            declarations,
+            jobs,
+            logs,
+            nodes,
+            retention,
+            settings,
+            terminals,
+            windows,
+        )
 
-        return [
-            each.router for each in (jobs, logs, terminals, nodes, configuration, declarations, settings, retention)
-        ]
+        own = (jobs, logs, terminals, nodes, configuration, declarations, windows, settings, retention)
+        return [each.router for each in own]
 
     def caller(self, request: Request) -> Caller:
         """By the socket or by a token."""

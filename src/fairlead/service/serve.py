@@ -48,6 +48,7 @@ from fairlead.service.identity import Gate, PeerProtocol, Tokens, TokensError
 from fairlead.service.machine import MachinePlace
 from fairlead.service.resources_file import ResourcesFile
 from fairlead.service.retention import Retention, keep
+from fairlead.service.windows import Announcer, keep_the_clock
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.version import version
 
@@ -196,6 +197,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         forecaster=Forecaster(ScoreFile(state_dir / "forecasts.json")),
     )
     runtime.subscribe(place.forecaster)
+    runtime.subscribe(Announcer())
     stack.callback(place.forecaster.store)
     _begin(runtime, local, place.config_file)
     place.memory_guard = MemoryGuard(threshold, options.memory_budget, short=local.jobs.memory_short is not None)
@@ -283,6 +285,7 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
     if place.config_file is not None:
         duties.append(place.config_file.watch(place.runtime, options.config_poll_s))
     duties += [place.keep_samples(), place.forecaster.keep(place), keep(place, options.retention)]
+    duties.append(keep_the_clock(place))
     gc.collect()
     duties.append(search_seldom())
     watching = [asyncio.create_task(duty) for duty in duties]

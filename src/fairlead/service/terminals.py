@@ -19,7 +19,7 @@ from typing import Any
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
-from fairlead.local import requests
+from fairlead.local import selection
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import run_key
 from fairlead.local.job import ON_THE_MACHINE, State
@@ -68,7 +68,7 @@ async def _connected(
     """The supervisor's ends. What has its place may take a moment to begin. Raises `Refusal`."""
 
     def look(scheduler: Scheduler, jobs: Jobs) -> int:
-        job = requests.visible(jobs, Rights(caller, scheduler), key)
+        job = selection.visible(jobs, Rights(caller, scheduler), key)
         if not caller.may_see(job):
             said = f"the terminal of job {key} is that of {job.spec.user}; nobody else but administrators may sit at it"
             raise Refusal("forbidden", said)

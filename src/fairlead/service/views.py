@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from fairlead import times
 from fairlead.core.books.applications import NO_PRIORITY
-from fairlead.core.model.reasons import AttemptHeldBack, BackedOff, BeginsAt, Reason
+from fairlead.core.model.reasons import AttemptHeldBack, BackedOff, BeginsAt, Reason, WindowAhead
 from fairlead.core.model.resources import pruned
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.verdict import shown, why_stopped
@@ -167,6 +167,10 @@ def job_reason(job: Job, scheduler: Scheduler) -> wire.Reason | None:
 def waits_for(reason: Reason | None) -> wire.Reason | None:
     """A reason to wait; a moment in it is said by this machine's clock."""
     said = shown(reason)
+    if said is not None and isinstance(reason, WindowAhead):
+        when = f"{times.moment(reason.starts_ms)} to {times.moment(reason.ends_ms)}"
+        advice = "" if reason.is_open else "; with a shorter time limit it may start before (fairlead update)"
+        return replace(said, sentence=f"{said.sentence}, {when}{advice}")
     if said is None or not isinstance(reason, BackedOff | AttemptHeldBack | BeginsAt):
         return said
     until_ms = reason.until_ms if isinstance(reason, BackedOff) else reason.due_ms

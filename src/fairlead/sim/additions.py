@@ -221,6 +221,20 @@ class QuotaStep(Step, frozen=True, tag="quota"):
     action: Literal["", "remove"] = ""
 
 
+class WindowStep(Step, frozen=True, tag="window"):
+    """A time in which nodes are kept free is declared, or taken back. It starts so long after the beginning."""
+
+    name: str
+    starts_millis: int = 0
+    length_millis: int = 0
+    every_millis: int = 0
+    nodes: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    stop_running: bool = False
+    action: Literal["", "remove"] = ""
+
+
 class KeyStep(Step, frozen=True, kw_only=True):
     """A step about one ask or allocation. Its key alone has to tell which one, unless `app` does."""
 
@@ -261,7 +275,7 @@ class GoneStep(KeyStep, frozen=True, tag="gone"):
 
 
 NamedStep = ReserveStep | SetPriorityStep | FinishStep | InterruptStep | GoneStep
-AddedStep = PriorityClassStep | BudgetStep | QuotaStep | ConfirmStep | NamedStep
+AddedStep = PriorityClassStep | BudgetStep | QuotaStep | WindowStep | ConfirmStep | NamedStep
 
 
 def _class_events(s: PriorityClassStep) -> tuple[events.Event, ...]:
@@ -299,10 +313,27 @@ def _quota_events(s: QuotaStep) -> tuple[events.Event, ...]:
     return (events.SetQuota(specs.QuotaSpec(name=s.name, queue=s.queue, resources=Limits(s.resources), scopes=scopes)),)
 
 
+def _window_events(s: WindowStep) -> tuple[events.Event, ...]:
+    if s.action == "remove":
+        return (events.RemoveWindow(s.name),)
+    spec = specs.WindowSpec(
+        name=s.name,
+        starts_ms=s.starts_millis,
+        length_ms=s.length_millis,
+        every_ms=s.every_millis,
+        nodes=s.nodes,
+        queues=s.queues,
+        users=s.users,
+        stop_running=s.stop_running,
+    )
+    return (events.SetWindow(spec),)
+
+
 EVENTS: dict[type, Callable[[Any], tuple[events.Event, ...]]] = {
     PriorityClassStep: _class_events,
     BudgetStep: _budget_events,
     QuotaStep: _quota_events,
+    WindowStep: _window_events,
 }
 """The events of the steps that need nothing but themselves."""
 

@@ -22,6 +22,7 @@ from fairlead.core.model.events import (
     ReserveAsk,
     SetBudget,
     SetQuota,
+    SetWindow,
 )
 from fairlead.core.model.reasons import BackedOff
 from fairlead.core.model.resources import Limits, Resources
@@ -34,6 +35,7 @@ from fairlead.core.model.specs import (
     PriorityClassSpec,
     QuotaSpec,
     RetrySpec,
+    WindowSpec,
 )
 from fairlead.insight.explain import explain
 from fairlead.insight.suppositions import submitted
@@ -279,6 +281,16 @@ def test_a_budget_never_keeps_anybody_waiting_and_is_named_where_a_change_goes_b
     assert there.changes("late")["priority"] == (
         "runs if its priority were 1 (now 0; 0 is not enough); that would stop web, against the disruption budget keep"
     )
+
+
+def test_a_time_limit_with_which_it_is_over_before_a_window() -> None:
+    """And that the window passes; the windows of others are not in its way."""
+    there = lab({GPU: 1})
+    there.scheduler.handle(SetWindow(WindowSpec(name="w", starts_ms=60_000, length_ms=5_000)), 0)
+    there.submit("late", "root.a")
+    found = there.changes("late")
+    assert found["time-limit"] == "runs if its time limit were 1m at most (now it has none)"
+    assert found["time"] == "runs if nothing happened for 1m 5s (a window begins or ends then)"
 
 
 def test_idle_work_that_were_not_idle() -> None:

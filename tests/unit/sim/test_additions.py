@@ -15,12 +15,14 @@ from fairlead.core.model.events import (
     RemoveBudget,
     RemovePriorityClass,
     RemoveQuota,
+    RemoveWindow,
     SetBudget,
     SetPriorityClass,
     SetQuota,
+    SetWindow,
 )
 from fairlead.core.model.resources import Limits
-from fairlead.core.model.specs import AskSpec, BudgetSpec, PriorityClassSpec, QuotaSpec, RetrySpec
+from fairlead.core.model.specs import AskSpec, BudgetSpec, PriorityClassSpec, QuotaSpec, RetrySpec, WindowSpec
 from fairlead.insight.unblock import unblock as what_helps
 from fairlead.sim.steps import ScenarioError, events_of
 
@@ -121,6 +123,10 @@ def test_declarations_are_orders() -> None:
     budget = BudgetSpec(name="b", selector=(Requirement("a", IN, ("b",)),), min_available="50%")
     assert events(op="budget", name="b", selector={"a": "b"}, minAvailable="50%") == (SetBudget(budget),)
     assert events(op="budget", name="b", action="remove") == (RemoveBudget("b"),)
+    window = WindowSpec(name="w", starts_ms=5, length_ms=7, every_ms=20, nodes=("n",), users=("u",), stop_running=True)
+    said = {"startsMillis": 5, "lengthMillis": 7, "everyMillis": 20, "nodes": ["n"], "users": ["u"]}
+    assert events(op="window", name="w", stopRunning=True, **said) == (SetWindow(window),)
+    assert events(op="window", name="w", action="remove") == (RemoveWindow("w"),)
 
 
 @pytest.mark.parametrize(

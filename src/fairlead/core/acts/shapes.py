@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 def shape_of(partition: Partition, ask: Ask) -> Shape:
     """The shape of an ask; one object for all equal ones."""
-    spec = ask.spec
-    if spec.where is ANYWHERE and not spec.labels:
+    windows = partition.admission.windows
+    ask.where = windows.narrow(partition, ask) if windows else ask.spec.where
+    if ask.where is ANYWHERE and not ask.spec.labels:
         key: ShapeKey = (ask.items, ask.required_node)
     else:
         key = partition.nodes.terrain.shape_key(ask)
@@ -49,7 +50,7 @@ def meet(partition: Partition, where: Constraints) -> None:
     """An ask with these constraints is there from now on: the labels that its terms look at count."""
     if where is not ANYWHERE:
         for ask in partition.nodes.terrain.label_keys.look(where):
-            _regroup(partition, ask)
+            regroup(partition, ask)
 
 
 def part(partition: Partition, where: Constraints) -> None:
@@ -58,7 +59,7 @@ def part(partition: Partition, where: Constraints) -> None:
         partition.nodes.terrain.label_keys.look_no_longer(where)
 
 
-def _regroup(partition: Partition, ask: Ask) -> None:
+def regroup(partition: Partition, ask: Ask) -> None:
     """Put a waiting ask behind the shape that it has now."""
     app, old = ask.app, ask.shape
     assert old is not None

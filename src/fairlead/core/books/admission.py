@@ -15,6 +15,7 @@ from fairlead.core.books.budgets import flaw as budget_flaw
 from fairlead.core.books.class_quotas import ClassQuotas, quota_problem
 from fairlead.core.books.classes import PriorityClasses
 from fairlead.core.books.declared import Declared
+from fairlead.core.books.windows import Windows
 from fairlead.core.model.resources import negative
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from fairlead.core.model.resources import Items
     from fairlead.core.model.specs import ClusterSpec
 
-CLASS, QUOTA, BUDGET = "priority-class", "quota", "budget"
+CLASS, QUOTA, BUDGET, WINDOW = "priority-class", "quota", "budget", "window"
 """Kinds of declared things."""
 
 
@@ -34,6 +35,8 @@ class Admission:
         self.quotas = ClassQuotas()
         self.budgets = Budgets()
         """Disruption budgets, which preemption looks at."""
+        self.windows = Windows()
+        """Times in which nodes are kept free."""
 
     @property
     def is_asked(self) -> bool:
@@ -78,11 +81,13 @@ class Admission:
     def of(self, kind: str) -> Declared[Any]:
         """The things of this kind."""
         books: dict[str, Declared[Any]] = {CLASS: self.classes, QUOTA: self.quotas, BUDGET: self.budgets}
+        books[WINDOW] = self.windows
         return books[kind]
 
     def dump(self) -> dict[str, Any]:
         """All of it as plain values."""
-        return {"classes": self.classes.dump(), "quotas": self.quotas.dump(), "budgets": self.budgets.dump()}
+        old = {"classes": self.classes.dump(), "quotas": self.quotas.dump(), "budgets": self.budgets.dump()}
+        return old | {"windows": self.windows.dump()}
 
     def load(self, state: dict[str, Any] | None) -> None:
         """What `dump` wrote down (None: by a version that knew nothing of it); nothing is admitted yet."""
@@ -90,6 +95,7 @@ class Admission:
             self.classes.load(state["classes"])
             self.quotas.load(state["quotas"])
             self.budgets.load(state["budgets"])
+            self.windows.load(state.get("windows"))
 
 
 def every_ask(partitions: Iterable[Partition]) -> Iterator[Ask]:

@@ -63,6 +63,7 @@ class Ask:
         "started_at",
         "stood_in_ms",
         "watches",
+        "where",
     )
 
     def __init__(self, app: Application, spec: AskSpec, seq: int, now_ms: int) -> None:
@@ -76,6 +77,8 @@ class Ask:
         self.created_ms = creation_ms(spec.tags.get(TAG_CREATION_TIME), now_ms)
         self.line_key: LineKey = (0, 0, 0)
         self.place_in_line()
+        self.where = spec.where
+        """Its constraints; while it waits, those of windows that it would run into with them (`core.books.windows`)."""
         self.shape: Shape | None = None
         self.pending = False
         """It waits for a node."""

@@ -87,9 +87,9 @@ class Terrain:
         """What the shape of an ask with constraints or labels depends on."""
         seen = self.label_keys
         labels = tuple(sorted((k, v) for k, v in ask.spec.labels.items() if k in seen)) if seen else ()
-        if not labels and ask.spec.where is ANYWHERE:
+        if not labels and ask.where is ANYWHERE:
             return (ask.items, ask.required_node)
-        return (ask.items, ask.required_node, ask.spec.where, labels)
+        return (ask.items, ask.required_node, ask.where, labels)
 
     def need(self, shape: Shape) -> None:
         """A shape is new: what it counts is kept for as long as it waits."""

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fairlead.core.model.plain import from_plain, to_plain
 from fairlead.core.model.reasons import Reason, Refused
-from fairlead.core.model.specs import BudgetSpec, PriorityClassSpec, QuotaSpec
+from fairlead.core.model.specs import BudgetSpec, PriorityClassSpec, QuotaSpec, WindowSpec
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
 
-S = TypeVar("S", PriorityClassSpec, BudgetSpec, QuotaSpec)
+S = TypeVar("S", PriorityClassSpec, BudgetSpec, QuotaSpec, WindowSpec)
 Asks = Callable[[], Iterable["Ask"]]
 """All work that waits or runs, for those that count it."""
 

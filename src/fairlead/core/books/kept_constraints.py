@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairlead.core.books.topology_counts import NOWHERE
-from fairlead.core.model.matching import PROMISED, all_of, drawn_by, matches
+from fairlead.core.model.matching import PROMISED, SELECTOR, WINDOW, all_of, drawn_by, is_selected, matches
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -155,10 +155,12 @@ def filter_on(nodes: NodeTable, ask: Ask, node: Node) -> str | None:
 
     On other nodes than its own an ask is kept off by what it is promised itself, as its equals are.
     """
-    terrain, spec = nodes.terrain, ask.spec
+    terrain, where, labels = nodes.terrain, ask.where, ask.spec.labels
     own = (ask,) if node is ask.held_on else ()
-    found = terrain.misfit(spec.where, spec.labels, node, own)
+    found = terrain.misfit(where, labels, node, own)
+    if found == SELECTOR and where is not ask.spec.where and is_selected(ask.spec.where, node.labels):
+        return WINDOW
     if found is None or not terrain.promised:
         return found
-    without = terrain.misfit(spec.where, spec.labels, node, tuple(terrain.promised))
+    without = terrain.misfit(where, labels, node, tuple(terrain.promised))
     return PROMISED if without is None else without

@@ -262,7 +262,7 @@ class NodeTable:
     def suits(self, ask: Ask, node: Node, gone: Collection[Ask] = ()) -> bool:
         """Whether the constraints of `ask` and of all that runs let it on the node, room apart, if `gone` were gone."""
         gone = gone if ask.held_on is None else (*gone, ask)  # What is promised to itself is not in its way.
-        return self.terrain.misfit(ask.spec.where, ask.spec.labels, node, gone) is None
+        return self.terrain.misfit(ask.where, ask.spec.labels, node, gone) is None
 
     def every(self) -> list[Node]:
         """Every node by (score, id), open or not."""

@@ -307,10 +307,10 @@ class ConfigurationRejected(Decision):
 
 @dataclass(frozen=True, slots=True)
 class DeclarationChanged(Decision):
-    """A priority class, quota or budget was `added`, `changed` or `removed`."""
+    """A priority class, quota, budget or window was `added`, `changed` or `removed`."""
 
     kind: str
-    """`priority-class`, `quota` or `budget`."""
+    """`priority-class`, `quota`, `budget` or `window`."""
     name: str
     change: str
     who: str = ""
@@ -318,8 +318,29 @@ class DeclarationChanged(Decision):
 
 
 @dataclass(frozen=True, slots=True)
+class WindowOpened(Decision):
+    """A window has begun."""
+
+    name: str
+    ends_ms: int
+    stays: tuple[str, ...] = ()
+    """`application/key` of the work that runs on, though the window is not for it."""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class WindowClosed(Decision):
+    """A window is over."""
+
+    name: str
+    next_ms: int | None
+    """When it begins again; None: it does not."""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
 class DeclarationRejected(Decision):
-    """A priority class, quota or budget stays as it is."""
+    """A priority class, quota, budget or window stays as it is."""
 
     kind: str
     name: str

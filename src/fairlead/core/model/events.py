@@ -22,6 +22,7 @@ from fairlead.core.model.specs import (
     NodeSpec,
     PriorityClassSpec,
     QuotaSpec,
+    WindowSpec,
 )
 
 
@@ -272,6 +273,22 @@ class SetBudget(Event):
 @dataclass(frozen=True, slots=True)
 class RemoveBudget(Event):
     """The disruption budget protects nothing any more."""
+
+    name: str
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetWindow(Event):
+    """A time in which nodes are kept free is declared or changed."""
+
+    spec: WindowSpec
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveWindow(Event):
+    """That time is over, or does not come."""
 
     name: str
     who: str = ""

@@ -120,8 +120,9 @@ def collide(mine: str, theirs: str) -> bool:
 
 SELECTOR, TAINT, PORTS, AFFINITY = "selector", "taint", "ports", "affinity"
 ANTI_AFFINITY, REPELLED, SPREAD, PROMISED = "anti-affinity", "repelled", "spread", "promised"
+WINDOW = "window"
 """What can keep an ask off a node, in this order; `repelled` by the anti-affinity of running work, `promised` where one
-of these is kept for an ask that is to start."""
+of these is kept for an ask that is to start, `window` where it would run into one."""
 _IN_WORDS = {
     SELECTOR: "without an attribute that it asks for",
     TAINT: "with a taint that it does not tolerate",
@@ -130,6 +131,7 @@ _IN_WORDS = {
     ANTI_AFFINITY: "with work that it must not be with",
     REPELLED: "with work that keeps it away",
     SPREAD: "with more than its share already",
+    WINDOW: "for which a window is ahead",
     PROMISED: "where it would be in the way of work that is to start",
 }
 

@@ -247,6 +247,26 @@ class HeldForReservation(Reason):
 
 
 @dataclass(frozen=True, slots=True)
+class WindowAhead(Reason):
+    """A window keeps nodes free, and it would still run there when that begins; or the window is open."""
+
+    window: str
+    starts_ms: int
+    ends_ms: int
+    time_limit_ms: int | None
+    """Its own; None: it has none."""
+    why: str
+    is_open: bool
+
+    def _sentence(self) -> str:
+        for_what = f" ({self.why})" if self.why else ""
+        if self.is_open:
+            return f"window {self.window} is open{for_what}, and is not for it"
+        how = "it has no time limit" if self.time_limit_ms is None else "its time limit reaches into it"
+        return f"would run into window {self.window}{for_what}: {how}"
+
+
+@dataclass(frozen=True, slots=True)
 class NextInLine(Reason):
     """It fits; the scheduler has not come to it yet."""
 

@@ -159,6 +159,28 @@ class QuotaSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WindowSpec:
+    """A time in which nodes are kept free: nothing starts that would still run when it begins."""
+
+    name: str
+    starts_ms: int
+    """When it begins; one that comes again: for the first time."""
+    length_ms: int
+    every_ms: int = 0
+    """It comes again so long after it began; 0: it does not."""
+    nodes: tuple[str, ...] = ()
+    """Names of nodes; none: all of them."""
+    queues: tuple[str, ...] = ()
+    """Whole paths of queues whose work, and that below, it does not keep away."""
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    """The same for the work of users and of groups."""
+    stop_running: bool = False
+    """What still runs when it begins, and is not of theirs, is told to stop."""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """A whole queue file, validated. `text` and `checksum` are what it was read from."""
 

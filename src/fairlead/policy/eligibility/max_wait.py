@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import nominate, reserve_node, reserve_turn
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import line_group
+from fairlead.core.model.matching import is_selected
 from fairlead.core.model.resources import lacks
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
@@ -102,6 +103,8 @@ def could_ever_run(partition: Partition, ask: Ask) -> bool:
 def _could_take(node: Node, ask: Ask) -> bool:
     if ask.required_node and ask.required_node != node.id:
         return False
+    if ask.where is not ask.spec.where and not is_selected(ask.where, node.labels):
+        return False  # A window is ahead.
     return node.schedulable and node.fits_total(ask.items)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
+from fairlead.core.books.windows import covers
 from fairlead.core.model.matching import AFFINITY, SELECTOR, TAINT, all_of, matches
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
@@ -46,7 +47,7 @@ def expected_start(partition: Partition, ask: Ask) -> Expected | None:
         touched = future.let_go(leaving)
         node = future.first_node(touched)
         if node is not None:
-            return future.at(end_ms, node)
+            return future.at(end_ms, node) if future.is_before_windows(end_ms, node) else None
     return None
 
 
@@ -55,7 +56,7 @@ def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
 
     To keep the node for it is in vain. (The first of a group that it belongs to itself needs nothing there.)
     """
-    where, labels = ask.spec.where, ask.spec.labels
+    where, labels = ask.where, ask.spec.labels
     found = partition.nodes.terrain.misfit(where, labels, node)
     if found == AFFINITY:
         is_known = all(term.topology_key in node.labels for term in where.affinity)
@@ -123,6 +124,11 @@ class _Future:
         if any(holder is not ask for holder in node.reservations) or not fits_in(ask.items, self._free_on(node)):
             return False
         return self._partition.nodes.suits(ask, node, self._gone)
+
+    def is_before_windows(self, start_ms: int, node: Node) -> bool:
+        """Whether it would be over before a window that keeps the node free."""
+        windows, ask = self._partition.admission.windows, self._ask
+        return not windows or all(not covers(spec, node) for spec, _, _ in windows.ahead_of(ask, start_ms))
 
     def _free_on(self, node: Node) -> Book:
         free = self._free.get(node)

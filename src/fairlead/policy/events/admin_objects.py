@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.core.books.admission import BUDGET, CLASS, QUOTA, every_ask
 from fairlead.core.model import events
 from fairlead.core.model.decisions import DeclarationChanged, DeclarationRejected
+from fairlead.policy.events import windows
 
 if TYPE_CHECKING:
     from fairlead.core.books.cluster import Cluster
@@ -51,5 +52,7 @@ def withdraw(cluster: Cluster, event: events.RemovePriorityClass | events.Remove
 CLUSTER_HANDLERS: dict[type[Any], Callable[[Cluster, Any], None]] = {
     **dict.fromkeys(_SETS, declare),
     **dict.fromkeys(_REMOVES, withdraw),
+    events.SetWindow: windows.set_window,
+    events.RemoveWindow: windows.remove_window,
 }
 """Which event is for the cluster as a whole, and what it means."""

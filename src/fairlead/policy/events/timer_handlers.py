@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fairlead.core.acts import application_steps, gangs, quota_clocks, reserve_node, reserve_turn, terminating
+from fairlead.core.acts import application_steps, gangs, quota_clocks, reserve_node, reserve_turn, terminating, windows
 from fairlead.core.acts.reconfigure import clean_queues
 from fairlead.core.books.applications import Application
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.books.partition import Partition
+from fairlead.core.books.windows import TIMER as WINDOW_TIMER
 from fairlead.policy.eligibility import attempt_times, backoff
 from fairlead.policy.events import held
 from fairlead.policy.place import reserved
@@ -47,6 +48,7 @@ ON_DUE: dict[str, Rule] = {
     protection.TIMER: protection.on_timer,
     terminating.TIMER: termination_timeouts.on_timer,
     reserve_turn.TIMER: reserve_turn.on_timer,
+    WINDOW_TIMER: lambda partition, _: windows.look(partition),
 }
 
 

@@ -210,7 +210,7 @@ def _would_be_whole(partition: Partition, app: Application, cluster: Empty | AsI
     for place in _places(app):
         if lacks(place.max, cluster.used_of(place), tuple(needed.items())):
             return False
-    constrained = partition.nodes.terrain.counted or any(ask.spec.where is not ANYWHERE for ask in waiting)
+    constrained = partition.nodes.terrain.counted or any(ask.where is not ANYWHERE for ask in waiting)
     gone = cluster.gone() if constrained else ()
     free: dict[Node, Book | None] = {}
     return all(_finds_room(partition, ask, cluster, free, gone) for ask in waiting)

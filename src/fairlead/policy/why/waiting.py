@@ -13,8 +13,10 @@ from fairlead.core.books import nominations
 from fairlead.core.books.application_limits import awaited, closed_queue
 from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.kept_constraints import filter_on
+from fairlead.core.books.windows import covers
 from fairlead.core.model import reasons
 from fairlead.core.model.lifecycle import State
+from fairlead.core.model.matching import is_selected
 from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.limits import closing_ceiling, full_ceiling, limit_applications, limit_reached
 
@@ -35,7 +37,7 @@ def why_waiting(partition: Partition, ask: Ask) -> Reason:
         late = tuple(v.key for v in nomination.victims if v.overdue)
         return reasons.WaitingForVictims(nomination.node.id, leaving, late)
     found = _gangs_hold_each_other(ask) or _behind_placeholders(ask) or _may_not_run(ask) or _too_big(partition, ask)
-    found = found or _waits_for_turn(partition, ask) or _above_nodes(partition, ask)
+    found = found or _window_ahead(partition, ask) or _waits_for_turn(partition, ask) or _above_nodes(partition, ask)
     return found or _no_node(partition, ask) or reasons.NextInLine(ask.app.queue.path)
 
 
@@ -83,6 +85,21 @@ def _too_big(partition: Partition, ask: Ask) -> Reason | None:
     needed = dict(ask.items)
     largest = {r: max(n.total.get(r, 0) for n in nodes) for r in needed}
     return reasons.TooBigForEveryNode(needed, largest, len(nodes))
+
+
+def _window_ahead(partition: Partition, ask: Ask) -> Reason | None:
+    """A window keeps it from every node that it could run on without."""
+    if ask.where is ask.spec.where:
+        return None
+    nodes = [n for n in partition.nodes.nodes.values() if n.schedulable and ask.required_node in ("", n.id)]
+    nodes = [n for n in nodes if is_selected(ask.spec.where, n.labels) and n.fits_total(ask.items)]
+    if not nodes or any(is_selected(ask.where, n.labels) for n in nodes):
+        return None
+    now_ms = partition.now_ms
+    ahead = [each for each in partition.admission.windows.ahead_of(ask, now_ms) if covers(each[0], nodes[0])]
+    spec, starts_ms, ends_ms = min(ahead, key=lambda each: each[1])
+    limit_ms = ask.spec.time_limit_ms
+    return reasons.WindowAhead(spec.name, starts_ms, ends_ms, limit_ms, spec.why, starts_ms <= now_ms)
 
 
 def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:

@@ -60,6 +60,8 @@ ACTS: dict[type[Event], str] = {
     e.RemoveQuota: "quotas removed",
     e.SetBudget: "budgets set",
     e.RemoveBudget: "budgets removed",
+    e.SetWindow: "windows set",
+    e.RemoveWindow: "windows removed",
 }
 """What is not repeated, as it is counted in the notes."""
 

@@ -34,7 +34,7 @@ from fairlead.scheduler import Scheduler
 # Attributes that are made again when a state is loaded, or that are written in a form of their own.
 ASK_OTHER = """
     app spec retried key items shape batch node evict_cause evicted_by evicted_for line_key nomination reserved_on
-    replaces bound_for watches
+    replaces bound_for watches where
 """
 APP_OTHER = """
     id spec queue state state_log rejected asks consumed batches line pending_count allocated placeholders

@@ -1,0 +1,166 @@
+"""Windows: times in which nodes are kept free, for maintenance or for the work of some.
+
+Decides which windows an ask would run into if it started now, and what that means for where it may run. Never stops
+anything, and starts nothing (`core.acts.windows` says what follows when time goes on). Invariant: what waits has the
+constraints that its windows give it at the time of the books; a timer is set for the next moment at which that changes.
+
+An ask runs into a window when its time limit reaches beyond the beginning; without a limit it runs into every one that
+is to come. Of a window that comes again the next time counts alone: what reaches that far is kept from it anyway. All
+of it is said in constraints (`Ask.where`), so that placement, preemption, kept turns and forecasts need to know nothing
+of windows, and nothing is dearer while there are none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fairlead.core.books.declared import Asks, Declared
+from fairlead.core.model.constraints import DOES_NOT_EXIST, HOSTNAME, NOT_IN, Constraints, Requirement
+from fairlead.core.model.plain import to_plain
+from fairlead.core.model.specs import WindowSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairlead.core.books.applications import Application
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.node import Node
+    from fairlead.core.books.partition import Partition
+
+TIMER = "window"
+
+
+def flaw(spec: WindowSpec) -> str:
+    """What is wrong with a window and what to write instead; nothing when it makes sense."""
+    if not spec.name:
+        return "a window has no name"
+    if spec.length_ms <= 0:
+        return f"window {spec.name}: it has to be longer than nothing"
+    if spec.starts_ms < 0:
+        return f"window {spec.name}: it begins before 1970"
+    if spec.every_ms < 0 or 0 < spec.every_ms <= spec.length_ms:
+        return f"window {spec.name}: it would come again before it is over; make it shorter, or let it come less often"
+    return ""
+
+
+def occurrence(spec: WindowSpec, now_ms: int) -> tuple[int, int] | None:
+    """When it begins and ends: this time, if it is open, else the next; None: it is over."""
+    start_ms = spec.starts_ms
+    if now_ms >= start_ms + spec.length_ms:
+        if not spec.every_ms:
+            return None
+        start_ms += ((now_ms - start_ms - spec.length_ms) // spec.every_ms + 1) * spec.every_ms
+    return start_ms, start_ms + spec.length_ms
+
+
+def is_for(spec: WindowSpec, app: Application) -> bool:
+    """Whether the window is for the work of this application, and keeps it from nothing."""
+    if app.spec.user in spec.users or any(queue.path in spec.queues for queue in app.queue.lineage):
+        return True
+    return bool(spec.groups) and any(group in spec.groups for group in app.spec.groups)
+
+
+def covers(spec: WindowSpec, node: Node) -> bool:
+    """Whether the window keeps this node free."""
+    return not spec.nodes or node.labels[HOSTNAME] in spec.nodes
+
+
+class Windows(Declared[WindowSpec]):
+    """All windows, by name. They hold in every partition."""
+
+    def __init__(self) -> None:
+        super().__init__("window")
+        self.opened: dict[tuple[str, str], int] = {}
+        """By partition and name those that are open and were said to be: when they began."""
+
+    def __iter__(self) -> Iterator[WindowSpec]:
+        """Every window, in the order in which they were made."""
+        return iter(self._specs.values())
+
+    def times(self, name: str, now_ms: int) -> tuple[int, int] | None:
+        """When the window begins and ends, this time or next; None: it is over, or was removed."""
+        spec = self._specs.get(name)
+        return occurrence(spec, now_ms) if spec is not None else None
+
+    def _flaw(self, spec: WindowSpec) -> str:
+        return flaw(spec)
+
+    def _changed(self, name: str, asks: Asks) -> None:
+        """What follows is worked out by `core.acts.windows`."""
+
+    # -- what is in the way of an ask -----------------------------------------------------------------------------
+
+    def ahead_of(self, ask: Ask, now_ms: int) -> Iterator[tuple[WindowSpec, int, int]]:
+        """The windows that it would run into if it started now, and when each begins and ends."""
+        limit_ms = ask.spec.time_limit_ms
+        for spec in self._specs.values():
+            times = occurrence(spec, now_ms)
+            if times is None or (limit_ms is not None and now_ms + limit_ms <= times[0]) or is_for(spec, ask.app):
+                continue
+            yield spec, *times
+
+    def where(self, ask: Ask, now_ms: int) -> Constraints:
+        """Where it may run if it starts now."""
+        own = ask.spec.where
+        if not self._specs:
+            return own
+        nodes: dict[str, None] = {}
+        for spec, _, _ in self.ahead_of(ask, now_ms):
+            if not spec.nodes:
+                return replace(own, selector=(*own.selector, _NOWHERE))
+            nodes |= dict.fromkeys(spec.nodes)
+        return replace(own, selector=(*own.selector, Requirement(HOSTNAME, NOT_IN, tuple(nodes)))) if nodes else own
+
+    def narrow(self, partition: Partition, ask: Ask) -> Constraints:
+        """The same as of now; when that changes with time, there is a timer for it."""
+        due_ms = self.changes_ms(ask, partition.now_ms)
+        if due_ms is not None:
+            partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
+        return self.where(ask, partition.now_ms)
+
+    def changes_ms(self, ask: Ask, now_ms: int) -> int | None:
+        """When it begins to reach into the next window; None: it does already, or has no time limit."""
+        limit_ms = ask.spec.time_limit_ms
+        if limit_ms is None:
+            return None
+        times = (occurrence(spec, now_ms) for spec in self._specs.values())
+        due = (each[0] - limit_ms + 1 for each in times if each is not None)
+        return min((due_ms for due_ms in due if due_ms > now_ms), default=None)
+
+    def next_ms(self, now_ms: int) -> int | None:
+        """When the next window begins or ends."""
+        times = (occurrence(spec, now_ms) for spec in self._specs.values())
+        return min((at_ms for each in times if each is not None for at_ms in each if at_ms > now_ms), default=None)
+
+    def ends(self, now_ms: int) -> list[int]:
+        """When each window ends, this time or next."""
+        return [each[1] for spec in self._specs.values() if (each := occurrence(spec, now_ms)) is not None]
+
+    # -- what runs ------------------------------------------------------------------------------------------------
+
+    def runs_into(self, spec: WindowSpec, partition: Partition, start_ms: int) -> Iterator[Ask]:
+        """Running work that the window is not for and that may still run when it begins, in the order of nodes."""
+        for node in partition.nodes.nodes.values():
+            for ask in node.allocations if covers(spec, node) else ():
+                limit_ms = ask.spec.time_limit_ms
+                ends_ms = None if limit_ms is None or ask.allocated_ms is None else ask.allocated_ms + limit_ms
+                if (ends_ms is None or ends_ms > start_ms) and not is_for(spec, ask.app):
+                    yield ask
+
+    # -- written down ---------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        opened = [[*names, began_ms] for names, began_ms in self.opened.items()]
+        return {"specs": [to_plain(spec) for spec in self._specs.values()], "opened": opened}
+
+    def load(self, state: dict[str, Any] | None) -> None:
+        """What `dump` wrote down (None: by a version that knew nothing of it)."""
+        if state is not None:
+            self._load(state["specs"], ())
+            self.opened = {(partition, name): began_ms for partition, name, began_ms in state["opened"]}
+
+
+_NOWHERE = Requirement(HOSTNAME, DOES_NOT_EXIST)
+"""Every node has a name."""

@@ -1,0 +1,192 @@
+"""Windows as time goes on, played step by step: what waits, what starts before, what is stopped, and what is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from invariants.books import check_books
+from priority_clusters import PriorityCluster
+
+from fairlead.core.model.decisions import Allocated, DeclarationRejected, Evict, WindowClosed, WindowOpened
+from fairlead.core.model.events import AddApplication, AddAsks, RemoveWindow, SetWindow
+from fairlead.core.model.reasons import WindowAhead
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec, WindowSpec
+from fairlead.scheduler import Scheduler
+
+START, LENGTH = 1_000_000, 100_000
+
+
+class Course(PriorityCluster):
+    """A cluster that is looked at as time goes on."""
+
+    def window(self, name: str = "w", **given: Any) -> None:
+        self.handle(SetWindow(WindowSpec(**{"name": name, "starts_ms": START, "length_ms": LENGTH} | given)))
+
+    def until(self, now_ms: int) -> set[str]:
+        """Let time pass, from timer to timer; what has started by then."""
+        while (due_ms := self.s.next_wakeup_ms()) is not None and due_ms <= now_ms:
+            self.at(due_ms)
+        self.at(now_ms)
+        return self.started()
+
+    def at(self, now_ms: int) -> None:
+        self.now_ms = max(now_ms, self.now_ms)
+        self.decided += self.s.schedule(self.now_ms)
+        check_books(self.s)
+        copy = Scheduler.load(self.s.dump())
+        check_books(copy)
+        assert copy.dump() == self.s.dump()
+
+    def started(self) -> set[str]:
+        return {d.application for d in self.decided if isinstance(d, Allocated)}
+
+    def of(self, user: str, key: str, queue: str = "root.a", **more: Any) -> None:
+        self.handle(AddApplication(ApplicationSpec(id=key, queue=queue, user=user, groups=(f"{user}s",))))
+        self.handle(AddAsks((AskSpec(application=key, key=key, resources=Resources({"vcore": 1000}), **more),)))
+
+
+def test_what_would_run_into_it_waits_and_says_so() -> None:
+    """Without a limit from the beginning on; with one as soon as it reaches into the window, not before."""
+    c = Course()
+    c.window(why="disks")
+    c.submit("none", 1)
+    c.submit("fits", 1, time_limit_ms=START)
+    assert c.until(0) == {"fits"}
+    assert c.s.why("none", "none") == WindowAhead("w", START, START + LENGTH, None, "disks", False)
+    c.now_ms = 1
+    c.submit("late", 1, time_limit_ms=START)
+    assert c.until(1) == {"fits"}
+    reason = c.s.why("late", "late")
+    assert isinstance(reason, WindowAhead)
+    assert reason.sentence() == "would run into window w (disks): its time limit reaches into it"
+
+
+def test_one_that_waits_for_room_begins_to_reach_into_it() -> None:
+    """It would have fitted when it came; its turn comes too late, and then it waits for the end."""
+    c = Course()
+    c.window()
+    c.submit("first", 4, time_limit_ms=START // 2)
+    c.submit("second", 4, time_limit_ms=START // 2)
+    assert c.until(START // 2) == {"first"}
+    c.finished("first")
+    c.now_ms += 1
+    assert c.until(c.now_ms) == {"first"}
+    assert isinstance(c.s.why("second", "second"), WindowAhead)
+    assert c.until(START + LENGTH - 1) == {"first"}
+    assert c.until(START + LENGTH) == {"first", "second"}
+
+
+def test_it_opens_over_what_runs_and_names_it() -> None:
+    c = Course()
+    c.submit("old", 1)
+    c.until(0)
+    c.window()
+    c.until(START)
+    opened = [d for d in c.decided if isinstance(d, WindowOpened)]
+    assert opened == [WindowOpened("w", START + LENGTH, ("old/old",))]
+    reason_of_new = (c.submit("new", 1, time_limit_ms=1), c.until(START + 1), c.s.why("new", "new"))[-1]
+    assert isinstance(reason_of_new, WindowAhead)
+    assert reason_of_new.is_open
+    assert c.until(START + LENGTH) == {"old", "new"}
+    assert [d for d in c.decided if isinstance(d, WindowClosed)] == [WindowClosed("w", None)]
+    assert not list(c.s.cluster.admission.windows), "one that does not come again is gone"
+
+
+def test_what_runs_is_stopped_where_that_is_wanted() -> None:
+    """Not before it begins, and not what it is for."""
+    c = Course()
+    c.of("ann", "anns")
+    c.submit("other", 1)
+    c.until(0)
+    c.window(stop_running=True, users=("ann",))
+    c.until(START - 1)
+    assert not [d for d in c.decided if isinstance(d, Evict)]
+    c.until(START)
+    assert [(d.application, d.rule) for d in c.decided if isinstance(d, Evict)] == [("other", "window")]
+    assert [d.stays for d in c.decided if isinstance(d, WindowOpened)] == [()]
+    c.until(START + 5)
+    assert len([d for d in c.decided if isinstance(d, Evict)]) == 1, "it is told once"
+
+
+@pytest.mark.parametrize("given", [{"queues": ("root.a",)}, {"users": ("ann",)}, {"groups": ("anns",)}])
+def test_those_it_is_for_start_as_ever(given: dict[str, Any]) -> None:
+    c = Course()
+    c.window(starts_ms=0, **given)
+    c.of("ann", "mine")
+    c.of("bob", "his", "root.b")
+    assert c.until(10) == {"mine"}
+
+
+def test_other_nodes_take_what_it_keeps_away() -> None:
+    """Only the named ones are kept free; on them what ends in time starts."""
+    c = Course(nodes={"n1": 1, "n2": 1})
+    c.window(nodes=("n1",))
+    for key in ("a", "b"):
+        c.submit(key, 1)
+    c.submit("short", 1, time_limit_ms=10)
+    assert c.until(0) == {"a", "short"}
+    placed = {d.application: d.node for d in c.decided if isinstance(d, Allocated)}
+    assert placed == {"a": "n2", "short": "n1"}
+    assert not isinstance(c.s.why("b", "b"), WindowAhead), "n2 would do, and is full"
+
+
+def test_a_course_comes_every_week_until_it_is_cancelled() -> None:
+    c = Course(QueueSpec(name="a"), QueueSpec(name="course"))
+    c.window(every_ms=10 * LENGTH, queues=("root.course",))
+    c.until(START + 25 * LENGTH)
+    assert [d.next_ms for d in c.decided if isinstance(d, WindowClosed)] == [
+        START + 10 * LENGTH,
+        START + 20 * LENGTH,
+        START + 30 * LENGTH,
+    ]
+    c.submit("endless", 1)
+    assert c.until(c.now_ms + 1) == set()
+    c.handle(RemoveWindow("w"))
+    assert c.until(c.now_ms) == {"endless"}
+    c.handle(RemoveWindow("w"))
+    assert isinstance(c.decided[-1], DeclarationRejected)
+
+
+def test_a_change_moves_what_waits() -> None:
+    c = Course()
+    c.window()
+    c.submit("limited", 4, time_limit_ms=LENGTH)
+    c.submit("waits", 4, time_limit_ms=LENGTH)
+    assert c.until(0) == {"limited"}
+    c.window(starts_ms=LENGTH)
+    assert c.until(1) == {"limited"}
+    assert isinstance(c.s.why("waits", "waits"), WindowAhead)
+    c.window(starts_ms=START)
+    c.finished("limited")
+    assert c.until(2) == {"limited", "waits"}
+
+
+def test_no_turn_is_kept_for_what_a_window_keeps_away() -> None:
+    """It waits longer than its queue allows; the others of the queue do not wait for it."""
+    c = Course(QueueSpec(name="a", properties={"wait.max": "10s"}))
+    c.submit("first", 4, time_limit_ms=20_000)
+    c.submit("endless", 4)
+    c.until(15_000)
+    c.window(starts_ms=10_000_000)
+    c.finished("first")
+    c.now_ms = 20_000
+    c.submit("short", 1, time_limit_ms=1_000)
+    assert c.until(60_000) == {"first", "short"}
+    assert isinstance(c.s.why("endless", "endless"), WindowAhead)
+    assert c.until(10_000_000 + LENGTH + 1) == {"first", "short"}, "short still runs"
+    c.finished("short")
+    assert "endless" in c.until(10_000_000 + LENGTH + 2)
+
+
+def test_nothing_is_stopped_for_what_a_window_keeps_away() -> None:
+    c = Course()
+    c.submit("weak", 4, time_limit_ms=50_000_000)
+    c.until(0)
+    c.window()
+    c.submit("strong", 4, 100)
+    c.until(100)
+    assert not [d for d in c.decided if isinstance(d, Evict)]
+    c.until(START + LENGTH)
+    assert [d.application for d in c.decided if isinstance(d, Evict)] == ["weak"]
