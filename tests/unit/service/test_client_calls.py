@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.client.routes import Routes, pages, route
+from fairlead.client.calls import pages, route
+from fairlead.client.routes import Routes
 
 CALLS = {name: made for name, made in vars(Routes).items() if isinstance(made, route | pages)}
 
