@@ -69,7 +69,7 @@ class Walk:
 
     def below(self, queue: Queue) -> Outcome:
         """Down to the leaf that is next; to the one after it when nothing there can be placed."""
-        lines = self.lines
+        lines, unfit = self.lines, self.partition.nodes.unfit
         heap = lines.children(queue)
         aside = []
         outcome: Outcome = None
@@ -79,7 +79,7 @@ class Walk:
             if child.stamp != top[4]:
                 heappop(heap)
                 continue
-            if lines.may_offer(child):
+            if not unfit or lines.may_offer(child):
                 outcome = self._in_leaf(child) if child.is_leaf else self.below(child)
                 if outcome is not None:
                     break
