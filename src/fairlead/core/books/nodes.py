@@ -57,6 +57,8 @@ class NodeTable:
         """Shapes of such asks that may fit on some other node, as far as is known."""
         self.since_search: dict[Node, None] = {}
         """Nodes that changed since preemption by priority last looked at all of them."""
+        self.is_tight = False
+        """All nodes together lacked room for some shape when last looked: what starts may bring them back to that."""
         self.gains = 0
         """How often some node gained room."""
         self.columns = Columns(self.nodes, self.score)
@@ -184,6 +186,8 @@ class NodeTable:
         if self.narrow.room_on and not self.terrain.wary:
             for shape in self.narrow.lost(node):
                 self.mark_unfit(shape)
+        if self.is_tight:
+            self.is_tight = self._mark_all_short()
 
     def clear_unfit(self, shape: Shape) -> None:
         """`shape` may fit again."""
@@ -216,8 +220,15 @@ class NodeTable:
     def mark_short(self, shape: Shape) -> None:
         """All nodes together lack room for `shape`; what else waits and lacks it need not be looked at one by one."""
         self.mark_unfit(shape, by_root=True)
-        for other in [each for each in self.fitting if not self.sum_has_room(each.items)]:
-            self.mark_unfit(other, by_root=True)
+        self._mark_all_short()
+        self.is_tight = True
+
+    def _mark_all_short(self) -> bool:
+        """Whether there were any that lack it."""
+        short = [each for each in self.fitting if not self.sum_has_room(each.items)]
+        for shape in short:
+            self.mark_unfit(shape, by_root=True)
+        return bool(short)
 
     def cannot_reserve(self, shape: Shape) -> None:
         """No node can be set aside for `shape`, until one changes."""

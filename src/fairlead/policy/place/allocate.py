@@ -58,9 +58,10 @@ class Walk:
             return None
         if self.attempts.left or self.attempts.put_off:
             self.attempts = Attempts()
-        outcome = self.below(partition.root)
-        if outcome is not None:
-            return outcome
+        if partition.nodes.fitting or self.lines.may_offer(partition.root):
+            outcome = self.below(partition.root)
+            if outcome is not None:
+                return outcome
         if partition.nodes.seekable and is_on(partition):
             look_later(partition)
         if partition.idle.running and reclaim_before(partition, self.lines, None):
