@@ -64,16 +64,15 @@ def _overdue(partition: Partition, leaf: Queue, latest_ms: int) -> list[Ask]:
     """
     found: list[Ask] = []
     later: list[int] = []
-    batches = [batch for app in leaf.applications.values() for batch in app.batches.values()]
-    waiting = [min(batch.asks, key=_age) for batch in batches]
-    waiting += [ask for ask in partition.nominations if ask.batch is None and ask.app.queue is leaf]
-    for ask in waiting:
-        if ask.created_ms > latest_ms:
-            later.append(ask.created_ms)
-        elif ask.app.stands_in(line_group(ask)):
-            pass  # It is looked at when that is over (`look_at_late`).
-        elif partition.reserving.get(ask) is None and could_ever_run(partition, ask):
-            found.append(ask)
+    waiting = [batch.asks for app in leaf.applications.values() for batch in app.batches.values()]
+    waiting += [[ask] for ask in partition.nominations if ask.batch is None and ask.app.queue is leaf]
+    for alike in waiting:
+        later += [ask.created_ms for ask in alike if ask.created_ms > latest_ms]
+        oldest = min(alike, key=_age)
+        if oldest.created_ms > latest_ms or oldest.app.stands_in(line_group(oldest)):
+            pass  # What placeholders stand in for is looked at when that is over (`look_at_late`).
+        elif partition.reserving.get(oldest) is None and could_ever_run(partition, oldest):
+            found.append(oldest)
     if later:
         due_ms = min(later) + leaf.properties.wait_max_ms
         partition.timers.set_earlier(due_ms, partition.name, leaf.path, reserve_turn.TIMER)
