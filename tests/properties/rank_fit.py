@@ -109,8 +109,10 @@ def _walks_before(ask: Ask, other: Ask) -> bool:
     return _first(ask.app) < _first(other.app, but_for=other)
 
 
-def _line(ask: Ask) -> tuple[bool, int, int, int]:
-    return (not ask.spec.retried, -ask.priority, ask.created_ms, ask.seq)
+def _line(ask: Ask, by_rank: bool = False) -> tuple[int, int, int, int]:
+    """Its place in its application: retried first, or, where rank decides, the higher priority."""
+    first = (int(not ask.spec.retried), -ask.priority)
+    return (*(first[::-1] if by_rank else first), ask.created_ms, ask.seq)
 
 
 def _first(app: Application, but_for: Ask | None = None) -> tuple[bool, int]:
@@ -188,13 +190,14 @@ def waits_for_turn(part: Partition, ask: Ask, kept: Kept, placed: Ask | None = N
 
     `placed` is one that waited until just now.
     """
+    by_rank = part.spec.preemption.rule != "guarantee"
     for name, ordered in kept.turn.items():
         holder = known(part, name)
         if holder is None or holder is ask or not (holder.pending or holder is placed):
             continue
         if ask.spec.idle:
             return True
-        if holder.app is ask.app and _line(ask) < _line(holder):
+        if holder.app is ask.app and _line(ask, by_rank) < _line(holder, by_rank):
             continue
         if holder.app.queue is ask.app.queue and (
             ask.priority < holder.priority
