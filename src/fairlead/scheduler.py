@@ -13,7 +13,7 @@ from fairlead.core.acts import room_changes
 from fairlead.core.acts.reconfigure import configure
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.model.decisions import Allocated, ConfigurationRejected, Decision
-from fairlead.core.model.events import Configure, Event
+from fairlead.core.model.events import AddApplication, AddAsks, Configure, Event
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.core.snapshot.cluster import dump_cluster, load_cluster
@@ -56,7 +56,10 @@ class Scheduler:
         if partition is None:
             refuse_unknown_partition(event, name, self.cluster.out)
         else:
-            partition.news += 1
+            if isinstance(event, AddApplication | AddAsks):
+                partition.news += 1
+            else:
+                partition.note_change()
             rule(partition, event)
             if partition.held_asks.freed:
                 enter_freed(partition)
@@ -72,7 +75,7 @@ class Scheduler:
 
     def _note_news(self) -> None:
         for partition in self.cluster.partitions.values():
-            partition.news += 1
+            partition.note_change()
 
     def schedule(self, now_ms: int, limit: int | None = None, *, stop_when_empty: bool = False) -> list[Decision]:
         """Run scheduling at `now_ms` until nothing more can be done or `limit` allocations were made in each partition.

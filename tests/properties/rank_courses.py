@@ -4,8 +4,8 @@ Each law is worked out from events, decisions and the plainest facts of the book
 that they hold for any way to the same decisions.
 
 * `started-and-stopped` (L1): nothing is started and stopped for another at one time, with no event in between.
-* `stopped-for-one-that-waited` (L2): the same at a later time, as long as nothing new came: no event was handled, and
-  no time has passed at which the scheduler asked to be woken.
+* `stopped-for-one-that-waited` (L2): the same at a later time, as long as nothing but new work came: no other event was
+  handled, and no time has passed at which the scheduler asked to be woken.
 * `looking-again` (L3): when a call decides nothing more, a scheduler that is read back from what this one would write
   down decides nothing either, nor does it once it was told to forget what it remembers (if it can be), nor once
   something waits that can never run.
@@ -55,7 +55,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec
+from fairlead.core.model.specs import TAG_FOREIGN, ApplicationSpec, AskSpec
 from fairlead.scheduler import Scheduler
 
 STEPS_OF_ONE = 60
@@ -102,7 +102,7 @@ class RankCourse(SettlingCourse):
         """What was seen first of each law."""
         self.steps = 0
         self.epoch = 0
-        """Goes up when something new comes."""
+        """Goes up when something comes that is more than new work."""
         self.started: dict[Name, Start] = {}
         for _ in range(self.chance.randint(1, 4)):
             self.handle(self.fresh_node())
@@ -138,7 +138,7 @@ class RankCourse(SettlingCourse):
             self.schedule()
 
     def handle(self, event: Event) -> None:
-        self.epoch += 1
+        self.epoch += not is_only_new_work(self.part, event)
         decisions = self.scheduler.handle(event, self.now_ms)
         self.twin.handle(event, self.now_ms)
         self.kept.take(decisions)
@@ -324,6 +324,14 @@ class RankCourse(SettlingCourse):
                     if preemptor and queue not in preemptor.app.queue.lineage and left[queue][name] < least:
                         how = f"{_told(order)}: {queue.path} keeps {left[queue][name]} of {name}, guaranteed {least}"
                         self.breaks("below-guarantee", how)
+
+
+def is_only_new_work(part: Partition, event: Event) -> bool:
+    """Whether an event says of nothing but work that waits from now on."""
+    if isinstance(event, AddAsks):
+        known_already = any(known(part, (ask.application, ask.key)) for ask in event.asks)
+        return not known_already and not any(ask.node or TAG_FOREIGN in ask.tags for ask in event.asks)
+    return isinstance(event, AddApplication)
 
 
 def rules_of_configuration() -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def restore(partition: Partition, ask: Ask, node: Node) -> None:
     quota_clocks.forced(partition, app.queue)
     partition.nodes.suspects[node] = None
     settle_on(partition, ask, node)
-    ask.started_at = -1
+    ask.started_seq = 0
     if app.pending_count:
         app.queue.touch_app(app)
     partition.out.append(Allocated(app.id, ask.key, node.id, partition.name))
@@ -81,7 +81,7 @@ def settle_on(partition: Partition, ask: Ask, node: Node) -> None:
         decide_group(partition, ask.app)
     ask.node = node
     ask.allocated_ms = partition.now_ms
-    ask.started_at = partition.news
+    ask.started_seq = partition.started_seq = partition.next_seq()
     node.take(ask)
     if partition.admission.budgets.counted:
         partition.admission.changed(ask)

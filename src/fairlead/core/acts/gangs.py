@@ -171,7 +171,7 @@ def end_swap(partition: Partition, placeholder: Ask) -> None:
     ask.stood_in_ms = placeholder.created_ms
     allocations.settle_on(partition, ask, node)
     # It is no new use of room.
-    ask.started_at, ask.guaranteed_at = placeholder.started_at, placeholder.guaranteed_at
+    ask.started_seq, ask.started_owed = placeholder.started_seq, placeholder.started_owed
     partition.out.append(Allocated(app.id, ask.key, node.id, partition.name))
     alone = not app.placeholder_count and not app.pending_count
     if app.state in (State.COMPLETING, State.STARTING) or (app.state is State.ACCEPTED and (alone or not first)):

@@ -42,7 +42,6 @@ class Ask:
         "evict_cause",
         "evicted_by",
         "evicted_for",
-        "guaranteed_at",
         "items",
         "key",
         "line_key",
@@ -60,7 +59,8 @@ class Ask:
         "seq",
         "shape",
         "spec",
-        "started_at",
+        "started_owed",
+        "started_seq",
         "stood_in_ms",
         "watches",
         "where",
@@ -86,12 +86,10 @@ class Ask:
         """The batch of its application that it waits in; None while it is nominated, idle, or does not wait."""
         self.node: Node | None = None
         self.allocated_ms: int | None = None
-        self.started_at = -1
-        """The count of events (`Partition.news`) when it started: until the next one it is no victim."""
-        self.guaranteed_at = 0
-        """When it started within the guarantees of its queues, in the numbers that asks get as they come (`seq`); 0: it
-        did not, or guarantees do not count.
-        """
+        self.started_seq = 0
+        """When it started, in the numbers that asks get as they come (`seq`); 0: before this scheduler."""
+        self.started_owed = False
+        """It started within the guarantees of its queues, and these count."""
         self.evict_cause: Cause | None = None
         """It was told to stop, with this cause, and has not confirmed yet."""
         self.evicted_by: tuple[str, str] | None = None
@@ -182,8 +180,10 @@ class Batch:
         """The number of its entry in the line of its demand; 0: it is not in line."""
         self.attempt_ms = 2**62
         """None of its asks may have others stopped by guarantee before this time."""
-        self.futile: tuple[int, int] | None = None
-        """Up to which priority preemption by guarantee found nothing for its asks, at which version of the books."""
+        self.futile: tuple[int, int, int] | None = None
+        """Up to which priority preemption by guarantee found nothing for its asks, and in which state of things
+        (`Partition.books_version` and `young_in`).
+        """
 
     @property
     def asks(self) -> list[Ask]:

@@ -122,9 +122,9 @@ class Demand:
         self.deferred: dict[Batch, None] = {}
         """Batches that would have others stopped by guarantee, but for a limit or gate that is in the way."""
         self.tried = -1
-        """The state of things (`Partition.room_stamp`) in which nothing could be stopped for its first ask."""
+        """The state of things in which nothing could be stopped for its first ask (`reclaim_idle.note_tried`)."""
         self.tried_in = -1
-        """If something was passed over then because it had started since the last event: the count of events."""
+        """If something was passed over then because it is young: `Partition.changed_seq`; else -1."""
         self.seek_ms = 0
         """None of its asks waits long enough to have a node set aside before this time."""
 

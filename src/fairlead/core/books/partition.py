@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from fairlead.core.books import application_limits
 from fairlead.core.books.admission import Admission
 from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.demand import Demand, Shape, ShapeKey
 from fairlead.core.books.eviction_history import Disruption
 from fairlead.core.books.held_asks import HeldAsks
@@ -75,7 +76,11 @@ class Partition:
     books_version: int = 0
     """Grows with every change of what runs or is held."""
     news: int = 0
-    """How many events and timers there were: what started since the last of them is no victim."""
+    """How many events and timers there were."""
+    started_seq: int = 0
+    """When work started last, in the numbers that asks get as they come."""
+    changed_seq: int = 0
+    """When the last of them came that was more than new work, in the same numbers."""
     shares_stale: bool = False
     """Nodes came, went or changed since shares were measured: one look at the tree serves all of them."""
     admission: Admission = field(default_factory=Admission)
@@ -101,6 +106,22 @@ class Partition:
         work starts, which only makes things tighter.
         """
         return self.books_version - self.tightened
+
+    def note_change(self) -> None:
+        """An event or timer has come that is more than new work, which takes room and makes none."""
+        self.news += 1
+        self.changed_seq = self.next_seq()
+
+    def is_young(self, running: Ask, preemptor: Ask) -> bool:
+        """Whether this work started while `preemptor` waited, and nothing but new work has come since: so it is no
+        victim of it. What an ask cannot have in its turn it does not take back from what had its turn later.
+        """
+        return running.started_seq > self.changed_seq and running.started_seq > preemptor.seq
+
+    @property
+    def young_in(self) -> int:
+        """If anything is young now: until when (`changed_seq`); else -1."""
+        return self.changed_seq if self.started_seq > self.changed_seq else -1
 
     # -- asks -----------------------------------------------------------------------------------------------------
 

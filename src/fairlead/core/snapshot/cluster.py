@@ -48,8 +48,8 @@ ASK_STATE: dict[str, Any] = {
     "stood_in_ms": None,
     "overdue": False,
     "checkpoint_ms": None,
-    "started_at": -1,
-    "guaranteed_at": 0,
+    "started_seq": 0,
+    "started_owed": False,
 }
 """What is not written is so."""
 APP_STATE = (
@@ -80,6 +80,8 @@ PARTITION_STATE = (
     "books_version",
     "tightened",
     "news",
+    "started_seq",
+    "changed_seq",
 )
 
 
@@ -234,8 +236,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     for row in state["queues"]:
         queue = _load_queue(row, queues)
         queues[queue.path] = queue
-    root = next(iter(queues.values()))
-    spec = from_plain(state["spec"])
+    root, spec = next(iter(queues.values())), from_plain(state["spec"])
     for queue in queues.values():
         queue.by_rank = spec.preemption.rule != "guarantee"
     find_owing(root, spec.preemption.rule == "both")
@@ -263,7 +264,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     for row in state["applications"]:
         for younger in row["awaited_by"]:
             gangs.give_way(partition.applications[younger], partition.applications[row["spec"]["id"]])
-    _restore(partition, PARTITION_STATE, state)
+    _restore(partition, PARTITION_STATE, {"started_seq": 0, "changed_seq": cluster.last_seq} | state)
     partition.disruption = Disruption.load(state["disruption"], asks)
     held = state["held_asks"] if "held_asks" in state else map(_held_attempt, state["retries"])
     partition.held_asks = HeldAsks.load(held, partition.now_ms)
@@ -384,8 +385,7 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
 
 
 def _put_in_line(partition: Partition, ask: Ask) -> None:
-    app = ask.app
-    shape = shape_of(partition, ask)
+    app, shape = ask.app, shape_of(partition, ask)
     shape.pending += 1
     shape.oldest_ms = min(shape.oldest_ms, ask.created_ms)
     ask.shape = shape

@@ -99,6 +99,7 @@ def add_asks(partition: Partition, event: events.AddAsks) -> None:
     """Each ask by itself: a bad one is refused, the others go on."""
     for spec in event.asks:
         if TAG_FOREIGN in spec.tags:
+            partition.note_change()
             _foreign(partition, spec)
         else:
             _ask(partition, spec)
@@ -122,8 +123,10 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
         if known.pending and (too_large := why_not_larger(partition.admission, known, spec.resources.items)):
             partition.out.append(AskRejected(spec.application, spec.key, too_large, partition.name))
             return
+        partition.note_change()
         resize(partition, known, spec)
     if spec.node and known.pending:
+        partition.note_change()
         allocations.restore(partition, known, partition.nodes.nodes[spec.node])
 
 
@@ -152,7 +155,7 @@ def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
         held.enter_if_met(partition, app, spec.key)
     elif spec.node:
         ask = Ask(app, spec, partition.next_seq(), partition.now_ms)
-        ask.shape = None
+        partition.note_change()
         allocations.restore(partition, ask, partition.nodes.nodes[spec.node])
     else:
         waiting_asks.new_ask(partition, app, spec)

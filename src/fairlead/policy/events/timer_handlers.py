@@ -61,6 +61,6 @@ def fire_due(cluster: Cluster, now_ms: int) -> None:
         cluster.set_time(max(timer.due_ms, cluster.now_ms))
         partition = cluster.partitions.get(timer.partition)
         if partition is not None:
-            partition.news += 1
+            partition.note_change()
             if rule := ON_DUE.get(timer.kind):
                 rule(partition, timer.subject)

@@ -105,7 +105,7 @@ def owed_by(leaf: Queue, items: Items, beside: Partition | None = None, ask: Ask
     for the whole of it beside what runs there. What two queues have in common is no reason for either: of two in a
     guaranteed queue that which is guaranteed something itself is owed more.
 
-    A small ask may be so where a bigger and stronger one of its own leaf is not, and starts first; `guaranteed_at`
+    A small ask may be so where a bigger and stronger one of its own leaf is not, and starts first; `started_owed`
     keeps it from being stopped for that one. What is kept for others is counted only with `beside` (for all but `ask`):
     the order of asks stays as it is while room is given to one or taken from another, else three asks could take room
     from each other in a circle.

@@ -85,8 +85,7 @@ class Turns:
 
     def _place(self, ask: Ask, node: Node) -> None:
         partition = self.partition
-        is_within = is_owed(ask.app.queue, ask.items)
-        ask.guaranteed_at = partition.next_seq() if is_within else 0
+        ask.started_owed = is_owed(ask.app.queue, ask.items)
         allocations.place(partition, ask, node)
 
     def _first(self) -> Found | None:

@@ -29,6 +29,7 @@ from fairlead.policy.order.effective_priority import (
     strength,
 )
 from fairlead.policy.preemption import reclaim_idle
+from fairlead.policy.preemption.candidates import NONE_YOUNG
 from fairlead.policy.preemption.plan import Search
 from fairlead.policy.preemption.protection import spared_until
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
@@ -55,13 +56,14 @@ RULE = "priority"
 class Attempts:
     """The attempts of one run to make room for asks that have their turn."""
 
-    __slots__ = ("_floors", "_passed_young", "_ranks", "lines", "partition")
+    __slots__ = ("_floors", "_ranks", "_young_seq", "lines", "partition")
 
     def __init__(self, partition: Partition, lines: Lines) -> None:
         self.partition, self.lines = partition, lines
         self._ranks: dict[Group, Rank] = {}
         self._floors: Floors | None = None
-        self._passed_young = False
+        self._young_seq = NONE_YOUNG
+        """When the first of the work started that the last search passed over because it is young."""
 
     def make_room_before(self, path: Path | None) -> bool:
         """Make room for the first ask in order for which that can be done, if it comes before this place (None: the
@@ -108,14 +110,14 @@ class Attempts:
         if self._is_below_all(strongest[0]):
             note_tried(partition, demands)
             return None
-        plan, is_common = self._plan(strongest[0])
+        plan, is_common = self._plan(strongest[0], firsts)
         if plan is None and is_common:
-            note_tried(partition, demands, self._passed_young)
+            note_tried(partition, demands, self._young_seq < NONE_YOUNG)
             return None
         for place, ask in self._in_order(demands):
             if path is not None and not place < path:
                 return None
-            found, is_common = (plan, True) if ask is strongest[0] and plan is not None else self._plan(ask)
+            found, is_common = (plan, True) if ask is strongest[0] and plan is not None else self._plan(ask, firsts)
             if found is not None:
                 return place, found
             if is_common and ask.priority <= top and ask.spec.allow_preempt_other:
@@ -123,7 +125,7 @@ class Attempts:
                 if all(other.priority <= ask.priority for other in firsts):
                     break
         if not any(demand.enters for demand in demands):
-            note_tried(partition, demands, self._passed_young)
+            note_tried(partition, demands, self._young_seq < NONE_YOUNG)
         return None
 
     def _in_order(self, demands: list[Demand]) -> list[tuple[Path, Ask]]:
@@ -142,10 +144,11 @@ class Attempts:
             self._floors = Floors(self.partition, self.lines.stoppable)
         return ask.priority <= self._floors.of(ask.app.queue)
 
-    def _plan(self, ask: Ask) -> tuple[Plan | reclaim_idle.Plan | None, bool]:
+    def _plan(self, ask: Ask, equals: list[Ask]) -> tuple[Plan | reclaim_idle.Plan | None, bool]:
         """The plan with the least harm for an ask, idle work first; and whether its equals would find the same."""
         partition = self.partition
-        self._passed_young = any(a.started_at == partition.news for a in partition.idle.every())
+        idle = (a.started_seq for a in partition.idle.every() if partition.is_young(a, ask))
+        self._young_seq = min(idle, default=NONE_YOUNG)
         weaker = [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
         if not may_run(ask.app, Counter(other.app for other in weaker)):
             return None, False
@@ -160,8 +163,9 @@ class Attempts:
         left = budgets.left(partition) if budgets and may_stop else {}
         search = Search(partition, ask, Reach(partition, ask), weaker, left, self._ranks, may_stop)
         plan = search.best(self.lines.stoppable)
-        self._passed_young |= search.candidates.passed_young
-        return plan, not search.candidates.has_history and ask.spec.allow_preempt_other
+        self._young_seq = min(self._young_seq, search.candidates.young_seq)
+        is_common = not search.candidates.has_history and ask.spec.allow_preempt_other
+        return plan, is_common and all(other.seq < self._young_seq for other in equals)
 
     def _carry_out(self, plan: Plan) -> None:
         """Tell the victims to stop and keep the space they leave; what loses a nomination may preempt again."""

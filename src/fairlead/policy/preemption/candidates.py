@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from fairlead.policy.order.victim_index import Group
 
 
+NONE_YOUNG = 2**62
+
+
 class Candidates:
     """What may be stopped for one ask."""
 
@@ -43,8 +46,8 @@ class Candidates:
         self.above = above
         """Maxima of queues that have no room for the ask: work on any node may make it."""
         self.budgets_left, self.ranks = budgets_left, ranks
-        self.passed_young = False
-        """Some work was passed over because it started just now."""
+        self.young_seq = NONE_YOUNG
+        """When the first of the work started that was passed over because it is young."""
         self.has_history = partition.disruption.has_history(ask)
         own = [q for q in ask.app.queue.lineage if q.owes and q.guaranteed]
         rooms = {queue: _room_within(queue, ask) for queue in own}
@@ -77,10 +80,10 @@ class Candidates:
         """Whether running work may be stopped for the ask, as far as it alone is concerned."""
         if running.evict_cause is not None or running.priority >= self.reach.below(running.app.queue):
             return False
-        if running.started_at == self.partition.news:
-            self.passed_young = True
+        if self.partition.is_young(running, self.ask):
+            self.young_seq = min(self.young_seq, running.started_seq)
             return False
-        if running.guaranteed_at > self.ask.seq:
+        if running.started_owed and running.started_seq > self.ask.seq:
             return False  # It started within a guarantee while the ask waited: it was before it in order.
         return not ((self.has_history or protected_ms(running)) and is_spared(self.partition, self.ask, running))
 

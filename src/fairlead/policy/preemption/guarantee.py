@@ -75,7 +75,7 @@ def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
     snapshots = QueueSnapshots(ask.app.queue)
     if _overfills_its_own(snapshots, ask):
         return None
-    found = spare(partition, ask, [*idle_candidates(partition, ask), *candidates(ask, snapshots, partition.news)])
+    found = spare(partition, ask, [*idle_candidates(partition, ask), *candidates(partition, ask, snapshots)])
     if not found or not _guarantee_leaves_room(snapshots, ask, found):
         return None
     choice = _choose_node(partition, ask, found, snapshots, nodes_tried)

@@ -87,29 +87,29 @@ def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> b
             return False
         if reclaim_for(partition, ask):
             return True
-    note_tried(partition, tried, any(a.started_at == partition.news for a in partition.idle.every()))
+    note_tried(partition, tried, any(a.started_seq > partition.changed_seq for a in partition.idle.every()))
     return False
 
 
 def is_tried(partition: Partition, demand: Demand) -> bool:
     """Whether it is known that nothing can be stopped for what waits with this demand."""
-    return demand.tried == _stamp(partition, demand) and demand.tried_in in (-1, partition.news)
+    return demand.tried == _stamp(partition, demand) and demand.tried_in in (-1, partition.changed_seq)
 
 
 def note_tried(partition: Partition, demands: list[Demand], passed_young: bool = False) -> None:
     """Nothing can be stopped for what waits with these demands, as things are. `passed_young`: some work was passed
-    over because it has started since the last event.
+    over because it is young (`Partition.is_young`).
     """
     for demand in demands:
-        demand.tried, demand.tried_in = _stamp(partition, demand), partition.news if passed_young else -1
+        demand.tried, demand.tried_in = _stamp(partition, demand), partition.changed_seq if passed_young else -1
 
 
 def _stamp(partition: Partition, demand: Demand) -> int:
     """What stays the same as long as nothing changes that matters: where any work may be in the way, or may help, that
-    starts too; or where a queue may have more than its guarantee by it.
+    starts too; or where a queue may have more than its guarantee by it. Numbers of the two kinds are never equal.
     """
     is_plain = demand.shape.is_plain and not partition.nodes.terrain.wary
-    return partition.room_stamp if is_plain and not partition.root.owes else partition.books_version
+    return -2 - partition.room_stamp if is_plain and not partition.root.owes else partition.books_version
 
 
 def _standing(victim: Ask) -> tuple[int, int, int]:
@@ -158,7 +158,7 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
 def find_plan(partition: Partition, ask: Ask) -> Plan | None:
     """The plan with the least harm over all nodes, or None when stopping idle work does not help."""
     group = group_of(ask.app.queue)
-    running = [a for a in partition.idle.every() if a.evict_cause is None and a.started_at != partition.news]
+    running = [a for a in partition.idle.every() if a.evict_cause is None and not partition.is_young(a, ask)]
     own = [a for a in running if group in a.app.queue.lineage[1:]]
     plan = _best(partition, ask, own)
     if plan is None and len(own) < len(running) and _may_look_further(partition, ask):

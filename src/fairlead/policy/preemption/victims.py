@@ -58,10 +58,8 @@ def search_root(ask: Ask) -> Queue:
     raise AssertionError("a lineage ends with the root")
 
 
-def candidates(ask: Ask, snapshots: QueueSnapshots, news: int) -> list[Ask]:
-    """Every allocation that may be stopped for `ask`, by queue and application in order of arrival. What has started
-    since the last event (`news`) is not.
-    """
+def candidates(partition: Partition, ask: Ask, snapshots: QueueSnapshots) -> list[Ask]:
+    """Every allocation that may be stopped for `ask`, by queue and application in order of arrival."""
     top = search_root(ask)
     seen = standing_by_queue(ask.app.queue, ask.priority)
     names = {name for name, _ in ask.items}
@@ -75,7 +73,7 @@ def candidates(ask: Ask, snapshots: QueueSnapshots, news: int) -> list[Ask]:
         for app in leaf.applications.values():
             if app.allocations:
                 work = (a for a in app.asks.values() if not a.spec.idle and (most is None or a.priority <= most))
-                found += (a for a in work if _may_go(a, names, news))
+                found += (a for a in work if _may_go(partition, a, ask, names))
     return found
 
 
@@ -90,7 +88,7 @@ def idle_candidates(partition: Partition, ask: Ask) -> list[Ask]:
         for running in partition.idle.every()
         if top in payer(running).lineage
         and running.app.queue.properties.preemption_policy != "disabled"
-        and _may_go(running, names, partition.news)
+        and _may_go(partition, running, ask, names)
     ]
 
 
@@ -111,12 +109,12 @@ def _leaves(queue: Queue, seen: dict[Queue, int], standing: int | None) -> Itera
             yield from _leaves(child, seen, None)
 
 
-def _may_go(running: Ask, names: set[str], news: int) -> bool:
-    """Whether it runs, not only since the last event, may be told to stop, and has some of these resources."""
+def _may_go(partition: Partition, running: Ask, ask: Ask, names: set[str]) -> bool:
+    """Whether it runs, is not young, may be told to stop, and has some of these resources."""
     return (
         running.node is not None
         and running.evict_cause is None
-        and running.started_at != news
+        and not partition.is_young(running, ask)
         and not running.required_node
         and any(name in names for name, _ in running.items)
     )

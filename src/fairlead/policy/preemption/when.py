@@ -86,7 +86,7 @@ class Attempts:
                 carry_out(partition, plan)
                 demand.leaf.note_due(batch)
                 return True
-            batch.futile = (ask.priority, partition.books_version)
+            batch.futile = (ask.priority, partition.books_version, partition.young_in)
         if len(batch) > LONG_BATCH:
             next_ms = max(next_ms, now + LONG_BATCH_EVERY_MS)
         batch.attempt_ms = next_ms
@@ -96,7 +96,9 @@ class Attempts:
 
 def _is_futile(partition: Partition, batch: Batch, ask: Ask) -> bool:
     known = batch.futile
-    return known is not None and known[1] == partition.books_version and ask.priority <= known[0]
+    if known is None or known[1] != partition.books_version or known[2] not in (-1, partition.changed_seq):
+        return False
+    return ask.priority <= known[0]
 
 
 def _is_limited(demand: Demand, batch: Batch) -> bool:

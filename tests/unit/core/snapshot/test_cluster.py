@@ -125,10 +125,18 @@ def test_a_loaded_scheduler_dumps_what_it_was_loaded_from() -> None:
 
 
 def test_a_state_of_version_2_is_read() -> None:
-    """It was written by the same course of events, and says every field of every ask."""
+    """It was written by the same course of events, and says every field of every ask. It did not number starts."""
     text = (Path(__file__).parent / "data" / "version-2.json").read_text()
-    assert Scheduler.load(json.loads(text)).dump() == _busy().dump()
+    assert _but_for_starts(Scheduler.load(json.loads(text)).dump()) == _but_for_starts(_busy().dump())
     assert len(text) > 2 * len(json.dumps(_busy().dump(), indent=1))
+
+
+def _but_for_starts(state: Any) -> Any:
+    """A state without the numbers that starts have, and those that others have because of it."""
+    if isinstance(state, dict):
+        numbers = ("seq", "submitted_seq", "started_seq", "changed_seq")
+        return {key: _but_for_starts(each) for key, each in state.items() if key not in numbers}
+    return [_but_for_starts(each) for each in state] if isinstance(state, list) else state
 
 
 def test_an_attempt_in_its_back_off_of_version_2_is_held() -> None:

@@ -10,6 +10,7 @@ from priority_clusters import PriorityCluster, cores
 from fairlead.core.model.events import Cause, Release
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import LimitSpec, QueueSpec
+from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
 
 GROUP = {"resource.group": "true"}
 FOUR = cores(4)
@@ -164,3 +165,21 @@ def test_idle_work_of_the_same_group_does_not_count_as_use_of_its_guarantee() ->
     assert stopped(c) == [("inside", "reclaim")]
     c.handle(Release("inside", "inside", Cause.PREEMPTED_BY_SCHEDULER))
     assert sorted(c.run()[0]) == ["one@n1", "two@n1"]
+
+
+def test_a_count_of_what_made_room_is_never_taken_for_one_of_all_changes() -> None:
+    """Where guarantees count, nothing could be stopped at the fifth change. Where they do not, that says nothing of the
+    fifth change that made room.
+    """
+    c = PriorityCluster(rule="both")
+    c.fill("runs", 4, 0)
+    c.submit("waits", 4, 0)
+    c.run()
+    part = c.s.cluster.partitions["default"]
+    demand = part.applications["waits"].asks["waits"].batch.demand  # type: ignore[union-attr]
+    part.root.owes, part.books_version, part.tightened = True, 5, 0
+    note_tried(part, [demand])
+    assert is_tried(part, demand)
+    part.root.owes, part.books_version, part.tightened = False, 7, 2
+    assert part.room_stamp == 5
+    assert not is_tried(part, demand)

@@ -7,11 +7,14 @@ from loose_books import application, ask, node, tree
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.events import Cause
-from fairlead.core.model.specs import TAG_REQUIRED_NODE
+from fairlead.core.model.specs import TAG_REQUIRED_NODE, ClusterSpec, PartitionSpec, QueueSpec
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 from fairlead.policy.preemption.victims import candidates, on_behalf_of, preference, reluctance, search_root, taint
+from fairlead.scheduler import Scheduler
 
-NEWS = 7
+SPEC = ClusterSpec(partitions=(PartitionSpec(root=QueueSpec(name="root")),))
+PARTITION = Scheduler(SPEC).cluster.partitions["default"]
+"""In it nothing has come."""
 
 
 def queues(**properties: dict[str, str]) -> dict[str, Queue]:
@@ -26,7 +29,7 @@ def queues(**properties: dict[str, str]) -> dict[str, Queue]:
 def running(leaf: Queue, key: str, **spec: object) -> Ask:
     """It started before the last event."""
     made = ask(application(leaf, key), key, **spec)  # type: ignore[arg-type]
-    made.node, made.started_at = node("n", vcore=9), NEWS - 1
+    made.node = node("n", vcore=9)
     made.app.allocations = 1
     leaf.add_allocated(made.items)
     return made
@@ -35,7 +38,7 @@ def running(leaf: Queue, key: str, **spec: object) -> Ask:
 def found(q: dict[str, Queue], priority: int = 0) -> list[str]:
     """The keys of what may be stopped for an ask of `a`."""
     preemptor = ask(application(q["a"], "w"), "w", priority=priority)
-    return [victim.key for victim in candidates(preemptor, QueueSnapshots(q["a"]), NEWS)]
+    return [victim.key for victim in candidates(PARTITION, preemptor, QueueSnapshots(q["a"]))]
 
 
 def test_what_is_above_its_guarantee_elsewhere_may_go() -> None:
@@ -90,7 +93,7 @@ def test_under_a_full_maximum_only_work_below_it_helps() -> None:
 def test_what_leaves_has_just_started_or_has_one_node_to_run_on_stays() -> None:
     q = queues()
     running(q["b"], "leaves").evict_cause = Cause.PREEMPTED_BY_SCHEDULER
-    running(q["b"], "young").started_at = NEWS
+    running(q["b"], "young").started_seq = 2**40
     running(q["b"], "bound", tags={TAG_REQUIRED_NODE: "n"})
     running(q["b"], "other", amounts={"memory": 1})
     assert found(q) == []
