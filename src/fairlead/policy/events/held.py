@@ -121,7 +121,8 @@ def set_conditions(partition: Partition, event: SetConditions) -> None:
     if held is not None:
         old = held.conditions
         partition.held_asks.change(app.id, held, event.conditions)
-        if old.due_ms() == partition.timers.due_ms(partition.name, app.id, TIMER):
+        due_ms = partition.timers.due_ms(partition.name, app.id, TIMER)
+        if due_ms is not None and due_ms == old.due_ms():
             _set_timer(partition, app)
         _set_timer_earlier(partition, app, event.conditions)
     else:
