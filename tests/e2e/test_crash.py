@@ -26,6 +26,7 @@ from fairlead.journal.verify import verify
 
 KILLS = 10
 SHARDS = 5
+ARRAY, AT_ONCE = "1-3,5%2", 2
 QUEUES = """
 partitions:
   - name: default
@@ -123,12 +124,14 @@ class Load:
         self.waits_for: dict[str, tuple[str, str]] = {}
         self.on_hold: list[str] = []
         self.begins: dict[str, int] = {}
+        self.arrays: set[str] = set()
 
     def submit_some(self) -> None:
         """A new submission, and again those that were not acknowledged; stops where the service is gone."""
         name = f"w{len(self.bodies)}"
         status = self.dice.choice([0, 0, 3, 41])
-        script = f"echo once >> {self.marks}/{name}; sleep {self.dice.choice([0, 0.05, 0.2, 0.6])}; exit {status}"
+        pause = self.dice.choice([0, 0.05, 0.2, 0.6])
+        script = f"echo once >> {self.marks}/{name}$FAIRLEAD_ARRAY_INDEX; sleep {pause}; exit {status}"
         self.bodies[name] = {
             "command": ["/bin/sh", "-c", script],
             "name": name,
@@ -137,6 +140,10 @@ class Load:
             "resources": {"cpu": self.dice.choice([0.5, 1, 2])},
         }
         self.expected[name] = status
+        if self.dice.random() < 0.3:
+            self.bodies[name] |= {"name": f"{name}.", "array": ARRAY}
+            self.bodies[name]["command"][2] = script.replace(name, f"{name}.")
+            self.arrays.add(name)
         if self.keys and self.dice.random() < 0.4:
             other = self.dice.choice(list(self.keys))
             ends = [] if self.may_evict else ["ok" if self.expected[other] == 0 else "not-ok"]
@@ -171,7 +178,7 @@ class Load:
     def stand_still(self, part: float) -> None:
         """Let some of what runs stand still, and what stands still go on; it may have ended meanwhile."""
         try:
-            rows = self.service.call("GET", "/api/v1/jobs?state=running&state=suspended&limit=1000")["jobs"]
+            rows = self.service.call("GET", "/api/v1/jobs?state=running&state=suspended&parts=true&limit=1000")["jobs"]
             for row in rows:
                 is_suspended = row["state"] == "suspended"
                 if is_suspended or self.dice.random() < part:
@@ -235,9 +242,14 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
     load.in_order(by_key)
     assert load.waits_for
     assert load.begins
+    assert load.arrays
     assert len(load.keys) >= KILLS
+    for name in load.arrays:
+        parts_ran(service, load, name, may_evict=may_evict)
     for name, key in load.keys.items():
         row = by_key[key]
+        if name in load.arrays:
+            continue
         assert row["name"] == name
         if may_evict and row["state"] == "evicted":
             assert load.lines(name) <= 1, (name, row)
@@ -245,13 +257,31 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
         assert load.lines(name) == 1, (name, row)
         assert row["exit_code"] == load.expected[name], row
         assert row["state"] == ("succeeded" if load.expected[name] == 0 else "failed"), row
-    assert sorted(row["name"] for row in rows) == sorted(load.keys), "a job exists twice, or one that nobody submitted"
+    assert sorted(row["name"].rstrip(".") for row in rows) == sorted(load.keys), (
+        "a job exists twice, or one that nobody submitted"
+    )
     assert service.stop() == 0
     assert processes_of(service.state) == []
     result = verify(service.state / "journal.db")
     assert result.ok, result
     with Reader(service.state / "journal.db") as journal:
         assert journal.last_seq > 0
+
+
+def parts_ran(service: Service, load: Load, name: str, *, may_evict: bool) -> None:
+    """Each part of an array once, with its own exit status, and never more of them at a time than may."""
+    parts = service.call("GET", f"/api/v1/jobs?array={load.keys[name]}")["jobs"]
+    assert [part["key"] for part in parts] == [f"{load.keys[name]}.{index}" for index in (1, 2, 3, 5)]
+    for part in parts:
+        lines = load.lines(f"{name}.{part['key'].rpartition('.')[2]}")
+        if may_evict and part["state"] == "evicted":
+            assert lines <= 1, part
+            continue
+        assert (lines, part["exit_code"]) == (1, load.expected[name]), part
+    for part in parts:
+        begun = part["started_at_ms"]
+        together = [each for each in parts if (each["started_at_ms"] or 0) <= (begun or -1) < each["ended_at_ms"]]
+        assert len(together) <= AT_ONCE, parts
 
 
 def settled(service: Service) -> list[dict[str, Any]]:
@@ -267,5 +297,5 @@ def settled(service: Service) -> list[dict[str, Any]]:
         live = [row for row in rows if row["state"] in ("waiting", "running", "suspended", "stopping")]
         if not live:
             return rows
-        assert time.monotonic() < end, live
+        assert time.monotonic() < end, [(r["key"], r["state"], r["reason"], r["parts"]) for r in live]
         time.sleep(0.1)

@@ -82,13 +82,13 @@ def _status(job: Job) -> int:
 def full(jobs: Jobs, scheduler: Scheduler, key: str, meant: Meant) -> wire.JobDetails:
     """Everything that there is to say of the parts together."""
     shown = row(jobs, scheduler, key, meant)
-    about = views.job_full(meant[0], scheduler)
+    waiting = [job for job in meant if job.state is State.WAITING]
+    about = views.job_full((waiting or meant)[0], scheduler)
     together = {name: getattr(shown, name) for name in wire.Job.__struct_fields__}
     return replace(
         about,
         **together,
-        held_by="",
-        after=[],
+        held_by=next((by for job in waiting if (by := conditions_now(scheduler, job).held_by)), ""),
         retry_due_ms=None,
         checkpoint_at_ms=None,
         past=[],

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, NamedTuple, TypeVar, cast
 
 import msgspec
 from fastapi import APIRouter, Depends, Request
@@ -56,8 +56,16 @@ from fairlead.wire.jobs import JobDetails, JobDraft
 from fairlead.wire.questions import Why
 
 T = TypeVar("T")
-_Meant = tuple[str, Sequence[Job]]
-"""A key and what it means: one job, or parts of an array."""
+
+
+class _Listed(NamedTuple):
+    """What a row of a list shows: one job, or parts of an array."""
+
+    order: int | tuple[int, int, str]
+    key: str
+    jobs: Sequence[Job]
+
+
 EVERYTHING = Caller("", -1, True, may_submit=False)
 """Who sees everything, for what is not about single users."""
 
@@ -71,7 +79,7 @@ class _Moment:
         self.scheduler, self.caller = scheduler, caller
         self._jobs, self._rights, self._runs_as = jobs, Rights(caller, scheduler), runs_as
 
-    def found(self, wanted: JobFilter) -> Iterable[_Meant]:
+    def found(self, wanted: JobFilter) -> Iterable[_Listed]:
         if wanted.namespace is not None:
             raise Refusal("invalid", "jobs of a machine are in no namespace; leave it out", field="namespace")
         if wanted.array is not None:
@@ -81,17 +89,18 @@ class _Moment:
         whole: dict[str, list[Job]] = {}
         for job in source:
             if wanted.passes(job.state, job.queue, job.spec.user, job.spec.name) and self._rights.may_act(job):
-                if wanted.parts or wanted.array is not None or job.spec.index is None:
-                    yield job.key, (job,)
+                if wanted.parts or wanted.array is not None:
+                    yield _Listed(order(job.key), job.key, (job,))
                 else:
                     whole.setdefault(job.application, []).append(job)
-        yield from whole.items()
+        for key, jobs in whole.items():
+            yield _Listed(int(key), key, jobs)
 
-    def order(self, job: _Meant) -> tuple[int, int, str]:
-        return order(job[0])
+    def order(self, job: _Listed) -> int | tuple[int, int, str]:
+        return job.order
 
-    def row(self, job: _Meant) -> JobRow:
-        return array_views.row(self._jobs, self.scheduler, *job)
+    def row(self, job: _Listed) -> JobRow:
+        return array_views.row(self._jobs, self.scheduler, job.key, job.jobs)
 
     def details(self, key: str) -> JobDetails:
         meant = self._meant(key)

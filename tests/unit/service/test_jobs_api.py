@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
@@ -244,8 +243,8 @@ def test_lists_are_filtered_and_paged(served: Any) -> None:
         served.wait(key)
     first = served.call("GET", "/api/v1/jobs?name=paged&limit=2").json
     assert [w["key"] for w in first["jobs"]] == keys[:2]
-    assert (json.loads(first["next"])[0], first["total"]) == (int(keys[1]), 5)
-    rest = served.call("GET", f"/api/v1/jobs?name=paged&limit=10&after={quote(first['next'])}").json
+    assert (first["next"], first["total"]) == (keys[1], 5)
+    rest = served.call("GET", f"/api/v1/jobs?name=paged&limit=10&after={keys[1]}").json
     assert [w["key"] for w in rest["jobs"]] == keys[2:]
     assert rest["next"] is None
     assert served.call("GET", "/api/v1/jobs?name=paged&state=failed").json["jobs"] == []
