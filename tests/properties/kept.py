@@ -180,7 +180,7 @@ def _check_timers_of_applications(partition: Partition) -> None:
         wanted = {
             backoff.TIMER: app.backoff_until_ms,
             gangs.TIMER: app.placeholder_due_ms,
-            held.TIMER: partition.held_asks.next_due_ms(app.id),
+            held.TIMER: partition.held_asks.next_due_ms(app.id, now),
             reserve_node.TIMER: min(
                 (
                     ask.reserved_on.reservations[ask] + reserve_node.RESERVATION_MS
