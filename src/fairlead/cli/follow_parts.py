@@ -107,5 +107,5 @@ def _followed(client: Client, key: str, stream: Stream) -> threading.Thread:
 
 def is_several(client: Client, key: str) -> bool:
     """Whether a key means several parts of an array. Raises `Refused` if there is no such job."""
-    indices = split(key)[1]
-    return (not indices or not indices.isdecimal()) and client.job(key).parts is not None
+    number, indices = split(key)
+    return number.isdecimal() and not indices.isdecimal() and client.job(key).parts is not None

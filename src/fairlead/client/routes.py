@@ -107,7 +107,7 @@ class Routes(WindowRoutes):
         """Submit what has ended once more; the new one. `env`, `script`: the variables and the script that it had;
         `failed`: only what did not end well.
         """
-        given = _given(env=dict(env or {}), script=script or None, failed=failed)
+        given = _given(env=dict(env or {}), script=script or None, failed=failed or None)
         return _call("POST", _job(key, "rerun"), given, repeat=False)
 
     @route

@@ -84,7 +84,7 @@ def test_hold_and_begin_are_sent(service: Any, run: Callable[..., Any]) -> None:
     run("submit", "--", "true")
     first, second = (request["jobs"][0] for request in service.sent("POST", "/jobs"))
     assert first["hold"] is True
-    assert before + 3_600_000 <= first["begin_at_ms"] <= time.time() * 1000 + 3_600_000
+    assert int(before) + 3_600_000 <= first["begin_at_ms"] <= time.time() * 1000 + 3_600_000
     assert [each["key"] for each in first["after"]] == ["3", "4"]
     assert not {"hold", "begin_at_ms", "after", "on_never"} & set(second)
 
