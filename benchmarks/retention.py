@@ -27,6 +27,7 @@ from fairlead.config import default_text, load_text
 from fairlead.core.model.resources import Resources
 from fairlead.local import requests
 from fairlead.local.callers import Caller
+from fairlead.local.gpus import Gpu
 from fairlead.local.history_records import JobSpec
 from fairlead.local.place import LocalPlace
 from fairlead.local.runs import RunReport, RunSpec
@@ -46,6 +47,7 @@ class MadeUpMachine:
 
     def __init__(self, runs: Path, tell: Callable[[RunReport], None]) -> None:
         self._runs, self._tell = runs, tell
+        self.gpus: tuple[Gpu, ...] = ()
         self._ends: SimpleQueue[RunReport | None] = SimpleQueue()
         runs.mkdir(exist_ok=True)
         threading.Thread(target=self._end, daemon=True).start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fairlead.service import configuration, declarations, settings, windows
+from fairlead.service import configuration, declarations, occupancy, settings, windows
 from fairlead.service.http.app import SHARED
 from fairlead.service.http.errors import KINDS, TYPE, documented
 
@@ -31,7 +31,14 @@ def test_every_refusal_in_the_program_is_of_a_kind() -> None:
 def test_every_list_is_there() -> None:
     """By its path: what has a cursor is a list."""
     lists = set()
-    for router in [*SHARED, configuration.router, declarations.router, windows.router, settings.router]:
+    for router in [
+        *SHARED,
+        configuration.router,
+        declarations.router,
+        windows.router,
+        occupancy.router,
+        settings.router,
+    ]:
         for route in router.routes:
             asked = [route.dependant, *route.dependant.dependencies]
             names = {parameter.alias for each in asked for parameter in each.query_params}

@@ -12,6 +12,7 @@ from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec, RetrySpec
 from fairlead.local import requests
 from fairlead.local.callers import Caller
+from fairlead.local.gpus import Gpu
 from fairlead.local.history_records import (
     JobSpec,
 )
@@ -32,6 +33,7 @@ class Paper:
     """A machine that executes nothing: the test says what became of each run."""
 
     def __init__(self) -> None:
+        self.gpus: tuple[Gpu, ...] = ()
         self.runs: dict[str, RunReport] = {}
         self.stopped: dict[str, int | None] = {}
         self.forgotten: list[str] = []

@@ -18,12 +18,14 @@ SOURCES = ROOT / "src" / "fairlead"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
-MODULES = {"pyyaml": "yaml", "prometheus-client": "prometheus_client"}
+MODULES = {"pyyaml": "yaml", "prometheus-client": "prometheus_client", "nvidia-ml-py": "pynvml"}
 """The module of a package, where it is named otherwise."""
 BEHIND = {"uvicorn.protocols.http.httptools_impl": "httptools"}
 """Modules that import a package which the package they are in does not itself ask for."""
 PLACES = {"runtime": "service", "local": "service", "service": "service", "kubernetes": "k8s"}
 """The extra that a part of the package may count on; all others have the base alone."""
+ALSO = {"local": "gpu"}
+"""One that it uses where it is there."""
 OPTIONAL = {"uvloop"}
 """Imported only where it is there: its marker may say anything."""
 
@@ -71,7 +73,8 @@ def by_place() -> dict[str, set[str]]:
 def test_a_part_imports_what_it_asks_for(part: str) -> None:
     """The base, and the extra that the part belongs to."""
     extra = PLACES.get(part)
-    missing = by_place()[part] - BASE - declared(EXTRAS[extra] if extra else [])
+    asked = [name for each in (extra, ALSO.get(part)) if each for name in EXTRAS[each]]
+    missing = by_place()[part] - BASE - declared(asked)
     assert not missing, f"{part} imports {sorted(missing)}; declare it in {extra or 'dependencies'}"
 
 

@@ -117,11 +117,17 @@ def fullest(queue: Queue) -> tuple[float, str]:
     return max(parts, default=(0.0, ""))
 
 
-@command("nodes")
+@command("nodes", examples="fairlead nodes\nfairlead nodes --jobs")
+@click.option("--jobs", is_flag=True, help="Show the jobs on them instead: whose, what each has, until when at most.")
 @list_output
 @connected
-def nodes(client: Client, output: str) -> None:
+def nodes(client: Client, jobs: bool, output: str) -> None:
     """Show the nodes: what they have, what is taken."""
+    if jobs:
+        from fairlead.cli.occupancy import show_occupants
+
+        show_occupants(client, output)
+        return
     found = list(client.nodes())
     marked = any(any(marks(node)) for node in found)
     columns = _NODE_COLUMNS if marked else _NODE_COLUMNS[:-2]

@@ -113,11 +113,12 @@ def _state() -> Iterator[Finding]:
 
 def _machine() -> Iterator[Finding]:
     try:
-        from fairlead.local.devices import detect_gpus, read_hierarchies
+        from fairlead.local.devices import read_hierarchies
+        from fairlead.local.gpus import found_gpus
         from fairlead.local.means import probe
     except ModuleNotFoundError:
         return
-    for capability in probe(read_hierarchies()).capabilities(len(detect_gpus())):
+    for capability in probe(read_hierarchies()).capabilities(len(found_gpus())):
         yield Finding(capability.name, OK if capability.enforced else NOTE, capability.how)
 
 

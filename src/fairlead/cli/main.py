@@ -39,6 +39,7 @@ COMMANDS = {
     "top": ("top", "Watch live who runs, who waits and why."),
     "queues": ("cluster", "Show the queues: who runs and waits, use, limits."),
     "nodes": ("cluster", "Show the nodes: what they have, what is taken."),
+    "gpus": ("occupancy", "Show the GPUs: what each is, and who has it until when."),
     "drain": ("cluster", "Take no new work on a node; what runs there goes on."),
     "label": ("cluster", "Give a node attributes and taints."),
     "undrain": ("cluster", "Let a drained node take work again."),

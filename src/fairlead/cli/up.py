@@ -110,6 +110,11 @@ fairlead up --resource gpu=2 --resource cpu=8
 @click.option(
     "--open-reads", is_flag=True, help="Let anyone who reaches the port read /ws/v1 and /metrics without a token."
 )
+@click.option(
+    "--private-names",
+    is_flag=True,
+    help="Show the names of others' jobs to nobody (`gpus`, `nodes --jobs`): user, room and time alone.",
+)
 @log_level_option
 @log_format_option
 def up(

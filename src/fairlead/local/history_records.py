@@ -16,6 +16,7 @@ from fairlead.core.model.constraints import ANYWHERE, IN, AffinityTerm, Constrai
 from fairlead.core.model.resources import NOTHING, Resources
 from fairlead.core.model.specs import RetrySpec
 from fairlead.journal import codec
+from fairlead.local.gpus import Gpu
 from fairlead.local.runs import Course, RunReport
 from fairlead.local.streams import Streams
 from fairlead.wire.arrays import parse_indices
@@ -163,6 +164,8 @@ class JobStarted:
     pid: int | None = None
     started_at_ms: int | None = None
     gpus: tuple[int, ...] = ()
+    gpu_uuids: tuple[str, ...] = ()
+    """Of those of these whose UUIDs are known: numbers may mean other devices after a change of the machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,9 +305,17 @@ def parse_run_key(run: str) -> tuple[str, int] | None:
     return None
 
 
-def started(report: RunReport, key: str, attempt: int) -> JobStarted:
-    """The record that a run has begun."""
-    return JobStarted(key=key, attempt=attempt, pid=report.pid, started_at_ms=report.started_at_ms, gpus=report.gpus)
+def started(report: RunReport, key: str, attempt: int, owned: Sequence[Gpu] = ()) -> JobStarted:
+    """The record that a run has begun. `owned`: the devices of the machine."""
+    uuids = tuple(each.uuid for each in owned if each.number in report.gpus and each.uuid)
+    return JobStarted(
+        key=key,
+        attempt=attempt,
+        pid=report.pid,
+        started_at_ms=report.started_at_ms,
+        gpus=report.gpus,
+        gpu_uuids=uuids,
+    )
 
 
 def ended(report: RunReport, key: str, attempt: int, state: str) -> JobEnded:

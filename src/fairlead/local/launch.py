@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fairlead.local.gpus import Gpu, visible
 from fairlead.local.means import Means
 from fairlead.local.runs import RunSpec
 from fairlead.local.supervisor import kernel, run_files
@@ -65,7 +66,7 @@ def _group_of(run: RunSpec) -> int | None:
         raise Refused(f"user {run.uid} is not known to this machine, and no group is given") from None
 
 
-def environment(run: RunSpec, marker: str, gpus: Sequence[int], owned: Sequence[int]) -> dict[str, str]:
+def environment(run: RunSpec, marker: str, gpus: Sequence[int], owned: Sequence[Gpu]) -> dict[str, str]:
     """What the job finds in its environment: the submitter's basics, what was asked for, what the machine decides."""
     uid = os.geteuid() if run.uid is None else run.uid
     env = {"PATH": PATH, "LANG": os.environ.get("LANG", "C.UTF-8"), "HOME": "/", "SHELL": "/bin/sh"}
@@ -81,13 +82,13 @@ def environment(run: RunSpec, marker: str, gpus: Sequence[int], owned: Sequence[
     if owned:
         # Who asked for none must see none: an unset variable would mean all of them.
         env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-        env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
-        env["NVIDIA_VISIBLE_DEVICES"] = ",".join(map(str, gpus)) or "void"
+        env["CUDA_VISIBLE_DEVICES"] = visible(gpus, owned)
+        env["NVIDIA_VISIBLE_DEVICES"] = env["CUDA_VISIBLE_DEVICES"] or "void"
     return env
 
 
 def record_of(
-    run: RunSpec, share: Share, means: Means, *, owned: Sequence[int], most_vcore: int, processes: int
+    run: RunSpec, share: Share, means: Means, *, owned: Sequence[Gpu], most_vcore: int, processes: int
 ) -> dict[str, Any]:
     """The `spec` file. Raises `Refused`."""
     marker = f"{run.key}-{secrets.token_hex(8)}"

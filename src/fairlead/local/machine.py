@@ -22,6 +22,7 @@ from pathlib import Path
 from fairlead.local import devices, launch, runs
 from fairlead.local.devices import read_hierarchies
 from fairlead.local.disk import Disk
+from fairlead.local.gpus import chosen, counted, found_gpus, numbered
 from fairlead.local.means import Means, probe
 from fairlead.local.runs import Capability, RunReport, RunSpec, RunUsage
 from fairlead.local.supervisor import cgroups, kernel, run_files, tree
@@ -78,8 +79,8 @@ class Machine:
         self._on_end, self._on_begin = on_end, on_begin
         hierarchies = read_hierarchies()
         self._means = probe(hierarchies) if means is None else means
-        self._gpus = tuple(devices.detect_gpus() if gpus is None else gpus)
-        found = {**devices.detect_capacity(hierarchies), "gpu": len(self._gpus)}
+        self.gpus = found_gpus() if gpus is None else numbered(gpus)
+        found = {**devices.detect_capacity(hierarchies), **counted(self.gpus)}
         self._found_vcore = found["vcore"]
         self._capacity = {**found, **(capacity or {})}
         self._processes = processes
@@ -94,7 +95,7 @@ class Machine:
 
     def capabilities(self) -> list[Capability]:
         """What is enforced here and what is not."""
-        return self._means.capabilities(len(self._gpus))
+        return self._means.capabilities(len(self.gpus))
 
     def capacity(self) -> dict[str, int]:
         """What there is to give out: `vcore` in thousandths, `memory` in bytes, `gpu`, and what was declared."""
@@ -128,7 +129,7 @@ class Machine:
                     run,
                     share,
                     self._means,
-                    owned=self._gpus,
+                    owned=self.gpus,
                     most_vcore=self._found_vcore,
                     processes=self._processes,
                 )
@@ -310,7 +311,7 @@ class Machine:
     def _share(self, run: RunSpec) -> launch.Share:
         used = [number for live in self._live.values() for number in live.gpus]
         try:
-            gpus = devices.choose_gpus(run.gpus, self._gpus, used)
+            gpus = chosen({"gpu": run.gpus, **run.gpu_parts}, self.gpus, used)
         except ValueError as problem:
             raise launch.Refused(str(problem)) from None
         allowed = os.sched_getaffinity(0)

@@ -22,6 +22,7 @@ from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
 from fairlead.local import accounts, arrays, dependencies, job_bounds, orders
 from fairlead.local import history_records as records
+from fairlead.local.gpus import PART, WHOLE
 from fairlead.local.job import NOT_TOLD_TO_STOP, ON_THE_MACHINE, Job, State, state_after
 from fairlead.local.jobs import Jobs
 from fairlead.local.runs import RunReport, RunSpec
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fairlead.local")
 
-DEVICES = "gpu"
+DEVICES = WHOLE
 
 
 class LocalPlace:
@@ -164,6 +165,7 @@ class LocalPlace:
             vcore=amounts["vcore"],
             memory=amounts["memory"],
             gpus=amounts[DEVICES],
+            gpu_parts={name: count for name, count in amounts.items if name.startswith(PART)},
             grace_ms=spec.grace_ms,
             time_limit_ms=spec.time_limit_ms,
             output_bytes=self._output_bound(job.queue),
@@ -202,7 +204,7 @@ class LocalPlace:
         if _is_over(report):
             self._enter_end(turn, job, report)
         elif job.pid is None and report.pid is not None:
-            turn.note(records.started(report, job.key, job.attempt))
+            turn.note(records.started(report, job.key, job.attempt, self.machine.gpus))
 
     def _enter_end(self, turn: Turn, job: Job, report: RunReport) -> None:
         """An attempt is over: its job ends with it, or is tried again if the scheduler will say so."""

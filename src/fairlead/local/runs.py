@@ -37,6 +37,8 @@ class RunSpec:
     """Bytes; 0: no limit."""
     gpus: int = 0
     """How many devices; the machine chooses which and says so in CUDA_VISIBLE_DEVICES."""
+    gpu_parts: Mapping[str, int] = field(default_factory=dict)
+    """How many parts of GPUs, by the name of the resource, such as `mig-1g.5gb`."""
     processes: int = 0
     """How many processes and threads it may have at once; 0: as many as the machine lets every run have."""
     grace_ms: int = 30_000

@@ -200,6 +200,8 @@ class MachinePlace(Place):
     users: UserLimits = field(default_factory=lambda: UserLimits(UserBounds()))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     forecaster: Forecaster = field(default_factory=Forecaster)
+    private_names: bool = False
+    """Names of jobs are shown to nobody but those whose business they are."""
 
     # -- the protocol -------------------------------------------------------------------------------------------------
 
@@ -211,13 +213,14 @@ class MachinePlace(Place):
             jobs,
             logs,
             nodes,
+            occupancy,
             retention,
             settings,
             terminals,
             windows,
         )
 
-        own = (jobs, logs, terminals, nodes, configuration, declarations, windows, settings, retention)
+        own = (jobs, logs, terminals, nodes, occupancy, configuration, declarations, windows, settings, retention)
         return [each.router for each in own]
 
     def caller(self, request: Request) -> Caller:

@@ -82,6 +82,8 @@ class ServeOptions:
     """Users who may see and stop everybody's jobs, beside root and the service's own user."""
     open_reads: bool = False
     """Let everybody read /ws/v1 and /metrics over TCP without a token."""
+    private_names: bool = False
+    """Show the names of jobs to nobody but their owners and administrators."""
     resources: Mapping[str, int] | None = field(default_factory=dict)
     """Amounts to give out instead of those found: `vcore` in thousandths, `memory` in bytes, `gpu`, or any other.
 
@@ -192,6 +194,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         started_at_ms=time.time_ns() // 1_000_000,
         capabilities=local.machine.capabilities(),
         open_reads=options.open_reads,
+        private_names=options.private_names,
         users=UserLimits(options.user_bounds),
         config_file=ConfigFile(options.config) if options.config is not None else None,
         forecaster=Forecaster(ScoreFile(state_dir / "forecasts.json")),

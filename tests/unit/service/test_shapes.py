@@ -102,6 +102,8 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
         "setBudget": ("b", {"selector": [{"key": "app", "values": ["db"]}], "min_available": "50%"}),
         "listBudgets": ("", None),
         "removeBudget": ("b", None),
+        "listOccupants": (f"?node={node}", None),
+        "listGpus": ("", None),
         "setWindow": ("w", {"starts_at_ms": 2**47, "length_ms": 1000, "queues": ["batch"], "users": ["root"]}),
         "listWindows": ("", None),
         "removeWindow": ("w", None),
