@@ -19,6 +19,7 @@ from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
 
 if TYPE_CHECKING:
+    from fairlead.config import Problem
     from fairlead.wire.configuration import ConfigApplied, ConfigDifference, ConfigVersion
 
 file_argument = click.argument("file", metavar="FILE", help="A queues.yaml; - is standard input.")
@@ -56,15 +57,18 @@ def schema() -> None:
 
 @config.command("check", examples="fairlead config check queues.yaml")
 @file_argument
+@click.option("--accounts", is_flag=True, help="Warn of users and groups that it names and this machine does not know.")
 @app.show_output
-def check(file: str, output: str) -> app.Status:
+def check(file: str, accounts: bool, output: str) -> app.Status:
     """List everything that is wrong with a queues.yaml.
 
     Exit status 0 if it can be used (warnings are listed all the same), 1 if not. Needs no running service.
     """
     from fairlead.config import WARNING, problems_of
 
-    problems = problems_of(read_text(file), _source(file), elsewhere=WARNING)
+    text = read_text(file)
+    problems = problems_of(text, _source(file), elsewhere=WARNING)
+    problems += _unknown_accounts(text, _source(file)) if accounts else []
     errors = sum(problem.severity == "error" for problem in problems)
     if render.write_value({"ok": not errors, "problems": [problem.as_dict() for problem in problems]}, output):
         return app.FAILED if errors else None
@@ -75,6 +79,19 @@ def check(file: str, output: str) -> app.Status:
         return app.FAILED
     app.complain(f"{file} can be used" + (f", with {_count(len(problems), 'warning')}" if problems else ""))
     return None
+
+
+def _unknown_accounts(text: str, source: str) -> list[Problem]:
+    """Nothing where the text cannot be used: that is said apart."""
+    from fairlead.config import WARNING, ConfigurationError, Problem, usable
+    from fairlead.local.unknown_accounts import unknown_accounts
+
+    try:
+        found = unknown_accounts(usable(text, source))
+    except ConfigurationError:
+        return []
+
+    return [Problem(source=source, line=1, column=1, path="", message=sentence, severity=WARNING) for sentence in found]
 
 
 def _source(file: str) -> str:

@@ -1,26 +1,30 @@
 """`fairlead doctor`: what this machine can do, and whether the service is well.
 
-Decides what is looked at and how bad a finding is. Never changes anything. Invariant: each finding is one sentence that
-also says what to do, if there is something to do.
+Decides what is looked at, how bad a finding is, and what would put it right. Changes nothing but what `--fix` says.
+Invariant: each finding is one sentence that also says what to do, if there is something to do; what `--fix` does loses
+nothing.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import socket
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
+
+import click
 
 from fairlead.cli import render
 from fairlead.cli.app import FAILED, Status, command, connected, show_output
 from fairlead.client.errors import ClientError
 from fairlead.client.sync import Client
 from fairlead.core.model.quantities import format_bytes
-from fairlead.places import default_state_dir
+from fairlead.places import client_config, default_state_dir
 from fairlead.version import version_and_build
 
 OK, NOTE, BAD = "ok", "note", "bad"
@@ -36,27 +40,40 @@ class Finding:
     what: str
     level: str
     sentence: str
+    fix: str = ""
+    """What `--fix` does about it, as the rest of a sentence; empty: it cannot."""
 
 
-@command("doctor", examples="fairlead doctor\nfairlead doctor --json")
+Repairs = dict[str, Callable[[], None]]
+"""By the `fix` of a finding what does it. Each raises OSError if it cannot."""
+
+
+@command("doctor", examples="fairlead doctor\nfairlead doctor --fix\nfairlead doctor --json")
+@click.option("--fix", is_flag=True, help="Put right what can be: directories, modes, a left-over socket.")
 @show_output
 @connected
-def doctor(client: Client, output: str) -> Status:
+def doctor(client: Client, fix: bool, output: str) -> Status:
     """Say what this machine can enforce, and more.
 
-    Versions, packages, the state directory, and whether a service answers.
+    Versions, packages, the state directory, whether a service answers, and whether its queue file names accounts that
+    this machine does not know. --fix makes the state directory, gives it and the client's configuration the modes they
+    should have, and removes a socket on which nothing listens; what else there is to do is said in the findings.
 
-    Exit status 1 if something is bad (a service that does not answer is only noted).
+    Exit status 1 if something is bad (a service that does not answer is only noted), or could not be put right.
     """
+    repairs: Repairs = {}
     checks: list[Callable[[], Iterator[Finding]]] = [
         _versions,
         _packages,
         _sqlite,
-        _state,
+        lambda: _state(repairs),
+        lambda: _client_file(repairs),
         _machine,
-        lambda: _service(client),
+        lambda: _service(client, repairs),
     ]
     findings = [finding for check in checks for finding in check()]
+    if fix:
+        findings = [_repaired(finding, repairs) for finding in findings]
     if not render.write_value([asdict(f) for f in findings], output):
         screen = render.Screen.of()
         columns = (render.Column("WHAT"), render.Column("IS"), render.Column("WHY", least=None))
@@ -99,16 +116,50 @@ def _sqlite() -> Iterator[Finding]:
     yield Finding("sqlite", OK, f"{sqlite3.sqlite_version} {sentence}")
 
 
-def _state() -> Iterator[Finding]:
+def _repaired(finding: Finding, repairs: Repairs) -> Finding:
+    """The finding after what could be done about it."""
+    if not finding.fix:
+        return finding
+    try:
+        repairs[finding.fix]()
+    except OSError as error:
+        return replace(finding, level=BAD, sentence=f"{finding.sentence}; could not {finding.fix}: {error.strerror}")
+    return replace(finding, level=OK, sentence=f"{finding.sentence}; done: {finding.fix}", fix="")
+
+
+def _state(repairs: Repairs) -> Iterator[Finding]:
     path = Path(default_state_dir())
     place = path
     while not place.exists():
         place = place.parent
-    if os.access(place, os.W_OK):
-        there = "is there and writable" if place == path else "is not there yet, and can be made"
-        yield Finding("state", OK, f"{path} {there}")
-    else:
+    if not os.access(place, os.W_OK):
         yield Finding("state", NOTE, f"{path} cannot be written by you; start `fairlead up` with --state DIR")
+        return
+    # Users reach their own output below that of root, and nothing else.
+    wanted = 0o711 if os.geteuid() == 0 else 0o700
+    if place != path:
+        fix = f"make {path}"
+        repairs[fix] = lambda: path.mkdir(mode=wanted, parents=True)
+        yield Finding("state", OK, f"{path} is not there yet, and can be made", fix)
+    elif path.stat().st_mode & 0o777 & ~wanted:
+        fix = f"chmod {wanted:o} {path}"
+        repairs[fix] = lambda: path.chmod(wanted)
+        yield Finding("state", NOTE, f"{path} is open to others; `{fix}`", fix)
+    else:
+        yield Finding("state", OK, f"{path} is there and writable")
+
+
+def _client_file(repairs: Repairs) -> Iterator[Finding]:
+    """A file with tokens that others can read is refused by every command."""
+    path = Path(client_config())
+    try:
+        mode = path.stat().st_mode & 0o777
+    except OSError:
+        return
+    if mode & 0o077 and "token" in path.read_text(errors="replace"):
+        fix = f"chmod 600 {path}"
+        repairs[fix] = lambda: path.chmod(0o600)
+        yield Finding("contexts", BAD, f"others can read the tokens in {path}; `{fix}`", fix)
 
 
 def _machine() -> Iterator[Finding]:
@@ -122,11 +173,11 @@ def _machine() -> Iterator[Finding]:
         yield Finding(capability.name, OK if capability.enforced else NOTE, capability.how)
 
 
-def _service(client: Client) -> Iterator[Finding]:
+def _service(client: Client, repairs: Repairs) -> Iterator[Finding]:
     try:
         found = Client(client.address, timeout_s=5.0).service()
     except ClientError as error:
-        yield Finding("service", NOTE, error.message)
+        yield Finding("service", NOTE, error.message, _stale_socket(client.address.socket, repairs))
         return
     who = f"you are {found.user}, {'an administrator' if found.is_admin else 'a user'}"
     of = found.machine
@@ -137,3 +188,34 @@ def _service(client: Client) -> Iterator[Finding]:
         yield Finding(
             "journal", OK, f"{of.journal.events} records, {size}, last {of.journal.last_seq}, in {of.state_dir}"
         )
+        yield from _accounts(client)
+
+
+def _stale_socket(path: str, repairs: Repairs) -> str:
+    """How to be rid of a socket on which nothing listens; nothing where that is not what is wrong."""
+    if not path or not Path(path).is_socket():
+        return ""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            fix = f"remove {path}, on which nothing listens"
+            repairs[fix] = Path(path).unlink
+            return fix
+        except OSError:
+            return ""
+    return ""
+
+
+def _accounts(client: Client) -> Iterator[Finding]:
+    """Names in the queue file that this machine does not know; only where the service is of this machine."""
+    if not client.address.socket:
+        return
+    from fairlead.config import ConfigurationError, usable
+    from fairlead.local.unknown_accounts import unknown_accounts
+
+    try:
+        for sentence in unknown_accounts(usable(client.config().text)):
+            yield Finding("accounts", NOTE, sentence)
+    except (ClientError, ConfigurationError) as error:
+        yield Finding("accounts", NOTE, f"the queue file could not be looked at: {error}")

@@ -7,12 +7,13 @@ Invariant: a restart without `--resource` has the resources of the start before 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from fairlead.core.model.quantities import format_exactly
+from fairlead.local.gpus import Gpu
 from fairlead.service.whole_files import write_whole
 
 log = logging.getLogger("fairlead.service")
@@ -23,6 +24,10 @@ class _File(msgspec.Struct):
     """`vcore` in thousandths, `memory` in bytes, others in units."""
     had: dict[str, int] = {}
     """All that the machine had at the last start."""
+    node: str = ""
+    """What the machine was called then."""
+    gpus: dict[str, str] = {}
+    """By number the GPUs that it had then: UUID and model, where they were known."""
 
 
 class ResourcesFile:
@@ -49,19 +54,39 @@ class ResourcesFile:
             log.info("declared at an earlier start: %s (--resource changes it)", format_exactly(self._file.declared))
         return dict(given or self._file.declared)
 
-    def note(self, declared: Mapping[str, int], has: Mapping[str, int]) -> str:
-        """Keep both for the next start; what the machine had otherwise at the last one, as a sentence, or nothing."""
-        had, now = self._file.had, dict(has)
-        self._file = _File(dict(declared), now)
+    def note(
+        self, declared: Mapping[str, int], has: Mapping[str, int], node: str = "", gpus: Sequence[Gpu] = ()
+    ) -> list[str]:
+        """Keep it all for the next start; a sentence for each thing that was otherwise at the last one."""
+        last, now = self._file, dict(has)
+        named = {str(each.number): f"{each.uuid} {each.model}".strip() for each in gpus if each.uuid}
+        self._file = _File(dict(declared), now, node, named)
         try:
             write_whole(self._path, msgspec.json.encode(self._file))
         except OSError as problem:
             log.warning("%s cannot be written: %s", self._path, problem)
-        other = sorted(name for name in {*had, *now} if had.get(name, 0) != now.get(name, 0))
-        if not had or not other:
-            return ""
-        before, after = (format_exactly({name: each.get(name, 0) for name in other}) for each in (had, now))
-        return (
-            f"this machine has {after} now and had {before} at the last start; if that is not so, say what it has with "
-            "--resource"
-        )
+        found = [_otherwise(last.had, now), *_other_gpus(last.gpus, named)]
+        if last.node and node and last.node != node:
+            found.append(
+                f"this machine is called {node} now and was called {last.node} at the last start; its node has the new "
+                "name, so change what asks for the old one"
+            )
+        return [sentence for sentence in found if sentence]
+
+
+def _otherwise(had: Mapping[str, int], now: Mapping[str, int]) -> str:
+    other = sorted(name for name in {*had, *now} if had.get(name, 0) != now.get(name, 0))
+    if not had or not other:
+        return ""
+    before, after = (format_exactly({name: each.get(name, 0) for name in other}) for each in (had, now))
+    return (
+        f"this machine has {after} now and had {before} at the last start; if that is not so, say what it has with "
+        "--resource"
+    )
+
+
+def _other_gpus(had: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    """Devices that have another's number: how many there are is said anyway."""
+    for number in sorted(had.keys() & now.keys(), key=int):
+        if had[number] != now[number]:
+            yield f"GPU {number} is {now[number]} now and was {had[number]} at the last start"

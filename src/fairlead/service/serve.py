@@ -38,6 +38,7 @@ from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
 from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
 from fairlead.runtime.configurations import configure
 from fairlead.runtime.process import log_to_stderr, loop_factory, search_seldom
+from fairlead.service.account_checks import watch_accounts
 from fairlead.service.configfile import ConfigFile
 from fairlead.service.configuration import BUILT_IN
 from fairlead.service.forecaster import Forecaster, ScoreFile
@@ -160,7 +161,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         socket=options.socket.absolute() if options.socket is not None else None,
         output_bytes=options.output_bytes,
     )
-    if different := kept.note(declared, local.machine.capacity()):
+    for different in kept.note(declared, local.machine.capacity(), hostname(), local.machine.gpus):
         log.warning("%s", different)
     closing = stack.enter_context(ExitStack())
     closing.callback(local.close)
@@ -247,13 +248,17 @@ def _listen(options: ServeOptions, stack: ExitStack) -> list[socket.socket]:
     return sockets
 
 
+def hostname() -> str:
+    """What this machine is called as a node."""
+    return socket.gethostname() or "localhost"
+
+
 def _begin(runtime: Runtime, local: LocalPlace, file: ConfigFile | None) -> None:
     """Queues, this machine as a node, and what was running: as one turn before all others."""
     reading = file.read() if file is not None else None
     if reading is not None and reading.spec is None and runtime.books.configurations.current is None:
         raise ConfigurationError(list(reading.problems))
     capacity = Resources(local.machine.capacity())
-    hostname = socket.gethostname() or "localhost"
 
     def prepare(turn: Turn) -> str:
         refused = ""
@@ -261,7 +266,7 @@ def _begin(runtime: Runtime, local: LocalPlace, file: ConfigFile | None) -> None
             refused = file.begin(turn, reading)
         elif turn.books.configurations.current is None:
             refused = configure(turn, usable(default_text(), "default.yaml"), who="", source=BUILT_IN).refused
-        return refused or local.register_node(turn, hostname, capacity)
+        return refused or local.register_node(turn, hostname(), capacity)
 
     first = local.open(runtime, prepare)
     runtime.start()
@@ -288,7 +293,7 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
     if place.config_file is not None:
         duties.append(place.config_file.watch(place.runtime, options.config_poll_s))
     duties += [place.keep_samples(), place.forecaster.keep(place), keep(place, options.retention)]
-    duties.append(keep_the_clock(place))
+    duties += [keep_the_clock(place), watch_accounts(place)]
     gc.collect()
     duties.append(search_seldom())
     watching = [asyncio.create_task(duty) for duty in duties]

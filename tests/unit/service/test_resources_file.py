@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fairlead.local.gpus import Gpu
 from fairlead.service.resources_file import ResourcesFile
 
 FOUND = {"vcore": 8000, "memory": 2**34, "gpu": 0}
 
 
-def start(path: Path, given: dict[str, int] | None) -> tuple[dict[str, int], str]:
+def start(path: Path, given: dict[str, int] | None, *what: Any) -> tuple[dict[str, int], str]:
     """What counts as declared, and what is said."""
     file = ResourcesFile(path)
     declared = file.declared(given)
-    return declared, file.note(declared, {**FOUND, **declared})
+    return declared, "; ".join(file.note(declared, {**FOUND, **declared}, *what))
 
 
 def test_what_was_declared_last_counts_until_something_else_is(tmp_path: Path) -> None:
@@ -31,6 +33,18 @@ def test_what_was_declared_last_counts_until_something_else_is(tmp_path: Path) -
     declared, said = start(path, None)
     assert (declared, "has cpu 8 now and had cpu 4 at" in said) == ({}, True)
     assert start(path, {}) == ({}, "")
+
+
+def test_another_name_and_other_devices_are_said(tmp_path: Path) -> None:
+    """Each with what it was; what is not known is not compared."""
+    path = tmp_path / "resources.json"
+    two = (Gpu(0, uuid="GPU-a", model="A40"), Gpu(1, uuid="GPU-b", model="A40"))
+    assert start(path, {}, "lab", two)[1] == ""
+    assert start(path, {}, "lab", two)[1] == ""
+    changed = "GPU 1 is GPU-c A100 now and was GPU-b A40 at the last start"
+    said = start(path, {}, "den", (two[0], Gpu(1, uuid="GPU-c", model="A100")))[1]
+    assert said.startswith(f"{changed}; this machine is called den now and was called lab at the last start")
+    assert start(path, {}, "den", (Gpu(0), Gpu(1)))[1] == ""
 
 
 def test_a_file_that_makes_no_sense_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
