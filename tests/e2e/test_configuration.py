@@ -51,6 +51,7 @@ PAGES = pytest.mark.parametrize(
         ("submitting.md", 11),
         ("administration.md", 5),
         ("maintenance.md", 18),
+        ("service.md", 3),
     ],
 )
 

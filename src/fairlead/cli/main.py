@@ -15,6 +15,7 @@ from fairlead.cli.app import STATUSES_TEXT, Group
 COMMANDS = {
     "demo": ("demo", "Show it at work, with real processes."),
     "up": ("up", "Start the service on this machine."),
+    "service": ("service", "Have systemd run the service: at every start of the machine, and again when it fails."),
     "submit": ("submit", "Submit a command or a script as a job, and print its key."),
     "ls": ("jobs", "List jobs: what runs, what waits and why."),
     "show": ("jobs", "Show everything about one job."),

@@ -1,4 +1,4 @@
-"""What every long-lived process of ours has alike: its log, its event loop, its search for garbage, and its clock.
+"""What every long-lived process of ours has alike: its log, event loop, search for garbage, clock, and manager.
 
 Decides what time it is, in milliseconds since 1970. Never goes back, whatever is done to the system. Invariant: each
 reading is at least as late as the one before, and as the time the clock was told to begin with.
@@ -10,8 +10,10 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 SEARCH_EACH_S = 3600.0
 NEVER = 2**30
@@ -86,3 +88,13 @@ class Clock:
             self._last += passed // 2
             self._last_steady = steady
         return self._last
+
+
+def tell_manager(state: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Tell the service manager that started this process, if one wants to know (systemd's protocol): `READY=1`."""
+    address = environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as there:
+        there.connect(f"\0{address[1:]}" if address.startswith("@") else address)
+        there.send(state.encode())

@@ -37,7 +37,7 @@ from fairlead.local.waits import WaitNotes
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
 from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
 from fairlead.runtime.configurations import configure
-from fairlead.runtime.process import log_to_stderr, loop_factory, search_seldom
+from fairlead.runtime.process import log_to_stderr, loop_factory, search_seldom, tell_manager
 from fairlead.service.account_checks import watch_accounts
 from fairlead.service.configfile import ConfigFile
 from fairlead.service.configuration import BUILT_IN
@@ -315,6 +315,7 @@ async def _watch(server: Server, place: MachinePlace, options: ServeOptions, soc
     url = next((url_of(s) for s in sockets if s.family != socket.AF_UNIX), None)
     listening = Listening(unix, url, server.stop)
     log.info("%s", _ready(place, listening))
+    tell_manager("READY=1")
     if options.on_ready is not None:
         options.on_ready(listening)
     while not place.runtime.ended.is_set():
