@@ -16,24 +16,24 @@ from fairlead.client.sync import Client
 from fairlead.core.model.quantities import format_bytes
 
 if TYPE_CHECKING:
-    from fairlead.wire.occupancy import Gpu, Holder, Occupant
+    from fairlead.wire.occupancy import Gpu, Occupant, RunningJob
 
 
-def since(holder: Holder | None) -> str:
+def since(holder: RunningJob | None) -> str:
     """How long it has had its room."""
     if holder is None or holder.started_at_ms is None:
         return ""
     return render.duration(max(int(time.time() * 1000) - holder.started_at_ms, 0))
 
 
-def until(holder: Holder | None) -> str:
+def until(holder: RunningJob | None) -> str:
     """When it is over at the latest."""
     if holder is None:
         return ""
     return "no limit" if holder.ends_at_ms is None else render.moment(holder.ends_at_ms)
 
 
-def what(holder: Holder | None) -> str:
+def what(holder: RunningJob | None) -> str:
     """Its key and name."""
     return "" if holder is None else f"{holder.key} {holder.name}".strip()
 

@@ -80,7 +80,7 @@ class Routes(WindowRoutes, OccupancyRoutes):
         at_once: int | None = None,
         why: str | None = None,
     ) -> Call[jobs.Job]:
-        """Change what is given of a job, with the reason for its history; see `wire.jobs.JobChange`."""
+        """Change what is given of a job, with the reason for its history; see `wire.orders.JobChange`."""
         where = _given(priority=priority, queue=queue, name=name, why=why)
         what = _given(resources=resources, time_limit_ms=time_limit_ms, at_once=at_once)
         when = _given(begin_at_ms=begin_at_ms, after=after, on_never=on_never)

@@ -32,7 +32,7 @@ from fairlead.service.http.shaped import api
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.orders import order_each, row_of
 from fairlead.service.place import CallerOf
-from fairlead.wire import arrays
+from fairlead.wire import arrays, orders
 from fairlead.wire import jobs as wire
 from fairlead.wire.fields import with_vcore
 
@@ -170,9 +170,9 @@ def _retry(draft: wire.RetryDraft | None) -> RetrySpec | None:
 
 
 @router.post("/jobs/{key}/cancel", responses=documented(404, 409))
-async def cancel_job(key: str, place: MachineOf, caller: CallerOf, body: wire.Cancellation | None = None) -> wire.Job:
+async def cancel_job(key: str, place: MachineOf, caller: CallerOf, body: orders.Cancellation | None = None) -> wire.Job:
     """Let a job end: at once while it waits; otherwise it is told to stop, and killed after its grace, or `now`."""
-    what = body or wire.Cancellation()
+    what = body or orders.Cancellation()
 
     def act(turn: Turn, one: str) -> None:
         requests.cancel(place.local.jobs, turn, caller, one, what.states, now=what.now)
@@ -182,7 +182,7 @@ async def cancel_job(key: str, place: MachineOf, caller: CallerOf, body: wire.Ca
 
 @router.post("/jobs/{key}/checkpoint", responses=documented(404, 409))
 async def checkpoint_job(
-    key: str, place: MachineOf, caller: CallerOf, body: wire.Checkpoint | None = None
+    key: str, place: MachineOf, caller: CallerOf, body: orders.Checkpoint | None = None
 ) -> wire.Done:
     """Say that a running job has saved what it did: what it did before would not be lost if it were stopped now."""
     attempt = body.attempt if body is not None else None
@@ -191,7 +191,7 @@ async def checkpoint_job(
 
 
 @router.post("/jobs/{key}/suspend", responses=documented(404, 409))
-async def suspend_job(key: str, place: MachineOf, caller: CallerOf, body: wire.HoldOrder | None = None) -> wire.Job:
+async def suspend_job(key: str, place: MachineOf, caller: CallerOf, body: orders.HoldOrder | None = None) -> wire.Job:
     """Let a job that runs stand still until it is resumed. It keeps its room; its time limit stands still too."""
     why = body.why if body is not None else ""
     jobs = place.local.jobs
@@ -199,7 +199,7 @@ async def suspend_job(key: str, place: MachineOf, caller: CallerOf, body: wire.H
 
 
 @router.post("/jobs/{key}/resume", responses=documented(404, 409))
-async def resume_job(key: str, place: MachineOf, caller: CallerOf, body: wire.HoldOrder | None = None) -> wire.Job:
+async def resume_job(key: str, place: MachineOf, caller: CallerOf, body: orders.HoldOrder | None = None) -> wire.Job:
     """Let a job that is suspended go on. Who suspended it may, its owner, and an administrator of its queue."""
     why = body.why if body is not None else ""
     jobs = place.local.jobs
@@ -207,9 +207,11 @@ async def resume_job(key: str, place: MachineOf, caller: CallerOf, body: wire.Ho
 
 
 @router.post("/jobs/{key}/requeue", responses=documented(404, 409))
-async def requeue_job(key: str, place: MachineOf, caller: CallerOf, body: wire.RequeueOrder | None = None) -> wire.Job:
+async def requeue_job(
+    key: str, place: MachineOf, caller: CallerOf, body: orders.RequeueOrder | None = None
+) -> wire.Job:
     """Stop a job that runs, and let it wait again, at once or on hold; that counts for no retry."""
-    order = body or wire.RequeueOrder()
+    order = body or orders.RequeueOrder()
 
     def act(turn: Turn, one: str) -> None:
         requests.requeue(place.local.jobs, turn, caller, one, hold=order.hold, why=order.why)
@@ -218,10 +220,10 @@ async def requeue_job(key: str, place: MachineOf, caller: CallerOf, body: wire.R
 
 
 @router.post("/jobs/{key}/rerun", status_code=201, responses=documented(404, 409))
-async def rerun_job(key: str, place: MachineOf, caller: CallerOf, body: wire.Rerun | None = None) -> wire.Job:
+async def rerun_job(key: str, place: MachineOf, caller: CallerOf, body: orders.Rerun | None = None) -> wire.Job:
     """Submit a job that has ended once more, as a new one that waits for nothing but room."""
     caller.require_submit(place.gate.own_name)
-    given = body or wire.Rerun()
+    given = body or orders.Rerun()
 
     def prepare(turn: Turn) -> requests.Intake:
         jobs = place.local.jobs
@@ -232,7 +234,7 @@ async def rerun_job(key: str, place: MachineOf, caller: CallerOf, body: wire.Rer
 
 
 @router.post("/jobs/{key}/hold", responses=documented(404, 409))
-async def hold_job(key: str, place: MachineOf, caller: CallerOf, body: wire.HoldOrder | None = None) -> wire.Job:
+async def hold_job(key: str, place: MachineOf, caller: CallerOf, body: orders.HoldOrder | None = None) -> wire.Job:
     """Keep a job that waits from starting until it is released; it gives up what was kept for it."""
     why = body.why if body is not None else ""
 
@@ -243,7 +245,7 @@ async def hold_job(key: str, place: MachineOf, caller: CallerOf, body: wire.Hold
 
 
 @router.post("/jobs/{key}/release", responses=documented(404, 409))
-async def release_job(key: str, place: MachineOf, caller: CallerOf, body: wire.HoldOrder | None = None) -> wire.Job:
+async def release_job(key: str, place: MachineOf, caller: CallerOf, body: orders.HoldOrder | None = None) -> wire.Job:
     """Let a job that is on hold start as soon as it can. Who put it there may, and an administrator of its queue."""
     why = body.why if body is not None else ""
     jobs = place.local.jobs
@@ -251,7 +253,7 @@ async def release_job(key: str, place: MachineOf, caller: CallerOf, body: wire.H
 
 
 @router.post("/jobs/{key}/reserve", responses=documented(404, 409))
-async def reserve_for_job(key: str, body: wire.ReservationOrder, place: MachineOf, caller: CallerOf) -> wire.Job:
+async def reserve_for_job(key: str, body: orders.ReservationOrder, place: MachineOf, caller: CallerOf) -> wire.Job:
     """Keep the next room for a job that waits, or no longer: those behind it wait meanwhile. For administrators."""
 
     def act(turn: Turn) -> None:
@@ -262,7 +264,7 @@ async def reserve_for_job(key: str, body: wire.ReservationOrder, place: MachineO
 
 
 @router.patch("/jobs/{key}", responses=documented(404, 409))
-async def change_job(key: str, body: wire.JobChange, place: MachineOf, caller: CallerOf) -> wire.Job:
+async def change_job(key: str, body: orders.JobChange, place: MachineOf, caller: CallerOf) -> wire.Job:
     """Change a job: all of it while it waits; name, queue and time limit also while it runs."""
     wanted = Change(
         priority=body.priority,

@@ -47,7 +47,7 @@ async def list_occupants(
 async def list_gpus(place: MachineOf, caller: CallerOf, page: PagesOf) -> wire.GpuPage:
     """The GPUs of the machine, and parts of them that are given out apart: what each is, and which job has it."""
 
-    def ask(scheduler: Scheduler, jobs: Jobs) -> dict[int, wire.Holder]:
+    def ask(scheduler: Scheduler, jobs: Jobs) -> dict[int, wire.RunningJob]:
         names = _Names(place, caller, scheduler)
         return {number: names.holder(job) for job in _running(jobs) for number in job.gpus}
 
@@ -77,9 +77,9 @@ class _Names:
         self._private = place.private_names
         self._rights = Rights(caller, scheduler)
 
-    def holder(self, job: Job) -> wire.Holder:
+    def holder(self, job: Job) -> wire.RunningJob:
         """A job that has room."""
-        return wire.Holder(**self._said(job))
+        return wire.RunningJob(**self._said(job))
 
     def occupant(self, job: Job) -> wire.Occupant:
         """The same with what it has."""

@@ -25,6 +25,7 @@ from fairlead.service.http.shaped import api
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf, now_ms
 from fairlead.wire import jobs as wire
+from fairlead.wire import orders
 
 log = logging.getLogger("fairlead.service")
 router = api("jobs")
@@ -89,7 +90,7 @@ def prune_step(journal: Journal, before_ms: int, most_bytes: int) -> int:
 
 
 @router.post("/clean")
-async def clean_jobs(body: wire.Cleaning, place: MachineOf, caller: CallerOf) -> wire.Cleaned:
+async def clean_jobs(body: orders.Cleaning, place: MachineOf, caller: CallerOf) -> wire.Cleaned:
     """Remove jobs that ended long ago, with their output: the caller's. For administrators: all, and older records."""
     uid = None if caller.is_admin else caller.uid
     before_ms = now_ms() - body.older_than_ms

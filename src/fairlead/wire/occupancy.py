@@ -10,7 +10,7 @@ from typing import Annotated
 from fairlead.wire.fields import Amounts, Page, Shape, said
 
 
-class Holder(Shape, frozen=True, kw_only=True):
+class RunningJob(Shape, frozen=True, kw_only=True):
     """A job that has room."""
 
     key: str
@@ -24,7 +24,7 @@ class Holder(Shape, frozen=True, kw_only=True):
     ends_at_ms: Annotated[int | None, said("By its time limit; null: it has none, or stands still.")]
 
 
-class Occupant(Holder, frozen=True, kw_only=True):
+class Occupant(RunningJob, frozen=True, kw_only=True):
     """A job on a node, with what it has there."""
 
     node: str
@@ -46,7 +46,7 @@ class Gpu(Shape, frozen=True, kw_only=True):
     uuid: Annotated[str, said("Empty: not known.")]
     model: str
     memory_bytes: Annotated[int, said("0: not known.")]
-    holder: Annotated[Holder | None, said("The job that it is given to.")]
+    holder: Annotated[RunningJob | None, said("The job that it is given to.")]
 
 
 class GpuPage(Page, frozen=True, kw_only=True):

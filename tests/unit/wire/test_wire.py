@@ -21,7 +21,7 @@ from fairlead.local import history_records
 from fairlead.local.job import State
 from fairlead.runtime import Refusal
 from fairlead.service.http.errors import read_otherwise
-from fairlead.wire import fields, jobs
+from fairlead.wire import fields, jobs, orders
 from fairlead.wire.fields import Request, Shape
 
 MODULES = [f"fairlead.wire.{each.name}" for each in pkgutil.iter_modules(fairlead.wire.__path__)]
@@ -104,9 +104,9 @@ def test_a_choice_is_told_with_what_there_is() -> None:
     """All of it."""
     body = json.dumps({"states": ["waiting", "asleep"]})
     with pytest.raises(msgspec.ValidationError) as found:
-        msgspec.json.decode(body, type=jobs.Cancellation)
+        msgspec.json.decode(body, type=orders.Cancellation)
     with pytest.raises(Refusal, match="must be one of waiting, running, suspended, stopping, not 'asleep'"):
-        read_otherwise(body.encode(), jobs.Cancellation, found.value)
+        read_otherwise(body.encode(), orders.Cancellation, found.value)
 
 
 @given(
