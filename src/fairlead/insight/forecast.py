@@ -270,7 +270,7 @@ class _Future(VirtualTime):
             return
         if not ask.spec.placeholder:
             self._note((placed.partition, app.id, ask.key))
-            self.then(partial(self._tell, placed.partition, app.id, Outcome.STARTED))
+            self.then(partial(self._tell, placed.partition, app.id, ask.key, Outcome.STARTED))
             self._will_end(placed.partition, ask, 0)
         elif (gang := self.gangs.complete(placed.partition, app)) is not None:
             for key in gang.placeholders:
@@ -288,15 +288,18 @@ class _Future(VirtualTime):
         self.later(self.now_ms + rest_ms, partial(self._ends, Release(ask.app.id, ask.key, Cause.FINISHED, partition)))
 
     def _ends(self, event: Release) -> None:
-        """It ends, and well: with the last of an application those enter that waited for it."""
+        """It ends, and well: those enter that waited for it, and with the last of an application those for that."""
         self._happens(event)
-        app = self.scheduler.cluster.partitions[event.partition].applications.get(event.application)
-        if app is None or not app.asks:
-            self._tell(event.partition, event.application, Outcome.OK)
+        partition = self.scheduler.cluster.partitions[event.partition]
+        app = partition.applications.get(event.application)
+        is_last = app is None or not (app.asks or partition.held_asks.has(app.id))
+        self._tell(event.partition, event.application if is_last else "", event.key, Outcome.OK)
 
-    def _tell(self, partition: str, application: str, outcome: Outcome) -> None:
-        for event in following(self.scheduler.cluster.partitions[partition], application, outcome):
-            self._happens(event)
+    def _tell(self, partition: str, application: str, key: str, outcome: Outcome) -> None:
+        """Those that wait for an application, and for one ask of it (its first attempt names it)."""
+        for awaited in dict.fromkeys((key.partition("#")[0], application)):
+            for event in following(self.scheduler.cluster.partitions[partition], awaited, outcome):
+                self._happens(event)
 
 
 def assumptions(scheduler: Scheduler, runtimes: Runtimes, kind: KindOf = kind_of) -> Iterable[str]:

@@ -120,6 +120,13 @@ def part_of(spec: JobSpec, key: str) -> JobSpec:
     return replace(spec, key=key, after=tuple(after))
 
 
+def all_of(spec: JobSpec) -> list[JobSpec]:
+    """All parts of what is submitted; what is no array is its only part."""
+    if spec.array is None:
+        return [spec]
+    return [part_of(spec, f"{spec.key}.{index}") for index in parse_indices(spec.array.indices)]
+
+
 def state_of(jobs: Iterable[Job]) -> State:
     """What several jobs are together: the most lively state of those that live, else the worst end."""
     there = Counter(job.state for job in jobs)

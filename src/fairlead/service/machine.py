@@ -27,6 +27,7 @@ from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.suppositions import Supposition, submitted
 from fairlead.insight.trial import Name
 from fairlead.local import dependencies, placing, requests, selection
+from fairlead.local.arrays import all_of
 from fairlead.local.callers import Caller, Rights, Whose, whose
 from fairlead.local.disk import Disk
 from fairlead.local.history_records import run_key
@@ -141,9 +142,8 @@ class _Moment:
         if (denial := placed.denial) is not None:
             raise Refusal("forbidden" if denial.code == placing.SUBMIT_DENIED else "invalid", denial.sentence)
         job = placed.job(NEW)
-        return submitted(
-            placing.application_of(job), [requests.ask_of(job, dependencies.conditions_of(self._jobs, job))]
-        )
+        asks = [requests.ask_of(each, dependencies.conditions_of(self._jobs, each)) for each in all_of(job)]
+        return submitted(placing.application_of(job), asks)
 
     def target(self, key: str, queue: str) -> str:
         job, partition = self._meant(key)[0], self.scheduler.cluster.partitions[self.partition]

@@ -81,6 +81,15 @@ def test_what_happens_is_told_as_it_happens(served: Any) -> None:
     assert all(e["data"]["seq"] == int(e["id"].split(".")[0]) for e in told)
 
 
+def test_what_happens_to_a_part_names_it(served: Any) -> None:
+    """What is about all parts names the array."""
+    with listening(served) as events:
+        key = served.submit("/bin/true", array="1-2%1")
+        told = {(each["event"], each["data"].get("key")) for each in events.until("job.ended", f"{key}.2")}
+    assert {("job.submitted", key), ("job.placed", key)} <= told
+    assert {(f"job.{name}", f"{key}.1") for name in ("allocated", "started", "ended")} <= told
+
+
 def test_a_reader_goes_on_where_he_left(served: Any) -> None:
     """Nothing twice, nothing missing, over history and what is new."""
     key = served.submit("/bin/true")
