@@ -269,7 +269,7 @@ def exit_status(job: JobDetails) -> int:
 def how_it_ended(job: Job) -> str:
     """What there is to say about an end beside the command's own exit status; empty if nothing."""
     if job.parts is not None:
-        return counted(job.parts)
+        return "" if job.state == "succeeded" else counted(job.parts)
     if job.reason is not None and job.reason.sentence:
         return job.reason.sentence
     number = getattr(job, "signal", None)  # What a list shows of a job has no signal and no error.
