@@ -41,6 +41,7 @@ from fairlead.core.model.events import (
     Release,
     RemoveApplication,
     RemoveNode,
+    SetAtOnce,
     SetConditions,
     SetPriority,
     UndrainNode,
@@ -326,6 +327,13 @@ class Cluster(RuleBasedStateMachine):
             begin_ms = self.now_ms + later_ms if later_ms else 0
             conditions = Conditions(held_by=held_by, begin_ms=begin_ms, after=after)
             self.handle(SetConditions(ask.app.id, ask.key, conditions))
+
+    @rule(pick=PICK, at_once=st.integers(0, 3))
+    def set_at_once(self, pick: int, at_once: int) -> None:
+        """So many of an application are in line or run at a time."""
+        app = self.app(pick)
+        if app is not None:
+            self.handle(SetAtOnce(app.id, at_once, "ann"))
 
     @rule(pick=PICK, outcome=st.sampled_from([*Outcome]))
     def tell_those_that_wait(self, pick: int, outcome: Outcome) -> None:

@@ -145,7 +145,7 @@ def _asks(scheduler: Scheduler, key: str) -> list[Name]:
         for name, partition in scheduler.cluster.partitions.items()
         for app in partition.applications.values()
         for ask in app.asks.values()
-        if ask.key == key or app.id == key
+        if ask.key.partition("#")[0] == key or app.id == key
     ]
 
 
