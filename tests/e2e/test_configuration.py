@@ -49,6 +49,7 @@ PAGES = pytest.mark.parametrize(
         ("conditions.md", 41),
         ("arrays.md", 32),
         ("submitting.md", 11),
+        ("interactive.md", 3),
         ("administration.md", 5),
         ("maintenance.md", 18),
         ("service.md", 3),

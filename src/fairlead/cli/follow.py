@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
@@ -20,7 +21,7 @@ from fairlead.cli import app, render
 from fairlead.cli.jobfields import signal_name
 from fairlead.cli.jobs import LIVE_STATES
 from fairlead.cli.parts import counted
-from fairlead.client.errors import Unreachable
+from fairlead.client.errors import Refused, Unreachable
 from fairlead.client.sync import Client
 from fairlead.wire import statuses
 
@@ -149,8 +150,11 @@ def write(out: BinaryIO, content: bytes) -> None:
     out.flush()
 
 
-def _follow_all(client: Client, key: str, offsets: dict[Stream, int], attempt: int = 1) -> None:
+def _follow_all(
+    client: Client, key: str, offsets: dict[Stream, int], attempt: int = 1, asked: Interrupt | None = None
+) -> None:
     """Pass on all streams at once, each in its own thread; an error in one is raised here."""
+    asked = asked or Interrupt(())
     problems: list[BaseException] = []
 
     def follow(stream: Stream) -> None:
@@ -164,8 +168,11 @@ def _follow_all(client: Client, key: str, offsets: dict[Stream, int], attempt: i
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads) and not problems:
-        for thread in threads:
-            thread.join(timeout=0.1)
+        try:
+            for thread in threads:
+                thread.join(timeout=0.1)
+        except KeyboardInterrupt:
+            asked.ask(client)
     if problems:
         raise problems[0]
 
@@ -182,7 +189,8 @@ def patient_log(client: Client, key: str, stream: Stream, offset: int, attempt: 
                 offset += len(chunk)
                 yield chunk
             job = patiently(lambda: client.job(key))
-            further, waits = int(job.attempts) > attempt, job.state == "waiting"
+            # All attempts write to a file of the user's own: there is no other one to go on with.
+            further, waits = int(job.attempts) > attempt and stream not in job.own_files, job.state == "waiting"
             if further or job.state not in LIVE_STATES:
                 content = patiently(partial(client.log, key, stream, offset=offset, attempt=attempt))
                 offset += len(content)
@@ -219,10 +227,12 @@ def wait_for(client: Client, keys: Sequence[str], *, copy: bool, output: str, na
     ended with an exit status which one it was.
     """
     statuses, rows = [], []
+    asked = Interrupt(keys)
     for key in keys:
         if copy:
-            _copy(client, key)
-        job = _ended(client, key)
+            until_it_runs(client, key, asked)
+            _copy(client, key, asked)
+        job = _ended(client, key, asked)
         rows.append(job)
         statuses.append(exit_status(job))
         text = how_it_ended(job)
@@ -234,29 +244,79 @@ def wait_for(client: Client, keys: Sequence[str], *, copy: bool, output: str, na
     return max(statuses, default=0)
 
 
-def _copy(client: Client, key: str) -> None:
+def _copy(client: Client, key: str, asked: Interrupt) -> None:
     from fairlead.cli import follow_parts
 
     if follow_parts.is_several(client, key):
         follow_parts.follow_parts(client, key, ("stdout", "stderr"))
     else:
-        _follow_all(client, key, {"stdout": 0, "stderr": 0})
+        _follow_all(client, key, {"stdout": 0, "stderr": 0}, asked=asked)
 
 
 _IN_VAIN = ("never-runs", "on-hold", "suspended")
 """Reasons for which nothing happens until somebody does something: who waits for the end is told."""
 
 
-def _ended(client: Client, key: str) -> JobDetails:
+def _ended(client: Client, key: str, asked: Interrupt) -> JobDetails:
     pauses, told = iter(_POLL_S), ""
     while True:
-        job = patiently(lambda: client.job(key))
-        if job.state not in LIVE_STATES:
-            return job
-        if job.reason is not None and job.reason.code in _IN_VAIN and job.reason.code != told:
-            told = job.reason.code
-            app.complain(f"{key} {job.reason.sentence}; waiting until somebody changes that")
-        time.sleep(next(pauses, 0.5))
+        try:
+            job = patiently(lambda: client.job(key))
+            if job.state not in LIVE_STATES:
+                return job
+            if job.reason is not None and job.reason.code in _IN_VAIN and job.reason.code != told:
+                told = job.reason.code
+                app.complain(f"{key} {job.reason.sentence}; waiting until somebody changes that")
+            time.sleep(next(pauses, 0.5))
+        except KeyboardInterrupt:
+            asked.ask(client)
+
+
+def until_it_runs(client: Client, key: str, asked: Interrupt | None = None) -> None:
+    """Wait until a job has its place, or has ended without; say what it waits for, each time that is something else."""
+    asked = asked or Interrupt([key])
+    pauses, told = iter(_POLL_S), ""
+    while True:
+        try:
+            job = patiently(lambda: client.job(key))
+            if job.state != "waiting":
+                if told and job.started_at_ms:
+                    app.complain(f"{key} begins on {job.node}")
+                return
+            if job.reason is not None and job.reason.code != told:
+                told = job.reason.code
+                app.complain(f"{key} waits: {job.reason.sentence}")
+            time.sleep(next(pauses, 0.5))
+        except KeyboardInterrupt:
+            asked.ask(client)
+
+
+class Interrupt:
+    """What Ctrl-C does to who waits for jobs: it asks, and a second one cancels them."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys = keys
+        self._cancelled = False
+
+    def ask(self, client: Client) -> None:
+        """Return to wait on; raises `KeyboardInterrupt` to leave them as they are, as where there is nobody to ask."""
+        if self._cancelled or not self._keys or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise KeyboardInterrupt
+        shown = ", ".join(self._keys[:3]) + (" and more" if len(self._keys) > 3 else "")
+        text = f"\n{shown}: Enter to wait on, l to leave it running, c (or Ctrl-C) to cancel it: "
+        try:
+            print(text, end="", file=sys.stderr, flush=True)
+            answer = sys.stdin.readline()
+        except KeyboardInterrupt:
+            answer = "c"
+            print(file=sys.stderr)
+        if answer.strip().lower().startswith("c"):
+            self._cancelled = True
+            for key in self._keys:
+                with suppress(Refused):  # It has ended meanwhile.
+                    client.cancel(key)
+        elif not answer or answer.strip():
+            raise KeyboardInterrupt
 
 
 def exit_status(job: JobDetails) -> int:

@@ -17,6 +17,8 @@ COMMANDS = {
     "up": ("up", "Start the service on this machine."),
     "service": ("service", "Have systemd run the service: at every start of the machine, and again when it fails."),
     "submit": ("submit", "Submit a command or a script as a job, and print its key."),
+    "run": ("run", "Run a command as a job, and wait for it."),
+    "attach": ("terminal", "Sit at the terminal of a job."),
     "ls": ("jobs", "List jobs: what runs, what waits and why."),
     "show": ("jobs", "Show everything about one job."),
     "why": ("questions", "Say why a job waits."),

@@ -33,7 +33,7 @@ def call(key: str) -> Call[None]:
 def opening(request: Call[None], address: Address) -> bytes:
     """What is sent first; the body follows piece by piece."""
     head, end, _ = http.request(request, address).partition(b"\r\n\r\n")
-    return head + b"\r\nTransfer-Encoding: chunked\r\nContent-Type: application/vnd.fairlead.terminal" + end
+    return head + b"\r\nTransfer-Encoding: chunked\r\nContent-Type: application/octet-stream" + end
 
 
 def chunk(content: bytes) -> bytes:

@@ -36,7 +36,7 @@ router = api("jobs")
 PART = 65_536
 BEGINS_WITHIN_S = 10.0
 LOOK_AGAIN_S = 0.05
-PIECES = "application/vnd.fairlead.terminal"
+PIECES = "application/octet-stream"
 
 _BODY = {PIECES: {"schema": {"type": "string", "format": "binary"}}}
 TERMINAL: dict[int | str, dict[str, Any]] = {

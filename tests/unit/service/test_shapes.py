@@ -20,7 +20,7 @@ from fairlead.service.http.shaped import ShapedRoute
 from fairlead.wire.cluster import Event, Problem
 from fairlead.wire.fields import Shape
 
-RAW = {"getMetrics", "getJobLogs", "streamEvents", "notHere"}
+RAW = {"getMetrics", "getJobLogs", "attachToJob", "streamEvents", "notHere"}
 """They answer with text, a stream, or a problem; the last two have tests of their own below."""
 SCOPES = [{"operator": "Exists"}]
 

@@ -1,0 +1,55 @@
+"""`fairlead run`: a job with somebody who waits for it.
+
+Decides nothing of its own: it submits as `submit` does, and waits as `submit --wait` does, or sits at the terminal of
+the job. Invariant: whoever leaves, the job goes on unless it was said to be cancelled.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from fairlead.cli import jobfields, scripts
+from fairlead.cli.app import Status, command, complain, connected, wrong_usage
+from fairlead.cli.environment import environment_options
+from fairlead.cli.follow import wait_for
+from fairlead.cli.submit import command_argument, described_by, send
+from fairlead.cli.terminal import detach_option, keys_of, stay
+from fairlead.client.sync import Client
+
+_EXAMPLES = """
+fairlead run --cpu 4 -- make -j4
+fairlead run --pty -- bash
+fairlead run --pty --gpu 1 --time-limit 2h -- python
+"""
+
+
+@command("run", cls=scripts.ScriptCommand, examples=_EXAMPLES, context_settings={"allow_interspersed_args": False})
+@command_argument
+@jobfields.options()
+@environment_options
+@click.option("--pty", is_flag=True, help="Give it a terminal, and let this one be it.")
+@detach_option
+@click.option("--ignore-directives", is_flag=True, help="Read no #FAIRLEAD and #SBATCH lines of a script.")
+@connected
+def run(client: Client, pty: bool, detach_keys: str, ignore_directives: bool, **given: Any) -> Status:
+    """Run a command as a job, and wait for it.
+
+    As `fairlead submit --wait`: says why it waits, passes on what it writes, and leaves with its exit status. Ctrl-C
+    asks whether to leave it running or to cancel it. With --pty it gets a terminal of its own, which is there as long
+    as it runs: Ctrl-] leaves it, `fairlead attach` comes back.
+    """
+    if not given["command"]:
+        raise wrong_usage("run: give a command (after --)")
+    keys = keys_of(detach_keys)
+    job, _ = described_by(click.get_current_context(), given, directives=not ignore_directives)
+    if pty:
+        env = {"TERM": os.environ.get("TERM") or "xterm", **job.body.get("env", {})}
+        job.body.update(terminal=True, env=env)
+    [row] = send(client, [job])
+    if sys.stderr.isatty():
+        complain(f"job {row.key}" + (f"; {detach_keys} leaves its terminal" if pty else ""))
+    return stay(client, row.key, keys) if pty else wait_for(client, [row.key], copy=True, output="text")
