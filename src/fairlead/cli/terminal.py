@@ -108,24 +108,25 @@ def stay(client: Client, key: str, keys: bytes) -> Status:
 
 def _sit(client: Client, key: str, typed: Typed) -> bool:
     """Until the job closes its terminal, or the user leaves (True). Goes on where the service was restarted."""
-    sat = False
+    seen = False
     with _raw(), _resizes() as resized:
         while True:
             try:
                 with client.terminal(key) as terminal:
-                    _show(terminal)
-                    sat = True
-                    return _pass_on(terminal, typed, resized)
+                    try:
+                        return _pass_on(terminal, typed, resized)
+                    finally:
+                        seen |= terminal.seen
             except Unreachable:
-                if patiently(lambda: client.job(key)).state not in LIVE:
-                    return False
+                if patiently(lambda: client.job(key)).state in LIVE:
+                    continue
             except Refused:
                 if (job := client.job(key)).state in LIVE or not job.terminal:
                     raise
-                if not sat:  # It was faster: what it wrote is in its log.
-                    sys.stdout.buffer.write(client.log(key))
-                    sys.stdout.buffer.flush()
-                return False
+            if not seen:  # The job was faster: what it wrote is in its log.
+                sys.stdout.buffer.write(client.log(key))
+                sys.stdout.buffer.flush()
+            return False
 
 
 def _pass_on(terminal: Terminal, typed: Typed, resized: int) -> bool:

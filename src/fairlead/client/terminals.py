@@ -42,10 +42,10 @@ def chunk(content: bytes) -> bytes:
 
 
 class Arriving:
-    """What arrives, as what is written. `over`: nothing more comes, because the job has closed its terminal."""
+    """What arrives. `seen`: something was written; `over`: nothing more is, the job has closed its terminal."""
 
     def __init__(self, address: Address) -> None:
-        self.over = False
+        self.over = self.seen = False
         self._address, self._answer, self._pieces = address, Answer(), frames.Pieces()
 
     def feed(self, data: bytes) -> bytes:
@@ -57,6 +57,7 @@ class Arriving:
         for letter, said in self._pieces.feed(content):
             if letter == frames.OUTPUT:
                 written += said
+                self.seen = True
             elif letter == frames.END:
                 self.over = True
             elif letter == frames.REFUSED:
@@ -92,6 +93,11 @@ class Terminal:
     def over(self) -> bool:
         """Whether the job has closed it."""
         return self._arriving.over
+
+    @property
+    def seen(self) -> bool:
+        """Whether anything of what it wrote has come."""
+        return self._arriving.seen
 
     def receive(self) -> bytes:
         """What the job has written now; empty where nothing has come. Raises `ClientError`."""
