@@ -21,10 +21,10 @@ from fairlead.cli.app import (
     complain,
     connected,
     keys_argument,
-    queue_option,
     show_output,
     wrong_usage,
 )
+from fairlead.cli.filters import SHOWN, given, job_filters, jobs_of
 from fairlead.cli.jobfields import AFTER
 from fairlead.cli.parts import after_order
 from fairlead.client.errors import Refused
@@ -42,23 +42,12 @@ ON_HOLD = "on-hold"
 _why = click.option("--why", default="", metavar="TEXT", help="The reason, for its history.")
 
 
-def filters(function: _F) -> _F:
-    """The options that choose jobs where no keys are given."""
-    for option in (
-        click.option("--user", "-u", metavar="USER", help="Only this user's jobs (administrators)."),
-        click.option("--name", metavar="NAME", help="Only jobs of this name."),
-        queue_option,
-    ):
-        function = option(function)
-    return function
-
-
 def chosen(name: str, examples: str) -> Callable[[Callable[..., Any]], Any]:
     """A command that gives an order for jobs, by their keys or by filters, with the reason why."""
     keys = keys_argument(f"Keys of the jobs to {name}.", required=False)
 
     def decorated(function: Callable[..., Any]) -> Any:
-        return command(name, examples=examples)(keys(filters(_why(show_output(connected(function))))))
+        return command(name, examples=examples)(keys(job_filters(_why(show_output(connected(function))))))
 
     return decorated
 
@@ -79,11 +68,11 @@ def each(
     Without keys it is each in this `state`, for the reason with this `code`, that the filters mean; then one that is in
     another state by now is left alone, and that is no failure.
     """
-    filtered = any(value is not None for value in by.values())
+    filtered = given(by)
     if bool(keys) == filtered:
-        raise wrong_usage(f"{name}: give keys, or at least one of --queue, --name, --user (not both)")
+        raise wrong_usage(f"{name}: give keys, or at least one of {SHOWN} (not both)")
     if filtered:
-        jobs = client.jobs(state=state, **by)
+        jobs = jobs_of(client, by, [state])
         keys = tuple(job.key for job in jobs if not code or _is_so(job, code))
         if not keys:
             complain(f"no {state} job {f'with the reason {code} ' if code else ''}is like that; nothing was done")
@@ -107,7 +96,7 @@ def _is_so(job: Job, code: str) -> bool:
     return job.parts is not None or (job.reason is not None and job.reason.code == code)
 
 
-@chosen("hold", "fairlead hold 17 18 --why 'the disk is full'\nfairlead hold --queue root.batch")
+@chosen("hold", "fairlead hold 17 18 --why 'the disk is full'\nfairlead hold --queue root.batch --tag stage=2")
 def hold(client: Client, keys: tuple[str, ...], why: str, output: str, **chosen_by: Any) -> Status:
     """Keep jobs that wait from starting.
 
@@ -146,7 +135,7 @@ fairlead update 12 --at-once 16
 @show_output
 @connected
 def update(
-    client: Client, keys: tuple[str, ...], no_after: bool, at_once: int | None, why: str, output: str, **given: Any
+    client: Client, keys: tuple[str, ...], no_after: bool, at_once: int | None, why: str, output: str, **fields: Any
 ) -> Status:
     """Change jobs.
 
@@ -157,7 +146,7 @@ def update(
     from fairlead.cli import values
 
     try:
-        changed = values.changes(jobfields.stated(given), "update")
+        changed = values.changes(jobfields.stated(fields), "update")
     except Failure as failure:
         raise wrong_usage(jobfields.as_options(failure.message.removeprefix("update: "))) from None
     if no_after:
@@ -211,7 +200,9 @@ def requeue(client: Client, keys: tuple[str, ...], hold: bool, why: str, output:
 @click.option("--script", metavar="FILE", help="The script of a job that ran one.")
 @show_output
 @connected
-def rerun(client: Client, keys: tuple[str, ...], failed: bool, script: str | None, output: str, **given: Any) -> Status:
+def rerun(
+    client: Client, keys: tuple[str, ...], failed: bool, script: str | None, output: str, **fields: Any
+) -> Status:
     """Submit jobs that have ended once more.
 
     Each becomes a new job with the same command and needs, and its key is printed; parts of an array become one new
@@ -222,5 +213,5 @@ def rerun(client: Client, keys: tuple[str, ...], failed: bool, script: str | Non
     from fairlead.cli.submit import read_text
 
     text = read_text(script) if script is not None else ""
-    order = partial(client.rerun, env=jobfields.stated(given).get("env"), script=text, failed=failed)
+    order = partial(client.rerun, env=jobfields.stated(fields).get("env"), script=text, failed=failed)
     return each(client, "rerun", keys, {}, output, order, lambda job: job.key)

@@ -29,7 +29,7 @@ import click
 from fairlead.cli import top
 from fairlead.cli.app import FAILED, Failure, command, complain
 from fairlead.cli.difference import counted
-from fairlead.cli.jobs import LIVE_STATES
+from fairlead.cli.filters import LIVE_STATES
 from fairlead.cli.submit import describe, send
 from fairlead.cli.watch import Watcher
 from fairlead.client.address import Address

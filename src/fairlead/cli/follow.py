@@ -1,7 +1,7 @@
 """Waiting for jobs and reading their output: `logs`, `logs -f`, `wait`, `submit --wait`.
 
-Decides how output is passed on and what exit status an ended job stands for. Never stops a job: leaving (Ctrl-C) leaves
-it running. Invariant: every byte of output is passed on once, in order, even if the service restarts in between.
+Decides how output is passed on and what exit status an ended job stands for. Never stops a job that nobody cancelled.
+Invariant: every byte of output is passed on once, in order, even if the service restarts in between.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fairlead.cli import app, render
+from fairlead.cli.filters import LIVE_STATES, SHOWN, given, job_filters, jobs_of
 from fairlead.cli.jobfields import signal_name
-from fairlead.cli.jobs import LIVE_STATES
+from fairlead.cli.outputs import Out, Prefixed, Source, last_lines, so_far, target, write
 from fairlead.cli.parts import counted
 from fairlead.client.errors import Refused, Unreachable
 from fairlead.client.sync import Client
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 PATIENCE_S = 120.0
 """How long a command that waits puts up with a service that does not answer (it may be restarting)."""
 _POLL_S = (0.05, 0.1, 0.2, 0.4)
-_PART = 2**20
 _T = TypeVar("_T")
 
 
@@ -40,11 +39,19 @@ _WAIT_EXAMPLES = """
 fairlead wait 17 18
 fairlead wait 17 && fairlead submit -- ./evaluate.sh
 fairlead wait $(fairlead submit --file jobs.jsonl)
+fairlead wait --bell --name 'sweep-*'
 """
 
 
-@app.command("logs", examples="fairlead logs 17 > out.txt\nfairlead logs -f 17\nfairlead logs --stderr --tail 20 17")
-@app.key_argument
+_LOGS_EXAMPLES = """
+fairlead logs 17 > out.txt
+fairlead logs -f 17 18 19
+fairlead logs --stderr --tail 20 17
+"""
+
+
+@app.command("logs", examples=_LOGS_EXAMPLES)
+@app.keys_argument("Keys of the jobs.")
 @click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended (Ctrl-C leaves it running).")
 @click.option("--stdout", is_flag=True, help="Only what it wrote to standard output.")
 @click.option("--stderr", is_flag=True, help="Only what it wrote to standard error.")
@@ -52,119 +59,129 @@ fairlead wait $(fairlead submit --file jobs.jsonl)
 @click.option("--attempt", type=click.IntRange(1), metavar="N", help="Of attempt N alone; the newest one if not given.")
 @app.connected
 def logs(
-    client: Client, key: str, follow: bool, stdout: bool, stderr: bool, tail: int | None, attempt: int | None
+    client: Client,
+    keys: tuple[str, ...],
+    follow: bool,
+    stdout: bool,
+    stderr: bool,
+    tail: int | None,
+    attempt: int | None,
 ) -> None:
-    """Print what a job wrote.
+    """Print what jobs wrote.
 
-    Its standard output to standard output, its standard error to standard error. Each attempt of a job that is tried
-    again has its own output. Of several parts of an array (12, or 12.5-9) each line begins with the key of its part.
+    Standard output to standard output, standard error to standard error; of several jobs, and of several parts of an
+    array (12, or 12.5-9), each line begins with its key. Each attempt of a job that is tried again has its own output.
     """
     if stdout and stderr:
         raise app.wrong_usage("logs: give --stdout or --stderr; without either, both are printed")
-    key = app.key_of(key)
-    streams: list[Stream] = ["stdout"] if stdout else ["stderr"] if stderr else ["stdout", "stderr"]
+    if attempt is not None and len(keys) > 1:
+        raise app.wrong_usage("logs: --attempt is about one job; name one")
+    names: list[Stream] = ["stdout"] if stdout else ["stderr"] if stderr else ["stdout", "stderr"]
+    known = list(dict.fromkeys(app.key_of(key) for key in keys))
     from fairlead.cli import follow_parts
 
-    if follow_parts.is_several(client, key):
-        if attempt is not None:
-            raise app.wrong_usage(f"logs: --attempt is of one part; name one, such as {key.partition('.')[0]}.1")
-        if follow:
-            follow_parts.follow_parts(client, key, streams)
-        else:
-            follow_parts.print_parts(client, key, streams, tail)
-        return
-    if attempt is not None:
-        for name in streams:
-            offset = _print_so_far(client, key, name, tail, attempt)
-            if follow:
-                for chunk in client.follow(key, name, offset=offset, attempt=attempt):
-                    write(target(name), chunk)
-        return
-    begin = int(client.job(key).attempts or 1) if follow else None
-    offsets = {name: _print_so_far(client, key, name, tail, begin) for name in streams}
-    job = client.job(key)
-    if job.state == "waiting":
-        sentence = (job.reason.sentence if job.reason else "") or "it has not been looked at yet"
-        app.complain(f"{key} waits: {sentence}")
-    if follow:
-        _follow_all(client, key, offsets, begin or 1)
+    arrays = [key for key in known if follow_parts.is_several(client, key)]
+    if arrays and attempt is not None:
+        raise app.wrong_usage(f"logs: --attempt is of one part; name one, such as {arrays[0].partition('.')[0]}.1")
+    if arrays and follow and len(known) > 1:
+        raise app.wrong_usage(f"logs: follow the parts of {arrays[0]} by themselves, without other jobs")
+    if arrays and follow:
+        follow_parts.follow_parts(client, known[0], names)
+    else:
+        alone = len(known) == 1 and not arrays
+        known = [part for key in known for part in (follow_parts.begun(client, key) if key in arrays else [key])]
+        _print_logs(client, known, names, tail, attempt, alone=alone, follow=follow)
+
+
+def _print_logs(
+    client: Client,
+    keys: Sequence[str],
+    names: Sequence[Stream],
+    tail: int | None,
+    attempt: int | None,
+    *,
+    alone: bool,
+    follow: bool,
+) -> None:
+    """What these jobs wrote so far, and with `follow` what they go on to write; `alone`: without the key before it."""
+    jobs = {key: client.job(key) for key in keys}
+    sources = []
+    for key, job in jobs.items():
+        begin = attempt or (int(job.attempts or 1) if follow else None)
+        for name in names:
+            out = target(name) if alone else Prefixed(key, target(name))
+            sources.append(Source(key, name, out, _print_so_far(client, key, name, out, tail, begin), begin or 1))
+        if job.stdout == job.stderr and job.own_files and names == ["stderr"]:
+            app.complain(f"{key} writes its standard error to {job.stdout}, with its standard output")
+        if client.job(key).state == "waiting" and attempt is None:
+            sentence = (job.reason.sentence if job.reason else "") or "it has not been looked at yet"
+            app.complain(f"{key} waits: {sentence}")
+    if follow and attempt is not None:
+        for source in sources:
+            for chunk in client.follow(source.key, source.stream, offset=source.offset, attempt=attempt):
+                write(source.out, chunk)
+    elif follow:
+        _follow_all(client, sources)
 
 
 @app.command("wait", examples=_WAIT_EXAMPLES)
-@app.keys_argument("Keys.")
+@app.keys_argument("Keys.", required=False)
+@job_filters
+@click.option("--bell", is_flag=True, help="Ring the bell of this terminal when all have ended.")
 @app.show_output
 @app.connected
-def wait(client: Client, keys: tuple[str, ...], output: str) -> app.Status:
+def wait(client: Client, keys: tuple[str, ...], bell: bool, output: str, **by: Any) -> app.Status:
     """Wait until jobs have ended.
 
-    Ctrl-C ends the waiting, not the job. The exit status is the job's own, of several the highest; 128+N if signal N
-    ended it, 124 if its time limit did, 1 if it is lost, 4 if it was rejected or taken back before it ran.
+    Give keys, or filters for all that wait or run now. Ctrl-C asks whether to cancel them. The exit status is the job's
+    own, of several the highest; 128+N if signal N ended it, 124 if its time limit did, 1 if it is lost, 4 if it was
+    rejected or taken back before it ran.
     """
-    known = [app.key_of(key) for key in keys]
+    if bool(keys) == given(by):
+        raise app.wrong_usage(f"wait: give keys, or at least one of {SHOWN} (not both)")
+    known = [app.key_of(key) for key in keys] or [job.key for job in jobs_of(client, by, LIVE_STATES)]
+    if not known:
+        app.complain("no live job is like that; there is nothing to wait for")
+        return None
     for key in known:
         client.job(key)  # A key that nothing has is said at once, not after the wait for those before it.
-    return wait_for(client, known, copy=False, output=output, name_failures=True)
+    try:
+        return wait_for(client, known, copy=False, output=output, name_failures=True)
+    finally:
+        if bell:
+            print("\a", end="", file=sys.stderr, flush=True)
 
 
-def _print_so_far(client: Client, key: str, stream: Stream, tail: int | None, attempt: int | None = None) -> int:
-    out, offset = target(stream), 0
+def _print_so_far(
+    client: Client, key: str, stream: Stream, out: Out, tail: int | None, attempt: int | None = None
+) -> int:
+    offset = 0
 
-    def counted() -> Iterator[bytes]:
+    def written() -> Iterator[bytes]:
         nonlocal offset
         for content in so_far(client, key, stream, attempt):
             offset += len(content)
             yield content
 
-    for content in counted() if tail is None else last_lines(counted(), tail):
+    for content in written() if tail is None else last_lines(written(), tail):
         write(out, content)
+    write(out, b"")
     return offset
 
 
-def so_far(client: Client, key: str, stream: Stream, attempt: int | None = None) -> Iterator[bytes]:
-    """What an attempt has written by now."""
-    offset = 0
-    while content := client.log(key, stream, offset=offset, limit=_PART, attempt=attempt):
-        offset += len(content)
-        yield content
-
-
-def last_lines(contents: Iterator[bytes], tail: int) -> Iterator[bytes]:
-    """The last lines of it."""
-    kept, rest = deque[bytes](maxlen=tail), b""
-    for content in contents:
-        *lines, rest = (rest + content).split(b"\n")
-        kept.extend(line + b"\n" for line in lines)
-    if rest:
-        kept.append(rest)
-    yield b"".join(kept)
-
-
-def target(stream: Stream) -> BinaryIO:
-    """Where it goes."""
-    return (sys.stdout if stream == "stdout" else sys.stderr).buffer
-
-
-def write(out: BinaryIO, content: bytes) -> None:
-    """Pass it on at once."""
-    out.write(content)
-    out.flush()
-
-
-def _follow_all(
-    client: Client, key: str, offsets: dict[Stream, int], attempt: int = 1, asked: Interrupt | None = None
-) -> None:
-    """Pass on all streams at once, each in its own thread; an error in one is raised here."""
+def _follow_all(client: Client, sources: Sequence[Source], asked: Interrupt | None = None) -> None:
+    """Pass on all of them at once, each in its own thread; an error in one is raised here."""
     asked = asked or Interrupt(())
     problems: list[BaseException] = []
 
-    def follow(stream: Stream) -> None:
+    def follow(source: Source) -> None:
         try:
-            for chunk in patient_log(client, key, stream, offsets[stream], attempt):
-                write(target(stream), chunk)
+            for chunk in patient_log(client, source.key, source.stream, source.offset, source.attempt):
+                write(source.out, chunk)
         except BaseException as error:
             problems.append(error)
 
-    threads = [threading.Thread(target=follow, args=(stream,), daemon=True) for stream in offsets]
+    threads = [threading.Thread(target=follow, args=(source,), daemon=True) for source in sources]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads) and not problems:
@@ -250,7 +267,8 @@ def _copy(client: Client, key: str, asked: Interrupt) -> None:
     if follow_parts.is_several(client, key):
         follow_parts.follow_parts(client, key, ("stdout", "stderr"))
     else:
-        _follow_all(client, key, {"stdout": 0, "stderr": 0}, asked=asked)
+        streams: tuple[Stream, Stream] = ("stdout", "stderr")
+        _follow_all(client, [Source(key, name, target(name)) for name in streams], asked)
 
 
 _IN_VAIN = ("never-runs", "on-hold", "suspended")

@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from fairlead.cli.app import complain
-from fairlead.cli.follow import last_lines, patient_log, patiently, so_far, target
+from fairlead.cli.follow import patient_log, patiently
+from fairlead.cli.outputs import Prefixed, so_far, target, write
 from fairlead.client.sync import LIVE, Client
 from fairlead.wire.arrays import split
 
@@ -23,46 +24,19 @@ _AT_ONCE = 32
 """So many parts are followed at a time; the output of others is passed on when they have ended."""
 _POLL_S = 0.5
 _RUNS = ("running", "suspended", "stopping")
-_lock = threading.Lock()
 
 
-class Prefixed:
-    """Lines of one part, each with its key before it."""
-
-    def __init__(self, key: str, out: BinaryIO) -> None:
-        self._begin, self._out, self._rest = f"{key}: ".encode(), out, b""
-
-    def write(self, content: bytes) -> None:
-        """Pass on the lines that are whole."""
-        *lines, self._rest = (self._rest + content).split(b"\n")
-        self._pass_on(lines)
-
-    def close(self) -> None:
-        """Pass on what is left, as a line."""
-        self._pass_on([self._rest] if self._rest else [])
-        self._rest = b""
-
-    def _pass_on(self, lines: list[bytes]) -> None:
-        with _lock:
-            for line in lines:
-                self._out.write(self._begin + line + b"\n")
-            self._out.flush()
+def begun(client: Client, key: str) -> list[str]:
+    """The keys of the parts that have begun."""
+    return [job.key for job in client.jobs(array=key) if job.started_at_ms is not None]
 
 
-def print_parts(client: Client, key: str, streams: Sequence[Stream], tail: int | None) -> None:
-    """What the parts that have begun wrote so far, one after the other."""
-    for job in client.jobs(array=key):
-        if job.started_at_ms is not None:
-            _print(client, job.key, streams, tail)
-
-
-def _print(client: Client, key: str, streams: Sequence[Stream], tail: int | None = None) -> None:
+def _print(client: Client, key: str, streams: Sequence[Stream]) -> None:
     for stream in streams:
         lines = Prefixed(key, target(stream))
-        written = so_far(client, key, stream)
-        for content in written if tail is None else last_lines(written, tail):
-            lines.write(content)
-        lines.close()
+        for content in so_far(client, key, stream):
+            write(lines, content)
+        write(lines, b"")
 
 
 def follow_parts(client: Client, key: str, streams: Sequence[Stream]) -> None:
@@ -95,10 +69,10 @@ def _followed(client: Client, key: str, stream: Stream) -> threading.Thread:
         lines = Prefixed(key, target(stream))
         try:
             for chunk in patient_log(client, key, stream, 0):
-                lines.write(chunk)
+                write(lines, chunk)
         except Exception as problem:
             complain(f"{key}: {problem}")
-        lines.close()
+        write(lines, b"")
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()

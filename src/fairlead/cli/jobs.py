@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead.cli import app, completion, render
+from fairlead.cli.filters import ENDED_STATES, LIVE_STATES, SHOWN, given, job_filters, jobs_of, state_option
 from fairlead.cli.jobfields import COLUMNS, details
 from fairlead.cli.parts import after_order
 from fairlead.cli.render import Screen
@@ -22,10 +23,8 @@ from fairlead.client.sync import Client
 from fairlead.wire.arrays import order
 
 if TYPE_CHECKING:
-    from fairlead.wire.jobs import HistoryItem, Job
+    from fairlead.wire.jobs import HistoryItem, Job, JobDetails
 
-LIVE_STATES = ("waiting", "running", "suspended", "stopping")
-ENDED_STATES = ("succeeded", "failed", "cancelled", "evicted", "lost", "timed_out", "rejected")
 _ENDED_SHOWN = 20
 _HISTORY_SHOWN = 12
 _CONFLICT = 409
@@ -35,6 +34,7 @@ _LS_EXAMPLES = """
 fairlead ls
 fairlead ls 12 --state failed      (parts of an array)
 fairlead ls -a --user ann --state failed
+fairlead ls --name 'train-*' --tag project=apollo --tag stage
 fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .reason.sentence'
 """
 
@@ -43,33 +43,25 @@ fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .re
 @click.argument("array", required=False, metavar="[KEY]", help="Only the parts of this array, or some: 12, 12.5-9.")
 @click.option("--parts", is_flag=True, help="Every part of arrays, in place of a line for each array.")
 @click.option("--all", "-a", "every", is_flag=True, help=f"All that ended too, not just the last {_ENDED_SHOWN}.")
-@app.queue_option
-@click.option(
-    "--state",
-    "-s",
-    type=click.Choice(LIVE_STATES + ENDED_STATES),
-    multiple=True,
-    metavar="STATE",
-    help=f"Only this state; may be repeated. One of {', '.join(LIVE_STATES + ENDED_STATES)}.",
-)
-@click.option("--user", "-u", metavar="USER", help="Only this user's jobs.")
-@click.option("--name", metavar="NAME", help="Only jobs of this name.")
+@state_option(LIVE_STATES + ENDED_STATES)
+@job_filters
 @click.option("--namespace", "-n", metavar="NS", help="Only pods of this namespace, on a cluster.")
 @app.list_output
 @app.connected
-def ls(client: Client, every: bool, state: tuple[str, ...], output: str, **filters: Any) -> None:
+def ls(client: Client, every: bool, state: tuple[str, ...], namespace: str | None, output: str, **by: Any) -> None:
     """List jobs: what runs, what waits and why.
 
     An array is one line, which says how many of its parts are how; with KEY or --parts each part has its own. TIME is
     how long it has waited, or has run. As JSON, YAML or names every job is printed; each has key, name, queue, user,
     priority, state, node, exit_code, reason, submitted_at_ms, started_at_ms, ended_at_ms, resources, parts.
     """
-    found = sorted(client.jobs(state=tuple(dict.fromkeys(state)), **filters), key=_by_key)
+    by |= {"namespace": namespace} if namespace is not None else {}
+    found = sorted(jobs_of(client, by, state), key=_by_key)
     if render.write_names(found, "key", output) or render.write_value(found, output):
         return
-    if not found and (state or any(value is not None for value in filters.values())):
-        _say_why_none(client, filters["queue"])
-    if filters["array"] is not None:
+    if not found and (state or given(by)):
+        app.complain("no job is like that")
+    if by["array"] is not None:
         print_jobs(Screen.of(wide=output == "wide"), found)
         return
     live = [job for job in found if job.state in LIVE_STATES]
@@ -80,24 +72,6 @@ def ls(client: Client, every: bool, state: tuple[str, ...], output: str, **filte
     print_jobs(Screen.of(wide=output == "wide"), [*ended[hidden:], *live])
     if hidden:
         app.complain(f"{hidden} more that ended earlier are not shown; `fairlead ls -a` shows them.")
-
-
-def _say_why_none(client: Client, queue: str | None) -> None:
-    """On standard error, that nothing is like that; `Failure` where the queue is not there at all."""
-    if queue is not None:
-        from difflib import get_close_matches
-
-        waiting, paths = list(client.queues()), []
-        while waiting:
-            there = waiting.pop()
-            paths.append(there.path)
-            waiting += there.children
-        wanted = queue.lower()
-        if wanted not in paths and f"root.{wanted}" not in paths:
-            close = get_close_matches(wanted, paths, 3, 0.6)
-            meant = f"did you mean {' or '.join(close)}? " if close else ""
-            raise app.Failure(f"there is no queue {queue}; {meant}`fairlead queues` lists them", app.REFUSED)
-    app.complain("no job is like that")
 
 
 def _by_key(job: Job) -> tuple[int, int, str]:
@@ -115,25 +89,32 @@ def print_jobs(screen: Screen, jobs: Sequence[Job], now_ms: int | None = None) -
     render.table(screen, [column for column, _ in columns], rows, render.STATE_STYLES)
 
 
-@app.command("show", examples="fairlead show 17\nfairlead show 17 --history\nfairlead show 17 --json")
-@app.key_argument
+@app.command("show", examples="fairlead show 17\nfairlead show 17 18 --history\nfairlead show 17 --json")
+@app.keys_argument("Keys of the jobs.")
 @click.option(
     "--history", is_flag=True, help=f"The whole of its history, instead of the last {_HISTORY_SHOWN} entries."
 )
 @app.namespace_option
 @app.show_output
 @app.connected
-def show(client: Client, key: str, history: bool, namespace: str | None, output: str) -> None:
-    """Show everything about one job.
+def show(client: Client, keys: tuple[str, ...], history: bool, namespace: str | None, output: str) -> None:
+    """Show everything about jobs.
 
     Command, times, what it used, which limits are really enforced, and the end of its history. With --history: who put
     it where by which rule, what it waited for, who changed or stopped it for whom, and which changes of the queues
     touched it.
     """
-    job = client.job(app.named(client, key, namespace))
-    if render.write_value(job, output):
+    jobs = [client.job(app.named(client, key, namespace)) for key in keys]
+    if render.write_value(jobs if len(jobs) > 1 else jobs[0], output):
         return
     screen = Screen.of()
+    for number, job in enumerate(jobs):
+        if number:
+            screen.line()
+        _show(screen, job, history)
+
+
+def _show(screen: Screen, job: JobDetails, history: bool) -> None:
     if history:
         screen.title(render.plain(f"{job.key} {job.name}: {job.state}"))
         _print_history(screen, job.history)
@@ -155,37 +136,27 @@ def _print_history(screen: Screen, entries: Sequence[HistoryItem]) -> None:
 
 @app.command(
     "cancel",
-    examples="fairlead cancel 17 18\nfairlead cancel -q root.batch -s waiting -s running\nfairlead cancel --now 17",
+    examples="fairlead cancel 17 18\nfairlead cancel -s waiting --name 'sweep-*'\nfairlead cancel --now 17",
 )
 @app.keys_argument("Keys of the jobs to cancel.", required=False)
-@app.queue_option
-@click.option(
-    "--state",
-    "-s",
-    type=click.Choice(LIVE_STATES),
-    multiple=True,
-    metavar="STATE",
-    help=f"Only one of {', '.join(LIVE_STATES)}; may be repeated.",
-)
-@click.option("--name", metavar="NAME", help="Only jobs of this name.")
-@click.option("--user", "-u", metavar="USER", help="Only this user's jobs (administrators).")
+@state_option(LIVE_STATES)
+@job_filters
 @click.option("--now", is_flag=True, help="Kill what runs at once (SIGKILL), also what was told to stop before.")
 @app.show_output
 @app.connected
 def cancel(
-    client: Client, keys: tuple[str, ...], state: tuple[str, ...], now: bool, output: str, **filters: Any
+    client: Client, keys: tuple[str, ...], state: tuple[str, ...], now: bool, output: str, **by: Any
 ) -> app.Status:
     """Cancel jobs.
 
     What waits is taken back. What runs gets SIGTERM, its grace period, then SIGKILL; with --now SIGKILL at once.
     Give keys, or filters, not both. Exit status 4 if one of the keys could not be cancelled; the others are.
     """
-    filtered = bool(state) or any(value is not None for value in filters.values())
+    filtered = bool(state) or given(by)
     if bool(keys) == filtered:
-        raise app.wrong_usage("cancel: give keys, or at least one of --queue, --state, --name, --user (not both)")
+        raise app.wrong_usage(f"cancel: give keys, or at least one of --state, {SHOWN} (not both)")
     if filtered:
-        state = tuple(dict.fromkeys(state))
-        keys = tuple(job.key for job in client.jobs(state=state or LIVE_STATES, **filters))
+        keys = tuple(job.key for job in jobs_of(client, by, state or LIVE_STATES))
         if not keys:
             app.complain("no live job is like that; nothing was cancelled")
     cancelled, failed = [], 0

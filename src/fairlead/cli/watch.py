@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fairlead.cli.filters import LIVE_STATES
 from fairlead.cli.follow import how_it_ended
-from fairlead.cli.jobs import LIVE_STATES
 from fairlead.cli.render import amounts, duration, plain
 from fairlead.client.errors import ClientError, Refused
 from fairlead.client.sync import Client

@@ -307,23 +307,25 @@ class Routes(WindowRoutes, OccupancyRoutes):
         return _call("GET", "/tokens")
 
     @listed("jobs.JobPage")
-    def jobs(
+    def jobs(  # noqa: PLR0913 - each filter
         self,
         *,
         state: str | Sequence[str] | None = None,
-        queue: str | None = None,
-        user: str | None = None,
-        name: str | None = None,
+        queue: str | Sequence[str] | None = None,
+        user: str | Sequence[str] | None = None,
+        name: str | Sequence[str] | None = None,
+        tag: str | Sequence[str] | None = None,
         namespace: str | None = None,
         array: str | None = None,
         parts: bool = False,
         limit: int | None = None,
     ) -> Call[jobs.Job]:
-        """Jobs in these states, in this queue or below, of this user, of this name (of pods the application), in this
-        namespace; oldest first, at most `limit`. An array is one, unless its `parts` or those of an `array` are wanted.
+        """Jobs in these states, in these queues or below, of these users, names (of pods the application) and tags, in
+        this namespace of a cluster; oldest first, at most `limit`. `*` stands for any text. An array is one job, unless
+        its `parts` or those of an `array` are wanted.
         """
-        query = {"state": state, "queue": queue, "user": user, "name": name, "namespace": namespace, "array": array}
-        query |= {"parts": "true"} if parts else {}
+        query = {"state": state, "queue": queue, "user": user, "name": name, "tag": tag, "namespace": namespace}
+        query |= {"array": array} | ({"parts": "true"} if parts else {})
         return Call("GET", "/jobs", query, most=limit)
 
     # -- what comes in pieces ----------------------------------------------------------------------------------------

@@ -89,7 +89,9 @@ class _Moment:
             source = self._jobs.live() if wanted.states and wanted.states <= LIVE else self._jobs
         whole: dict[str, list[Job]] = {}
         for job in source:
-            if wanted.passes(job.state, job.queue, job.spec.user, job.spec.name) and self._rights.may_act(job):
+            spec = job.spec
+            passes = wanted.passes(job.state, job.queue, spec.user, spec.name, tags=spec.tags)
+            if passes and self._rights.may_act(job):
                 if wanted.parts or wanted.array is not None:
                     yield _Listed(order(job.key), job.key, (job,))
                 else:

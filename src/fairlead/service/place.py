@@ -8,10 +8,13 @@ caller is, how a job is named, what is known of it, what can be done. Invariant:
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Annotated, Any, Protocol, TypeVar, cast
 
 import msgspec
@@ -44,27 +47,62 @@ NEW = "new"
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs are listed; None and empty: all."""
+    """Which jobs are listed; empty: all. Of several of one kind one is enough; `*` and `?` stand for others."""
 
     states: frozenset[str] = frozenset()
-    queue: str | None = None
-    user: str | None = None
-    name: str | None = None
+    queues: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    """`NAME=VALUE`, or `NAME` for any value; of several names each has to be there."""
     namespace: str | None = None
     array: str | None = None
     """Only the parts of this array."""
     parts: bool = False
     """The parts of arrays in their place."""
 
-    def passes(self, state: str, queue: str, user: str, name: str, namespace: str | None = None) -> bool:
+    def passes(
+        self,
+        state: str,
+        queue: str,
+        user: str,
+        name: str,
+        namespace: str | None = None,
+        tags: Mapping[str, str] = MappingProxyType({}),
+    ) -> bool:
         """Whether a job with these is among them."""
         return (
             (not self.states or state in self.states)
             and self.namespace in (None, namespace)
-            and self.user in (None, user)
-            and self.name in (None, name)
-            and (self.queue is None or queue == self.queue or queue.startswith(f"{self.queue}."))
+            and (not self.users or any(_glob(each).fullmatch(user) for each in self.users))
+            and (not self.names or any(_glob(each).fullmatch(name) for each in self.names))
+            and (not self.queues or any(_within(each).fullmatch(queue) for each in self.queues))
+            and (not self.tags or self._tagged(tags))
         )
+
+    def _tagged(self, tags: Mapping[str, str]) -> bool:
+        wanted: dict[str, list[str]] = {}
+        for text in self.tags:
+            name, equals, value = text.partition("=")
+            wanted.setdefault(name, []).append(value if equals else "*")
+        return all(any(_says(each, tags[each], name, values) for each in tags) for name, values in wanted.items())
+
+
+def _says(name: str, value: str, wanted: str, values: Sequence[str]) -> bool:
+    return bool(_glob(wanted).fullmatch(name)) and any(_glob(each).fullmatch(value) for each in values)
+
+
+@lru_cache(256)
+def _glob(pattern: str) -> re.Pattern[str]:
+    """A text in which `*` stands for any text and `?` for any character."""
+    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+
+
+@lru_cache(256)
+def _within(path: str) -> re.Pattern[str]:
+    """A queue and those below it; the root may be left out."""
+    whole = path.lower() if path.lower().partition(".")[0] == "root" else f"root.{path.lower()}"
+    return re.compile(_glob(whole).pattern + r"(\..*)?")
 
 
 class Moment(Protocol):

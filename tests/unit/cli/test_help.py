@@ -120,7 +120,7 @@ def test_without_a_command_help_goes_to_standard_error(run: Callable[..., Any]) 
     ("args", "said"),
     [
         (["lss"], "fairlead: no such command 'lss'. Did you mean 'ls'? See `fairlead --help`."),
-        (["show"], "fairlead show: missing argument 'KEY'. See `fairlead show --help`."),
+        (["show"], "fairlead show: missing argument 'KEY...'. See `fairlead show --help`."),
         (
             ["config", "chekc"],
             "fairlead config: no such command 'chekc'. Did you mean 'check'? See `fairlead config --help`.",

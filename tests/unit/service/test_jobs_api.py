@@ -306,6 +306,6 @@ def test_a_link_in_the_place_of_the_output_is_not_followed(served: Any) -> None:
 
 def test_a_parameter_that_is_given_twice_is_refused(served: Any) -> None:
     """Save where several values make sense."""
-    answer = served.call("GET", "/api/v1/jobs?queue=root.a&queue=root.b")
-    assert (answer.status, answer.error["field"]) == (422, "queue")
-    assert served.call("GET", "/api/v1/jobs?state=running&state=waiting").status == 200
+    answer = served.call("GET", "/api/v1/jobs?namespace=a&namespace=b")
+    assert (answer.status, answer.error["field"]) == (422, "namespace")
+    assert served.call("GET", "/api/v1/jobs?state=running&state=waiting&queue=a&queue=b").status == 200

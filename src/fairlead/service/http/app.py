@@ -53,15 +53,15 @@ async def get_metrics(place: PlaceOf, reader: ReaderOf) -> Response:
     return Response(await scrape(place), media_type=CONTENT_TYPE)
 
 
-MAY_REPEAT = frozenset({"state"})
-"""Parameters of a query of which several values make sense."""
+MAY_REPEAT = {"/api/v1/jobs": frozenset({"state", "queue", "user", "name", "tag"})}
+"""Parameters of a query of which several values make sense, by path."""
 
 
 async def given_once(request: Request) -> None:
     """Refuse a parameter that is given twice: only one of the two would count, and nobody knows which."""
-    given = request.query_params
+    given, may_repeat = request.query_params, MAY_REPEAT.get(request.url.path, frozenset())
     for name in given:
-        if name not in MAY_REPEAT and len(given.getlist(name)) > 1:
+        if name not in may_repeat and len(given.getlist(name)) > 1:
             raise Refusal("invalid", f"{name} is given more than once; give one value", field=name)
 
 

@@ -47,9 +47,12 @@ async def list_jobs(
     caller: CallerOf,
     page: Annotated[Pages, pages(100)],
     state: Annotated[list[JobState] | None, Query(description="Only in one of these states.")] = None,
-    queue: Annotated[str | None, Query(description="Only in this queue or below it.")] = None,
-    user: Annotated[str | None, Query(description="Only of this user.")] = None,
-    name: Annotated[str | None, Query(description="Only with this name; on a cluster, of this application.")] = None,
+    queue: Annotated[list[str] | None, Query(description="Only in this queue or below it.")] = None,
+    user: Annotated[list[str] | None, Query(description="Only of this user.")] = None,
+    name: Annotated[
+        list[str] | None, Query(description="Only with this name; on a cluster, of this application.")
+    ] = None,
+    tag: Annotated[list[str] | None, Query(description="Only with this tag: NAME=VALUE, or NAME.")] = None,
     namespace: Annotated[str | None, Query(description="On a cluster: only pods of this namespace.")] = None,
     array: Annotated[str | None, Query(description="Only parts of an array: `12`, or `12.5-9`.")] = None,
     parts: Annotated[bool, Query(description="The parts of arrays in their place.")] = False,
@@ -57,9 +60,12 @@ async def list_jobs(
     """The jobs that the caller may see, in the order of submission, page by page; an array as one; on a cluster the
     pods.
 
-    They are the caller's own, those in queues that the caller administers, and all of them for administrators.
+    They are the caller's own, those in queues that the caller administers, and all of them for administrators. A
+    filter may be given several times: then one of them is enough, but of tags with other names each has to be there.
+    In all but the state `*` stands for any text, and `?` for any character.
     """
-    wanted = JobFilter(frozenset(state or ()), queue, user, name, namespace, array, parts)
+    queues, users, names, tags = (tuple(each or ()) for each in (queue, user, name, tag))
+    wanted = JobFilter(frozenset(state or ()), queues, users, names, tags, namespace, array, parts)
 
     def ask(moment: Moment) -> JobPage:
         return page.of(JobPage, moment.found(wanted), moment.order, moment.row)

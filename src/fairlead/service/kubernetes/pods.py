@@ -83,6 +83,8 @@ class ClusterMoment:
         """The pods of this scheduler that pass."""
         if wanted.array is not None:
             raise Refusal("invalid", "pods are in no arrays; leave it out", field="array")
+        if wanted.tags:
+            raise Refusal("invalid", "pods have labels and no tags; leave it out", field="tag")
         for known in our_pods(self.informer):
             app, _ = self.entry_of(known)
             queue, user = (app.queue.path, app.user) if app is not None else ("", "")

@@ -1,0 +1,57 @@
+"""Which jobs a list has: by queue, user, name and tag, several of each, with globs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fairlead.service.place import JobFilter
+
+if TYPE_CHECKING:
+    from conftest import Served
+
+
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        ("name=f-a*", "ab"),
+        ("name=f-a?", "b"),
+        ("name=f-a1&name=f-c", "bc"),
+        ("name=f-[ac]", ""),
+        ("name=f-*&tag=project=apollo", "ac"),
+        ("name=f-*&tag=project=a*&tag=stage", "c"),
+        ("name=f-*&tag=project=apollo&tag=project=gemini", "abc"),
+        ("name=f-*&tag=pro*=gem*", "b"),
+        ("name=f-*&tag=nothing", ""),
+        ("name=f-*&queue=root.batch", "b"),
+        ("name=f-*&queue=batch", "b"),
+        ("name=f-*&queue=ROOT.Batch&queue=root.default", "abc"),
+        ("name=f-*&queue=root.b*", "b"),
+        ("name=f-*&queue=root", "abc"),
+        ("name=f-*&user=al*", "abc"),
+        ("name=f-*&user=bob", ""),
+    ],
+)
+def test_filters(served: Served, query: str, keys: str) -> None:
+    """Of several of one kind one is enough; of tags each name has to be there."""
+    known = {row["name"]: row["key"] for row in served.call("GET", "/api/v1/jobs?name=f-*").json["jobs"]}
+    if not known:
+        served.submit("/bin/true", who="alice", name="f-a", hold=True, tags={"project": "apollo"})
+        served.submit("/bin/true", who="alice", name="f-a1", hold=True, tags={"project": "gemini"}, queue="root.batch")
+        served.submit("/bin/true", who="alice", name="f-c", hold=True, tags={"project": "apollo", "stage": "2"})
+    found = served.call("GET", f"/api/v1/jobs?{query}").json["jobs"]
+    assert "".join({"f-a": "a", "f-a1": "b", "f-c": "c"}[row["name"]] for row in found) == keys
+
+
+def test_what_may_be_given_once_still_may_not_twice(served: Served) -> None:
+    """Elsewhere only one of the two would count."""
+    assert served.call("GET", "/api/v1/usage?user=a&user=b").error["field"] == "user"
+    assert served.call("GET", "/api/v1/jobs?limit=1&limit=2").error["field"] == "limit"
+
+
+def test_an_empty_filter_passes_all() -> None:
+    """And a queue is never taken for one whose name only begins alike."""
+    assert JobFilter().passes("running", "root.a", "ann", "x")
+    assert JobFilter(queues=("root.a",)).passes("running", "root.a.b", "ann", "x")
+    assert not JobFilter(queues=("root.a",)).passes("running", "root.ab", "ann", "x")
