@@ -104,16 +104,16 @@ def _print_logs(
     follow: bool,
 ) -> None:
     """What these jobs wrote so far, and with `follow` what they go on to write; `alone`: without the key before it."""
-    jobs = {key: client.job(key) for key in keys}
     sources = []
-    for key, job in jobs.items():
-        begin = attempt or (int(job.attempts or 1) if follow else None)
+    for key in keys:
+        begin = attempt or (int(client.job(key).attempts or 1) if follow else None)
         for name in names:
             out = target(name) if alone else Prefixed(key, target(name))
             sources.append(Source(key, name, out, _print_so_far(client, key, name, out, tail, begin), begin or 1))
+        job = client.job(key)
         if job.stdout == job.stderr and job.own_files and names == ["stderr"]:
             app.complain(f"{key} writes its standard error to {job.stdout}, with its standard output")
-        if client.job(key).state == "waiting" and attempt is None:
+        if job.state == "waiting" and attempt is None:
             sentence = (job.reason.sentence if job.reason else "") or "it has not been looked at yet"
             app.complain(f"{key} waits: {sentence}")
     if follow and attempt is not None:

@@ -144,6 +144,7 @@ def test_each_operation_has_a_name_of_its_own_that_a_client_can_bear(served: Any
     assert all(re.fullmatch("[a-z]+([A-Z][a-z0-9]+)*", name) for name in found)
     assert {name for name in found if name.endswith(("Job", "Jobs", "JobLogs"))} == {
         *(
+            "attachToJob",
             "submitJobs",
             "listJobs",
             "getJob",

@@ -47,7 +47,7 @@ def test_jobs_and_their_environments(served: Any) -> None:
     assert submit(served, "alice", 3).status == 201
     [first, *_] = [row["key"] for row in served.call("GET", "/api/v1/jobs?state=waiting", who="bob").json["jobs"]]
     assert served.call("POST", f"/api/v1/jobs/{first}/cancel", {}, "bob").status == 200
-    said = "the environments of all waiting and running jobs of bob would take 2.1Ki, more than 1.9Ki"
+    said = "the environments and scripts of all waiting and running jobs of bob would take 2.1Ki, more than 1.9Ki"
     refused(submit(served, "bob", 2, env={"A": "x" * 1050}), said, "put large values into files")
     assert submit(served, "bob", 1, env={"A": "x" * 1050}).status == 201
     refused(submit(served, "bob", 1, env={"A": "x" * 1050}), "more than 1.9Ki")
