@@ -53,6 +53,7 @@ PAGES = pytest.mark.parametrize(
         ("administration.md", 5),
         ("maintenance.md", 18),
         ("service.md", 3),
+        ("backup-and-upgrade.md", 6),
     ],
 )
 

@@ -56,6 +56,8 @@ COMMANDS = {
     "kubernetes": ("kubernetes", "Schedule a Kubernetes cluster: pods with `schedulerName: fairlead`."),
     "context": ("contexts", "Name the services that you use, and choose one."),
     "token": ("contexts", "Make, list and revoke tokens for access over TCP."),
+    "backup": ("backups", "Copy the state of a service into one file."),
+    "restore": ("backups", "Make a state directory of a backup."),
     "journal": ("journals", "Check, replay and read the journal of a service."),
     "scenario": ("simulator", "Run or check scenarios in virtual time."),
     "sim": ("simulator", "Try queue files on workloads, in virtual time."),

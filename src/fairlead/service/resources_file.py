@@ -68,8 +68,8 @@ class ResourcesFile:
         found = [_otherwise(last.had, now), *_other_gpus(last.gpus, named)]
         if last.node and node and last.node != node:
             found.append(
-                f"this machine is called {node} now and was called {last.node} at the last start; its node has the new "
-                "name, so change what asks for the old one"
+                f"this machine is called {node} now and was called {last.node} at the last start; its node keeps the "
+                "name that it was first registered with"
             )
         return [sentence for sentence in found if sentence]
 
