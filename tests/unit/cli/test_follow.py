@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from testbed.answering import made
 
-from fairlead.cli import follow
+from fairlead.cli import follow, outputs
 from fairlead.cli.follow import exit_status, how_it_ended
 from fairlead.client import Client
 from fairlead.wire.jobs import JobDetails
@@ -53,7 +53,7 @@ def test_tail_counts_lines(logged: Any, run: Callable[..., Any]) -> None:
 
 def test_long_output_is_read_in_parts(logged: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every byte once."""
-    monkeypatch.setattr(follow, "_PART", 5)
+    monkeypatch.setattr(outputs, "_PART", 5)
     assert run("logs", "1", "--stdout").stdout == "one\ntwo\nthree\nlast"
     assert run("logs", "1", "--stdout", "--tail", "2").stdout == "three\nlast"
 
