@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from invariants.admission import check_admission
 from invariants.constraints import check_terrain
+from invariants.kept import check_kept
 from invariants.waking import check_waking
 
 from fairlead.core.books.applications import NO_PRIORITY
@@ -30,6 +31,10 @@ def check_books(scheduler: Scheduler) -> None:
     """Assert every invariant of the books; raises AssertionError with the place."""
     for partition in scheduler.cluster.partitions.values():
         check_partition(partition)
+        cycle = scheduler._cycles.get(partition.name)
+        at_rest = partition.rested_at == (partition.news, partition.books_version)
+        if cycle is not None and cycle.partition is partition and at_rest:
+            check_kept(partition, cycle.lines)
     check_admission(scheduler.cluster)
 
 

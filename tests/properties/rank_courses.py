@@ -34,7 +34,6 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from invariants.books import check_books
-from properties.kept import check_kept
 from properties.policies import EVERYTHING, OTHERS, SETTLING_MAX, SettlingCourse, world
 from properties.rank_fit import (
     Kept,
@@ -161,7 +160,6 @@ class RankCourse(SettlingCourse):
             self.note(decisions)
             if not decisions:
                 check_books(self.scheduler)
-                check_kept(self.scheduler)
                 self.looking_again_changes_nothing()
                 return
         self.breaks("rest", f"{ROUNDS_MAX} calls at one time are not enough")

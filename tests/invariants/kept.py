@@ -2,13 +2,14 @@
 
 Every order, mark, obstacle and timer that is kept so that a run need not look at all that waits has a check here that
 looks at all that waits. Decides nothing and changes nothing. It is meant for a scheduler that has come to rest:
-whatever could be done then, and is in no line, on no list and behind no timer, has lost its wake-up.
-`core.invariants.books` says whether the books agree with each other; what is here needs the orders and the rules of the
-policy.
+whatever could be done then, and is in no line, on no list and behind no timer, has lost its wake-up. Part of
+`invariants.books`, which otherwise says whether the books agree with each other; what is here needs the orders and the
+rules of the policy.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import gangs, quota_clocks, reserve_node, reserve_turn, terminating
@@ -18,28 +19,57 @@ from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility import attempt_times, backoff
 from fairlead.policy.eligibility.limits import may_run
 from fairlead.policy.events import held
-from fairlead.policy.order.keys import application_key, batch_key, queue_key
+from fairlead.policy.order import pick
+from fairlead.policy.order.keys import batch_key, queue_key
+from fairlead.policy.order.victim_index import Stoppable
 
 if TYPE_CHECKING:
     from fairlead.core.books.demand import Demand
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.policy.order.pick import Lines
-    from fairlead.scheduler import Scheduler
 
 
-def check_kept(scheduler: Scheduler) -> None:
-    """Assert all of it, for a scheduler whose last call decided nothing."""
-    for partition in scheduler.cluster.partitions.values():
-        lines = scheduler._cycle_of(partition).lines
-        for queue in partition.root.walk():
-            _check_children(partition, queue)
-            for app in queue.applications.values():
-                _check_application(partition, lines, app)
-            for demand in queue.every_demand():
-                _check_obstacle(partition, demand)
-        _check_marks(partition)
-        _check_timers(partition)
+def check_kept(partition: Partition, lines: Lines) -> None:
+    """Assert all of it, for a partition whose last run found nothing to do."""
+    for queue in partition.root.walk():
+        _check_children(partition, queue)
+        for app in queue.applications.values():
+            _check_application(partition, lines, app)
+        for demand in queue.every_demand():
+            _check_obstacle(partition, demand)
+    _check_marks(partition)
+    _check_timers(partition)
+    _check_stoppable(partition, lines.stoppable)
+
+
+# -- what may be stopped --------------------------------------------------------------------------------------------
+
+
+def _check_stoppable(partition: Partition, table: Stoppable) -> None:
+    """What is known of each node is what a table that is made anew says of it, but for nodes that are marked."""
+    nodes = partition.nodes
+    marked = dict(nodes.since_search)
+    if len(table._row) != len(nodes.nodes) or any(node not in table._row for node in nodes.nodes.values()):
+        return  # It is made anew with the next search.
+    fresh = Stoppable()
+    fresh.keep_up(partition)
+    nodes.since_search |= marked
+    for node in nodes.nodes.values():
+        if node not in marked:
+            known, there = _row(table, node), _row(fresh, node)
+            assert known == there, f"of {node} it is known that {known} may be stopped, there is {there}"
+
+
+def _row(table: Stoppable, node: Node) -> tuple[object, ...]:
+    row = table._row[node]
+    room = {name: column[row] for name, column in table._room.items() if column[row]}
+    work = Counter(
+        (table.groups[table._entry_group[at]], *sorted((n, c[at]) for n, c in table._amounts.items() if c[at]))
+        for at in range(*table._spans[row])
+    )
+    return (bool(table._open[row]), room, work)
 
 
 # -- orders ---------------------------------------------------------------------------------------------------------
@@ -80,7 +110,8 @@ def _check_application(partition: Partition, lines: Lines, app: Application) -> 
     leaf = app.queue
     in_line = [batch for batch in app.batches.values() if batch.stamp]
     if in_line:
-        assert app.order_key == application_key(app), f"{app.id} stands by {app.order_key}, now {application_key(app)}"
+        key = pick.application_key(app)  # As it is used there, also where a test changes it.
+        assert app.order_key == key, f"{app.id} stands by {app.order_key}, now {key}"
     if in_line and not leaf.by_rank:
         assert app.stamp, f"{app.id} waits, and is in no line of {leaf.path}"
         found = any(e == (*app.order_key, app.stamp, app) for e in leaf.apps_heap)
