@@ -13,9 +13,9 @@ TESTS = ROOT / "tests" / "unit"
 
 WITHOUT_TEST = frozenset(
     """
-    core/acts/allocations core/acts/gangs core/acts/limit_groups core/acts/queue_removal core/acts/quota_clocks
-    core/acts/shapes core/acts/waiting_asks core/books/admission core/books/applications core/books/demand
-    core/books/node_filters core/books/partition core/books/queue_line core/books/topology_counts
+    core/acts/allocations core/acts/limit_groups
+    core/acts/waiting_asks core/books/admission core/books/applications
+    core/books/node_filters core/books/partition core/books/topology_counts
     policy/eligibility/start_estimates
     policy/events/admin_objects policy/events/handlers policy/events/reload policy/order/victim_index
     policy/place/allocate policy/place/backfill

@@ -39,8 +39,6 @@ def grow_as_old_as(app: Application, ask: Ask) -> None:
     """An application is as old as the oldest ask or allocation that it ever had; its place in line follows."""
     if ask.created_ms < app.submitted_ms:
         app.submitted_ms, app.submitted_seq = ask.created_ms, 0
-        if app.pending_count:
-            app.queue.touch_app(app)
 
 
 def advance(partition: Partition, app: Application, step: Step, cause: str = "") -> None:
@@ -84,6 +82,7 @@ def _leave_accepted(app: Application) -> None:
     if app.id in app.queue.allocating_accepted:
         for queue in app.queue.lineage:
             del queue.allocating_accepted[app.id]
+        app.queue.open_gates()
 
 
 def _end(partition: Partition, app: Application) -> None:
@@ -146,7 +145,6 @@ def forget(partition: Partition, app: Application) -> None:
         partition.trackers.leave(app)
     if app.state in LIVE:
         app.queue.count_running(-1)
-    app.queue.open_gates()
     for kind in (TIMER, gangs.TIMER):
         partition.timers.cancel(partition.name, app.id, kind)
 
@@ -198,7 +196,6 @@ def _give_place_back(partition: Partition, app: Application) -> None:
         app.allowance.strike_off(app.id)
     if gave_way:
         _leave_accepted(app)
-        app.queue.open_gates()
     else:
         advance(partition, app, Step.REQUEUE)
 

@@ -52,12 +52,9 @@ def placeholder_asked(ask: Ask) -> None:
 def placeholder_withdrawn(ask: Ask) -> None:
     """A placeholder is gone and was not replaced; the last of a group lets its real asks go on as plain ones."""
     app = ask.app
-    group = app.task_group(ask.spec.task_group)
-    group.timed_out += 1
+    app.task_group(ask.spec.task_group).timed_out += 1
     if app.awaited_by and not any(other.pending and other.spec.placeholder for other in app.asks.values()):
         part_ways(app)
-    if not group.stands_in and app.pending_count:
-        app.queue.touch_app(app)
 
 
 def placeholder_placed(partition: Partition, ask: Ask) -> None:
@@ -176,15 +173,12 @@ def end_swap(partition: Partition, placeholder: Ask) -> None:
     alone = not app.placeholder_count and not app.pending_count
     if app.state in (State.COMPLETING, State.STARTING) or (app.state is State.ACCEPTED and (alone or not first)):
         application_steps.advance(partition, app, Step.RUN)
-    if app.pending_count:
-        app.queue.touch_app(app)
 
 
 def wait_again(partition: Partition, ask: Ask) -> None:
     """The swap comes to nothing (its placeholder or its node is lost): the ask waits again."""
     _part(partition, ask)
     waiting_asks.enqueue(partition, ask)
-    look_again(partition, ask.app)
 
 
 def under_way_to(node: Node) -> list[tuple[Ask, Ask]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import application_steps, gangs, nominate, queue_removal, reserve_node, waiting_asks
+from fairlead.core.acts import application_steps, nominate, queue_removal, reserve_node, waiting_asks
 from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.lifecycle import LIVE
@@ -50,7 +50,6 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
         application_steps.join_accepted(app)
     for ask in waiting:
         waiting_asks.enqueue(partition, ask)
-    gangs.look_again(partition, app)
     partition.books_version += 1
 
 

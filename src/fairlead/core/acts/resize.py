@@ -36,8 +36,6 @@ def resize(partition: Partition, ask: Ask, spec: AskSpec) -> None:
         waiting_asks.enqueue(partition, ask)
         if kept is not None:
             partition.reserving.put(ask, kept)
-        if spec.task_group:
-            gangs.look_again(partition, app)
         return
     if ask.node is None:
         # Under way to a placeholder's place: its new size is looked at from the start.

@@ -20,6 +20,8 @@ def line_up(partition: Partition, ask: Ask) -> None:
     assert shape is not None
     batch = app.batches.get((shape, group, ask.spec.allow_preempt_other))
     app.join(ask, partition.demand_for(app, shape, group) if batch is None else batch.demand, group)
+    if group:
+        gangs.look_again(partition, app)
 
 
 def new_ask(partition: Partition, app: Application, spec: AskSpec) -> Ask:
@@ -33,8 +35,6 @@ def new_ask(partition: Partition, app: Application, spec: AskSpec) -> Ask:
     if spec.placeholder:
         gangs.placeholder_asked(ask)
     enqueue(partition, ask)
-    if spec.task_group:
-        gangs.look_again(partition, app)
     return ask
 
 

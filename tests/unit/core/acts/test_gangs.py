@@ -1,0 +1,166 @@
+"""Gangs: what follows from placeholders that come, go, are replaced here or elsewhere, or time out."""
+
+from __future__ import annotations
+
+import pytest
+from invariants.books import check_books
+
+from fairlead.core.acts.gangs import DEFAULT_TIMEOUT_MS, TIMER, begin_swap, timeout_ms
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release, RemoveApplication
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
+    TAG_APP_CREATION_TIME,
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    QueueSpec,
+)
+from fairlead.scheduler import Scheduler
+
+
+class Cluster:
+    """Leaves `root.a` and `root.b`, and nodes `n0`, `n1`, ... of so many cores."""
+
+    def __init__(self, *nodes: int, **leaf: int) -> None:
+        leaves = (QueueSpec(name="a", **leaf), QueueSpec(name="b"))  # type: ignore[arg-type]
+        root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
+        self.s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
+        for i, cores in enumerate(nodes):
+            self.do(AddNode(NodeSpec(id=f"n{i}", capacity=Resources({"vcore": cores}))))
+
+    @property
+    def part(self) -> Partition:
+        return self.s.cluster.partitions["default"]
+
+    def do(self, event: Event) -> list[Decision]:
+        decided = self.s.handle(event, self.part.now_ms)
+        check_books(self.s)
+        return decided
+
+    def app(self, name: str, queue: str = "root.a", **more: object) -> Application:
+        self.do(AddApplication(ApplicationSpec(id=name, queue=queue, **more)))  # type: ignore[arg-type]
+        return self.part.applications[name]
+
+    def ask(self, app: Application, key: str, cores: int = 1, group: str = "", placeholder: bool = False) -> Ask:
+        size = Resources({"vcore": cores})
+        spec = AskSpec(application=app.id, key=key, resources=size, task_group=group, placeholder=placeholder)
+        self.do(AddAsks((spec,)))
+        return app.asks[key]
+
+    def run(self, after_ms: int = 0) -> list[str]:
+        """What starts."""
+        decided = self.s.schedule(self.part.now_ms + after_ms)
+        check_books(self.s)
+        return [f"{d.key}@{d.node}" for d in decided if isinstance(d, Allocated)]
+
+    def end(self, ask: Ask, cause: Cause = Cause.STOPPED_BY_RM) -> list[Decision]:
+        return self.do(Release(ask.app.id, ask.key, cause))
+
+
+def test_real_asks_wait_for_their_placeholders_and_take_their_places() -> None:
+    c = Cluster(2)
+    app = c.app("gang", placeholder_ask=Resources({"vcore": 1}))
+    placeholder = c.ask(app, "p", group="g", placeholder=True)
+    real = c.ask(app, "real", group="g")
+    assert c.run() == ["p@n0"]
+    assert (placeholder.replaces, real.replaces, app.swapping) == (real, placeholder, 1)
+    decided = c.end(placeholder, Cause.PLACEHOLDER_REPLACED)
+    assert [f"{d.key}@{d.node}" for d in decided if isinstance(d, Allocated)] == ["real@n0"]
+    assert (app.swapping, app.task_group("g").replaced, real.stood_in_ms) == (0, 1, placeholder.created_ms)
+
+
+def test_when_the_last_placeholder_is_withdrawn_its_real_asks_go_on_as_plain_ones() -> None:
+    """They have been looked at, and put aside, before."""
+    c = Cluster(2)
+    blocker = c.ask(c.app("other", "root.b"), "k", 2)
+    c.run()
+    app = c.app("gang")
+    placeholder = c.ask(app, "p", 2, group="g", placeholder=True)
+    c.ask(app, "real", 2, group="g")
+    assert c.run() == []
+    c.end(placeholder)
+    c.end(blocker)
+    assert c.run() == ["real@n0"]
+
+
+def test_when_a_placeholder_is_lost_what_was_under_way_to_it_takes_another() -> None:
+    c = Cluster(2)
+    app = c.app("gang", placeholder_ask=Resources({"vcore": 2}))
+    first, second = (c.ask(app, key, group="g", placeholder=True) for key in ("p1", "p2"))
+    assert c.run() == ["p1@n0", "p2@n0"]
+    real = c.ask(app, "real", group="g")
+    c.run()
+    assert real.replaces is first
+    c.end(first)
+    assert real.pending
+    c.run()
+    assert real.replaces is second
+
+
+def test_a_swap_to_another_node_keeps_room_there_and_gives_it_back_when_it_is_called_off() -> None:
+    """What fitted nowhere meanwhile fits again."""
+    c = Cluster(2, 2)
+    app = c.app("gang", placeholder_ask=Resources({"vcore": 1}))
+    placeholder = c.ask(app, "p", group="g", placeholder=True)
+    assert c.run() == ["p@n0"]
+    real = c.ask(app, "real", 1, group="g")
+    other = c.part.nodes.nodes["n1"]
+    begin_swap(c.part, real, placeholder, other)
+    assert (real.bound_for, other.free) == (other, {"vcore": 1})
+    large = c.ask(c.app("large", "root.b"), "large", 2)
+    assert c.run() == []
+    assert large.shape is not None
+    assert large.shape.unfit
+    c.end(placeholder)
+    assert (real.bound_for, other.free, real.pending) == (None, {"vcore": 2}, True)
+    assert len(c.run()) == 2, "both start"
+
+
+def test_a_gang_that_is_accepted_holds_a_place_and_gives_it_back_when_it_goes() -> None:
+    """Its placeholders run, though it does not: one more application may not begin, until it is gone."""
+    c = Cluster(4, max_applications=1)
+    gang = c.app("gang", placeholder_ask=Resources({"vcore": 9}))
+    c.ask(gang, "p", group="g", placeholder=True)
+    assert c.run() == ["p@n0"]
+    c.ask(c.app("next"), "k")
+    assert c.run() == []
+    c.do(RemoveApplication("gang"))
+    assert c.run() == ["k@n0"]
+
+
+def test_an_application_that_runs_goes_on_without_placeholders_that_nothing_replaced_in_time() -> None:
+    c = Cluster(4)
+    app = c.app("gang", placeholder_ask=Resources({"vcore": 2}), placeholder_timeout_ms=5_000)
+    for key in ("p1", "p2"):
+        c.ask(app, key, group="g", placeholder=True)
+    c.run()
+    assert c.part.timers.due_ms("default", "gang", TIMER) == 5_000
+    decided = c.s.schedule(5_000)
+    assert [(d.key, d.cause) for d in decided if isinstance(d, Evict)] == [("p1", Cause.TIMEOUT), ("p2", Cause.TIMEOUT)]
+    assert app.placeholder_due_ms is None
+
+
+@pytest.mark.parametrize(("style", "state"), [("Soft", "Resuming"), ("Hard", "Failing")])
+def test_one_that_never_got_its_gang_together_starts_over_or_fails(style: str, state: str) -> None:
+    c = Cluster(1)
+    app = c.app("gang", placeholder_ask=Resources({"vcore": 2}), gang_style=style, placeholder_timeout_ms=5_000)
+    for key in ("p1", "p2"):
+        c.ask(app, key, group="g", placeholder=True)
+    assert c.run() == ["p1@n0"]
+    c.s.schedule(5_000)
+    assert str(app.state) == state
+    assert list(app.asks) == ["p1"], "what waits is dropped, what runs is told to stop"
+
+
+def test_the_time_runs_from_when_the_application_was_made() -> None:
+    spec = ApplicationSpec(id="a", queue="root.a")
+    assert timeout_ms(spec, 0) == DEFAULT_TIMEOUT_MS
+    own = ApplicationSpec(id="a", queue="root.a", placeholder_timeout_ms=5_000, tags={TAG_APP_CREATION_TIME: "10"})
+    assert timeout_ms(own, 12_000) == 3_000
+    assert timeout_ms(own, 60_000) == 1, "it is over at once"
