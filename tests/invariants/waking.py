@@ -13,11 +13,13 @@ from fairlead.core.books.candidate_nodes import has_room
 
 if TYPE_CHECKING:
     from fairlead.core.books import Demand, Partition, Queue, Shape
+    from fairlead.core.books.nodes import NodeTable
 
 
 def check_waking(partition: Partition) -> None:
     """Assert that every obstacle that is remembered is there, and that all else is in line."""
     _check_shapes(partition)
+    _check_columns(partition.nodes)
     for queue in partition.root.walk():
         ready: dict[Shape, int] = {}
         for demand in (d for leaf in queue.walk() for d in leaf.every_demand()):
@@ -64,6 +66,17 @@ def _check_shapes(partition: Partition) -> None:
         for node in nodes.nodes.values():
             fits = node.schedulable and node.fits_total(shape.items)
             assert not fits, f"{shape.key} is held to fit on no node, and {node} could hold it"
+
+
+def _check_columns(nodes: NodeTable) -> None:
+    """Every row that is not marked says what its node says."""
+    columns = nodes.columns
+    for node in columns.rows if columns._valid else ():
+        if not node.row_stale:
+            known = {name: int(column[node.row]) for name, column in columns.amounts.items()}
+            free = {name: node.free.get(name, 0) for name in known}
+            assert known == free, f"{node} has {free}, and {known} is known"
+            assert bool(columns.open[node.row]) == node.is_open, f"{node} is known to take work, or not, by mistake"
 
 
 def _is_short(partition: Partition, queue: Queue, shape: Shape) -> bool:

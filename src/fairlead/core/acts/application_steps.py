@@ -53,7 +53,7 @@ def advance(partition: Partition, app: Application, step: Step, cause: str = "")
     elif after in LIVE and before not in LIVE:
         queue.count_running(1)
     if after in LIVE:
-        _leave_accepted(app)
+        leave_accepted(app)
     partition.timers.cancel(partition.name, app.id, TIMER)
     if app.awaited_by or app.gives_way_to is not None:
         gangs.part_ways(app)
@@ -78,7 +78,8 @@ def join_accepted(app: Application) -> None:
         application_limits.look_again(app)
 
 
-def _leave_accepted(app: Application) -> None:
+def leave_accepted(app: Application) -> None:
+    """It is not, or no longer, an application that has a place to run for its placeholders alone."""
     if app.id in app.queue.allocating_accepted:
         for queue in app.queue.lineage:
             del queue.allocating_accepted[app.id]
@@ -137,7 +138,7 @@ def forget(partition: Partition, app: Application) -> None:
     del app.queue.applications[app.id]
     app.stamp = 0  # Its entry in the line of its leaf counts no longer, and goes with the next that are tidied up.
     queue_removal.clean_if_leaving(partition, app.queue)
-    _leave_accepted(app)
+    leave_accepted(app)
     gangs.part_ways(app)
     partition.unseen.pop(app, None)
     partition.held_asks.drop(app.id)
@@ -195,7 +196,7 @@ def _give_place_back(partition: Partition, app: Application) -> None:
     if app.allowance is not None:
         app.allowance.strike_off(app.id)
     if gave_way:
-        _leave_accepted(app)
+        leave_accepted(app)
     else:
         advance(partition, app, Step.REQUEUE)
 

@@ -32,6 +32,7 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     was_allocating = app.id in old.allocating_accepted
     if partition.trackers is not None:
         partition.trackers.leave(app)
+    application_steps.leave_accepted(app)
     _leave(partition, app, old)
     app.queue = leaf
     leaf.applications[app.id] = app
@@ -67,8 +68,6 @@ def running_amounts(app: Application) -> Book:
 
 def _leave(partition: Partition, app: Application, old: Queue) -> None:
     del old.applications[app.id]
-    for queue in old.lineage:
-        queue.allocating_accepted.pop(app.id, None)
     for ask in app.allocated_asks():
         if counts_as_gone(ask):
             payer(ask).add_preempting(ask.items, -1)
@@ -77,7 +76,6 @@ def _leave(partition: Partition, app: Application, old: Queue) -> None:
     old.take_allocated(tuple(running_amounts(app).items()))
     if app.state in LIVE:
         old.count_running(-1)
-    old.open_gates()
     if app.touched:
         old.changed_apps.remove(app)
         app.touched = False

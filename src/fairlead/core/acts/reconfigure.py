@@ -133,7 +133,6 @@ def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
     reserve_turn.watch_all(partition)
     recount_priorities(partition.root)
     room_changes.reshare(partition)
-    partition.books_version += 1
     limits_changed(partition)
     partition.disruption.capacity_changed()
     partition.nominations.keep_anew()
@@ -250,7 +249,9 @@ def _settle_kind(partition: Partition, queue: Queue) -> None:
 
 
 def recount_priorities(queue: Queue) -> int:
-    """Work out from scratch what each queue reports, children first; returns what `queue` itself reports."""
+    """Work out from scratch what each queue reports, children first; returns what `queue` itself reports. The caller
+    touches every queue.
+    """
     counts: dict[int, int] = {}
     below = [app.priority for app in queue.applications.values()]
     below += [recount_priorities(child) for child in queue.children.values()]
@@ -260,5 +261,4 @@ def recount_priorities(queue: Queue) -> int:
     queue.priority_counts = counts
     queue.raw_priority = max(counts, default=NO_PRIORITY)
     queue.reported = queue.adjust(queue.raw_priority)
-    queue.touch()
     return queue.reported

@@ -54,8 +54,6 @@ class IdleWork:
         """What waits."""
         self.running: dict[Node, dict[Ask, None]] = {}
         """What runs, by node; nodes without idle work are not in it."""
-        self.tried: tuple[int, ...] | None = None
-        """The state of things in which taking back last found nothing; never needed, only quicker."""
 
     def join(self, ask: Ask) -> None:
         """An idle ask waits from now on."""

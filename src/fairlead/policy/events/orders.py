@@ -141,7 +141,6 @@ def change_ask(partition: Partition, event: ChangeAsk) -> None:
         ask.spec = replace(ask.spec, time_limit_ms=event.time_limit_ms)
         if ask.pending:
             resize(partition, ask, replace(ask.spec, resources=event.resources))
-        partition.books_version += 1
         room_changes.wake_all(partition)  # When it ends others count with.
     said = (event.resources, event.time_limit_ms, event.who, event.why, partition.name)
     partition.out.append(AskChanged(event.application, event.key, *said))

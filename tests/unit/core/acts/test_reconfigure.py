@@ -366,3 +366,12 @@ def test_what_is_kept_of_it_survives_a_restart() -> None:
             ("root.b", "removed"),
         ]
     )
+
+
+def test_a_new_configuration_may_make_a_difference_to_what_was_stopped_in_vain() -> None:
+    """Bounds and fences may be others: what was remembered against loops does not hold back any more."""
+    s = start(leaf("a"))
+    memory = s.cluster.partitions["default"].disruption
+    capacity, news = memory.capacity, memory.news
+    configure(s, spec(leaf("a"), leaf("b")))
+    assert (memory.capacity, memory.news) == (capacity + 1, news + 1)

@@ -89,3 +89,15 @@ def test_idle_work_counts_in_its_group_with_its_new_size(size: int) -> None:
     resize(c, "idle", size)
     root = c.s.cluster.partitions["default"].root
     assert (used(c), root.children["a"].allocated.get("vcore", 0)) == (size, 0)
+
+
+def test_a_change_in_place_is_a_change_of_the_books_and_its_node_may_be_overfull() -> None:
+    """What was looked at in vain is looked at again."""
+    c = PriorityCluster()
+    c.fill("one", 2)
+    part = c.s.cluster.partitions["default"]
+    part.nodes.suspects.clear()
+    version = part.books_version
+    resize(c, "one", 6)
+    assert part.books_version > version
+    assert list(part.nodes.suspects) == [part.nodes.nodes["n1"]]

@@ -350,3 +350,13 @@ def test_random_gangs_on_small_clusters_always_come_through(
         g.run()
     assert not g.apps
     assert sorted(set(g.whole)) == sorted(f"g{i}" for i in range(len(gangs)))
+
+
+def test_under_a_bound_on_applications_the_younger_goes_on_when_the_older_is_gone() -> None:
+    """It needs a place to run there, and has to be looked at when it may have one."""
+    g = stuck(max_applications=1)
+    g.run()
+    assert (g.whole, g.holds("young")) == (["old"], 1)
+    g.end("old")
+    g.run()
+    assert g.whole == ["old", "young"]
