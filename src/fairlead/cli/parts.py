@@ -8,20 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairlead.wire.arrays import shown
+from fairlead.wire.arrays import counted, shown
 
 if TYPE_CHECKING:
     from fairlead.wire.arrays import Parts
     from fairlead.wire.jobs import Job
     from fairlead.wire.questions import Why
 
-_COUNTED = ("waiting", "held", "running", "done", "cancelled", "failed")
 
-
-def counted(parts: Parts) -> str:
+def parts_text(parts: Parts) -> str:
     """`[1-200%8] waiting 120, running 8, done 70, failed 2`."""
-    said = ", ".join(f"{name} {number}" for name in _COUNTED if (number := getattr(parts, name)))
-    return f"[{shown(parts.indices, parts.at_once)}] {said}"
+    return f"[{shown(parts.indices, parts.at_once)}] {counted(parts)}"
 
 
 def reason_text(job: Job) -> str:
@@ -29,12 +26,12 @@ def reason_text(job: Job) -> str:
     reason = job.reason.sentence if job.reason else ""
     if job.parts is None:
         return reason
-    return f"{counted(job.parts)}; {reason}" if reason and job.state == "waiting" else counted(job.parts)
+    return f"{parts_text(job.parts)}; {reason}" if reason and job.state == "waiting" else parts_text(job.parts)
 
 
 def after_order(job: Job) -> str:
     """What came of an order, of several parts how many are how."""
-    return f"{job.key} {job.state}" if job.parts is None else f"{job.key} {counted(job.parts)}"
+    return f"{job.key} {job.state}" if job.parts is None else f"{job.key} {parts_text(job.parts)}"
 
 
 def why_lines(answer: Why) -> Iterator[str]:

@@ -19,7 +19,7 @@ from fairlead.local.job import ON_THE_MACHINE, Job, State
 from fairlead.local.jobs import Jobs
 from fairlead.service import views
 from fairlead.wire import jobs as wire
-from fairlead.wire.arrays import Parts, in_short
+from fairlead.wire.arrays import Parts, counted, in_short
 from fairlead.wire.questions import PartsWhy, Why
 from fairlead.wire.statuses import exit_status
 
@@ -122,7 +122,7 @@ def why(jobs: Jobs, scheduler: Scheduler, key: str, meant: Meant) -> Why:
         )
         for (_, sentence), found in alike.items()
     ]
-    said = f"{len(meant)} parts, {summary(shown.parts)}" if shown.parts is not None else ""
+    said = f"{len(meant)} parts, {counted(shown.parts)}" if shown.parts is not None else ""
     return Why(
         key=key,
         state=shown.state,
@@ -149,11 +149,3 @@ def _reasons(scheduler: Scheduler) -> Callable[[Job], wire.Reason | None]:
         return known[id(ask.batch)]
 
     return reason_of
-
-
-def summary(parts: Parts | None) -> str:
-    """`waiting 120, running 8, done 70, failed 2`."""
-    if parts is None:
-        return ""
-    said = ((name, getattr(parts, name)) for name in ("waiting", "held", "running", "done", "cancelled", "failed"))
-    return ", ".join(f"{name} {count}" for name, count in said if count)

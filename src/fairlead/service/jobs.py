@@ -30,7 +30,7 @@ from fairlead.runtime import Refusal, Turn
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import api
 from fairlead.service.machine import MachineOf, MachinePlace
-from fairlead.service.orders import order_each, row_of
+from fairlead.service.orders import A_TURN, order_each, row_of
 from fairlead.service.place import CallerOf
 from fairlead.wire import arrays, orders
 from fairlead.wire import jobs as wire
@@ -39,8 +39,6 @@ from fairlead.wire.fields import with_vcore
 if TYPE_CHECKING:
     pass
 
-A_TURN = 100
-"""Jobs that are entered, or shown, in one turn of the writer: whoever else asks waits no longer than for that."""
 router = api("jobs")
 
 

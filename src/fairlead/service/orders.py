@@ -19,7 +19,7 @@ from fairlead.service.machine import EVERYTHING, MachinePlace
 from fairlead.wire import jobs as wire
 
 A_TURN = 100
-"""Jobs that are ordered about in one turn of the writer: whoever else asks waits no longer than for that."""
+"""Jobs that are entered, ordered about or shown in one turn of the writer: whoever else asks waits only for that."""
 
 
 async def order_each(

@@ -270,3 +270,9 @@ def test_a_restart_knows_arrays(service: Service) -> None:
     again = Jobs.load(state)
     assert json.loads(json.dumps(again.dump())) == state
     assert (again.arrays["1"].live, again.live_count, again.next_number) == (3, 3, 2)
+
+
+def test_the_environment_of_an_array_counts_once(service: Service) -> None:
+    """Not once for each part: all have the same."""
+    submit(service, "1-4", env={"NAME": "x" * 96})
+    assert tuple(service.place.jobs.taken(1000)) == (4, 100)

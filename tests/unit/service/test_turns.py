@@ -12,7 +12,7 @@ from fairlead.local import requests
 from fairlead.local.callers import Caller
 from fairlead.local.history_records import JobSpec
 from fairlead.runtime import Refusal
-from fairlead.service.jobs import A_TURN
+from fairlead.service.orders import A_TURN
 
 ANN = Caller("ann", 77)
 pytestmark = pytest.mark.real
