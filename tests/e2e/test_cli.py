@@ -136,6 +136,41 @@ def test_work_is_waited_for_with_its_output_and_exit_status(bench: Bench) -> Non
     assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "err\n")
 
 
+def test_an_array_is_waited_for_with_the_output_of_its_parts(bench: Bench) -> None:
+    """Each line with the key of its part; the exit status is the worst."""
+    script = "echo out $FAIRLEAD_ARRAY_INDEX; echo err >&2; exit $FAIRLEAD_ARRAY_INDEX"
+    done = bench.run("submit", "--array", "0-2%2", "--wait", "-q", "root.low", "-c", "0.5", "--", "sh", "-c", script)
+    key = done.stdout.partition(".")[0]
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (2, [f"{key}.{n}: out {n}" for n in range(3)])
+    assert sorted(done.stderr.splitlines())[:3] == [f"{key}.{n}: err" for n in range(3)]
+    assert f"{key} failed: [0-2] done 1, failed 2" in done.stderr
+    assert bench.run("logs", "-f", "--stdout", f"{key}.1-2").stdout == f"{key}.1: out 1\n{key}.2: out 2\n"
+    assert bench.run("logs", f"{key}.2", "--stdout").stdout == "out 2\n"
+    assert bench.run("wait", f"{key}.0-1").returncode == 1
+    assert bench.run("logs", "--attempt", "1", key).returncode == 2
+
+
+def test_an_array_is_one_line_until_its_parts_are_asked_for(bench: Bench) -> None:
+    """With how many are how; filters mean the whole array in orders."""
+    name = "one-line"
+    key = bench.submit(
+        "-a", "1-3%1", "-q", "root.low", "--name", name, "-c", "0.1", "--grace", "0", "--", "sleep", "60"
+    )
+    bench.until(f"{key}.1", "running")
+    assert "[1-3%1] waiting 2, running 1" in bench.run("ls", "--name", name).stdout
+    assert bench.run("ls", "--name", name, "--parts", "-o", "name").stdout.split() == [f"{key}.{n}" for n in (1, 2, 3)]
+    assert bench.run("ls", f"{key}.2-3", "-o", "name").stdout.split() == [f"{key}.2", f"{key}.3"]
+    assert f"{key}.2-3 (2): waiting: is part of {key}, of which 1 of at most 1 run" in bench.run("why", key).stdout
+    assert bench.run("hold", "--name", name).stdout == f"{key} on hold\n"
+    assert bench.run("release", "--name", name).stdout == f"{key} released\n"
+    assert bench.run("cancel", "--name", name, "-s", "waiting").stdout == f"{key} [1-3%1] running 1, cancelled 2\n"
+    assert bench.run("cancel", "--now", key).returncode == 0
+    bench.until(key)
+    again = bench.run("cancel", key)
+    assert again.returncode == 4
+    assert f"that is for none of the 3 parts of {key}" in again.stderr
+
+
 def test_a_signal_gives_128_and_its_number(bench: Bench) -> None:
     """With a sentence."""
     done = bench.run("submit", "--wait", "-q", "root.low", "--", "sh", "-c", "kill -9 $$")

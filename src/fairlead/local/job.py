@@ -260,6 +260,11 @@ class Job:
         self.note = f"requeued by {record.who}{why}"
         self.remember(at_ms, "evicting", self.note)
 
+    def placed(self, queue: str, at_ms: int) -> None:
+        """It is in this queue."""
+        self.queue = queue
+        self.remember(at_ms, "placed", f"in {queue}" + (f" by {self.rule}" if self.rule else ""))
+
     def moved(self, decision: ApplicationMoved, at_ms: int) -> None:
         """It is in another queue."""
         self.queue = decision.new

@@ -159,23 +159,23 @@ class Jobs:
             elif isinstance(decision, ApplicationMoved):
                 job.moved(decision, at_ms)
             else:
-                job.queue = decision.queue
-                job.remember(at_ms, "placed", f"in {decision.queue}" + (f" by {job.rule}" if job.rule else ""))
+                job.placed(decision.queue, at_ms)
 
     def _submitted(self, record: records.JobSubmitted, at_ms: int) -> None:
         spec = record.job
         known = self.arrays.get(spec.key)
         if record.request and known is None:
             self.submissions.add(spec.uid, record.request, record.digest, spec.key)
-        queue = known.queue if known is not None else spec.queue
         for key in [f"{spec.key}.{index}" for index in record.indices] or [spec.key]:
             if key in self._jobs:
                 raise JobsError(f"job {key} was submitted before")
             own = spec if key == spec.key else part_of(spec, key)
-            job = Job(spec=own, submitted_at_ms=at_ms, priority=spec.priority, queue=queue, request=record.request)
-            job.rule = record.rule
+            job = Job(spec=own, submitted_at_ms=at_ms, priority=spec.priority, queue=spec.queue, rule=record.rule)
+            job.request = record.request
             again = f", as job {spec.rerun_of} was" if spec.rerun_of else ""
             job.remember(at_ms, "submitted", f"by {spec.user}{again}")
+            if known is not None:
+                job.placed(known.queue, at_ms)
             self._jobs[key] = self._live[key] = job
             self.arrays.add(job)
         self.next_number = max(self.next_number, int(spec.application) + 1)

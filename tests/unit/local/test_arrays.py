@@ -244,6 +244,10 @@ def test_a_submission_of_many_parts_goes_on_where_it_was(service: Service) -> No
         "2",
     )
     assert len(jobs) == 6
+    assert {tuple(entry.what for entry in service.job(f"1.{n}").history)[:2] for n in range(1, 6)} == {
+        ("submitted", "placed")
+    }
+    assert {service.job(f"1.{n}").queue for n in range(1, 6)} == {"root.default"}
 
 
 def test_it_leaves_the_book_as_a_whole(service: Service) -> None:
