@@ -7,10 +7,10 @@ a job with a life of its own; an array leaves the book as a whole, when all of i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from fairlead.local.history_records import JobSpec
+from fairlead.local.history_records import JobSpec, JobSubmitted
 from fairlead.local.job import Job, State
 from fairlead.wire.arrays import SAME_INDEX, parse_indices
 
@@ -33,7 +33,7 @@ _BY_WEIGHT = (
 class Array:
     """The parts of one array, by index."""
 
-    __slots__ = ("ended_at_ms", "key", "live", "parts")
+    __slots__ = ("broken_off", "ended_at_ms", "key", "live", "parts")
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -42,6 +42,8 @@ class Array:
         """How many have not ended."""
         self.ended_at_ms = 0
         """When the last of those that have ended did."""
+        self.broken_off = False
+        """No more of it come, though not all did."""
 
     @property
     def first(self) -> Job:
@@ -54,10 +56,15 @@ class Array:
         return self.first.queue
 
     @property
-    def is_over(self) -> bool:
-        """Whether all of it was taken in and has ended."""
+    def is_whole(self) -> bool:
+        """Whether all of it has come in."""
         spec = self.first.spec.array
-        return not self.live and spec is not None and len(self.parts) >= len(parse_indices(spec.indices))
+        return self.broken_off or spec is None or len(self.parts) >= len(parse_indices(spec.indices))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all of it has come in, and has ended."""
+        return not self.live and self.is_whole
 
 
 class Arrays(dict[str, Array]):
@@ -81,6 +88,12 @@ class Arrays(dict[str, Array]):
             return [job]
         array.live -= 1
         array.ended_at_ms = max(array.ended_at_ms, job.ended_at_ms or 0)
+        return list(array.parts.values()) if array.is_over else []
+
+    def break_off(self, key: str) -> list[Job]:
+        """No more of an array come; what is over with that."""
+        array = self[key]
+        array.broken_off = True
         return list(array.parts.values()) if array.is_over else []
 
     def over_at_ms(self, job: Job) -> int | None:
@@ -109,6 +122,20 @@ class Arrays(dict[str, Array]):
             array.parts.pop(job.spec.index, None)
             if not array.parts:
                 del self[array.key]
+
+
+def submitted(record: JobSubmitted, known: Array | None, at_ms: int) -> Iterator[Job]:
+    """The jobs that come in with a record; `known`: the array to which they come."""
+    spec = record.job
+    for index in record.indices or (None,):
+        own = spec if index is None else part_of(spec, f"{spec.key}.{index}")
+        job = Job(spec=own, submitted_at_ms=at_ms, priority=spec.priority, queue=spec.queue)
+        job.request, job.rule = record.request, record.rule
+        again = f", as job {spec.rerun_of} was" if spec.rerun_of else ""
+        job.remember(at_ms, "submitted", f"by {spec.user}{again}")
+        if known is not None:
+            job.placed(known.queue, at_ms)
+        yield job
 
 
 def part_of(spec: JobSpec, key: str) -> JobSpec:

@@ -121,6 +121,15 @@ class JobSubmitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayBrokenOff:
+    """The service ended while the parts of an array came in: those that did are all of it, unless it is submitted again
+    under the same request.
+    """
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobRefused:
     """Why the scheduler did not take a job in, in words that say what to do."""
 
@@ -273,6 +282,7 @@ class AttemptEnded(Observed):
 
 JobRecord = (
     JobSubmitted
+    | ArrayBrokenOff
     | JobRefused
     | JobWaits
     | JobChanged

@@ -28,9 +28,9 @@ from fairlead.core.model.decisions import (
     Retried,
 )
 from fairlead.core.model.events import Cause
+from fairlead.local import arrays, reconfigured
 from fairlead.local import history_records as records
-from fairlead.local import reconfigured
-from fairlead.local.arrays import Arrays, part_of
+from fairlead.local.arrays import Arrays
 from fairlead.local.ended_jobs import EndedJobs
 from fairlead.local.job import (
     ON_THE_MACHINE,
@@ -111,7 +111,7 @@ class Jobs:
 
     def apply(self, record: records.JobRecord | QueuesReconfigured, at_ms: int) -> None:
         """Enter one record. Raises `JobsError` if it cannot be."""
-        if isinstance(record, records.MemoryShort | records.JobsCleaned):
+        if isinstance(record, records.MemoryShort | records.JobsCleaned | records.ArrayBrokenOff):
             self._about_no_single_job(record)
             return
         entering: dict[type, Callable[[Any, int], None]] = {
@@ -162,21 +162,16 @@ class Jobs:
                 job.placed(decision.queue, at_ms)
 
     def _submitted(self, record: records.JobSubmitted, at_ms: int) -> None:
-        spec = record.job
-        known = self.arrays.get(spec.key)
+        spec, known = record.job, self.arrays.get(record.job.key)
         if record.request and known is None:
             self.submissions.add(spec.uid, record.request, record.digest, spec.key)
-        for key in [f"{spec.key}.{index}" for index in record.indices] or [spec.key]:
-            if key in self._jobs:
-                raise JobsError(f"job {key} was submitted before")
-            own = spec if key == spec.key else part_of(spec, key)
-            job = Job(spec=own, submitted_at_ms=at_ms, priority=spec.priority, queue=spec.queue, rule=record.rule)
-            job.request = record.request
-            again = f", as job {spec.rerun_of} was" if spec.rerun_of else ""
-            job.remember(at_ms, "submitted", f"by {spec.user}{again}")
-            if known is not None:
-                job.placed(known.queue, at_ms)
-            self._jobs[key] = self._live[key] = job
+        if known is not None and known.broken_off:
+            known.broken_off = False
+            self.ended.remove([job.key for job in known.parts.values()])
+        for job in arrays.submitted(record, known, at_ms):
+            if job.key in self._jobs:
+                raise JobsError(f"job {job.key} was submitted before")
+            self._jobs[job.key] = self._live[job.key] = job
             self.arrays.add(job)
         self.next_number = max(self.next_number, int(spec.application) + 1)
 
@@ -248,9 +243,13 @@ class Jobs:
         job.note = record.sentence
         job.remember(at_ms, "evicting", record.sentence)
 
-    def _about_no_single_job(self, record: records.MemoryShort | records.JobsCleaned) -> None:
+    def _about_no_single_job(self, record: records.MemoryShort | records.JobsCleaned | records.ArrayBrokenOff) -> None:
         if isinstance(record, records.MemoryShort):
             self.memory_short = record if record.short else None
+        elif isinstance(record, records.ArrayBrokenOff):
+            for job in self.arrays.break_off(record.key):
+                self.ended.add(self.arrays[record.key].ended_at_ms, job.key)
+                self.news.append(job.key)
         else:
             self._drop(self.cleanable(record.before_ms, record.uid))
             self._drop(self.ended.beyond(record.most))
@@ -370,6 +369,7 @@ class Jobs:
         return {
             "next_number": self.next_number,
             "memory_short": msgspec.to_builtins(self.memory_short),
+            "broken_off": [array.key for array in self.arrays.values() if array.broken_off],
             "jobs": [to_plain(job) for job in self._jobs.values()],
             "requests": self.submissions.dump(),
         }
@@ -388,6 +388,8 @@ class Jobs:
             book.arrays.add(job)
             if not job.ended:
                 book._live[job.key] = job
+        for key in state.get("broken_off", ()):
+            book.arrays[key].broken_off = True
         for job in book:
             if job.ended and (ended_at_ms := book.arrays.over_at_ms(job)) is not None:
                 book.ended.add(ended_at_ms, job.key)

@@ -262,6 +262,9 @@ class LocalPlace:
     def _reconcile(self, turn: Turn, reports: Sequence[RunReport]) -> None:
         """Compare the book with what was found: adopt, account for, stop, or start."""
         self.jobs.skip_to(1 + max((_number(each.name) for each in self._runs_dir.iterdir()), default=0))
+        for array in list(self.jobs.arrays.values()):
+            if not array.is_whole:
+                turn.note(records.ArrayBrokenOff(key=array.key))
         strange = []
         review = [job.key for job in self.jobs.live()]
         for report in reports:

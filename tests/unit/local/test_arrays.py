@@ -250,6 +250,34 @@ def test_a_submission_of_many_parts_goes_on_where_it_was(service: Service) -> No
     assert {service.job(f"1.{n}").queue for n in range(1, 6)} == {"root.default"}
 
 
+def test_what_was_broken_off_is_over_with_what_came(service: Service) -> None:
+    """From the next start on; those that wait for it are told, and a repeated request goes on with it."""
+    jobs = service.place.jobs
+    intake = requests.Intake(ANN, [spec(array=ArraySpec(indices="1-3"))], "cut", "d")
+    assert service.do(lambda turn: intake.step(jobs, turn, 1)) is None
+    other = service.submit(after=(Dependency(application="1"),))
+    finish(service, "1.1")
+    why = service.runtime.books.scheduler.why
+    assert why(other, other).code == "waits-for-others"  # type: ignore[union-attr]
+    assert not jobs.arrays["1"].is_over
+    service.do(lambda turn: service.place._reconcile(turn, []))
+    service.do(lambda _: None)
+    assert service.job(other).state is State.RUNNING
+    assert service.do(lambda _: jobs.cleanable(2**60, None)) == ["1.1"]
+    state = json.loads(json.dumps(jobs.dump()))
+    assert json.loads(json.dumps(Jobs.load(state).dump())) == state
+    assert len(Jobs.load(state).ended) == 1
+    again = requests.Intake(ANN, [spec(array=ArraySpec(indices="1-3"))], "cut", "d")
+    assert service.do(lambda turn: again.step(jobs, turn, 5)).keys == ("1",)
+    assert keys(service, "1") == ["1.1", "1.2", "1.3"]
+    assert len(jobs.ended) == 0
+    service.do(lambda turn: requests.cancel(jobs, turn, ANN, other, now=True))
+    service.end(f"{other}-1", stopped=True)
+    for part in ("1.2", "1.3"):
+        finish(service, part)
+    assert service.do(lambda _: jobs.cleanable(2**60, None)) == ["1.1", "1.2", "1.3", other]
+
+
 def test_it_leaves_the_book_as_a_whole(service: Service) -> None:
     """When all of it has ended, by the end of its last part."""
     submit(service, "1-2")
