@@ -178,6 +178,10 @@ class Intake:
         """Enter the next job, or so many more parts of an array; how many that was."""
         placings = self._placings or []
         if self._is_whole(jobs):
+            placed = placings[len(self._keys)]
+            if placed.denial is not None:
+                self._keys.append(_enter_refused(jobs, turn, placed, self._request, self._digest))
+                return 1
             self._keys.append(str(jobs.next_number))
         placed = placings[len(self._keys) - 1]
         spec = placed.job(self._keys[-1])

@@ -65,10 +65,12 @@ def enter_freed(partition: Partition) -> None:
 def enter_due(partition: Partition, app: Application) -> None:
     """A time has come that held asks of this application wait for."""
     due = [held for held in partition.held_asks.of(app.id) if held.conditions.met(partition.now_ms)]
-    for held in due if app.spec.at_once else ():
-        partition.held_asks.await_turn(app.id, held)
     for held in due:
-        enter_if_met(partition, app, held.spec.key)
+        if app.spec.at_once:
+            partition.held_asks.await_turn(app.id, held)
+        else:
+            _enter(partition, app, held.spec)
+    enter_next(partition, app)
     _set_timer(partition, app)
 
 
