@@ -50,6 +50,7 @@ PAGES = pytest.mark.parametrize(
         ("arrays.md", 32),
         ("submitting.md", 11),
         ("interactive.md", 3),
+        ("messages.md", 3),
         ("administration.md", 5),
         ("maintenance.md", 18),
         ("service.md", 3),

@@ -298,7 +298,7 @@ def until_it_runs(client: Client, key: str, asked: Interrupt | None = None) -> N
         try:
             job = patiently(lambda: client.job(key))
             if job.state != "waiting":
-                if told and job.started_at_ms:
+                if told and job.node:
                     app.complain(f"{key} begins on {job.node}")
                 return
             if job.reason is not None and job.reason.code != told:

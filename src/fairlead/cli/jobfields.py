@@ -208,6 +208,8 @@ def described(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
     body: dict[str, Any] = {"command": values.command(entry.get("command"), where), **meant(entry, where)}
     if (retry := values.retry(entry, where)) is not None:
         body["retry"] = retry
+    if notices := values.notices(entry, where):
+        body["notify"] = notices
     if resources := values.resources(entry, where):
         body["resources"] = resources
     if resources and not any(resources.values()):
@@ -308,6 +310,7 @@ def details(job: JobDetails, now_ms: int) -> list[tuple[str, str]]:
         ("begins", render.moment(job.begin_at_ms) if job.begin_at_ms else ""),
         ("waits for", ", ".join(f"{each.key} ({AWAITED[each.awaited]})" for each in job.after)),
         ("reserved", "the next room is kept for it" if job.reserved else ""),
+        ("messages", ", ".join(f"{each.to} ({', '.join(each.on)})" for each in job.notify)),
         ("checkpoint", render.moment(job.checkpoint_at_ms)),
         ("retry", _retry(job.retry)),
         ("attempts", _attempts(job)),

@@ -7,6 +7,7 @@ here, or named.
 
 from __future__ import annotations
 
+import getpass
 import re
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -96,6 +97,8 @@ class Options:
             return self._cores(name)
         if name == "nodes":
             return [] if value in ("1", "1-1") else None
+        if name in ("mail-type", "mail-user"):
+            return self._mail(name)
         if name == "mem-per-cpu":
             return ["--memory", f"{_mebibytes(value) * self._count()}Mi"]
         translate = _OTHERWISE.get(name)
@@ -109,6 +112,20 @@ class Options:
     def _cores(self, name: str) -> Words:
         first = next(each for each, _, _ in self._given if each in ("ntasks", "ntasks-per-node", "cpus-per-task"))
         return ["--cpu", str(self._count())] if name == first else []
+
+    def _mail(self, name: str) -> Words:
+        """Both options together, once."""
+        types = self._texts.get("mail-type", "").upper().split(",")
+        events = [ours for theirs, ours in _MAIL.items() if {theirs, "ALL"} & set(types)]
+        first = next(each for each, _, _ in self._given if each in ("mail-type", "mail-user"))
+        if name != first or not events:
+            return []
+        return [
+            "--notify",
+            f"mail:{self._texts.get('mail-user') or getpass.getuser()}",
+            "--notify-on",
+            ",".join(events),
+        ]
 
 
 class _Unlike(Exception):
@@ -156,6 +173,7 @@ def _begin(text: str) -> Words:
     ]
 
 
+_MAIL: Final = {"BEGIN": "start", "END": "end", "FAIL": "fail"}
 _AFTER: Final = {"after": "--after", "afterok": "--after-ok", "afterany": "--after-any", "afternotok": "--after-not-ok"}
 
 

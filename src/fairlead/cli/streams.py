@@ -30,4 +30,17 @@ STREAMS: Final = (
         "open_mode",
         settings={"type": click.Choice(["truncate", "append"])},
     ),
+    Field(
+        "notify",
+        "--notify",
+        "TARGET",
+        "Send a message about it: mail:ADDRESS, a URL, or a command for the shell; may be repeated.",
+        settings={"multiple": True},
+    ),
+    Field(
+        "notify_on",
+        "--notify-on",
+        "WHEN,...",
+        "When: start, end, fail (ended otherwise than well); end if not given.",
+    ),
 )

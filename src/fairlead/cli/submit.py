@@ -184,7 +184,7 @@ A file has one JSON object a line, or one array as .json or .yaml; the fields ar
 command, name, queue, priority, cpu, memory, gpu, resources, env, cwd, grace, time_limit, tags,
 labels, node_selector, ports, beside, apart_from, retry, retry_backoff, no_retry_on, idle,
 priority_class, hold, begin, array, after, after_ok, after_any, after_not_ok, on_never,
-stdout, stderr, stdin, open_mode.
+stdout, stderr, stdin, open_mode, notify, notify_on.
 
 With --wait the exit status is the job's own; 128+N if signal N ended it, 124 if its time limit did,
 1 if it is lost, 4 if it was rejected or taken back before it ran.

@@ -108,6 +108,12 @@ fairlead up --resource gpu=2 --resource cpu=8
     "questions, streams, tokens; such as jobs=20000. May be repeated.",
 )
 @click.option(
+    "--notify",
+    default="command,mail,url",
+    metavar="KINDS",
+    help="Kinds of messages that users may have sent about their jobs: command, mail, url; or none.",
+)
+@click.option(
     "--open-reads", is_flag=True, help="Let anyone who reaches the port read /ws/v1 and /metrics without a token."
 )
 @click.option(
@@ -128,6 +134,7 @@ def up(
     memory_budget: str | None,
     keep_free: str | None,
     per_user: tuple[str, ...],
+    notify: str,
     output_max: str,
     keep_jobs: str,
     keep_jobs_max: int,
@@ -165,6 +172,7 @@ def up(
             keep_free=None if keep_free is None else parse_amount("memory", keep_free, "--keep-free"),
             output_bytes=0 if output_max == "off" else parse_amount("memory", output_max, "--output-max"),
             user_bounds=_user_bounds(per_user),
+            notify=_kinds(notify),
             retention=Retention(
                 jobs_ms=parse_duration(keep_jobs, "--keep-jobs"),
                 jobs=keep_jobs_max,
@@ -187,3 +195,14 @@ def _user_bounds(given: tuple[str, ...]) -> UserBounds:
             raise wrong_usage(f"--per-user: there is no bound {name!r}; there are {', '.join(names)}")
         bounds[name] = parse_amount("memory" if name == "environment" else name, text, f"--per-user {name}")
     return UserBounds(**bounds)
+
+
+def _kinds(text: str) -> frozenset[str]:
+    """The kinds of messages that are named. Raises `Failure` (usage)."""
+    from fairlead.wire.notices import ALL_KINDS
+
+    kinds = frozenset(word.strip() for word in text.split(",")) - {"none"}
+    if unknown := sorted(kinds - ALL_KINDS):
+        shown = ", ".join(sorted(ALL_KINDS))
+        raise wrong_usage(f"--notify: there is no kind {unknown[0]!r}; there are {shown}, or none")
+    return kinds

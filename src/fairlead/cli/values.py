@@ -300,6 +300,25 @@ def retry(entry: Mapping[str, Any], where: str) -> dict[str, Any] | None:
     return retry
 
 
+def notices(entry: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    """Messages about a job: to whom, and when. Raises `Failure` (usage)."""
+    from fairlead.wire.notices import address
+
+    to, on = entry.get("notify"), entry.get("notify_on")
+    targets = [one_text(each, f"{where}: notify") for each in (to if isinstance(to, list | tuple) else [to]) if each]
+    events = [one_text(each, f"{where}: notify_on") for each in (on if isinstance(on, list | tuple) else [on]) if each]
+    events = [word.strip() for each in events for word in each.split(",")]
+    if events and not targets:
+        raise wrong_usage(f"{where}: notify_on: says when, but notify does not say to whom")
+    for word in events:
+        if word not in ("start", "end", "fail"):
+            raise wrong_usage(f"{where}: notify_on: {word!r} is none of start, end and fail")
+    try:
+        return [{"to": address(each), "on": events or ["end"]} for each in targets]
+    except ValueError as error:
+        raise wrong_usage(f"{where}: notify: {error}") from None
+
+
 def resources(entry: Mapping[str, Any], where: str) -> Any:
     """All amounts that are said; a 0 is kept for cores, where saying nothing means something else. Raises `Failure`."""
     cpu, memory = (

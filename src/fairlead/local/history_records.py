@@ -17,6 +17,7 @@ from fairlead.core.model.resources import NOTHING, Resources
 from fairlead.core.model.specs import RetrySpec
 from fairlead.journal import codec
 from fairlead.local.gpus import Gpu
+from fairlead.local.notices import Notice
 from fairlead.local.runs import Course, RunReport
 from fairlead.local.streams import Streams
 from fairlead.wire.arrays import parse_indices
@@ -102,6 +103,8 @@ class JobSpec:
     """The first word of its command is the name of a script."""
     script: str = ""
     """The text of that, as long as the job has not ended."""
+    notify: tuple[Notice, ...] = ()
+    """Messages that its user wants about it."""
     terminal: bool = False
     """It runs at a terminal of its own."""
 
@@ -245,6 +248,19 @@ class JobCheckpointed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobNotified:
+    """A message about a job was sent, or given up."""
+
+    key: str
+    number: int
+    """Which of those that its user wants."""
+    what: str
+    attempt: int
+    wrong: str = ""
+    """Why it was given up; empty: it was sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobsCleaned:
     """Jobs that ended long ago have left the book, with all that they wrote."""
 
@@ -292,6 +308,7 @@ JobRecord = (
     | JobSuspended
     | JobCheckpointed
     | JobPressed
+    | JobNotified
     | MemoryShort
     | JobsCleaned
     | AttemptEnded

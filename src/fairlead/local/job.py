@@ -23,11 +23,14 @@ from fairlead.core.model.decisions import (
 from fairlead.core.model.events import Cause
 from fairlead.core.model.quantities import format_exactly
 from fairlead.core.model.resources import Resources
-from fairlead.local.history_records import JobChanged, JobRequeued, JobSpec, JobSuspended, Observed
+from fairlead.local import notices
+from fairlead.local.history_records import JobChanged, JobNotified, JobRequeued, JobSpec, JobSuspended, Observed
+from fairlead.local.notices import DueNotice
 from fairlead.local.runs import RunReport
 from fairlead.local.streams import NONE, Streams
 from fairlead.times import duration_exactly, moment
 from fairlead.wire import patterns
+from fairlead.wire.notices import shown
 
 KEEP_HISTORY = 64
 """So many entries of a job's history: the first half and the newest."""
@@ -182,6 +185,8 @@ class Job:
     """Why it was not tried (or not tried again), as part of a sentence."""
     streams: Streams = NONE
     """Files of its user that its newest attempt reads from and writes to, as whole paths."""
+    due: list[DueNotice] = field(default_factory=list)
+    """Messages about it that are still to be sent."""
 
     @property
     def key(self) -> str:
@@ -207,6 +212,19 @@ class Job:
         """It has a place. From now on its files are what their names say now."""
         self.attempt += 1
         self.streams = self.files()
+
+    def announce(self, what: str) -> None:
+        """It has started, or ended: the messages about that are due. Who was refused was told at once."""
+        if self.state is not State.REJECTED:
+            well = self.state is State.SUCCEEDED
+            self.due += notices.due(self.spec.notify, what, self.attempt, well=well)
+
+    def notified(self, record: JobNotified, at_ms: int) -> None:
+        """A message was sent, or given up."""
+        sent = DueNotice(number=record.number, what=record.what, attempt=record.attempt)
+        self.due = [each for each in self.due if each != sent]
+        to = shown(self.spec.notify[record.number].to)
+        self.remember(at_ms, "message", f"to {to}, given up: {record.wrong}" if record.wrong else f"sent to {to}")
 
     def forget_values(self) -> None:
         """It has ended: its values may be secrets, and nobody needs them or its script any more."""

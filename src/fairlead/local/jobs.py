@@ -122,6 +122,7 @@ class Jobs:
             records.JobChanged: lambda each, at: self._known(each.key).change(each, at),
             records.JobStarted: self._started,
             records.JobCancelRequested: self._cancel,
+            records.JobNotified: lambda each, at: self._known(each.key).notified(each, at),
             records.JobCheckpointed: lambda each, at: self._known(each.key).checkpointed(at),
             records.JobRequeued: lambda each, at: self._move(each.key, "evict").requeued(each, at),
             records.JobSuspended: lambda each, at: self._move(each.key, each.step).stand_still(each, at),
@@ -194,6 +195,7 @@ class Jobs:
         job.pid, job.gpus = record.pid, record.gpus
         job.started_at_ms = record.started_at_ms if record.started_at_ms is not None else at_ms
         job.remember(at_ms, "started", f"process {record.pid}" if record.pid else "")
+        job.announce("start")
         self.news.append(job.key)
 
     def _cancel(self, record: records.JobCancelRequested, at_ms: int) -> None:
@@ -343,6 +345,7 @@ class Jobs:
         del self._live[job.key]
         self.news.append(job.key)
         job.forget_values()
+        job.announce("end")
         for over in self.arrays.end(job):
             self.ended.add(ended_at_ms, over.key)
         if len(self.ended) > self.keep_ended:

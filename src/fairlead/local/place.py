@@ -20,11 +20,12 @@ from fairlead.core.model.decisions import Allocated, Decision, Evict, NodeReject
 from fairlead.core.model.events import AddNode, Cause, Release, SetConditions, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
-from fairlead.local import accounts, arrays, dependencies, job_bounds, orders
+from fairlead.local import accounts, announcing, arrays, dependencies, job_bounds, orders
 from fairlead.local import history_records as records
 from fairlead.local.gpus import PART, WHOLE
 from fairlead.local.job import NOT_TOLD_TO_STOP, ON_THE_MACHINE, Job, State, state_after
 from fairlead.local.jobs import Jobs
+from fairlead.local.notices import is_notice
 from fairlead.local.runs import RunReport, RunSpec
 from fairlead.policy.events.retry import final
 from fairlead.runtime import Entry, Runtime, Turn
@@ -74,6 +75,7 @@ class LocalPlace:
         self._runs_dir = runs_dir
         self.machine = make_machine(self._told)
         self._orders = orders.Orders(self.machine, self._order_done)
+        self._announcing = announcing.Announcing(self.machine, self._do, as_user=as_submitter)
 
     # --- the runtime's side ------------------------------------------------------------------------------------------
 
@@ -106,12 +108,14 @@ class LocalPlace:
         for key in dict.fromkeys(touched):
             if (job := self.jobs.get(key)) is not None:
                 self._order(job)
+                self._announcing.send(job)
         for run in self.jobs.dropped:
             self._orders.purge(run)
         self.jobs.dropped.clear()
 
     def close(self) -> None:
         """Give no more orders and stop watching; what runs goes on."""
+        self._announcing.close()
         self._orders.close()
         self.machine.close()
 
@@ -192,8 +196,13 @@ class LocalPlace:
         self._order_done(report)
 
     def _order_done(self, report: RunReport) -> None:
-        if (runtime := self._runtime) is not None:
-            runtime.do(lambda turn: self.enter_report(turn, report), must=True)
+        if not is_notice(report.key):
+            self._do(lambda turn, _: self.enter_report(turn, report))
+
+    def _do(self, act: Callable[[Turn, Jobs], None]) -> Future[Any] | None:
+        if (runtime := self._runtime) is None:
+            return None
+        return runtime.do(lambda turn: act(turn, self.jobs), must=True)
 
     def enter_report(self, turn: Turn, report: RunReport) -> None:
         """Enter what the machine says about a run, unless it is known already or about something that is over."""
@@ -266,8 +275,13 @@ class LocalPlace:
             if not array.is_whole:
                 turn.note(records.ArrayBrokenOff(key=array.key))
         strange = []
-        review = [job.key for job in self.jobs.live()]
+        review = [job.key for job in self.jobs if not job.ended or job.due]
+        messages = announcing.due_names(self.jobs)
         for report in reports:
+            if is_notice(report.key):
+                if report.key not in messages:
+                    self._orders.purge(report.key) if _is_over(report) else self._orders.stop(report.key, 0)
+                continue
             parsed = records.parse_run_key(report.key)
             job = self.jobs.get(parsed[0]) if parsed else None
             if job is None or parsed is None or parsed[1] > job.attempt:

@@ -23,6 +23,7 @@ from fairlead.local.callers import Caller
 from fairlead.local.changes import Change, change, suspend
 from fairlead.local.history_records import ArraySpec, JobSpec, where_of
 from fairlead.local.job_bounds import UNSTATED
+from fairlead.local.notices import Notice
 from fairlead.local.placing import SUBMIT_DENIED
 from fairlead.local.requests import RefusedJob, Submitted
 from fairlead.local.streams import Streams
@@ -35,6 +36,7 @@ from fairlead.service.place import CallerOf
 from fairlead.wire import arrays, orders
 from fairlead.wire import jobs as wire
 from fairlead.wire.fields import with_vcore
+from fairlead.wire.notices import kind_of
 
 if TYPE_CHECKING:
     pass
@@ -52,6 +54,7 @@ async def submit_jobs(
     """Submit jobs, all or none. With the header `Idempotency-Key` a repeated request gives the jobs of the first."""
     caller.require_submit(place.gate.own_name)
     place.users.submission(caller)
+    _require_kinds(place, body.jobs)
     if short := place.disk.shortage():
         raise Refusal("disk-full", f"{short}; nothing was taken in")
 
@@ -62,6 +65,16 @@ async def submit_jobs(
         return requests.Intake(caller, specs, idempotency_key or "", digest, place.users)
 
     return await _taken_in(place, await run_in_threadpool(prepare))
+
+
+def _require_kinds(place: MachinePlace, drafts: Sequence[wire.JobDraft]) -> None:
+    """Raises `Refusal` for a message of a kind that the administrator has turned off."""
+    for index, draft in enumerate(drafts):
+        for number, notice in enumerate(draft.notify):
+            if (kind := kind_of(notice.to)) not in place.notify:
+                left = f"there are {', '.join(sorted(place.notify))}" if place.notify else "there are none"
+                said = f"the administrator of this machine has turned off messages by {kind}; {left}"
+                raise Refusal("forbidden", said, field=f"jobs[{index}].notify[{number}].to")
 
 
 async def _taken_in(place: MachinePlace, intake: requests.Intake) -> wire.JobList:
@@ -138,6 +151,7 @@ def spec_of(draft: wire.JobDraft, caller: Caller, home: str) -> JobSpec:
             "cancel_never": draft.on_never == "cancel",
             "array": _array(draft.array),
             "streams": _streams(draft),
+            "notify": tuple(Notice(to=each.to, on=tuple(dict.fromkeys(each.on))) for each in draft.notify),
             "is_script": bool(draft.script),
         }
     )

@@ -54,6 +54,7 @@ from fairlead.wire.arrays import order
 from fairlead.wire.jobs import Capability as Shown
 from fairlead.wire.jobs import Job as JobRow
 from fairlead.wire.jobs import JobDetails, JobDraft
+from fairlead.wire.notices import ALL_KINDS
 from fairlead.wire.questions import Why
 
 T = TypeVar("T")
@@ -201,6 +202,8 @@ class MachinePlace(Place):
     memory_guard: MemoryGuard = field(default_factory=lambda: MemoryGuard(Threshold()))
     users: UserLimits = field(default_factory=lambda: UserLimits(UserBounds()))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    notify: frozenset[str] = ALL_KINDS
+    """Which kinds of messages users may have sent."""
     forecaster: Forecaster = field(default_factory=Forecaster)
     private_names: bool = False
     """Names of jobs are shown to nobody but those whose business they are."""

@@ -52,6 +52,7 @@ from fairlead.service.retention import Retention, keep
 from fairlead.service.windows import Announcer, keep_the_clock
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.version import version
+from fairlead.wire.notices import ALL_KINDS
 
 log = logging.getLogger("fairlead.service")
 
@@ -100,6 +101,8 @@ class ServeOptions:
     """So much of each output of a run is kept where its queue does not say it; 0: all."""
     user_bounds: UserBounds = field(default_factory=UserBounds)
     """What one user may have or do at a time."""
+    notify: frozenset[str] = ALL_KINDS
+    """Kinds of messages that users may have sent about their jobs."""
     retention: Retention = field(default_factory=Retention)
     log_level: str = "info"
     on_ready: Callable[[Listening], None] | None = None
@@ -197,6 +200,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         open_reads=options.open_reads,
         private_names=options.private_names,
         users=UserLimits(options.user_bounds),
+        notify=options.notify,
         config_file=ConfigFile(options.config) if options.config is not None else None,
         forecaster=Forecaster(ScoreFile(state_dir / "forecasts.json")),
     )

@@ -23,6 +23,8 @@ from fairlead.local.job import Attempt, Job, State
 from fairlead.wire import cluster
 from fairlead.wire import jobs as wire
 from fairlead.wire.fields import Amounts, with_cpu
+from fairlead.wire.notices import Notice
+from fairlead.wire.notices import shown as shown_to
 from fairlead.wire.questions import Why
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ def job_full(job: Job, scheduler: Scheduler) -> wire.JobDetails:
         **fields_of(spec.where),
         **_streams(job),
         terminal=spec.terminal,
+        notify=[Notice(to=shown_to(each.to), on=list(each.on)) for each in spec.notify],  # type: ignore[arg-type]
         command=list(spec.command),
         env=sorted(spec.env),
         cwd=spec.cwd,

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from fairlead.wire import arrays, fields
 from fairlead.wire.fields import Amounts, AmountsDraft, Key, Labels, Line, Page, Priority, Request, Shape, said
+from fairlead.wire.notices import Notice, Notices
 from fairlead.wire.streams import OpenMode, Output, StreamsDraft
 
 MOST_JOBS = 10_000
@@ -132,6 +133,7 @@ class JobDraft(StreamsDraft, frozen=True, kw_only=True):
         int, Meta(ge=0, le=BEGIN_MAX_MS, description="It does not begin before this moment; 0: at once.")
     ] = 0
     after: Annotated[Dependencies, said("It waits for all of these.")] = []
+    notify: Annotated[Notices, said("Messages about it.")] = []
     on_never: Annotated[
         Literal["wait", "cancel"],
         said("What becomes of it when what it waits for can never come about any more: it waits on and says so."),
@@ -276,6 +278,7 @@ class JobDetails(Job, frozen=True, kw_only=True):
     stdout: Annotated[str | None, said("The file with what it writes.")] = None
     stderr: str | None = None
     terminal: bool = False
+    notify: list[Notice] = []
     own_files: Annotated[list[Output], said("Which outputs go to files of its own; the service keeps the others.")] = []
     open_mode: Annotated[OpenMode, said("Of its own files, at each attempt.")] = "truncate"
     enforcement: list[Capability] = []

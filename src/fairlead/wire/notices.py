@@ -1,0 +1,72 @@
+"""Messages about a job, when it starts and when it ends: where they go, and when.
+
+Decides which addresses there are. Never sends anything. Invariant: an address that passes is of one kind: a mailbox, a
+URL, or a command.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, ClassVar, Literal, get_args
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from fairlead.wire.fields import Request, Shape, one_line, said
+
+What = Literal["start", "end", "fail"]
+Kind = Literal["command", "mail", "url"]
+ALL_KINDS: frozenset[str] = frozenset(get_args(Kind))
+MOST = 8
+_MAILBOX = re.compile(r"[^\s@<>,;:\"'\\()-][^\s@<>,;:\"'\\()]*(@[A-Za-z0-9.-]+)?")
+
+
+def kind_of(to: str) -> Kind:
+    """Which kind an address is."""
+    return "mail" if to.startswith("mail:") else "url" if to.startswith(("http://", "https://")) else "command"
+
+
+def address(to: str) -> str:
+    """An address that something can be sent to. Raises `ValueError`."""
+    one_line(to)
+    if not to.strip():
+        raise ValueError("is empty; write mail:ADDRESS, a URL that begins with https://, or a command")
+    if kind_of(to) == "mail" and not _MAILBOX.fullmatch(to.removeprefix("mail:")):
+        raise ValueError(f"{to!r} names no mailbox; write mail:ann@example.org, or mail:ann")
+    if kind_of(to) == "url" and (not urlsplit(to).hostname or " " in to):
+        raise ValueError(f"{to!r} is no URL; write https://example.org/hook")
+    return to
+
+
+class NoticeDraft(Request, frozen=True, kw_only=True):
+    """One of them."""
+
+    CHECKS: ClassVar = {"to": address}
+
+    to: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=2048,
+            description="mail:ADDRESS, a URL that is sent JSON, or a command that a shell runs as the user.",
+        ),
+    ]
+    on: Annotated[
+        list[What], Meta(min_length=1, max_length=3), said("At each start, at its end, at an end otherwise than well.")
+    ] = msgspec.field(default_factory=lambda: ["end"])
+
+
+Notices = Annotated[list[NoticeDraft], Meta(max_length=MOST)]
+
+
+class Notice(Shape, frozen=True, kw_only=True):
+    """One of them, as it is shown: of a URL only the host, because the rest may be a secret."""
+
+    to: str
+    on: list[What]
+
+
+def shown(to: str) -> str:
+    """An address as others may see it."""
+    return f"{urlsplit(to).scheme}://{urlsplit(to).hostname}/..." if kind_of(to) == "url" else to

@@ -1,0 +1,187 @@
+"""Messages about jobs: sent as their user, a bounded time, those of different users in turn."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fairlead.local import deliveries, webhook
+from fairlead.local.deliveries import Deliveries, Delivery
+
+if TYPE_CHECKING:
+    from conftest import Bench
+
+ALICE = 54_321
+
+
+class Sender:
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.told: dict[str, str] = {}
+        self.order: list[str] = []
+        self.deliveries = Deliveries(bench.machine, self._told)
+
+    def _told(self, delivery: Delivery, wrong: str) -> None:
+        self.told[delivery.run] = wrong
+        self.order.append(delivery.run)
+
+    def send(self, name: str, to: str, kind: str = "command", uid: int | None = None, **more: Any) -> str:
+        run = self.bench.key(name)
+        who = os.geteuid() if uid is None else uid
+        more = {"sentence": "job 7 x has ended", "facts": {"key": "7", "state": "failed", "signal": None}} | more
+        self.deliveries.send(
+            Delivery(run=run, to=to, kind=kind, uid=who, gids=(who,), as_user=os.geteuid() == 0, **more)
+        )
+        return run
+
+    def result(self, run: str) -> str:
+        self.bench.until(lambda: run in self.told)
+        return self.told[run]
+
+
+@pytest.fixture
+def sender(bench: Bench) -> Iterator[Sender]:
+    made = Sender(bench)
+    yield made
+    made.deliveries.close()
+
+
+def test_a_command_is_run(sender: Sender, tmp_path: Path) -> None:
+    """With what there is to say in its environment; its run is cleared away."""
+    run = sender.send("a", f'echo "$FAIRLEAD_KEY $FAIRLEAD_STATE" >> {tmp_path}/told', cwd=str(tmp_path))
+    assert sender.result(run) == ""
+    assert (tmp_path / "told").read_text() == "7 failed\n"
+    sender.bench.until(lambda: not (sender.bench.directory / run).exists())
+
+
+def test_what_goes_wrong_is_told(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its exit status, its signal, or that it took too long; nothing of it is left."""
+    assert sender.result(sender.send("a", "exit 3")) == "exit status 3"
+    assert sender.result(sender.send("b", "kill -9 $$")) == "it was ended by signal 9"
+    monkeypatch.setattr(deliveries, "TIME_LIMIT_MS", 300)
+    assert sender.result(sender.send("c", "sleep 50 & sleep 60")).startswith("it took longer than")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes others")
+def test_it_is_the_users(sender: Sender, tmp_path: Path) -> None:
+    """It has no more rights than the user has."""
+    for above in (tmp_path, *list(tmp_path.parents)[:3]):
+        above.chmod(above.stat().st_mode | 0o011)
+    place = tmp_path / "open"
+    place.mkdir()
+    place.chmod(0o777)
+    assert sender.result(sender.send("a", f"id -u > {place}/who", uid=ALICE)) == ""
+    assert (place / "who").read_text() == f"{ALICE}\n"
+    assert sender.result(sender.send("b", f"echo > {tmp_path}/mine", uid=ALICE)) != ""
+
+
+def test_users_are_served_in_turn(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has many waits for the others, not they for the first."""
+    monkeypatch.setattr(deliveries, "AT_ONCE", 1)
+    first = [sender.send(f"a{n}", "sleep 0.2", uid=0 if os.geteuid() == 0 else None) for n in range(5)]
+    if os.geteuid() != 0:
+        pytest.skip("needs two users")
+    other = sender.send("b", "exit 1", uid=ALICE)
+    for run in (*first, other):
+        sender.result(run)
+    assert sender.order.index(other) <= 2
+
+
+def test_one_that_was_handed_in_is_sent_once(sender: Sender, tmp_path: Path) -> None:
+    """However often it is."""
+    for _ in range(3):
+        run = sender.send("a", f"echo x >> {tmp_path}/told; sleep 0.2")
+    assert sender.result(run) == ""
+    time.sleep(0.3)
+    assert (tmp_path / "told").read_text() == "x\n"
+
+
+def test_a_command_that_ran_when_the_service_ended_is_not_run_again(bench: Bench, tmp_path: Path) -> None:
+    """The next one asks how it ended."""
+    first = Sender(bench)
+    run = first.send("a", f"echo x >> {tmp_path}/told; sleep 1; exit 4")
+    bench.until(lambda: (tmp_path / "told").exists())
+    first.deliveries.close()
+    second = Sender(bench)
+    second.send("a", "echo again")
+    assert second.result(run) == "exit status 4"
+    assert (tmp_path / "told").read_text() == "x\n"
+    assert first.told == {}
+    second.deliveries.close()
+
+
+def test_mail_is_handed_to_sendmail(tmp_path: Path) -> None:
+    """With its address, a subject, and what there is to say; where there is none, that is told apart."""
+    facts = {"key": "7", "name": "Zürich"}
+    mail = Delivery(run="r", to="mail:ann@example.org", kind="mail", sentence="job 7 Zürich failed", facts=facts, uid=0)
+    (tmp_path / "script").write_text(mail.script().replace("/usr/sbin:/usr/lib:/sbin:/usr/bin:", f"{tmp_path}:/bin:"))
+    missing = subprocess.run(["/bin/sh", tmp_path / "script"], env={"PATH": "/bin"}, check=False)
+    (tmp_path / "sendmail").write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/to\ncat > {tmp_path}/mail\n')
+    (tmp_path / "sendmail").chmod(0o755)
+    subprocess.run(["/bin/sh", tmp_path / "script"], env={"PATH": "/bin"}, check=True)
+    assert (tmp_path / "to").read_text() == "-i -- ann@example.org\n"
+    text = (tmp_path / "mail").read_text()
+    assert text.startswith("To: ann@example.org\nSubject: [fairlead] job 7")
+    assert "key: 7" in text
+    assert missing.returncode == deliveries.NO_SENDMAIL or Path("/bin/sendmail").exists()
+
+
+class _Hook(http.server.BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        server: Any = self.server
+        server.got.append(self.rfile.read(int(self.headers["Content-Length"])))
+        status = server.answers.pop(0)
+        self.send_response(status)
+        self.send_header("Location", "/elsewhere")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("answers", "wrong", "times"),
+    [
+        ([200], "", 1),
+        ([503, 429, 204], "", 3),
+        ([404], "it answered 404", 1),
+        ([302], "it answered 302", 1),
+        ([500] * 4, "it answered 500, 4 times", 4),
+    ],
+)
+def test_webhooks(answers: list[int], wrong: str, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tried again where that may help; nothing is redirected."""
+    monkeypatch.setattr(webhook, "PAUSES_S", (0.0, 0.0, 0.0))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Hook) as server:
+        server.got, server.answers = [], list(answers)  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            assert webhook.send(f"http://127.0.0.1:{server.server_port}/", b"{}") == wrong
+            assert server.got == [b"{}"] * times  # type: ignore[attr-defined]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_webhook_is_a_process_of_the_user(sender: Sender) -> None:
+    """Where nobody listens, that is told after some tries."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Hook) as server:
+        server.got, server.answers = [], [200]  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            assert sender.result(sender.send("a", f"http://127.0.0.1:{server.server_port}/", "url", ALICE)) == ""
+            [got] = server.got  # type: ignore[attr-defined]
+            assert b'"text": "job 7 x has ended", "key": "7"' in got
+        finally:
+            server.shutdown()
+            thread.join()
