@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from fairlead.cli import jobfields, render, scripts
-from fairlead.cli.app import REFUSED, Failure, Status, command, complain, connected, key_output, wrong_usage
+from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, complain, connected, key_output, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
 from fairlead.client.errors import Refused
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from fairlead.wire.jobs import Job, Reason
 
 _LARGEST_FILE = 256 * 2**20
+_WRONG_SHOWN = 50
 
 
 class Described(msgspec.Struct, frozen=True):
@@ -39,10 +42,22 @@ class Described(msgspec.Struct, frozen=True):
 def read_jobs(path: str, text: str, defaults: Mapping[str, Any]) -> list[Described]:
     """All jobs of a file: `.json` (one array or one object), `.yaml`/`.yml` (the same), else one JSON object a line.
 
-    `defaults` are fields, as in the file, for jobs that do not say. Raises `Failure` (usage) with the place of the
-    first mistake.
+    `defaults` are fields, as in the file, for jobs that do not say. Raises `Failure` (usage) with the place of every
+    job that has a mistake.
     """
-    jobs = [describe({**defaults, **_checked(entry, where)}, where) for where, entry in _entries(path, text)]
+    jobs: list[Described] = []
+    wrong: list[str] = []
+    for where, load in _entries(path, text):
+        try:
+            jobs.append(describe({**defaults, **_checked(load(), where)}, where))
+        except Failure as failure:
+            wrong.append(failure.message)
+    if len(wrong) > 1:
+        more = [f"and {len(wrong) - _WRONG_SHOWN} more"] if len(wrong) > _WRONG_SHOWN else []
+        said = f"{path}: {len(wrong)} of {len(wrong) + len(jobs)} jobs make no sense; nothing was submitted"
+        raise Failure(said, USAGE, [*wrong[:_WRONG_SHOWN], *more])
+    if wrong:
+        raise wrong_usage(wrong[0])
     if not jobs:
         raise wrong_usage(f"{path}: there is no job in it")
     return jobs
@@ -65,7 +80,8 @@ def read_text(path: str) -> str:
         raise wrong_usage(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _entries(path: str, text: str) -> Iterator[tuple[str, Any]]:
+def _entries(path: str, text: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The place of each job, and what reads it. Raises `Failure` where the file is no list of jobs at all."""
     suffix = os.path.splitext(path)[1].lower()
     if suffix in (".yaml", ".yml"):
         yield from _numbered(path, _load_yaml(path, text))
@@ -74,16 +90,16 @@ def _entries(path: str, text: str) -> Iterator[tuple[str, Any]]:
     else:
         for number, line in enumerate(text.splitlines(), 1):
             if line.strip():
-                yield f"{path}:{number}", _load_json(line, path, number)
+                yield f"{path}:{number}", partial(_load_json, line, path, number)
 
 
-def _numbered(path: str, loaded: Any) -> Iterator[tuple[str, Any]]:
+def _numbered(path: str, loaded: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     if isinstance(loaded, dict) and set(loaded) == {"jobs"}:
         loaded = loaded["jobs"]
     if isinstance(loaded, list):
-        yield from ((f"{path}: job {number}", entry) for number, entry in enumerate(loaded, 1))
+        yield from ((f"{path}: job {number}", partial(copy, entry)) for number, entry in enumerate(loaded, 1))
     elif loaded is not None:
-        yield path, loaded
+        yield path, partial(copy, loaded)
 
 
 def _load_json(text: str, path: str, line: int) -> Any:

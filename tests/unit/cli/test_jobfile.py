@@ -137,3 +137,19 @@ def test_a_refusal_of_the_service_is_told_with_the_place_in_the_file() -> None:
     refusal = Refused(Problem(**said, detail="there is no queue root.x", field="jobs[1].queue"))
     assert as_failure_of(jobs, refusal, 0).message == "w.jsonl:4: queue: there is no queue root.x"
     assert "5000 jobs before it" in as_failure_of(jobs, refusal, 5000).message
+
+
+def test_every_job_with_a_mistake_is_named() -> None:
+    """At once, each with its place; of very many the first."""
+    text = '{"command": "true"}\nnot json\n{"command": ""}\n\n{"cmd": "x"}\n{"command": "x", "cpu": "lots"}\n'
+    with pytest.raises(Failure) as found:
+        read_jobs("j.jsonl", text, {})
+    assert found.value.status == 2
+    assert found.value.message == "j.jsonl: 4 of 5 jobs make no sense; nothing was submitted"
+    assert [line.split(": ")[0] for line in found.value.details] == ["j.jsonl:2:1", "j.jsonl:3", "j.jsonl:5", "j.jsonl:6"]
+    with pytest.raises(Failure) as found:
+        read_jobs("j.jsonl", "x\n" * 60, {})
+    assert (len(found.value.details), found.value.details[-1]) == (51, "and 10 more")
+    with pytest.raises(Failure) as found:
+        read_jobs("j.yaml", "- command: x\n- 3\n- cmd: y\n", {})
+    assert [line.split(": ")[1] for line in found.value.details] == ["job 2", "job 3"]
