@@ -144,6 +144,11 @@ class Load:
             self.bodies[name] |= {"name": f"{name}.", "array": ARRAY}
             self.bodies[name]["command"][2] = script.replace(name, f"{name}.")
             self.arrays.add(name)
+        elif len(self.bodies) % 3 == 1:
+            text = f"#!/bin/sh\necho said by $1\n{script}\n"
+            told = {"to": f"echo told >> {self.marks}/{name}.told"}
+            more = {"command": ["job.sh", name], "script": text, "stdout": "%x.out", "cwd": str(self.marks)}
+            self.bodies[name] |= {**more, "notify": [told]}
         if self.keys and self.dice.random() < 0.4:
             other = self.dice.choice(list(self.keys))
             ends = [] if self.may_evict else ["ok" if self.expected[other] == 0 else "not-ok"]
@@ -199,6 +204,23 @@ class Load:
             at_ms = before["started_at_ms"] if awaited == "started" else before["ended_at_ms"]
             assert at_ms is None or begun >= at_ms, (name, other, awaited)
 
+    def messages_sent(self) -> None:
+        """Each message once, however often the service was killed; and scripts wrote into files of their own."""
+        end = time.monotonic() + 60
+        for name in [name for name, body in self.bodies.items() if "notify" in body]:
+            job = self.job(name)
+            while not any(each["what"] == "message" for each in job["history"]):
+                assert time.monotonic() < end, job
+                time.sleep(0.1)
+                job = self.job(name)
+            assert self.lines(f"{name}.told") == 1, job
+            if job["state"] != "evicted":
+                assert (self.marks / f"{name}.out").read_text() == f"said by {name}\n"
+
+    def job(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.service.call("GET", f"/api/v1/jobs/{self.keys[name]}")
+        return found
+
     def lines(self, name: str) -> int:
         path = self.marks / name
         return len(path.read_text().splitlines()) if path.exists() else 0
@@ -240,6 +262,7 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
     rows = settled(service)
     by_key = {row["key"]: row for row in rows}
     load.in_order(by_key)
+    load.messages_sent()
     assert load.waits_for
     assert load.begins
     assert load.arrays

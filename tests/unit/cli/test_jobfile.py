@@ -146,7 +146,12 @@ def test_every_job_with_a_mistake_is_named() -> None:
         read_jobs("j.jsonl", text, {})
     assert found.value.status == 2
     assert found.value.message == "j.jsonl: 4 of 5 jobs make no sense; nothing was submitted"
-    assert [line.split(": ")[0] for line in found.value.details] == ["j.jsonl:2:1", "j.jsonl:3", "j.jsonl:5", "j.jsonl:6"]
+    assert [line.split(": ")[0] for line in found.value.details] == [
+        "j.jsonl:2:1",
+        "j.jsonl:3",
+        "j.jsonl:5",
+        "j.jsonl:6",
+    ]
     with pytest.raises(Failure) as found:
         read_jobs("j.jsonl", "x\n" * 60, {})
     assert (len(found.value.details), found.value.details[-1]) == (51, "and 10 more")
