@@ -156,7 +156,7 @@ def test_a_script_has_a_bound(taking: Any, run: Run) -> None:
 TARGETS = """
 --cpu --memory --time-limit --name --output --error --stdin --open-mode --queue --array --after --after-ok --after-any
 --after-not-ok --on-never --begin --hold --retry --no-retry-on --gpu --resource --priority --cwd --export --tag
---priority-class --wait
+--priority-class --wait --notify --notify-on
 """
 FLAGS = frozenset(TARGETS.split())
 
@@ -191,6 +191,9 @@ FLAGS = frozenset(TARGETS.split())
         ("--export=ALL,X=1 -A physics", "--export ALL,X=1 --tag account=physics"),
         ("-N 1 --parsable -Q --no-requeue", ""),
         ("-W", "--wait"),
+        ("--mail-type=END,FAIL --mail-user=ann@x", "--notify mail:ann@x --notify-on end,fail"),
+        ("--mail-user=ann --mail-type=ALL", "--notify mail:ann --notify-on start,end,fail"),
+        ("--mail-user=ann --mail-type=NONE", ""),
     ],
 )
 def test_options_of_sbatch(line: str, ours: str) -> None:

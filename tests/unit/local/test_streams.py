@@ -112,3 +112,11 @@ def test_a_script_runs_as_its_user(bench: Bench, tmp_path: Path) -> None:
     assert (report.error, bench.output("a")) == ("", f"two and one by {ALICE}\n")
     file = bench.machine.stdout_path(bench.key("a")).parent / "script"
     assert (file.stat().st_uid, file.stat().st_mode & 0o777) == (ALICE, 0o500)
+
+
+def test_a_pipe_that_nobody_reads_can_be_left(bench: Bench, tmp_path: Path) -> None:
+    """It waits there to be opened, and is ended as any other: at once, without its grace."""
+    os.mkfifo(tmp_path / "pipe")
+    bench.start("a", "/bin/echo", "never", streams=Streams(stdout=str(tmp_path / "pipe")), grace_ms=60_000)
+    bench.machine.stop(bench.key("a"))
+    assert bench.end("a").stopped

@@ -76,10 +76,11 @@ def _prepare(ends: Sequence[int | None], spec: Record, supervisor: int) -> None:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != supervisor:
         os._exit(NOT_EXECUTABLE)
-    _open_files(run["streams"])
     for each in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(each, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    # Last, and as easily ended as the command itself: a pipe that nobody reads may keep it here for ever.
+    _open_files(run["streams"])
 
 
 def _take_ends(ends: Sequence[int | None]) -> None:
