@@ -13,7 +13,7 @@ TESTS = ROOT / "tests" / "unit"
 
 WITHOUT_TEST = frozenset(
     """
-    core/acts/limit_groups core/acts/waiting_asks core/books/admission core/books/applications
+    core/acts/limit_groups core/books/admission
     core/books/node_filters core/books/partition core/books/topology_counts
     policy/eligibility/start_estimates
     policy/events/admin_objects policy/events/handlers policy/events/reload policy/order/victim_index

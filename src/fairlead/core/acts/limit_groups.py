@@ -62,7 +62,9 @@ def limits_changed(partition: Partition) -> None:
 
 
 def rebind(partition: Partition, app: Application) -> None:
-    """The limits that hold for an application changed: its batches wait with other demands."""
+    """The limits that hold for an application changed: its batches wait with other demands, in no line yet (after a
+    reload all is put in line anew).
+    """
     for batch in list(app.batches.values()):
         old = batch.demand
         demand = partition.demand_for(app, old.shape, batch.task_group)
@@ -71,9 +73,6 @@ def rebind(partition: Partition, app: Application) -> None:
         batch.demand = demand
         demand.pending += 1
         old.forget(batch)
-        app.out_of_line[batch] = None
-    if app.batches:
-        app.queue.touch_app(app)
 
 
 def _lost_a_limit(app: Application, group: str, before: Trackers, after: Trackers | None) -> bool:

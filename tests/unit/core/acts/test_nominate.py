@@ -79,9 +79,12 @@ def test_what_stood_in_line_meanwhile_may_seek_a_node() -> None:
     part, ask, node = waiting()
     nominate(part, ask, node, (), gathers=True)
     assert ask.batch is not None
+    assert ask.shape is not None
     ask.batch.demand.seek_ms = 2**62
+    part.nodes.seekable[ask.shape] = 2**62
     withdraw(part, ask)
     assert ask.batch.demand.seek_ms == 0
+    assert part.nodes.seekable == {ask.shape: ask.created_ms}
 
 
 def test_what_waited_too_long_meanwhile_is_looked_at() -> None:

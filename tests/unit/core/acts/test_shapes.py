@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from priority_clusters import PriorityCluster, labelled
 
+from fairlead.core.acts import reserve_node
+from fairlead.core.acts.shapes import meet
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.constraints import AffinityTerm, Constraints
@@ -45,6 +47,17 @@ def test_a_label_begins_to_count_when_something_looks_at_it() -> None:
     assert one.shape.labels == (("app", "web"),)
     assert one.app.touched, "it is looked at behind its new shape"
     assert one.shape.oldest_ms == one.created_ms
+
+
+def test_what_is_told_apart_and_has_a_node_set_aside_is_tried_there_again() -> None:
+    """What suits it may be something else now."""
+    c, part = full()
+    c.submit("one", 2, labels={"app": "web"})
+    c.run()
+    reserve_node.reserve(part, ask(part, "one"), part.nodes.nodes["n1"])
+    part.nodes.reserved_again.clear()
+    meet(part, FAR_FROM_WEB)
+    assert list(part.nodes.reserved_again) == [ask(part, "one")]
 
 
 def test_idle_work_is_told_apart_too() -> None:
