@@ -57,6 +57,21 @@ def test_json_is_one_array_of_all_rows(filled: Any, run: Callable[..., Any]) -> 
     assert rows[1]["reason"] == FULL | {"values": {}}
 
 
+def test_where_there_is_nothing_yet_nothing_is_said_of_filters(service: Any, run: Callable[..., Any]) -> None:
+    """Only who asked for something is told that it is not there."""
+    assert run("ls").stderr == ""
+    assert run("ls", "--name", "x").stderr == "fairlead: no job is like that\n"
+
+
+def test_an_array_is_one_line_with_how_many_of_its_parts_are_how(service: Any, run: Callable[..., Any]) -> None:
+    """And why those that wait do."""
+    counts = {"waiting": 3, "held": 1, "running": 0, "done": 2, "cancelled": 0, "failed": 1, "exit_status": 4}
+    service.add("7", "waiting", reason=FULL, parts={"indices": "1-7", "at_once": 2, "count": 7} | counts)
+    row = run("ls").stdout.splitlines()[1]
+    assert row.endswith(f"[1-7%2] waiting 3, held 1, done 2, failed 1; {FULL['sentence']}")
+    assert "parts [1-7%2] waiting 3, held 1, done 2, failed 1" in " ".join(run("show", "7").stdout.split())
+
+
 def test_filters_are_handed_to_the_service(filled: Any, run: Callable[..., Any]) -> None:
     """One question, for several states too."""
     chosen = ("-s", "failed", "-s", "running", "-u", "ann", "-q", "root.batch", "-n", "shop")
