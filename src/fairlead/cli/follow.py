@@ -20,7 +20,7 @@ from fairlead.cli import app, render
 from fairlead.cli.filters import LIVE_STATES, SHOWN, given, job_filters, jobs_of
 from fairlead.cli.jobfields import signal_name
 from fairlead.cli.outputs import Out, Prefixed, Source, last_lines, so_far, target, write
-from fairlead.cli.parts import parts_text
+from fairlead.cli.parts import counted
 from fairlead.client.errors import Refused, Unreachable
 from fairlead.client.sync import Client
 from fairlead.wire import statuses
@@ -347,7 +347,7 @@ def exit_status(job: JobDetails) -> int:
 def how_it_ended(job: Job) -> str:
     """What there is to say about an end beside the command's own exit status; empty if nothing."""
     if job.parts is not None:
-        return "" if job.state == "succeeded" else parts_text(job.parts)
+        return "" if job.state == "succeeded" else counted(job.parts)
     if job.reason is not None and job.reason.sentence:
         return job.reason.sentence
     number = getattr(job, "signal", None)  # What a list shows of a job has no signal and no error.

@@ -15,7 +15,7 @@ import click
 from fairlead.cli import completion, render
 from fairlead.cli.app import wrong_usage
 from fairlead.cli.field import Field
-from fairlead.cli.parts import parts_text, reason_text
+from fairlead.cli.parts import counted, reason_text
 from fairlead.cli.render import Column
 from fairlead.cli.streams import STREAMS
 from fairlead.client.sync import LIVE
@@ -278,7 +278,7 @@ def details(job: JobDetails, now_ms: int) -> list[tuple[str, str]]:
         ("key", job.key),
         ("name", job.name),
         ("state", job.state),
-        ("parts", parts_text(job.parts) if job.parts else ""),
+        ("parts", counted(job.parts) if job.parts else ""),
         ("reason", job.reason.sentence if job.reason else ""),
         ("exit", exit_text(job)),
         ("queue", job.queue),

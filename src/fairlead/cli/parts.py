@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairlead.wire.arrays import counted, shown
+from fairlead.wire.arrays import in_words, shown
 
 if TYPE_CHECKING:
     from fairlead.wire.arrays import Parts
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from fairlead.wire.questions import Why
 
 
-def parts_text(parts: Parts) -> str:
+def counted(parts: Parts) -> str:
     """`[1-200%8] waiting 120, running 8, done 70, failed 2`."""
-    return f"[{shown(parts.indices, parts.at_once)}] {counted(parts)}"
+    return f"[{shown(parts.indices, parts.at_once)}] {in_words(parts)}"
 
 
 def reason_text(job: Job) -> str:
@@ -26,12 +26,12 @@ def reason_text(job: Job) -> str:
     reason = job.reason.sentence if job.reason else ""
     if job.parts is None:
         return reason
-    return f"{parts_text(job.parts)}; {reason}" if reason and job.state == "waiting" else parts_text(job.parts)
+    return f"{counted(job.parts)}; {reason}" if reason and job.state == "waiting" else counted(job.parts)
 
 
 def after_order(job: Job) -> str:
     """What came of an order, of several parts how many are how."""
-    return f"{job.key} {job.state}" if job.parts is None else f"{job.key} {parts_text(job.parts)}"
+    return f"{job.key} {job.state}" if job.parts is None else f"{job.key} {counted(job.parts)}"
 
 
 def why_lines(answer: Why) -> Iterator[str]:

@@ -19,7 +19,7 @@ from fairlead.local.job import ON_THE_MACHINE, Job, State
 from fairlead.local.jobs import Jobs
 from fairlead.service import views
 from fairlead.wire import jobs as wire
-from fairlead.wire.arrays import Parts, counted, in_short
+from fairlead.wire.arrays import Parts, in_short, in_words
 from fairlead.wire.questions import PartsWhy, Why
 from fairlead.wire.statuses import exit_status
 
@@ -122,7 +122,7 @@ def why(jobs: Jobs, scheduler: Scheduler, key: str, meant: Meant) -> Why:
         )
         for (_, sentence), found in alike.items()
     ]
-    said = f"{len(meant)} parts, {counted(shown.parts)}" if shown.parts is not None else ""
+    said = f"{len(meant)} parts, {in_words(shown.parts)}" if shown.parts is not None else ""
     return Why(
         key=key,
         state=shown.state,

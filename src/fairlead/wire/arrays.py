@@ -36,7 +36,7 @@ class Parts(Shape, frozen=True, kw_only=True):
     exit_status: Annotated[int, said("The highest of those that ended, as `fairlead wait` says it.")]
 
 
-def counted(parts: Parts) -> str:
+def in_words(parts: Parts) -> str:
     """`waiting 120, running 8, done 70, failed 2`; a count of 0 is not said."""
     names = ("waiting", "held", "running", "done", "cancelled", "failed")
     return ", ".join(f"{name} {count}" for name in names if (count := getattr(parts, name)))
