@@ -18,6 +18,7 @@ PYTEST_ARGS ?=
 COURSES ?= 10000
 FROM ?= 0
 COURSE_JOBS ?= 1
+SOAK_ARGS ?=
 
 # The tests start the command and the service some 500 times: compiled once, not each time, wherever the shell that
 # calls says otherwise.
@@ -128,6 +129,10 @@ bench-simulation: $(READY)  ## Measure what an event costs early and late in a l
 .PHONY: bench-reads
 bench-reads: $(READY)  ## Measure how long others wait while one request submits many jobs (BENCH_ARGS=JOBS)
 	@$(BIN)/python -m benchmarks.reads $(BENCH_ARGS)
+
+.PHONY: soak
+soak: $(READY)  ## Six users, kills, a full disk for 30 minutes (3 where CI is set): all flat, others served? (SOAK_ARGS=MINUTES)
+	@$(BIN)/python -m benchmarks.soak $(SOAK_ARGS)
 
 .PHONY: bench
 bench: $(READY)  ## Measure how fast it schedules on this machine

@@ -286,6 +286,9 @@ def _live_as_child(question: Callable[[], Any], reader: Connection, writer: Conn
         for inherited in _open:
             inherited.close()
         _open[:] = [writer]
+        # Nothing of the service is held on to: if that is killed, its lock and its sockets are free at once.
+        os.closerange(3, writer.fileno())
+        os.closerange(writer.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
         try:
             answer = pickle.dumps((True, question()))
         except BaseException as fault:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import fcntl
 import os
+import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -63,3 +66,26 @@ def test_questions_side_by_side_are_all_waited_for() -> None:
         all_answers(asked)
     with pytest.raises(ChildProcessError):
         os.waitpid(asked[1].pid, 0)
+
+
+def test_a_lock_and_a_port_are_free_though_a_question_goes_on(tmp_path: Path) -> None:
+    """As when the service is killed meanwhile: its next start must not have to wait for the answer."""
+    path = tmp_path / "lock"
+    held = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    began = time.monotonic()
+    asked = ask_apart(lambda: time.sleep(3) or "done")
+    time.sleep(0.5)
+    os.close(held)
+    listening.close()
+    again = os.open(path, os.O_RDWR)
+    fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with socket.socket() as there:
+        there.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        there.bind(("127.0.0.1", port))
+        there.listen()
+    assert asked.answer() == "done"
+    assert time.monotonic() - began >= 3
+    os.close(again)

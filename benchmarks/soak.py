@@ -1,0 +1,361 @@
+"""Can the service of a shared machine be left alone?
+
+    make soak                                   30 minutes; 3 where CI is set
+    python -m benchmarks.soak MINUTES [SEED]
+
+Starts a service for this purpose alone, on a disk of its own, and lets six users work on it: small jobs, chains,
+retries, jobs for which others are stopped, idle work, notebooks that are open for long. Meanwhile one of them does too
+much at times, the service is killed again and again, and once its disk is full. Memory, descriptors, disk and how long
+others wait are printed and judged: flat or not. At the end every job that had to run has run once.
+
+As root, six accounts of the system are the users, and the disk is a small one in memory; else all of it is one user's,
+and no disk gets full.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from benchmarks.soak_users import ABUSE, DOWN, OVER, QUIET, Phase, be_users, do_too_much, read_on
+from fairlead.client import Address, Client
+from fairlead.client.errors import ClientError, Refused, ServiceFailed
+
+ACCOUNTS = ("daemon", "bin", "sys", "games", "man", "mail")
+DISK_MIB = 256
+QUEUES = """
+partitions:
+  - name: default
+    preemption: {rule: priority}
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - {name: batch, properties: {job.output.max: 64Ki}}
+          - {name: default, properties: {job.output.max: 64Ki}}
+          - {name: urgent}
+          - {name: notebooks}
+"""
+BOUND_S = 0.1
+"""What others wait for at most, in 99 of 100 reads, while one user does his worst."""
+SETTLE_S = 2.0
+"""After a start, before anything is measured."""
+
+
+@dataclass(slots=True)
+class Sample:
+    """The service at one moment."""
+
+    at_s: float
+    age_s: float
+    rss_mib: float
+    descriptors: int
+    disk_mib: float
+
+
+@dataclass(slots=True)
+class Course:
+    """A soak under way."""
+
+    directory: Path
+    seconds: float
+    url: str
+    phase: Phase
+    stack: ExitStack
+    is_disk_small: bool = False
+    process: subprocess.Popen[bytes] | None = None
+    began: float = 0.0
+    """Of this life of the service."""
+    samples: list[Sample] = field(default_factory=list)
+    recovered_s: list[float] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def disk(self) -> Path:
+        return self.directory / "disk"
+
+    @property
+    def client(self) -> Client:
+        return Client(Address(socket=str(self.directory / "s")), timeout_s=60)
+
+    # -- the service ----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        places = ["--state", str(self.disk / "state"), "--socket", str(self.directory / "s")]
+        keep = ["--keep-jobs", "30s", "--keep-jobs-max", "300", "--keep-journal", "1m", "--keep-journal-max", "16Mi"]
+        words = [
+            "up",
+            "--config",
+            str(self.directory / "queues.yaml"),
+            *places,
+            *keep,
+            "--port",
+            self.url.rpartition(":")[2],
+        ]
+        words += ["--resource", "cpu=8", "--resource", "memory=4Gi", "--per-user", "submissions=100000"]
+        began = time.monotonic()
+        with (self.directory / "log").open("ab") as log:
+            program = [sys.executable, "-m", "fairlead.cli.main", *words]
+            self.process = subprocess.Popen(program, stderr=log, cwd="/", start_new_session=True)
+        while True:
+            try:
+                self.client.service()
+                break
+            except ClientError:
+                if self.process.poll() is not None or time.monotonic() > began + 60:
+                    raise SystemExit(
+                        f"the service does not start: {(self.directory / 'log').read_text()[-3000:]}"
+                    ) from None
+                time.sleep(0.05)
+        self.recovered_s.append(time.monotonic() - began)
+        self.began = time.monotonic()
+
+    def kill(self) -> None:
+        """Kill it, and start it again."""
+        assert self.process is not None
+        self.phase.value = DOWN
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.start()
+        time.sleep(SETTLE_S)
+        self.phase.value = QUIET
+
+    def fill_disk(self) -> None:
+        """Take all room, see that submissions are refused and a cancel works, and give it back."""
+        self.phase.value = DOWN
+        running = (
+            self.client.submit([{"command": ["/bin/sleep", "1000"], "cwd": "/", "queue": "root.urgent"}]).jobs[0].key
+        )
+        filler = self.disk / "filler"
+        with filler.open("wb") as out:
+            try:
+                while out.write(b"x" * 2**16):
+                    out.flush()
+            except OSError:
+                pass
+        time.sleep(3)
+        refused = ""
+        try:
+            self.client.submit([{"command": ["/bin/true"], "cwd": "/"}])
+        except (Refused, ServiceFailed) as error:
+            refused = error.code
+        self.client.cancel(running, now=True)
+        ended = self.client.wait(running, timeout_s=30).state
+        filler.unlink()
+        said = f"full disk: a submission was refused ({refused or 'NOT REFUSED'}), a cancel worked ({ended})"
+        self.notes.append(said)
+        time.sleep(5)
+        self.phase.value = QUIET
+
+    # -- what is measured -----------------------------------------------------------------------------------------
+
+    def sample(self, at_s: float) -> None:
+        """Note how much it uses."""
+        assert self.process is not None
+        own = Path(f"/proc/{self.process.pid}")
+        rss = next(
+            int(line.split()[1]) for line in (own / "status").read_text().splitlines() if line.startswith("VmRSS")
+        )
+        used = sum(path.lstat().st_blocks * 512 for path in (self.disk / "state").rglob("*") if _is_there(path))
+        self.samples.append(
+            Sample(at_s, time.monotonic() - self.began, rss / 1024, len(list((own / "fd").iterdir())), used / 2**20)
+        )
+
+    def go(self) -> None:
+        """All of it, in time: kills at equal distances, abuse half of the time, a full disk once."""
+        began = time.monotonic()
+        kill_every = max(self.seconds / 12, 20.0)
+        kills, is_filled = 1, not self.is_disk_small
+        while (at_s := time.monotonic() - began) < self.seconds:
+            if at_s > kills * kill_every:
+                self.kill()
+                kills += 1
+            elif not is_filled and at_s > 0.55 * self.seconds:
+                self.fill_disk()
+                is_filled = True
+            self.phase.value = ABUSE if at_s % 30 > 15 else QUIET
+            self.sample(at_s)
+            time.sleep(1)
+
+    def settle(self) -> None:
+        """Nobody submits any more: what is there ends."""
+        client = self.client
+        for job in client.jobs(state=("waiting", "running")):
+            if job.name == "notebook" or job.state == "waiting":
+                with _quietly():
+                    if job.name == "notebook" or client.job(job.key).held_by:
+                        client.cancel(job.key)
+        deadline = time.monotonic() + 120
+        while left := list(client.jobs(state=("waiting", "running", "stopping"), limit=5)):
+            if time.monotonic() > deadline:
+                self.notes.append(f"NOT ENDED: {', '.join(f'{job.key} {job.name} {job.state}' for job in left)}")
+                return
+            time.sleep(0.5)
+
+
+def _is_there(path: Path) -> bool:
+    return os.path.lexists(path) and not path.is_dir()
+
+
+def _quietly() -> Any:
+    import contextlib
+
+    return contextlib.suppress(ClientError)
+
+
+# -- the judgement ------------------------------------------------------------------------------------------------
+
+
+def thirds(course: Course) -> tuple[list[Sample], list[Sample], list[Sample]]:
+    """The samples of the beginning, the middle and the end; of each life of the service only what is settled."""
+    settled = [each for each in course.samples if each.age_s > SETTLE_S]
+    third = course.seconds / 3
+    first, middle, last = ([s for s in settled if n * third <= s.at_s < (n + 1) * third] for n in range(3))
+    return first, middle, last
+
+
+def flat(course: Course) -> Iterator[tuple[bool, str]]:
+    """For each thing whether it stays as it is from the middle to the end, with its figures."""
+    parts = thirds(course)
+    for what, unit, bound in (
+        ("rss_mib", "MiB of memory", 48),
+        ("descriptors", "descriptors", 24),
+        ("disk_mib", "MiB on disk", 24),
+    ):
+        figures = [[getattr(each, what) for each in part] or [0.0] for part in parts]
+        middles = [statistics.median(part) for part in figures]
+        good = middles[2] <= middles[1] * 1.2 + bound / 4 and middles[2] <= middles[0] * 1.5 + bound
+        said = ", ".join(
+            f"{middle:.0f} (at most {max(part):.0f})" for middle, part in zip(middles, figures, strict=True)
+        )
+        yield good, f"{unit}: {said} in the beginning, the middle, the end"
+
+
+def waits(found: list[tuple[float, int, float]]) -> Iterator[tuple[bool, str]]:
+    """How long others waited, by phase."""
+    for phase, name in ((QUIET, "on ordinary days"), (ABUSE, "while one user does too much")):
+        took = sorted(seconds for _, each, seconds in found if each == phase)
+        if len(took) < 100:
+            yield False, f"reads of others {name}: only {len(took)} were measured"
+            continue
+        middle, most = took[len(took) // 2], took[int(len(took) * 0.99)]
+        said = f"median {middle * 1000:.0f} ms, p99 {most * 1000:.0f} ms, longest {took[-1] * 1000:.0f} ms"
+        yield most < BOUND_S, f"{len(took)} reads of others {name}: {said}"
+
+
+def ran_once(ledger: Path, must_run: list[str], state: set[str]) -> Iterator[tuple[bool, str]]:
+    """Whether each attempt ran once, and each job that had to run did."""
+    lines = ledger.read_text().split()
+    twice = [line for line, count in Counter(lines).items() if count > 1]
+    ran = {line.partition(".")[0] for line in lines}
+    lost = [key for key in must_run if key not in ran and key not in state]
+    yield not twice, f"{len(lines)} attempts ran{', TWICE: ' + ', '.join(twice[:9]) if twice else ', each once'}"
+    yield not lost, f"{len(must_run)} jobs had to run{', NEVER RAN: ' + ', '.join(lost[:9]) if lost else ', and did'}"
+
+
+# -- all of it ----------------------------------------------------------------------------------------------------
+
+
+def _free_port() -> int:
+    with socket.socket() as there:
+        there.bind(("127.0.0.1", 0))
+        return int(there.getsockname()[1])
+
+
+def _small_disk(course: Course) -> None:
+    """A disk that can be filled, where that can be made."""
+    course.disk.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m,mode=755", "none", str(course.disk)]
+    course.is_disk_small = os.geteuid() == 0 and not subprocess.run(words, check=False, capture_output=True).returncode
+    if course.is_disk_small:
+        course.stack.callback(subprocess.run, ["umount", "-l", str(course.disk)], check=False)
+    else:
+        course.notes.append("no small disk could be made (root can): it did not get full")
+
+
+def _end(course: Course) -> None:
+    """Nothing that was started is left, whatever came of it."""
+    with _quietly():
+        for job in list(course.client.jobs(state=("waiting", "running"))):
+            with _quietly():
+                course.client.cancel(job.key, now=True)
+        time.sleep(1)
+    if course.process is not None:
+        course.process.send_signal(signal.SIGTERM)
+        course.process.wait(60)
+
+
+def soak(minutes: float, seed: int) -> bool:
+    """Whether all went well; prints what was seen."""
+    directory = Path(tempfile.mkdtemp(prefix="fairlead-soak-"))
+    directory.chmod(0o755)
+    (directory / "queues.yaml").write_text(QUEUES)
+    ledger = directory / "ledger"
+    ledger.touch()
+    ledger.chmod(0o666)
+    processes = get_context("fork")
+    phase = processes.Value("i", QUIET)
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        course = Course(directory, minutes * 60, f"http://127.0.0.1:{_free_port()}", phase, stack)
+        _small_disk(course)
+        course.start()
+        stack.callback(_end, course)
+        users = ACCOUNTS if os.geteuid() == 0 else (pwd.getpwuid(os.geteuid()).pw_name,) * len(ACCOUNTS)
+        tokens = [course.client.create_token(name="soak", user=user).token for user in users]
+        pipes = []
+        for act, given in (
+            (be_users, (tokens, str(ledger), seed)),
+            (read_on, (tokens[0],)),
+            (do_too_much, (tokens[-1],)),
+        ):
+            here, there = processes.Pipe(duplex=False)
+            process = processes.Process(target=act, args=(course.url, *given, phase, there), daemon=True)
+            process.start()
+            pipes.append((process, here))
+        print(
+            f"{minutes:g} minutes, seed {seed}, {len(set(users))} accounts; load {os.getloadavg()[0]:.1f}", flush=True
+        )
+        course.go()
+        phase.value = OVER
+        (must_run, counts), found, refused = (here.recv() for _, here in pipes)
+        for process, _ in pipes:
+            process.join(60)
+        course.settle()
+        waiting = {job.key for job in course.client.jobs(state=("waiting", "running"))}
+        judged = [*flat(course), *waits(found), *ran_once(ledger, must_run, waiting)]
+        slowest = max(course.recovered_s)
+        judged.append((slowest < 10, f"{len(course.recovered_s)} starts, the slowest answered after {slowest:.1f} s"))
+        judged += [(note.upper() != note and "NOT " not in note, note) for note in course.notes]
+        for good, said in judged:
+            print(f"{'ok  ' if good else 'BAD '} {said}")
+        print(f"submitted: {', '.join(f'{kind} {count}' for kind, count in sorted(counts.items()))}")
+        print(f"refused to the one who did too much: {dict(refused)}; load now {os.getloadavg()[0]:.1f}")
+    return all(good for good, _ in judged)
+
+
+def main() -> None:
+    """Soak once; exit status 1 if something is bad."""
+    default = 3.0 if os.environ.get("CI") else 30.0
+    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else default
+    raise SystemExit(0 if soak(minutes, int(sys.argv[2]) if len(sys.argv) > 2 else 1) else 1)
+
+
+if __name__ == "__main__":
+    main()
