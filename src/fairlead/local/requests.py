@@ -91,6 +91,11 @@ class Intake:
         self._counted = False
         """Whether its queues count their jobs; then all are entered at once."""
 
+    @property
+    def specs(self) -> Sequence[JobSpec]:
+        """The jobs that it brings."""
+        return self._specs
+
     def step(self, jobs: Jobs, turn: Turn, most: int) -> Submitted | None:
         """Enter `most` more jobs; None: there are more to come. Raises `Refusal` when nothing was entered."""
         known = jobs.submissions.find(self._caller.uid, self._request) if self._request else None

@@ -54,7 +54,7 @@ async def submit_jobs(
     """Submit jobs, all or none. With the header `Idempotency-Key` a repeated request gives the jobs of the first."""
     caller.require_submit(place.gate.own_name)
     place.users.submission(caller)
-    _require_kinds(place, body.jobs)
+    _require_kinds(place, [[each.to for each in draft.notify] for draft in body.jobs])
     if short := place.disk.shortage():
         raise Refusal("disk-full", f"{short}; nothing was taken in")
 
@@ -67,11 +67,11 @@ async def submit_jobs(
     return await _taken_in(place, await run_in_threadpool(prepare))
 
 
-def _require_kinds(place: MachinePlace, drafts: Sequence[wire.JobDraft]) -> None:
-    """Raises `Refusal` for a message of a kind that the administrator has turned off."""
-    for index, draft in enumerate(drafts):
-        for number, notice in enumerate(draft.notify):
-            if (kind := kind_of(notice.to)) not in place.notify:
+def _require_kinds(place: MachinePlace, targets: Sequence[Sequence[str]]) -> None:
+    """Raises `Refusal` for a message of a kind that the administrator has turned off; `targets`: those of each job."""
+    for index, mine in enumerate(targets):
+        for number, to in enumerate(mine):
+            if (kind := kind_of(to)) not in place.notify:
                 left = f"there are {', '.join(sorted(place.notify))}" if place.notify else "there are none"
                 said = f"the administrator of this machine has turned off messages by {kind}; {left}"
                 raise Refusal("forbidden", said, field=f"jobs[{index}].notify[{number}].to")
@@ -239,7 +239,9 @@ async def rerun_job(key: str, place: MachineOf, caller: CallerOf, body: orders.R
 
     def prepare(turn: Turn) -> requests.Intake:
         jobs = place.local.jobs
-        return requests.rerun(jobs, turn, caller, key, given.env, script=given.script, failed=given.failed)
+        again = requests.rerun(jobs, turn, caller, key, given.env, script=given.script, failed=given.failed)
+        _require_kinds(place, [[each.to for each in spec.notify] for spec in again.specs])
+        return again
 
     intake = await place.do(prepare)
     return (await _taken_in(place, intake)).jobs[0]

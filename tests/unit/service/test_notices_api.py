@@ -67,7 +67,9 @@ def test_addresses_are_checked(served: Served, to: str) -> None:
 
 
 def test_an_administrator_may_turn_kinds_off(served: Served) -> None:
-    """It is refused with what is left."""
+    """It is refused with what is left, also to those that had one before."""
+    old = served.submit("/bin/true", notify=[{"to": "true"}])
+    served.wait(old)
     before = served.place.notify
     served.place.notify = frozenset({"mail"})
     try:
@@ -77,5 +79,6 @@ def test_an_administrator_may_turn_kinds_off(served: Served) -> None:
         answered = served.call("POST", "/api/v1/jobs", body)
         assert (answered.status, answered.error["field"]) == (403, "jobs[0].notify[1].to")
         assert "has turned off messages by url; there are mail" in answered.error["detail"]
+        assert served.call("POST", f"/api/v1/jobs/{old}/rerun", {}).status == 403
     finally:
         served.place.notify = before
