@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from fairlead.local import accounts
 from fairlead.local.deliveries import Deliveries, Delivery
 from fairlead.local.history_records import JobNotified
-from fairlead.local.job import Job, State
+from fairlead.local.job import Job
+from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.local.notices import DueNotice
 from fairlead.runtime import Refusal

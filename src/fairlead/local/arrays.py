@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from fairlead.local.history_records import JobSpec, JobSubmitted
-from fairlead.local.job import Job, State
+from fairlead.local.job import Job
+from fairlead.local.job_states import State
 from fairlead.wire.arrays import SAME_INDEX, parse_indices
 
 _BY_WEIGHT = (

@@ -21,7 +21,8 @@ from fairlead.local.arrays import part_of
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import JobChanged, JobSpec, JobSuspended
 from fairlead.local.holding import conditions_now
-from fairlead.local.job import NOT_TOLD_TO_STOP, ON_THE_MACHINE, Job, State
+from fairlead.local.job import Job
+from fairlead.local.job_states import NOT_TOLD_TO_STOP, ON_THE_MACHINE, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.selection import visible
 from fairlead.policy.events.orders import why_not_change

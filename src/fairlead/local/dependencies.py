@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from fairlead.core.model import events
 from fairlead.core.model.conditions import Conditions, Dependency, Outcome
 from fairlead.core.model.specs import DEFAULT_PARTITION
-from fairlead.local.history_records import JobCancelRequested, JobSpec, job_of
-from fairlead.local.job import Job, State
+from fairlead.local.history_records import JobCancelRequested, JobSpec
+from fairlead.local.job import Job
+from fairlead.local.job_names import job_of
+from fairlead.local.job_states import State
 from fairlead.policy.events.held import following
 from fairlead.wire.arrays import SAME_INDEX, parse_indices, split
 

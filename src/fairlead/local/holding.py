@@ -12,7 +12,8 @@ from fairlead.core.model import events
 from fairlead.core.model.conditions import MET, Conditions
 from fairlead.local import dependencies
 from fairlead.local.callers import Caller, Rights
-from fairlead.local.job import Job, State
+from fairlead.local.job import Job
+from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.local.selection import visible
 from fairlead.runtime import Refusal, Turn

@@ -1,13 +1,12 @@
-"""One job: the states of its life, what is remembered of it, and how its end is named.
+"""One job: what is remembered of it, and how its end is named.
 
-Decides which state follows which, by one table. Never looks at other jobs. Invariant: a job is in one state, and no
-way leads out of an ended one.
+Decides what each record changes of it. Never looks at other jobs. Invariant: a job is in one state
+(`local.job_states`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -25,6 +24,7 @@ from fairlead.core.model.quantities import format_exactly
 from fairlead.core.model.resources import Resources
 from fairlead.local import notices
 from fairlead.local.history_records import JobChanged, JobNotified, JobRequeued, JobSpec, JobSuspended, Observed
+from fairlead.local.job_states import ENDED, ON_THE_MACHINE, State
 from fairlead.local.notices import DueNotice
 from fairlead.local.runs import RunReport
 from fairlead.local.streams import NONE, Streams
@@ -34,48 +34,6 @@ from fairlead.wire.notices import shown
 
 KEEP_HISTORY = 64
 """So many entries of a job's history: the first half and the newest."""
-
-
-class State(StrEnum):
-    """Where a job is in its life."""
-
-    WAITING = "waiting"
-    RUNNING = "running"
-    SUSPENDED = "suspended"
-    STOPPING = "stopping"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    EVICTED = "evicted"
-    LOST = "lost"
-    TIMED_OUT = "timed_out"
-    REJECTED = "rejected"
-
-
-LIVE = frozenset({State.WAITING, State.RUNNING, State.SUSPENDED, State.STOPPING})
-ENDED = frozenset(State) - LIVE
-ON_THE_MACHINE = frozenset({State.RUNNING, State.SUSPENDED, State.STOPPING})
-NOT_TOLD_TO_STOP = frozenset({State.RUNNING, State.SUSPENDED})
-
-TRANSITIONS: dict[tuple[State, str], State] = {
-    (State.WAITING, "allocated"): State.RUNNING,
-    (State.WAITING, "cancel"): State.CANCELLED,
-    (State.WAITING, "refused"): State.REJECTED,
-    (State.RUNNING, "started"): State.RUNNING,
-    (State.RUNNING, "cancel"): State.STOPPING,
-    (State.RUNNING, "evict"): State.STOPPING,
-    (State.RUNNING, "suspend"): State.SUSPENDED,
-    (State.SUSPENDED, "started"): State.SUSPENDED,
-    (State.SUSPENDED, "resume"): State.RUNNING,
-    (State.SUSPENDED, "cancel"): State.STOPPING,
-    (State.SUSPENDED, "evict"): State.STOPPING,
-    (State.STOPPING, "started"): State.STOPPING,
-    (State.STOPPING, "cancel"): State.STOPPING,
-    (State.STOPPING, "evict"): State.STOPPING,
-    (State.RUNNING, "again"): State.WAITING,
-    (State.SUSPENDED, "again"): State.WAITING,
-    (State.STOPPING, "again"): State.WAITING,
-} | {(state, f"ended:{end}"): end for state in ON_THE_MACHINE for end in ENDED - {State.REJECTED}}
 
 
 class JobsError(RuntimeError):

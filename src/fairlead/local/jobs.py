@@ -28,22 +28,12 @@ from fairlead.core.model.decisions import (
     Retried,
 )
 from fairlead.core.model.events import Cause
-from fairlead.local import arrays, reconfigured
+from fairlead.local import arrays, job_names, reconfigured
 from fairlead.local import history_records as records
 from fairlead.local.arrays import Arrays
 from fairlead.local.ended_jobs import EndedJobs
-from fairlead.local.job import (
-    ON_THE_MACHINE,
-    TRANSITIONS,
-    Attempt,
-    HistoryEntry,
-    Job,
-    JobsError,
-    State,
-    ending,
-    from_plain,
-    to_plain,
-)
+from fairlead.local.job import Attempt, HistoryEntry, Job, JobsError, ending, from_plain, to_plain
+from fairlead.local.job_states import ON_THE_MACHINE, TRANSITIONS, State
 from fairlead.local.live_jobs import LiveJobs
 from fairlead.local.submissions import Submissions
 from fairlead.runtime.configurations import QueuesReconfigured
@@ -147,10 +137,10 @@ class Jobs:
                 case Retried():
                     self._retried(decision, at_ms)
                 case ReservationSwitched() | PriorityChanged() | Reserved() | ConditionsChanged():
-                    if job := self._live.get(records.job_of(decision.key)):
+                    if job := self._live.get(job_names.job_of(decision.key)):
                         job.while_it_waits(decision, at_ms)
-                case AskRejected() if records.job_of(decision.key) in self._live:
-                    self._refused(records.job_of(decision.key), decision.reason.sentence(), at_ms)
+                case AskRejected() if job_names.job_of(decision.key) in self._live:
+                    self._refused(job_names.job_of(decision.key), decision.reason.sentence(), at_ms)
 
     def _all_of_it(self, decision: ApplicationAccepted | ApplicationMoved | ApplicationRejected, at_ms: int) -> None:
         """What is decided about a job, or about all parts of an array at once."""
@@ -177,7 +167,7 @@ class Jobs:
         self.next_number = max(self.next_number, int(spec.application) + 1)
 
     def _allocated(self, decision: Allocated, at_ms: int) -> None:
-        job = self._live.get(records.job_of(decision.key))
+        job = self._live.get(job_names.job_of(decision.key))
         if job is None:
             return
         if job.released:
@@ -212,12 +202,12 @@ class Jobs:
             job.remember(at_ms, "stopping", f"{'killed' if record.now else 'cancelled'} by {record.who}")
 
     def _evict(self, decision: Evict, at_ms: int) -> None:
-        if records.job_of(decision.key) not in self._live:
+        if job_names.job_of(decision.key) not in self._live:
             return
-        job = self._move(records.job_of(decision.key), "evict")
+        job = self._move(job_names.job_of(decision.key), "evict")
         if job.evict_cause != Cause.REQUEUED:
             job.evict_cause = str(decision.cause)
-        job.evicted_for = records.job_of(decision.on_behalf_of)
+        job.evicted_for = job_names.job_of(decision.on_behalf_of)
         job.evict_rule = decision.rule
         makes_room = f" to make room for {self._named(job.evicted_for)}" if job.evicted_for else ""
         rule = f" (rule: {decision.rule})" if decision.rule else ""
@@ -229,7 +219,7 @@ class Jobs:
 
     def _released(self, decision: Released, at_ms: int) -> None:
         """The scheduler gave a place back that nobody here had returned: the job must go."""
-        job = self._live.get(records.job_of(decision.key))
+        job = self._live.get(job_names.job_of(decision.key))
         if job is None or job.state not in ON_THE_MACHINE:
             return
         self._move(job.key, "evict")
@@ -276,7 +266,7 @@ class Jobs:
 
     def _retried(self, decision: Retried, at_ms: int) -> None:
         """The scheduler tries it again, at once or after a back-off."""
-        job = self._live.get(records.job_of(decision.new_key))
+        job = self._live.get(job_names.job_of(decision.new_key))
         if job is None:
             return
         job.ask, job.retry_due_ms = decision.new_key, decision.due_ms
@@ -359,7 +349,7 @@ class Jobs:
         gone = self.arrays.whole(gone)
         for key in gone:
             job = self._jobs.pop(key)
-            self.dropped += [records.run_key(key, number) for number in job.runs]
+            self.dropped += [job_names.run_key(key, number) for number in job.runs]
             if job.request and self.arrays.is_last(job):
                 self.submissions.remove(job.spec.uid, job.request, job.application)
             self.arrays.drop(job)

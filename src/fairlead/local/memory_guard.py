@@ -16,8 +16,9 @@ from fairlead.core.model.quantities import format_bytes
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local import pressure
 from fairlead.local.devices import Hierarchies, read_hierarchies
-from fairlead.local.history_records import JobPressed, MemoryShort, run_key
-from fairlead.local.job import ON_THE_MACHINE, State
+from fairlead.local.history_records import JobPressed, MemoryShort
+from fairlead.local.job_names import run_key
+from fairlead.local.job_states import ON_THE_MACHINE, State
 from fairlead.local.pressure import Step, Use, Victim
 from fairlead.local.runs import Capability
 

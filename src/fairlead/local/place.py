@@ -20,10 +20,11 @@ from fairlead.core.model.decisions import Allocated, Decision, Evict, NodeReject
 from fairlead.core.model.events import AddNode, Cause, Release, SetConditions, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
-from fairlead.local import accounts, announcing, arrays, dependencies, job_bounds, orders
+from fairlead.local import accounts, announcing, arrays, dependencies, job_bounds, job_names, orders
 from fairlead.local import history_records as records
 from fairlead.local.gpus import PART, WHOLE
-from fairlead.local.job import NOT_TOLD_TO_STOP, ON_THE_MACHINE, Job, State, state_after
+from fairlead.local.job import Job, state_after
+from fairlead.local.job_states import NOT_TOLD_TO_STOP, ON_THE_MACHINE, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.notices import is_notice
 from fairlead.local.runs import RunReport, RunSpec
@@ -120,7 +121,7 @@ class LocalPlace:
         self.machine.close()
 
     def _order(self, job: Job) -> None:
-        run = records.run_key(job.key, job.attempt)
+        run = job_names.run_key(job.key, job.attempt)
         if job.state in NOT_TOLD_TO_STOP:
             if run not in self._known:
                 self._known.add(run)
@@ -136,7 +137,7 @@ class LocalPlace:
         elif job.ended or job.state is State.WAITING:
             self._let_go(run)
         if job.state is State.RUNNING and job.attempt > 1:
-            self._let_go(records.run_key(job.key, job.attempt - 1))
+            self._let_go(job_names.run_key(job.key, job.attempt - 1))
 
     def _let_go(self, run: str) -> None:
         """The run is over, and that is in the journal: what was only needed to watch it may go."""
@@ -206,7 +207,7 @@ class LocalPlace:
 
     def enter_report(self, turn: Turn, report: RunReport) -> None:
         """Enter what the machine says about a run, unless it is known already or about something that is over."""
-        parsed = records.parse_run_key(report.key)
+        parsed = job_names.parse_run_key(report.key)
         job = self.jobs.get(parsed[0]) if parsed else None
         if parsed is None or job is None or job.state not in ON_THE_MACHINE or job.attempt != parsed[1]:
             return
@@ -221,7 +222,7 @@ class LocalPlace:
         last = records.ended(report, job.key, job.attempt, state)
         release = Release(
             application=job.application,
-            key=records.ask_key(job.key, job.attempt),
+            key=job_names.ask_key(job.key, job.attempt),
             cause=_release_cause(job, last),
             exit_code=records.exit_status(last),
         )
@@ -241,7 +242,7 @@ class LocalPlace:
     @staticmethod
     def _enter_lost_place(turn: Turn, job: Job, last: records.JobEnded, report: RunReport) -> None:
         """The scheduler gave its place away before it was gone, and has decided by itself whether it is tried again."""
-        again = records.attempt_of(job.ask_key) > job.attempt
+        again = job_names.attempt_of(job.ask_key) > job.attempt
         if again and not job.cancelled_by:
             turn.note(records.attempt_ended(report, job.key, job.attempt, last.state))
             return
@@ -282,7 +283,7 @@ class LocalPlace:
                 if report.key not in messages:
                     self._orders.purge(report.key) if _is_over(report) else self._orders.stop(report.key, 0)
                 continue
-            parsed = records.parse_run_key(report.key)
+            parsed = job_names.parse_run_key(report.key)
             job = self.jobs.get(parsed[0]) if parsed else None
             if job is None or parsed is None or parsed[1] > job.attempt:
                 strange.append(report)
@@ -332,7 +333,7 @@ class LocalPlace:
 
 def _touched(entry: Entry) -> list[str]:
     """The jobs that may need an order because of this entry."""
-    keys = [records.job_of(d.key) for d in entry.decisions if isinstance(d, Allocated | Evict | Released)]
+    keys = [job_names.job_of(d.key) for d in entry.decisions if isinstance(d, Allocated | Evict | Released)]
     if isinstance(
         entry.what,
         records.JobCancelRequested
@@ -349,7 +350,7 @@ def _touched(entry: Entry) -> list[str]:
 
 
 def _number(run: str) -> int:
-    parsed = records.parse_run_key(run)
+    parsed = job_names.parse_run_key(run)
     return int(parsed[0].partition(".")[0]) if parsed else 0
 
 

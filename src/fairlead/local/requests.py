@@ -25,7 +25,7 @@ from fairlead.local.history_records import (
     JobSpec,
     JobSubmitted,
 )
-from fairlead.local.job import NOT_TOLD_TO_STOP, ON_THE_MACHINE, State
+from fairlead.local.job_states import NOT_TOLD_TO_STOP, ON_THE_MACHINE, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.placing import Placing
 from fairlead.local.selection import meant, visible

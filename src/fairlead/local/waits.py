@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.model.reasons import AttemptHeldBack, EnoughAtOnce, NextInLine, Reason, WaitingForVictims
 from fairlead.local.history_records import JobWaits
-from fairlead.local.job import Job, State
+from fairlead.local.job import Job
+from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local.arrays import Array, state_of
 from fairlead.local.holding import conditions_now
-from fairlead.local.job import ON_THE_MACHINE, Job, State
+from fairlead.local.job import Job
+from fairlead.local.job_states import ON_THE_MACHINE, State
 from fairlead.local.jobs import Jobs
 from fairlead.service import views
 from fairlead.wire import jobs as wire

@@ -27,8 +27,9 @@ from fairlead.insight.forecast import Forecast, IsOver, KindOf, Share, forecast
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.trial import Asked, Name, NoAnswer, ask_apart
-from fairlead.local.history_records import job_of
-from fairlead.local.job import Job, State
+from fairlead.local.job import Job
+from fairlead.local.job_names import job_of
+from fairlead.local.job_states import State
 from fairlead.service.whole_files import write_whole
 from fairlead.wire.questions import SPEND_S
 

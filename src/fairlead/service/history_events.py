@@ -25,8 +25,8 @@ from fairlead.journal.format import EVENT, NOTE, Record
 from fairlead.journal.reader import Reader as JournalReader
 from fairlead.local import history_records
 from fairlead.local.callers import Whose
-from fairlead.local.history_records import job_of
 from fairlead.local.job import conditions_changed
+from fairlead.local.job_names import job_of
 from fairlead.runtime import Entry
 from fairlead.runtime.books import JournalResumed, ServiceStarted, ServiceStopped
 from fairlead.runtime.configurations import QueuesReconfigured

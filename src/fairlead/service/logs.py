@@ -23,8 +23,8 @@ from starlette.responses import StreamingResponse
 
 from fairlead.local import accounts, selection, user_files
 from fairlead.local.callers import Rights
-from fairlead.local.history_records import run_key
-from fairlead.local.job import ON_THE_MACHINE
+from fairlead.local.job_names import run_key
+from fairlead.local.job_states import ON_THE_MACHINE
 from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler

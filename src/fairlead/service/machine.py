@@ -30,8 +30,9 @@ from fairlead.local import dependencies, placing, requests, selection
 from fairlead.local.arrays import all_of
 from fairlead.local.callers import Caller, Rights, Whose, whose
 from fairlead.local.disk import Disk
-from fairlead.local.history_records import run_key
-from fairlead.local.job import LIVE, ON_THE_MACHINE, Job, State
+from fairlead.local.job import Job
+from fairlead.local.job_names import run_key
+from fairlead.local.job_states import LIVE, ON_THE_MACHINE, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.machine import Machine
 from fairlead.local.memory_guard import MemoryGuard

@@ -14,7 +14,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from fairlead.core.books import node as books
-from fairlead.local.job import State
+from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.runtime.measures import Measures
 from fairlead.service import views

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Query
 
 from fairlead.local.callers import Caller, Rights
-from fairlead.local.job import ON_THE_MACHINE, Job
+from fairlead.local.job import Job
+from fairlead.local.job_states import ON_THE_MACHINE
 from fairlead.service.http.shaped import PagesOf, api
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf

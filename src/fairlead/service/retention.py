@@ -17,7 +17,8 @@ from pathlib import Path
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.journal.store import Journal
-from fairlead.local.history_records import JobsCleaned, run_key
+from fairlead.local.history_records import JobsCleaned
+from fairlead.local.job_names import run_key
 from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal, Turn
 from fairlead.runtime.writer import JOURNAL_FAILURES

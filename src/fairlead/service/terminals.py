@@ -21,8 +21,8 @@ from starlette.types import Receive, Scope, Send
 
 from fairlead.local import selection
 from fairlead.local.callers import Caller, Rights
-from fairlead.local.history_records import run_key
-from fairlead.local.job import ON_THE_MACHINE, State
+from fairlead.local.job_names import run_key
+from fairlead.local.job_states import ON_THE_MACHINE, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.supervisor import run_files
 from fairlead.runtime import Refusal

@@ -19,7 +19,8 @@ from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.verdict import shown, why_stopped
 from fairlead.local.history_records import fields_of
 from fairlead.local.holding import conditions_now
-from fairlead.local.job import Attempt, Job, State
+from fairlead.local.job import Attempt, Job
+from fairlead.local.job_states import State
 from fairlead.wire import cluster
 from fairlead.wire import jobs as wire
 from fairlead.wire.fields import Amounts, with_cpu

@@ -18,7 +18,7 @@ from fairlead.local.arrays import state_of
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.changes import Change, change
 from fairlead.local.history_records import ArraySpec, JobsCleaned
-from fairlead.local.job import State
+from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.local.selection import meant
 from fairlead.runtime import Refusal, Turn

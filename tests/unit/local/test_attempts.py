@@ -26,12 +26,11 @@ from fairlead.local.history_records import (
     JobSubmitted,
     MemoryShort,
     Observed,
-    ask_key,
-    attempt_of,
     exit_status,
-    job_of,
 )
-from fairlead.local.job import Job, State
+from fairlead.local.job import Job
+from fairlead.local.job_names import ask_key, attempt_of, job_of
+from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.local.memory_guard import MemoryGuard
 from fairlead.local.place import LocalPlace

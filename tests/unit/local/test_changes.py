@@ -18,7 +18,7 @@ from fairlead.local import requests
 from fairlead.local.callers import Caller
 from fairlead.local.changes import Change, change, suspend
 from fairlead.local.history_records import JobPressed
-from fairlead.local.job import State
+from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal
 

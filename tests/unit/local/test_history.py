@@ -11,7 +11,8 @@ from fairlead.core.model.decisions import Allocated, ApplicationAccepted, Applic
 from fairlead.core.model.events import Cause
 from fairlead.core.model.reasons import Refused
 from fairlead.local.history_records import JobRefused, JobSpec, JobSubmitted, JobWaits
-from fairlead.local.job import Job, JobsError, State
+from fairlead.local.job import Job, JobsError
+from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.runtime.configurations import QueueDifference, QueuesReconfigured
 

@@ -16,7 +16,7 @@ from fairlead.core.model.specs import RetrySpec
 from fairlead.local import dependencies, holding, requests
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import JobSpec
-from fairlead.local.job import State
+from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal, Turn
 

@@ -11,16 +11,10 @@ from fairlead.core.model.decisions import Allocated, ApplicationAccepted, AskRej
 from fairlead.core.model.events import Cause
 from fairlead.core.model.reasons import Refused
 from fairlead.core.model.resources import Resources
-from fairlead.local.history_records import (
-    JobCancelRequested,
-    JobEnded,
-    JobSpec,
-    JobStarted,
-    JobSubmitted,
-    parse_run_key,
-    run_key,
-)
-from fairlead.local.job import ENDED, LIVE, TRANSITIONS, JobsError, State, state_after
+from fairlead.local.history_records import JobCancelRequested, JobEnded, JobSpec, JobStarted, JobSubmitted
+from fairlead.local.job import JobsError, state_after
+from fairlead.local.job_names import parse_run_key, run_key
+from fairlead.local.job_states import ENDED, LIVE, TRANSITIONS, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.runs import RunReport
 

@@ -17,7 +17,7 @@ from fairlead.core.model.events import Cause
 from fairlead.core.model.specs import RetrySpec
 from fairlead.local import holding, requests
 from fairlead.local.callers import Caller
-from fairlead.local.job import State
+from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal
 

@@ -10,7 +10,7 @@ import pytest
 from fairlead.journal.codec import encode_plain
 from fairlead.journal.format import NOTE
 from fairlead.journal.store import Journal
-from fairlead.local.job import LIVE
+from fairlead.local.job_states import LIVE
 from fairlead.runtime import Turn
 from fairlead.service.retention import Retention, forget_old_jobs, prune_step
 

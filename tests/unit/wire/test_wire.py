@@ -18,7 +18,7 @@ from fairlead.core.books import retries
 from fairlead.core.model import resources, specs
 from fairlead.kubernetes import informer
 from fairlead.local import history_records
-from fairlead.local.job import State
+from fairlead.local.job_states import State
 from fairlead.runtime import Refusal
 from fairlead.service.http.errors import read_otherwise
 from fairlead.wire import fields, jobs, orders
