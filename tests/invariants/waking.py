@@ -72,7 +72,7 @@ def _check_columns(nodes: NodeTable) -> None:
     """Every row that is not marked says what its node says."""
     columns = nodes.columns
     for node in columns.rows if columns._valid else ():
-        if not node.row_stale:
+        if node not in columns.stale:
             known = {name: int(column[node.row]) for name, column in columns.amounts.items()}
             free = {name: node.free.get(name, 0) for name in known}
             assert known == free, f"{node} has {free}, and {known} is known"

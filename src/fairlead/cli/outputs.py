@@ -44,7 +44,7 @@ class Prefixed:
         if not content and self._rest:
             lines, self._rest = [self._rest], b""
         with self._lock:
-            self._out.writelines(self._begin + line + b"\n" for line in lines)
+            self._out.write(b"".join(self._begin + line + b"\n" for line in lines))
 
     def flush(self) -> None:
         """Show it."""

@@ -113,7 +113,7 @@ def test_a_swap_to_another_node_keeps_room_there_and_gives_it_back_when_it_is_ca
     other = c.part.nodes.nodes["n1"]
     c.part.nodes.columns.sync()
     begin_swap(c.part, real, placeholder, other)
-    assert other.row_stale, "its row is written anew"
+    assert other in c.part.nodes.columns.stale, "its row is written anew"
     assert (real.bound_for, other.free) == (other, {"vcore": 1})
     large = c.ask(c.app("large", "root.b"), "large", 2)
     assert c.run() == []
