@@ -304,7 +304,8 @@ def parts_ran(service: Service, load: Load, name: str, *, may_evict: bool) -> No
     for part in parts:
         begun = part["started_at_ms"]
         together = [each for each in parts if (each["started_at_ms"] or 0) <= (begun or -1) < each["ended_at_ms"]]
-        assert len(together) <= AT_ONCE, parts
+        told = [(each["key"], each["state"], each["started_at_ms"], each["ended_at_ms"]) for each in parts]
+        assert len(together) <= AT_ONCE, told
 
 
 def settled(service: Service) -> list[dict[str, Any]]:
