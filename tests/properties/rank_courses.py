@@ -137,7 +137,7 @@ class RankCourse(SettlingCourse):
             self.schedule()
 
     def handle(self, event: Event) -> None:
-        self.epoch += not is_only_new_work(self.part, event)
+        self.epoch += self.something_is_due() or not is_only_new_work(self.part, event)
         decisions = self.scheduler.handle(event, self.now_ms)
         self.twin.handle(event, self.now_ms)
         self.kept.take(decisions)
@@ -146,10 +146,13 @@ class RankCourse(SettlingCourse):
             if isinstance(decision, Allocated):
                 self.started.pop((decision.application, decision.key), None)
 
-    def schedule(self) -> None:
+    def something_is_due(self) -> bool:
+        """Whether time brings something new with what is done next, e.g. that a victim did not go in its time."""
         wake_ms = self.scheduler.next_wakeup_ms()
-        if wake_ms is not None and wake_ms <= self.now_ms:
-            self.epoch += 1
+        return wake_ms is not None and wake_ms <= self.now_ms
+
+    def schedule(self) -> None:
+        self.epoch += self.something_is_due()
         for _ in range(ROUNDS_MAX):
             decisions = self.scheduler.schedule(self.now_ms)
             portions: list[Decision] = []
