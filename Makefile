@@ -126,6 +126,10 @@ bench-forecasts: $(READY)  ## Measure how often forecasts come true (BENCH_ARGS=
 bench-simulation: $(READY)  ## Measure what an event costs early and late in a long simulation (BENCH_ARGS="--workload FILE")
 	@$(BIN)/python -m benchmarks.pace $(BENCH_ARGS)
 
+.PHONY: bench-growth
+bench-growth: $(READY)  ## Measure what a turn costs with more that waits, more nodes, more queues
+	@$(BIN)/python -m benchmarks.growth
+
 .PHONY: bench-reads
 bench-reads: $(READY)  ## Measure how long others wait while one request submits many jobs (BENCH_ARGS=JOBS)
 	@$(BIN)/python -m benchmarks.reads $(BENCH_ARGS)
