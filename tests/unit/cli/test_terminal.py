@@ -57,8 +57,8 @@ class _Sink:
     def __init__(self) -> None:
         self.content = b""
 
-    def writelines(self, lines: Any) -> None:
-        self.content += b"".join(lines)
+    def write(self, content: bytes) -> None:
+        self.content += content
 
     def flush(self) -> None:
         pass
