@@ -80,14 +80,22 @@ class Admission:
 
     def of(self, kind: str) -> Declared[Any]:
         """The things of this kind."""
-        books: dict[str, Declared[Any]] = {CLASS: self.classes, QUOTA: self.quotas, BUDGET: self.budgets}
-        books[WINDOW] = self.windows
+        books: dict[str, Declared[Any]] = {
+            CLASS: self.classes,
+            QUOTA: self.quotas,
+            BUDGET: self.budgets,
+            WINDOW: self.windows,
+        }
         return books[kind]
 
     def dump(self) -> dict[str, Any]:
         """All of it as plain values."""
-        old = {"classes": self.classes.dump(), "quotas": self.quotas.dump(), "budgets": self.budgets.dump()}
-        return old | {"windows": self.windows.dump()}
+        return {
+            "classes": self.classes.dump(),
+            "quotas": self.quotas.dump(),
+            "budgets": self.budgets.dump(),
+            "windows": self.windows.dump(),
+        }
 
     def load(self, state: dict[str, Any] | None) -> None:
         """What `dump` wrote down (None: by a version that knew nothing of it); nothing is admitted yet."""

@@ -300,9 +300,7 @@ class Application:
             self.placeholder_count += 1
             add_to(self.placeholders, ask.items)
         else:
-            book = self.allocated
-            for name, amount in ask.items:
-                book[name] = book.get(name, 0) + amount
+            add_to(self.allocated, ask.items)
 
     def uncount_allocated(self, ask: Ask) -> None:
         """`ask` has no node any longer."""

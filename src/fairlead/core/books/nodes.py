@@ -182,7 +182,7 @@ class NodeTable:
 
     def lost(self, node: Node) -> None:
         """The node has less room than before: shapes that fitted there only are not looked for again."""
-        self.order.changed[node] = self.columns.stale[node] = self.since_search[node] = None
+        self.touch(node)
         if self.narrow.room_on and not self.terrain.wary:
             for shape in self.narrow.lost(node):
                 self.mark_unfit(shape)

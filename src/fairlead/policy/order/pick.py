@@ -311,9 +311,8 @@ class Lines:
             if batch.stamp != stamp:
                 heappop(line)
                 continue
-            if (
-                key[-1] is not batch.line_key or key[-2] is not batch.app.order_key
-            ):  # The parts of its key (`batch_key`).
+            # The parts of its key (`batch_key`): mostly the same objects as then.
+            if key[-1] is not batch.line_key or key[-2] is not batch.app.order_key:
                 now = batch_key(batch)
                 if now != key:
                     entry = (now, stamp, batch)
