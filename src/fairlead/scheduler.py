@@ -16,7 +16,8 @@ from fairlead.core.model.decisions import Allocated, ConfigurationRejected, Deci
 from fairlead.core.model.events import AddApplication, AddAsks, Configure, Event
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
-from fairlead.core.snapshot.cluster import dump_cluster, load_cluster
+from fairlead.core.snapshot.dump import dump_cluster
+from fairlead.core.snapshot.load import load_cluster
 from fairlead.policy.cycle import MOVED, PLACED, Cycle
 from fairlead.policy.eligibility.start_estimates import expected_start
 from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS

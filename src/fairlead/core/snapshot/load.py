@@ -1,8 +1,7 @@
-"""The state as plain values: what a snapshot holds, and the cluster made from it again.
+"""The cluster made from a snapshot again, with all the orders and lines that are not written down (`dump`).
 
-Decides which attributes are state and which are only kept orders that can be made again. Never decides what happens
-next. Invariant: a cluster that was dumped and loaded decides exactly as the one that was not. Every attribute of every
-book is either listed here or named as made again by the test of this module.
+Decides how what is kept follows from what is state. Never decides what happens next. Invariant: a cluster that was
+dumped and loaded decides exactly as the one that was not.
 """
 
 from __future__ import annotations
@@ -22,199 +21,24 @@ from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import Nomination
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue, QueueState
-from fairlead.core.books.task_groups import TaskGroup
 from fairlead.core.books.timers import Timer
 from fairlead.core.books.usage_history import Consumption
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.plain import from_plain, to_brief, to_plain, values_of
+from fairlead.core.model.plain import from_plain, to_plain
+from fairlead.core.snapshot.dump import (
+    APP_STATE,
+    ASK_STATE,
+    GROUP_STATE,
+    PARTITION_STATE,
+    QUEUE_BOOKS,
+    QUEUE_STATE,
+    VERSION,
+)
 
-VERSION = 3
 READ = (2, VERSION)
 """Version 2 says more than is needed, and holds back further attempts only."""
-
-# For each class: the attributes that are written as they are. All others are made again, or have a form of their own.
-ASK_STATE: dict[str, Any] = {
-    "priority": None,
-    "seq": None,
-    "created_ms": None,
-    "pending": False,
-    "allocated_ms": None,
-    "preempt_triggered": False,
-    "preempt_checked_ms": None,
-    "attempted": False,
-    "scale_up_reported": False,
-    "stood_in_ms": None,
-    "overdue": False,
-    "checkpoint_ms": None,
-    "started_seq": 0,
-    "started_owed": False,
-}
-"""What is not written is so."""
-APP_STATE = (
-    "seq",
-    "submitted_ms",
-    "submitted_seq",
-    "start_ms",
-    "finished_ms",
-    "message",
-    "backoff_until_ms",
-    "unschedulable",
-    "placeholder_timeout_ms",
-    "placeholder_due_ms",
-    "closing",
-    "limit_group",
-    "tracked",
-)
-GROUP_STATE = ("name", "count", "replaced", "timed_out")
-QUEUE_STATE = ("seq", "is_leaf", "managed", "max_applications", "admin_acl", "submit_acl", "running", "quota_due_ms")
-QUEUE_BOOKS = ("max", "guaranteed", "allocated", "preempting")
-NODE_BOOKS = ("total", "occupied")
-PARTITION_STATE = (
-    "draining",
-    "clean_due_ms",
-    "reservations",
-    "allocation_count",
-    "released_count",
-    "books_version",
-    "tightened",
-    "news",
-    "started_seq",
-    "changed_seq",
-)
-
-
-# -- writing ------------------------------------------------------------------------------------------------------
-
-
-def dump_cluster(cluster: Cluster) -> dict[str, Any]:
-    """The whole state as plain values, in one order."""
-    return {
-        "version": VERSION,
-        "now_ms": cluster.now_ms,
-        "started_ms": cluster.started_ms,
-        "checksum": cluster.checksum,
-        "text": cluster.text,
-        "seq": cluster.last_seq,
-        "admission": cluster.admission.dump(),
-        "timers": [list(t) for t in cluster.timers.pending()],
-        "timer_seq": cluster.timers.last_seq,
-        "partitions": [_dump_partition(p) for p in cluster.partitions.values()],
-    }
-
-
-def _dump_partition(partition: Partition) -> dict[str, Any]:
-    return {
-        "spec": to_plain(partition.spec),
-        **{name: getattr(partition, name) for name in PARTITION_STATE},
-        "queues": [_dump_queue(q) for q in partition.root.walk()],
-        "nodes": [_dump_node(n) for n in partition.nodes.nodes.values()],
-        "applications": [_dump_application(a) for a in partition.applications.values()],
-        "ended": [[key, _dump_application(a)] for key, a in partition.ended.items()],
-        "rejected": [_dump_application(a) for a in partition.rejected.values()],
-        "nominations": [_dump_nomination(n) for n in partition.nominations.of.values()],
-        "disruption": partition.disruption.dump(),
-        "held_asks": partition.held_asks.dump(),
-        "reserving": partition.reserving.dump(),
-        "label_keys": list(partition.nodes.terrain.label_keys),
-        "resting": infeasible.dump(partition),
-        "resting_in_leaves": infeasible.dump_in_leaves(partition),
-    }
-
-
-def _dump_nomination(nomination: Nomination) -> dict[str, Any]:
-    """What has left already is not known any more after a restart."""
-    victims = [_name(v) for v in nomination.victims if v.evict_cause is not None]
-    return {
-        "ask": _name(nomination.ask),
-        "node": nomination.node.id,
-        "victims": victims,
-        "gathers": nomination.gathers,
-        "in_line": nomination.ask.batch is not None,
-    }
-
-
-def _dump_queue(queue: Queue) -> dict[str, Any]:
-    return {
-        "name": queue.name,
-        "parent": queue.parent.path if queue.parent else None,
-        "state": str(queue.state),
-        **{name: getattr(queue, name) for name in QUEUE_STATE},
-        **{name: _book(getattr(queue, name)) for name in QUEUE_BOOKS},
-        "pending_sum": queue.pending_sum,
-        "properties": dict(queue.properties.raw),
-        "template": to_plain(queue.template),
-        "allocating_accepted": list(queue.allocating_accepted),
-    }
-
-
-def _dump_node(node: Node) -> dict[str, Any]:
-    return {
-        "spec": to_plain(node.spec),
-        "seq": node.seq,
-        "schedulable": node.schedulable,
-        **{name: _book(getattr(node, name)) for name in NODE_BOOKS},
-        "allocated": _book(node.allocated),
-        "foreign": {key: dict(items) for key, items in node.foreign.items()},
-        "foreign_notes": {key: [to_plain(spec), at_ms] for key, (spec, at_ms) in node.foreign_notes.items()},
-        "allocations": [_name(a) for a in node.allocations],
-        "held": [_name(a) for a in node.held],
-        "reservations": [[*_name(a), since_ms] for a, since_ms in node.reservations.items()],
-    }
-
-
-def _dump_application(app: Application) -> dict[str, Any]:
-    return {
-        "spec": to_plain(app.spec),
-        "queue": app.queue.path,
-        "state": str(app.state),
-        "state_log": [[at, str(state)] for at, state in app.state_log],
-        "rejected": to_plain(app.rejected),
-        **dict(zip(APP_STATE, _state_of_application(app), strict=True)),
-        "asks": [_dump_ask(a) for a in app.asks.values()],
-        "groups": [_dump_group(g) for g in app.groups.values()],
-        "awaited_by": [younger.id for younger in app.awaited_by],
-        "consumed": app.consumed.as_plain() if app.consumed is not None else None,
-    }
-
-
-_state_of_application = values_of(APP_STATE)
-_state_of_ask = values_of(tuple(ASK_STATE))
-
-
-def _dump_group(group: TaskGroup) -> dict[str, Any]:
-    return {
-        **{name: getattr(group, name) for name in GROUP_STATE},
-        "smallest": [list(item) for item in group.smallest],
-        "standing": [a.key for a in group.standing],
-    }
-
-
-def _dump_ask(ask: Ask) -> dict[str, Any]:
-    row = {"spec": to_brief(ask.spec)}
-    row |= {name: value for name, value in zip(ASK_STATE, _state_of_ask(ask), strict=True) if value != ASK_STATE[name]}
-    tied = {
-        "node": ask.node and ask.node.id,
-        "evict_cause": ask.evict_cause and str(ask.evict_cause),
-        "evicted_by": ask.evicted_by and list(ask.evicted_by),
-        "evicted_for": _name(ask.evicted_for) if ask.evicted_for and ask.evicted_for.pending else None,
-        "reserved_on": ask.reserved_on and ask.reserved_on.id,
-        "replaces": ask.replaces and _name(ask.replaces),
-        "bound_for": ask.bound_for and ask.bound_for.id,
-    }
-    return row | {name: value for name, value in tied.items() if value}
-
-
-def _book(book: dict[str, int] | None) -> dict[str, int] | None:
-    return None if book is None else {name: book[name] for name in sorted(book)}
-
-
-def _name(ask: Ask) -> list[str]:
-    return [ask.app.id, ask.key]
-
-
-# -- reading ------------------------------------------------------------------------------------------------------
 
 
 def load_cluster(state: dict[str, Any]) -> Cluster:
@@ -222,8 +46,11 @@ def load_cluster(state: dict[str, Any]) -> Cluster:
     if state.get("version") not in READ:
         raise ValueError(f"a state of version {state.get('version')!r}; this program reads {READ[0]} to {VERSION}")
     cluster = Cluster()
-    cluster.now_ms, cluster.started_ms = state["now_ms"], state["started_ms"]
-    cluster.checksum, cluster.text, cluster.last_seq = state["checksum"], state["text"], state["seq"]
+    cluster.now_ms = state["now_ms"]
+    cluster.started_ms = state["started_ms"]
+    cluster.checksum = state["checksum"]
+    cluster.text = state["text"]
+    cluster.last_seq = state["seq"]
     cluster.admission.load(state.get("admission"))
     cluster.timers.restore([Timer(*t) for t in state["timers"]], state["timer_seq"])
     for part in state["partitions"]:
