@@ -12,6 +12,7 @@ from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, 
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
+    TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
     BudgetSpec,
@@ -110,3 +111,8 @@ def cores(count: int) -> Limits:
 def labelled(value: str) -> tuple[Requirement, ...]:
     """The selector `app=value`."""
     return (Requirement("app", "In", (value,)),)
+
+
+def on(node: str) -> dict[str, str]:
+    """The tags of work that may run on this node alone."""
+    return {TAG_REQUIRED_NODE: node}

@@ -14,9 +14,11 @@ from fairlead.core.acts import allocations
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.start_estimates import Expected, expected_start
-from fairlead.policy.order.keys import application_key
+from fairlead.policy.order.keys import application_key, ask_key
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fairlead.core.books import Ask, Batch, Node, Partition, Queue
 
 
@@ -36,20 +38,25 @@ def backfill_one(partition: Partition) -> Ask | None:
 
 
 def _from_leaf(partition: Partition, leaf: Queue, starts: list[tuple[Ask, Expected]]) -> Ask | None:
-    waiting = [app for app in leaf.applications.values() if app.batches and may_run(app)]
-    for app in sorted(waiting, key=application_key):
+    for ask in sorted(_held_back(partition, leaf), key=lambda ask: ask_key(ask, application_key(ask.app))):
+        node = _node_for(partition, ask, starts)
+        if node is not None:
+            ask.attempted = True
+            allocations.place(partition, ask, node)
+            return ask
+    return None
+
+
+def _held_back(partition: Partition, leaf: Queue) -> Iterator[Ask]:
+    """What of the leaf waits for a kept turn, and for nothing else that its application says."""
+    for app in leaf.applications.values():
+        if not app.batches or not may_run(app):
+            continue
         if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:
             continue
-        for batch in list(app.line):
-            if app.stands_in(batch.task_group):
-                continue
-            for ask in _unlike(batch):
-                node = _node_for(partition, ask, starts) if partition.reserving.holder(ask) is not None else None
-                if node is not None:
-                    ask.attempted = True
-                    allocations.place(partition, ask, node)
-                    return ask
-    return None
+        for batch in app.line:
+            if not app.stands_in(batch.task_group):
+                yield from (ask for ask in _unlike(batch) if partition.reserving.holder(ask) is not None)
 
 
 def _unlike(batch: Batch) -> list[Ask]:

@@ -1,0 +1,88 @@
+"""One partition's books: what it is made with, and the numbers that say what is new."""
+
+from __future__ import annotations
+
+from priority_clusters import PriorityCluster
+
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.events import AddNode, SetPriority
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import NodeSpec
+
+
+def partition(c: PriorityCluster) -> Partition:
+    return c.s.cluster.partitions["default"]
+
+
+def test_its_nodes_know_what_the_queues_use() -> None:
+    """By one book, not a copy."""
+    c = PriorityCluster()
+    part = partition(c)
+    assert part.nodes.in_use is part.root.allocated
+    c.fill("one", 2)
+    assert part.nodes.in_use == {"vcore": 2000}
+
+
+def test_without_limits_there_are_no_trackers() -> None:
+    assert partition(PriorityCluster()).trackers is None
+
+
+def test_ordinary_starts_leave_the_stamp_of_room_as_it_is() -> None:
+    """Ends change it, and starts of idle work, since others may take room from that."""
+    c = PriorityCluster()
+    part = partition(c)
+    stamp = part.room_stamp
+    c.fill("one", 2)
+    assert part.room_stamp == stamp
+    c.fill("idle", 1, idle=True)
+    assert part.room_stamp > stamp
+    stamp = part.room_stamp
+    c.finished("one")
+    assert part.room_stamp > stamp
+
+
+def test_work_is_young_for_what_waited_when_it_started() -> None:
+    """Until something other than new work has come."""
+    c = PriorityCluster()
+    part = partition(c)
+    c.submit("waits", 9)
+    c.run()
+    c.fill("small", 1)
+    waits, small = (part.applications[name].asks[name] for name in ("waits", "small"))
+    assert part.is_young(small, waits)
+    assert part.young_in == part.changed_seq
+    c.submit("later", 9)
+    later = part.applications["later"].asks["later"]
+    assert part.is_young(small, waits), "new work is no news"
+    assert not part.is_young(small, later), "it came when the other ran"
+    c.handle(AddNode(NodeSpec(id="n2", capacity=Resources({"vcore": 1}))))
+    assert not part.is_young(small, waits)
+    assert part.young_in == -1
+
+
+def test_a_change_has_a_number_in_the_line_of_asks() -> None:
+    c = PriorityCluster()
+    part = partition(c)
+    c.submit("one", 9)
+    news = part.news
+    c.handle(SetPriority("one", "one", 3))
+    c.submit("two", 9)
+    one, two = (part.applications[name].asks[name] for name in ("one", "two"))
+    assert one.seq < part.changed_seq < two.seq
+    assert part.news > news
+
+
+def test_asks_of_one_shape_wait_with_one_demand() -> None:
+    """Those of another task group, or in another leaf, with their own."""
+    c = PriorityCluster()
+    part = partition(c)
+    for name, queue in (("one", "root.a"), ("two", "root.a"), ("three", "root.b")):
+        c.submit(name, 9, queue=queue)
+    c.run()
+    asks = [part.applications[name].asks[name] for name in ("one", "two", "three")]
+    first, second, third = (ask.batch.demand for ask in asks if ask.batch is not None)
+    shape = first.shape
+    assert first is second is not third
+    assert part.demand_for(asks[0].app, shape, "") is first
+    assert part.demand_for(asks[0].app, shape, "workers") is not first
+    assert set(part.demands_of(shape)) == {first, third}

@@ -1,0 +1,127 @@
+"""Expected starts: known from declared time limits alone, never later than what then happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from priority_clusters import PriorityCluster, cores, on
+
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
+from fairlead.core.model.events import DrainNode, SetWindow
+from fairlead.core.model.specs import QueueSpec, WindowSpec
+from fairlead.policy.eligibility.start_estimates import end_ms, expected_start, never_suits
+
+WEB = (Requirement("app", "In", ("web",)),)
+
+
+def world(**more: Any) -> tuple[PriorityCluster, Partition]:
+    """Two nodes of four cores, where nothing is stopped for anything."""
+    c = PriorityCluster(*more.pop("queues", ()), nodes={"n1": 4, "n2": 4}, enabled=False, **more)
+    return c, c.s.cluster.partitions["default"]
+
+
+def waiting(c: PriorityCluster, count: int, **more: Any) -> Ask:
+    """An ask for so many cores that no run has come to."""
+    c.submit("w", count, **more)
+    return c.s.cluster.partitions["default"].applications["w"].asks["w"]
+
+
+def when(part: Partition, ask: Ask) -> tuple[int, str] | None:
+    found = expected_start(part, ask)
+    return (found.start_ms, found.node.id) if found is not None else None
+
+
+def test_what_has_room_starts_now() -> None:
+    c, part = world()
+    assert when(part, waiting(c, 4)) == (0, "n1")
+
+
+def test_it_starts_when_the_first_node_has_enough() -> None:
+    """Two that end at one time count together; what is left then is said."""
+    c, part = world()
+    for name, limit in (("one", 100), ("two", 99)):
+        assert c.fill(name, 2, time_limit_ms=limit, tags=on("n1")) == "n1"
+    c.fill("other", 3, time_limit_ms=5_000)
+    found = expected_start(part, waiting(c, 3))
+    assert found is not None
+    assert (found.start_ms, found.node.id) == (101, "n1")
+    assert found.free == {"vcore": 4000}
+    assert found.used[part.root] == {"vcore": 3000}
+
+
+def test_without_a_time_limit_it_is_not_known() -> None:
+    c, part = world()
+    for name in ("one", "two"):
+        c.fill(name, 4)
+    assert when(part, waiting(c, 1)) is None
+
+
+def test_the_maximum_of_its_queue_holds() -> None:
+    """However much room the nodes have."""
+    c, part = world(queues=(QueueSpec(name="a", max=cores(4)),))
+    c.fill("one", 3, time_limit_ms=1_000)
+    ask = waiting(c, 2)
+    assert when(part, ask) == (1_001, "n2")
+
+
+@pytest.mark.parametrize("by", ["drained", "required"])
+def test_a_node_that_is_not_for_it_does_not_count(by: str) -> None:
+    c, part = world()
+    c.fill("one", 4, time_limit_ms=1_000, tags=on("n1"))
+    c.fill("two", 4, time_limit_ms=9_000, tags=on("n2"))
+    if by == "drained":
+        c.handle(DrainNode("n1"))
+        ask = waiting(c, 2)
+    else:
+        ask = waiting(c, 2, tags=on("n2"))
+    assert when(part, ask) == (9_002, "n2")
+
+
+def test_what_it_keeps_away_from_has_gone_then() -> None:
+    c, part = world()
+    c.fill("one", 1, time_limit_ms=1_000, labels={"app": "web"}, tags=on("n1"))
+    c.fill("two", 1, time_limit_ms=2_000, labels={"app": "web"}, tags=on("n2"))
+    away = Constraints(anti_affinity=(AffinityTerm(WEB),))
+    assert when(part, waiting(c, 1, where=away)) == (1_001, "n1")
+
+
+def test_it_is_over_before_a_window() -> None:
+    """Else nothing is known: what comes after the window is not looked at."""
+    c, part = world()
+    c.handle(SetWindow(WindowSpec(name="night", starts_ms=10_000, length_ms=1_000)))
+    for name in ("one", "two"):
+        c.fill(name, 4, time_limit_ms=2_000)
+    fits = waiting(c, 1, time_limit_ms=7_000)
+    assert when(part, fits) == (2_001, "n1")
+    c.submit("long", 1, time_limit_ms=9_000)
+    assert when(part, part.applications["long"].asks["long"]) is None
+
+
+def test_what_runs_waits_no_longer() -> None:
+    c, part = world()
+    c.fill("one", 1)
+    assert when(part, part.applications["one"].asks["one"]) is None
+
+
+def test_the_end_of_running_work_is_not_in_the_past() -> None:
+    c, part = world()
+    c.fill("one", 1, time_limit_ms=500)
+    c.fill("two", 1)
+    one, two = (part.applications[name].asks[name] for name in ("one", "two"))
+    assert (end_ms(one, 100), end_ms(one, 9_000), end_ms(two, 0)) == (501, 9_000, None)
+
+
+def test_a_node_never_suits_that_selectors_rule_out() -> None:
+    """But one that only lacks room may, and the first of a group needs nothing beside it."""
+    c, part = world()
+    c.node("n3", 4, disk="ssd")
+    n1, n3 = part.nodes.nodes["n1"], part.nodes.nodes["n3"]
+    ask = waiting(c, 1, where=Constraints(selector=(Requirement("disk", "In", ("ssd",)),)))
+    assert (never_suits(part, ask, n1), never_suits(part, ask, n3)) == (True, False)
+    beside = Constraints(affinity=(AffinityTerm(WEB),))
+    for name, labels, is_never in (("lonely", {}, True), ("first", {"app": "web"}, False)):
+        c.submit(name, 1, where=beside, labels=labels)
+        assert never_suits(part, part.applications[name].asks[name], n1) is is_never

@@ -1,0 +1,122 @@
+"""The table of what may be stopped: never leaves out a node that has a plan, and follows every change."""
+
+from __future__ import annotations
+
+import random
+
+from priority_clusters import PriorityCluster, on
+
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.events import Cause, DrainNode
+from fairlead.core.model.specs import QueueSpec
+from fairlead.policy.order.effective_priority import Rank, Reach
+from fairlead.policy.order.victim_index import Group, Stoppable, leaves_for_others, rank_of
+
+Found = list[tuple[tuple[int, ...], list[str]]]
+
+
+def world(nodes: dict[str, int] | None = None) -> tuple[PriorityCluster, Partition, Stoppable]:
+    """Leaves `a` and `b`, of which `b` counts ten more."""
+    b = QueueSpec(name="b", properties={"priority.offset": "10"})
+    c = PriorityCluster(QueueSpec(name="a"), b, nodes=nodes or {"n1": 4, "n2": 4}, enabled=False)
+    return c, c.s.cluster.partitions["default"], Stoppable()
+
+
+def levels(part: Partition, table: Stoppable, cores: int, priority: int) -> Found:
+    """What is offered for an ask of leaf `a`, the levels that offer nothing left out."""
+    [app] = [app for app in part.applications.values() if app.id == "ask"]
+    ask = next(iter(app.asks.values()))
+    assert (ask.priority, ask.items) == (priority, (("vcore", cores * 1000),))
+    table.keep_up(part)
+    needs = [table.need("vcore", cores * 1000, {})]
+    ranks: dict[Group, Rank] = {}
+    return [(level, [n.id for n in nodes]) for level, nodes in table.by_level(Reach(part, ask), needs, ranks) if nodes]
+
+
+def test_nodes_come_at_the_level_of_the_highest_that_has_to_go() -> None:
+    c, part, table = world()
+    c.fill("low", 3, 1, tags=on("n1"))
+    c.fill("lower", 4, 0, tags=on("n2"))
+    c.submit("ask", 2, 5)
+    assert levels(part, table, 2, 5) == [((0, 0), ["n2"]), ((1, 1), ["n1"])]
+
+
+def test_a_node_with_room_needs_nothing_stopped() -> None:
+    c, part, table = world()
+    c.fill("low", 3, 1, tags=on("n1"))
+    c.submit("ask", 4, 5)
+    assert levels(part, table, 4, 5)[0] == ((), ["n2"])
+
+
+def test_work_that_stands_above_helps_nothing() -> None:
+    """As seen where the queues meet: ten more in leaf `b`."""
+    c, part, table = world({"n1": 4})
+    c.fill("high", 4, 0, queue="root.b")
+    c.submit("ask", 2, 5)
+    assert levels(part, table, 2, 5) == []
+
+
+def test_in_a_level_the_smallest_shortage_comes_first() -> None:
+    c, part, table = world({"n1": 4, "n2": 4, "n3": 4})
+    for name, cores in (("n1", 4), ("n2", 3), ("n3", 4)):
+        c.fill(f"on-{name}", cores, 0, tags=on(name))
+    c.submit("ask", 3, 5)
+    assert levels(part, table, 3, 5) == [((0, 0), ["n2", "n1", "n3"])]
+
+
+def test_a_node_that_is_closed_is_not_offered() -> None:
+    c, part, table = world()
+    for name in ("n1", "n2"):
+        c.fill(f"on-{name}", 4, 0, tags=on(name))
+    c.submit("ask", 3, 5)
+    c.handle(DrainNode("n1"))
+    assert levels(part, table, 3, 5) == [((0, 0), ["n2"])]
+
+
+def test_what_was_told_to_stop_counts_as_room() -> None:
+    """And is nothing that could be stopped."""
+    c = PriorityCluster(nodes={"n1": 4})
+    part, table = c.s.cluster.partitions["default"], Stoppable()
+    c.fill("low", 4, 0)
+    c.submit("strong", 4, 9)
+    assert c.run() == ([], ["low"])
+    low = part.applications["low"].asks["low"]
+    assert leaves_for_others(low)
+    table.keep_up(part)
+    assert list(table.running_groups()) == []
+    assert table.need("vcore", 1000, {}).missing.tolist() == [1000.0], "it is held for the nominated ask"
+    held = part.applications["strong"].asks["strong"]
+    assert table.need("vcore", 1000, {part.nodes.nodes["n1"]: [held]}).missing.tolist() == [-3000.0]
+
+
+def test_the_table_follows_every_change() -> None:
+    """It offers what one offers that was made anew."""
+    rng = random.Random(4)
+    c, part, table = world({f"n{i}": 4 for i in range(4)})
+    running: list[str] = []
+    c.submit("ask", 4, 50)
+    c.run()
+    for step in range(120):
+        if running and rng.random() < 0.45:
+            name = running.pop(rng.randrange(len(running)))
+            c.gone(name, cause=Cause.FINISHED)
+        else:
+            c.submit(f"w{step}", rng.randint(1, 3), rng.randint(0, 3), queue=rng.choice(["root.a", "root.b"]))
+        started, _ = c.run()
+        running += [name.partition("@")[0] for name in started if not name.startswith("ask")]
+        if "ask" in [name.partition("@")[0] for name in started]:
+            c.finished("ask")
+            c.submit("ask", 4, 50)
+        if part.applications["ask"].asks and part.applications["ask"].asks["ask"].pending:
+            kept = levels(part, table, 4, 50)
+            part.nodes.since_search.update(dict.fromkeys(part.nodes.nodes.values()))
+            assert kept == levels(part, Stoppable(), 4, 50)
+
+
+def test_a_rank_is_worked_out_once() -> None:
+    _, part, _ = world()
+    [leaf] = [q for q in part.root.walk() if q.path == "root.b"]
+    ranks: dict[Group, Rank] = {}
+    assert rank_of(ranks, (leaf, 3)) == (13, 3)
+    ranks[leaf, 3] = (99, 99)
+    assert rank_of(ranks, (leaf, 3)) == (99, 99)

@@ -1,0 +1,104 @@
+"""Backfill past a kept turn: what delays nothing starts, and nothing else does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from priority_clusters import PriorityCluster, cores, on
+
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.events import AddAsks, ReserveAsk
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import AskSpec, QueueSpec
+from fairlead.policy.place.backfill import backfill_one
+
+EASY = {"backfill": "easy"}
+
+
+def kept(
+    count: int = 4, *, properties: dict[str, str] | None = None, most: int = 8
+) -> tuple[PriorityCluster, Partition]:
+    """Two nodes of four cores, each with one free; what runs on n1 ends at 1,000 ms. The turn of `big` is kept, which
+    waits for `count` cores and has the highest priority.
+    """
+    queue = QueueSpec(name="a", properties=EASY if properties is None else properties, max=cores(most))
+    c = PriorityCluster(queue, nodes={"n1": 4, "n2": 4}, enabled=False)
+    c.fill("one", 3, time_limit_ms=999, tags=on("n1"))
+    c.fill("two", 3, time_limit_ms=9_000, tags=on("n2"))
+    c.submit("big", count, 9)
+    assert c.run() == ([], [])
+    c.handle(ReserveAsk("big", "big", on=True))
+    assert c.run() == ([], [])
+    return c, c.s.cluster.partitions["default"]
+
+
+def small(c: PriorityCluster, name: str = "small", **more: Any) -> list[str]:
+    """One core is asked for: what starts."""
+    c.submit(name, 1, **more)
+    return c.run()[0]
+
+
+def test_what_ends_in_time_passes() -> None:
+    c, _ = kept()
+    assert small(c, time_limit_ms=500) == ["small@n1"]
+
+
+def test_what_would_be_in_the_way_does_not() -> None:
+    """On the node of the expected start. On the other one it delays nothing."""
+    c, _ = kept()
+    assert small(c, tags=on("n1")) == []
+    assert small(c, "longer", time_limit_ms=100_000, tags=on("n1")) == []
+    assert small(c, "elsewhere", tags=on("n2")) == ["elsewhere@n2"]
+
+
+def test_what_leaves_enough_passes() -> None:
+    """Three of the four cores are wanted there."""
+    c, _ = kept(3)
+    assert small(c, tags=on("n1")) == ["small@n1"]
+
+
+def test_the_maximum_of_the_queue_is_kept_free_for_it() -> None:
+    """At the expected start `two` still has three cores, and `big` takes four: nothing is left of seven."""
+    c, _ = kept(most=7)
+    assert small(c) == []
+    assert small(c, "short", time_limit_ms=500) == ["short@n1"]
+
+
+def test_without_the_property_nothing_passes() -> None:
+    c, part = kept(properties={})
+    assert small(c, time_limit_ms=1) == []
+    assert backfill_one(part) is None
+
+
+def test_while_the_start_is_not_known_nothing_passes() -> None:
+    c, _ = kept(9)
+    assert small(c, time_limit_ms=1) == []
+
+
+def test_of_one_batch_each_time_limit_is_looked_at() -> None:
+    """Asks of one shape differ in nothing else that counts here."""
+    c, part = kept()
+    c.submit("crowd", 1, tags=on("n1"))
+    more = [
+        AskSpec(
+            application="crowd",
+            key=f"k{limit}",
+            resources=Resources({"vcore": 1000}),
+            tags=on("n1"),
+            time_limit_ms=limit,
+        )
+        for limit in (5_000, 100)
+    ]
+    c.handle(AddAsks(tuple(more)))
+    assert len(part.applications["crowd"].batches) == 1
+    assert c.run()[0] == ["k100@n1"]
+
+
+@pytest.mark.parametrize("first", ["weak", "strong"])
+def test_what_comes_first_in_order_passes_first(first: str) -> None:
+    """By priority: there is room for one of them in time."""
+    c, _ = kept()
+    for name in (first, "strong" if first == "weak" else "weak"):
+        c.submit(name, 1, 5 if name == "strong" else 0, time_limit_ms=100, tags=on("n1"))
+    assert c.run()[0] == ["strong@n1"]
