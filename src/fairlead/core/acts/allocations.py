@@ -16,7 +16,7 @@ from fairlead.core.acts import (
     terminating,
     waiting_asks,
 )
-from fairlead.core.acts.limit_groups import come_under_limits, decide_group
+from fairlead.core.acts.limit_groups import decide_group
 from fairlead.core.books import idle_work
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
@@ -77,7 +77,6 @@ def restore(partition: Partition, ask: Ask, node: Node) -> None:
 def settle_on(partition: Partition, ask: Ask, node: Node) -> None:
     """The ask is on this node from now on, in the books of node and application (those of queues: the caller)."""
     if ask.app.limit_group is None:
-        come_under_limits(partition, ask.app)
         decide_group(partition, ask.app)
     ask.node = node
     ask.allocated_ms = partition.now_ms
