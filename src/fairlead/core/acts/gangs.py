@@ -117,7 +117,8 @@ def part_ways(app: Application) -> None:
     for younger in app.awaited_by:
         younger.gives_way_to = None
         application_limits.look_again(younger)
-        younger.queue.open_gates()
+    if app.awaited_by:
+        app.queue.open_gates()  # They wait behind these (`policy.eligibility.limits.closed_gate`).
     app.awaited_by = []
     older, app.gives_way_to = app.gives_way_to, None
     if older is not None:

@@ -1,8 +1,8 @@
-"""Applications that have ended are kept for three days, then forgotten, each at its own time."""
+"""The life of an application: its steps take their time, and what has ended is forgotten at its own time."""
 
 from __future__ import annotations
 
-from fairlead.core.acts.application_steps import COMPLETING_MS, ENDED_KEPT_MS
+from fairlead.core.acts.application_steps import COMPLETING_MS, ENDED_KEPT_MS, STARTING_MS
 from fairlead.core.model.decisions import ApplicationChanged
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release
 from fairlead.core.model.resources import Resources
@@ -75,3 +75,18 @@ def test_one_refused_again_is_kept_from_the_last_time_on() -> None:
         made.handle(AddApplication(ApplicationSpec(id="lost", queue="root.nowhere")), at_ms)
     assert expired(made, 5000 + ENDED_KEPT_MS) == []
     assert expired(made, 60_000 + ENDED_KEPT_MS) == ["lost"]
+
+
+def test_one_that_starts_runs_after_its_time() -> None:
+    """Where the older step `Starting` is taken, and no second allocation came before."""
+    made = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=ROOT, state_aware=True),)))
+    made.handle(AddNode(NodeSpec(id="n", capacity=ONE)), 0)
+    made.handle(AddApplication(ApplicationSpec(id="one", queue="root.a")), 0)
+    made.handle(AddAsks((AskSpec(application="one", key="one", resources=ONE),)), 0)
+    made.schedule(0)
+    app = made.cluster.partitions["default"].applications["one"]
+    assert (str(app.state), made.next_wakeup_ms()) == ("Starting", STARTING_MS)
+    made.schedule(STARTING_MS - 1)
+    assert str(app.state) == "Starting"
+    made.schedule(STARTING_MS)
+    assert str(app.state) == "Running"

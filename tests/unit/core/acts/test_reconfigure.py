@@ -31,6 +31,7 @@ from fairlead.core.model.specs import (
     QueueSpec,
     RuleSpec,
 )
+from fairlead.policy.order.keys import fair_share
 from fairlead.scheduler import Scheduler
 
 CREATE = [{"name": "provided", "create": True}]
@@ -375,3 +376,33 @@ def test_a_new_configuration_may_make_a_difference_to_what_was_stopped_in_vain()
     capacity, news = memory.capacity, memory.news
     configure(s, spec(leaf("a"), leaf("b")))
     assert (memory.capacity, memory.news) == (capacity + 1, news + 1)
+
+
+def test_the_root_follows_the_file_too() -> None:
+    """It has no limits of its own, but properties, access and a template."""
+    s = start(leaf("a"))
+    configure(s, spec(leaf("a"), adminacl="ann", properties={"application.sort.priority": "disabled"}))
+    root = queue(s, "root")
+    assert (root.admin_acl, root.properties.priority_sorting) == ("ann", False)
+
+
+def test_shares_are_measured_against_the_limits_of_now() -> None:
+    """Also those of queues that the file does not name: what is above them has changed."""
+    s = start(leaf("a", parent=True, resources={"max": {"vcore": "4m"}}), leaf("b"))
+    submit(s, "x", "root.a.made")
+    running(s)
+    made = queue(s, "root.a.made")
+    assert fair_share(made) == 1 / 4
+    configure(s, spec(leaf("a", parent=True, resources={"max": {"vcore": "2m"}}), leaf("b")))
+    assert fair_share(made) == 1 / 2
+
+
+def test_a_queue_that_becomes_a_leaf_later_has_the_properties_of_a_leaf() -> None:
+    """Those that only a leaf may have counted for nothing until then."""
+    s = start(leaf("a", queues=[leaf("b")]))
+    submit(s, "x", "root.a.b")
+    configure(s, spec(leaf("a", properties={"wait.max": "10s"})))
+    assert queue(s, "root.a").properties.wait_max_ms == 0
+    s.handle(RemoveApplication("x"), 1000)
+    s.schedule(10_000)
+    assert queue(s, "root.a").properties.wait_max_ms == 10_000

@@ -16,10 +16,12 @@ from fairlead.core.model.events import (
     AddAsks,
     AddNode,
     Cause,
+    DrainNode,
     Event,
     Release,
     RemoveApplication,
     RemoveNode,
+    UndrainNode,
     UpdateNode,
 )
 from fairlead.core.model.reasons import ClusterFull, GangsHoldEachOther
@@ -360,3 +362,14 @@ def test_under_a_bound_on_applications_the_younger_goes_on_when_the_older_is_gon
     g.end("old")
     g.run()
     assert g.whole == ["old", "young"]
+
+
+def test_the_gate_behind_which_it_waits_for_the_older_opens_where_applications_are_counted() -> None:
+    """There it has to enter as before when the older is waited for no more: it is looked at again all the same."""
+    g = given_back(max_applications=5)
+    g.do(DrainNode("n0"))
+    g.run()
+    assert g.apps["young"].gives_way_to is None
+    g.do(UndrainNode("n0"))
+    g.run()
+    assert g.holds("old") + g.holds("young") == 4
