@@ -42,7 +42,6 @@ def wake_all(partition: Partition) -> None:
         queue.forget_lines()
         for demand in (*queue.waiting, *queue.gated):
             demand.wake()
-        queue.touch()
         wake_leaf(queue)
 
 

@@ -184,8 +184,8 @@ class Terrain:
             if not drawn_only or shape.where.affinity or shape.where.spread:
                 self._table.clear_unfit(shape)
 
-    def domains_changed(self) -> None:
-        """A node came or went: what is spread over the others may be allowed more."""
+    def domain_lost(self) -> None:
+        """A node left: what is spread over the others may be allowed more. (One that comes is empty, and allows no more.)"""
         for shape in [s for s in self._table.unfit if s.where.spread or self.drawn]:
             self._table.clear_unfit(shape)
 

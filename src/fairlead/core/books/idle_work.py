@@ -97,7 +97,6 @@ class IdleWork:
             queue = payer(ask)
             for above in queue.lineage:
                 add_to(above.allocated, ask.items if sign > 0 else negative(ask.items))
-                above.touch()
             if counts_as_gone(ask):
                 queue.add_preempting(ask.items, sign)
 

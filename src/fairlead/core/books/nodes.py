@@ -75,7 +75,6 @@ class NodeTable:
         node.weigh(self.sort)
         add_to(self.total, tuple(node.total.items()))
         self.foreign_on |= dict.fromkeys(node.foreign, node)
-        self.terrain.domains_changed()
         self.gained(node)
 
     def remove(self, node: Node) -> None:
@@ -90,7 +89,7 @@ class NodeTable:
         take_from(self.total, tuple(node.total.items()))
         for key in node.foreign:
             del self.foreign_on[key]
-        self.terrain.domains_changed()
+        self.terrain.domain_lost()
 
     def resize(self, node: Node, capacity: Resources) -> None:
         """A node's capacity is replaced."""

@@ -107,9 +107,6 @@ def _limits_changed(partition: Partition, leaf: Queue) -> None:
     """Shares are measured anew, and what waited for the old limits is looked at again."""
     find_owing(partition.root, partition.spec.preemption.rule == "both")
     leaf.share_terms = None
-    leaf.touch()
-    for app in leaf.applications.values():
-        app.order_key = ()
     room_changes.wake_leaf(leaf)
     leaf.loosened()
     leaf.open_gates()

@@ -105,3 +105,25 @@ def test_it_comes_back_as_it_was_written_down() -> None:
     assert third is not None
     assert third.spec.key == "3"
     check_held_asks(again)
+
+
+def test_what_is_put_ahead_has_the_first_turns() -> None:
+    """In its order, before all others of that priority."""
+    held = HeldAsks()
+    held.add("a", spec("1"), MET)
+    held.await_turn("a", held.of("a")[0])
+    held.add_ahead("a", [spec("2"), spec("3")])
+    order = []
+    while (found := held.next_in_turn("a", 0)) is not None:
+        order.append(found.spec.key)
+        held.take("a", found.spec.key)
+    assert order == ["2", "3", "1"]
+
+
+def test_what_waits_for_something_else_from_now_on_is_found_there() -> None:
+    held = HeldAsks()
+    held.add("a", spec("1"), waits_for("x"))
+    [one] = held.of("a")
+    held.change("a", one, waits_for("y"))
+    assert (held.awaiting("x"), [each.spec.key for _, each in held.awaiting("y")]) == ([], ["1"])
+    check_held_asks(held)

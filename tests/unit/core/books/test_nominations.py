@@ -10,15 +10,17 @@ import json
 from invariants.books import check_books
 
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.constraints import Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Reserved
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Event, Release
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
+    LimitSpec,
     NodeSpec,
     PartitionSpec,
     PreemptionSpec,
@@ -208,3 +210,29 @@ def test_who_has_space_on_the_node_that_it_requires_does_not_clear_it() -> None:
     assert again.schedule(5_000) == []
     p.end("runs", 5_001)
     assert started(p.run(5_001))[0] == "daemon@n0"
+
+
+def test_room_is_kept_under_the_limits_of_now() -> None:
+    """A new queue file changes a limit: the nominated ask counts under the new one, and no longer under the old."""
+
+    def limited(most: int) -> ClusterSpec:
+        limit = LimitSpec(users=("ann",), max_resources=Limits({"vcore": most}))
+        queues = (QueueSpec(name="a", limits=(limit,)), QueueSpec(name="b"))
+        root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues)
+        return ClusterSpec(partitions=(PartitionSpec(root=root, preemption=PreemptionSpec(rule="priority")),))
+
+    s = Scheduler(limited(8))
+    s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 4}))), 0)
+    for name, queue, priority in (("low", "root.b", 0), ("high", "root.a", 9)):
+        s.handle(AddApplication(ApplicationSpec(id=name, queue=queue, user="ann")), 0)
+        four = AskSpec(application=name, key=name, resources=Resources({"vcore": 4}), priority=priority)
+        s.handle(AddAsks((four,)), 0)
+        s.schedule(0)
+    nominations = s.cluster.partitions["default"].nominations
+    [ask] = list(nominations)
+    [old] = [place for place in nominations.of[ask].places if isinstance(place, Ceiling)]
+    s.handle(Configure(limited(6)), 2)
+    [new] = [place for place in nominations.of[ask].places if isinstance(place, Ceiling)]
+    assert (new.max, nominations.kept[new], new.promised) == ({"vcore": 6}, {"vcore": 4}, {ask.app: 1})
+    assert (old in nominations.kept, old.promised) == (False, {})
+    check_books(s)

@@ -9,8 +9,8 @@ from invariants.books import check_books
 from placed_applications import GANG, NO_RULE, PARENT, place, scheduler
 
 from fairlead.config import load_text
-from fairlead.core.model.decisions import QueueChanged
-from fairlead.core.model.events import AddAsks, AddNode, Configure, RemoveApplication
+from fairlead.core.model.decisions import Allocated, QueueChanged
+from fairlead.core.model.events import AddAsks, AddNode, Configure, DrainNode, RemoveApplication, UndrainNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import AskSpec, NodeSpec
 from fairlead.scheduler import Scheduler
@@ -172,3 +172,53 @@ def test_nothing_is_made_below_a_queue_that_drains() -> None:
     assert place(s, "root.leaf") == NO_RULE
     assert "marked for deletion: root.par" in place(s, "root.par.new")
     assert place(s, "root.par.made", id="app3") == "root.par.made"
+
+
+def test_a_larger_number_of_applications_lets_those_run_that_waited() -> None:
+    s = scheduler(CREATE)
+    s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 9}))), 0)
+    for name in ("app", "second"):
+        place(s, "root.ns", id=name, tags={"namespace.resourcemaxapps": "1"})
+        s.handle(AddAsks((AskSpec(application=name, key=name, resources=Resources({"vcore": 1})),)), 0)
+    assert running(s) == ["app"]
+    stamp = s.cluster.partitions["default"].room_stamp
+    place(s, "root.ns", id="third", tags={"namespace.resourcemaxapps": "2"})
+    assert s.cluster.partitions["default"].room_stamp > stamp
+    assert running(s) == ["app", "second"]
+
+
+def test_shares_of_applications_are_measured_against_the_guarantee_of_now() -> None:
+    """`cores` uses the least of what counts without a guarantee, and the most with it."""
+    template = {"properties": {"application.sort.policy": "fair"}}
+    s = scheduler(CREATE, [{"name": "par", "parent": True, "childtemplate": template}])
+    s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 6, "gpu": 6}))), 0)
+    for name, resource, count in (("cores", "vcore", 2), ("gpus", "gpu", 3)):
+        place(s, "root.par.ns", id=name)
+        one = Resources({resource: count})
+        s.handle(AddAsks((AskSpec(application=name, key=f"{name}-1", resources=one),)), 0)
+    assert running(s) == ["cores-1", "gpus-1"]
+    for name in ("cores", "gpus"):
+        s.handle(AddAsks((AskSpec(application=name, key=f"{name}-2", resources=Resources({"vcore": 1})),)), 0)
+    s.handle(DrainNode("n"), 0)
+    assert running(s) == ["cores-1", "gpus-1"]
+    s.handle(UndrainNode("n"), 0)
+    place(s, "root.par.ns", id="b", tags={"namespace.resourceguaranteed": quota(vcore=1, gpu=100)})
+    started = [d.key for d in s.schedule(0, 1) if isinstance(d, Allocated)]
+    assert started == ["gpus-2"]
+
+
+def test_the_share_of_a_queue_is_measured_against_its_guarantee_of_now() -> None:
+    """It uses more than the other one, but a smaller part of what it is guaranteed."""
+    s = scheduler(CREATE)
+    s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 9}))), 0)
+    for name, count in (("ns", 2), ("leaf", 1)):
+        place(s, f"root.{name}", id=name)
+        s.handle(AddAsks((AskSpec(application=name, key=f"{name}-0", resources=Resources({"vcore": count})),)), 0)
+    assert sorted(running(s)) == ["leaf-0", "ns-0"]
+    s.handle(DrainNode("n"), 0)
+    for name in ("ns", "leaf"):
+        s.handle(AddAsks((AskSpec(application=name, key=f"{name}-1", resources=Resources({"vcore": 1})),)), 0)
+    running(s)
+    s.handle(UndrainNode("n"), 0)
+    place(s, "root.ns", id="b", tags={"namespace.resourceguaranteed": quota(vcore=100)})
+    assert [d.key for d in s.schedule(0, 1) if isinstance(d, Allocated)] == ["ns-1"]
