@@ -185,7 +185,7 @@ class Terrain:
                 self._table.clear_unfit(shape)
 
     def domain_lost(self) -> None:
-        """A node left: what is spread over the others may be allowed more. (One that comes is empty, and allows no more.)"""
+        """A node left: what is spread over the others may be allowed more. (One that comes is empty.)"""
         for shape in [s for s in self._table.unfit if s.where.spread or self.drawn]:
             self._table.clear_unfit(shape)
 

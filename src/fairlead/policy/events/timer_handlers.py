@@ -45,7 +45,7 @@ ON_DUE: dict[str, Rule] = {
     attempt_times.TIMER: attempt_times.on_timer,
     quota_clocks.TIMER: quota.on_timer,
     reserve_node.TIMER: reserved.on_expiry,
-    protection.TIMER: protection.on_timer,
+    protection.TIMER: termination_timeouts.on_look_again,
     terminating.TIMER: termination_timeouts.on_timer,
     reserve_turn.TIMER: reserve_turn.on_timer,
     WINDOW_TIMER: lambda partition, _: windows.look(partition),

@@ -139,8 +139,3 @@ def above_guarantee(partition: Partition, queue: Queue) -> dict[str, int]:
 def look_again(partition: Partition, due_ms: int) -> None:
     """Search again at `due_ms`: work that is spared now will not be then."""
     partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
-
-
-def on_timer(partition: Partition, _: str) -> None:
-    """Some work is spared no longer: what was found out in the state of things before does not count."""
-    partition.books_version += 1

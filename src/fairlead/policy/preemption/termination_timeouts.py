@@ -13,6 +13,7 @@ from fairlead.core.acts import terminating, waiting_asks
 from fairlead.core.books.eviction_history import FRUITLESS_MAX
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.decisions import LoopBroken, Overdue
+from fairlead.policy.eligibility.attempt_times import NEVER_MS
 from fairlead.policy.preemption.protection import look_again
 
 if TYPE_CHECKING:
@@ -38,32 +39,48 @@ def on_timer(partition: Partition, _: str) -> None:
         partition.timers.set_earlier(next_ms, partition.name, "", terminating.TIMER)
 
 
+def on_look_again(partition: Partition, _: str) -> None:
+    """Some work is spared no longer, and some ask moved on too often an hour ago: what was found out does not count."""
+    partition.books_version += 1
+    overdue = partition.disruption.overdue
+    for ask in dict.fromkeys(victim.evicted_for for victim in overdue if victim.evicted_for is not None):
+        _let_try_again(partition, ask)
+
+
 def _let_try_again(partition: Partition, ask: Ask) -> None:
     """An ask that had work stopped by guarantee may have other work stopped, if it keeps a node.
 
     What else was stopped for the plan that it gives up is no concern of the next one.
     """
     node = ask.reserved_on
-    if node is not None and ask.preempt_triggered and not _is_barred(partition, ask):
-        moves_on(partition, ask, node)
-        for other in partition.disruption.leave_by:
-            if other.evicted_for is ask:
-                other.evicted_for = None
-        ask.app.may_preempt_again(ask)
-        ask.app.queue.touch_app(ask.app)
-
-
-def may_move_on(partition: Partition, ask: Ask) -> bool:
-    """Whether it is stuck and may have other work stopped instead."""
-    return ask.nomination is not None and ask.nomination.is_stuck and not _is_barred(partition, ask)
-
-
-def _is_barred(partition: Partition, ask: Ask) -> bool:
-    """Whether it moved on too often; it is looked at again when that is over."""
+    if node is None or not ask.preempt_triggered:
+        return
     until_ms = partition.disruption.barred_until(ask, None, partition.now_ms)
     if until_ms is not None:
         look_again(partition, until_ms)
-    return until_ms is not None
+        return
+    moves_on(partition, ask, node)
+    for victim in (*partition.disruption.leave_by, *partition.disruption.overdue):
+        if victim.evicted_for is ask:
+            victim.evicted_for = None
+    ask.app.may_preempt_again(ask)
+    ask.app.queue.touch_app(ask.app)
+
+
+def may_move_on(partition: Partition, ask: Ask) -> bool:
+    """Whether it is stuck and may have other work stopped instead; where it may later, it is looked at again then."""
+    may_ms = moves_on_ms(partition, ask)
+    if partition.now_ms < may_ms < NEVER_MS:
+        look_again(partition, may_ms)
+    return may_ms <= partition.now_ms
+
+
+def moves_on_ms(partition: Partition, ask: Ask) -> int:
+    """From when on it may have other work stopped instead; `NEVER_MS`: what was stopped for it may leave in time."""
+    if ask.nomination is None or not ask.nomination.is_stuck:
+        return NEVER_MS
+    until_ms = partition.disruption.barred_until(ask, None, partition.now_ms)
+    return until_ms if until_ms is not None else partition.now_ms
 
 
 def moves_on(partition: Partition, ask: Ask, left: Node) -> None:

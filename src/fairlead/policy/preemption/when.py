@@ -17,7 +17,7 @@ from fairlead.policy.eligibility.attempt_times import NEVER_MS, due_ms, may_try,
 from fairlead.policy.eligibility.limits import is_at_closed_gate, is_over_limit
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.preemption.guarantee import Plan, find_plan
-from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_on
+from fairlead.policy.preemption.termination_timeouts import moves_on, moves_on_ms
 from fairlead.policy.preemption.victims import on_behalf_of
 
 if TYPE_CHECKING:
@@ -71,8 +71,11 @@ class Attempts:
                 continue
             if waits_for_turn(partition, ask):
                 break
-            if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
-                continue
+            if ask.nomination is not None and ask.nomination.is_coming:
+                may_ms = moves_on_ms(partition, ask)
+                if may_ms > now:
+                    next_ms = min(next_ms, may_ms)
+                    continue
             ask.preempt_checked_ms = now
             next_ms = min(next_ms, now + ATTEMPT_EVERY_MS)
             if _is_futile(partition, batch, ask):

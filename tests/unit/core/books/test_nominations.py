@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from invariants.books import check_books
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.constraints import Constraints, Requirement
-from fairlead.core.model.decisions import Allocated, Decision, Evict, Reserved
+from fairlead.core.model.decisions import Allocated, Decision, Evict, LoopBroken, Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Event, Release
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
@@ -91,7 +92,7 @@ def test_for_whom_room_gathers_no_node_is_set_aside_too() -> None:
 
 
 def guaranteed(wait_max: str) -> tuple[QueueSpec, ...]:
-    properties = {"wait.max": wait_max, "preemption.delay": "5s"}
+    properties = {"preemption.delay": "5s"} | ({"wait.max": wait_max} if wait_max else {})
     return (QueueSpec(name="a", guaranteed=Limits({"vcore": 8}), properties=properties), QueueSpec(name="b"))
 
 
@@ -236,3 +237,21 @@ def test_room_is_kept_under_the_limits_of_now() -> None:
     assert (new.max, nominations.kept[new], new.promised) == ({"vcore": 6}, {"vcore": 4}, {ask.app: 1})
     assert (old in nominations.kept, old.promised) == (False, {})
     check_books(s)
+
+
+@pytest.mark.parametrize("wait_max", ["1s", ""], ids=["room gathers", "a node is set aside"])
+def test_by_guarantee_too_it_moves_on_twice_and_then_after_an_hour(wait_max: str) -> None:
+    """Work that was told to stop does not leave: other work is stopped, which is counted, reported and then barred."""
+    p = Place("guarantee", guaranteed(wait_max), 4, 4, 4, 4)
+    for name, cores, node in (("one", 2, 0), ("two", 2, 0), ("three", 4, 1), ("four", 4, 2), ("five", 4, 3)):
+        p.submit(name, cores, "root.b", node=f"n{node}")
+    p.submit("big", 4, "root.a", 1)
+    p.run(1_001)
+    p.end("one", 1_002)
+    said = [(1_002, each) for each in p.run(1_002)]
+    while (due_ms := p.s.next_wakeup_ms()) is not None and due_ms < 3 * 3_600_000:
+        said += [(due_ms, each) for each in p.run(due_ms)]
+    times = {each.key: at_ms for at_ms, each in said if isinstance(each, Evict)}
+    assert list(times) == ["two", "three", "four", "five"]
+    assert next((at_ms, each.times) for at_ms, each in said if isinstance(each, LoopBroken)) == (times["four"], 2)
+    assert times["five"] == times["four"] + 3_600_000
