@@ -121,6 +121,13 @@ fairlead up --resource gpu=2 --resource cpu=8
     is_flag=True,
     help="Show the names of others' jobs to nobody (`gpus`, `nodes --jobs`): user, room and time alone.",
 )
+@click.option(
+    "--accept-loss",
+    default="",
+    metavar="ID",
+    help="Give up records of the journal that were confirmed and are damaged or missing; a start that is refused for "
+    "that says the ID.",
+)
 @log_level_option
 @log_format_option
 def up(

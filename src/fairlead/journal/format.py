@@ -1,15 +1,11 @@
-"""What a journal file contains (its tables, its records, how each is sealed), and the lock beside it.
+"""What a journal file contains: its tables, its records, and how each is sealed.
 
-Decides the format and its version, and who may write. Never waits. Invariant: the checksum of a record covers its
-content and the checksum of the record before it, so that no record can be changed, lost or moved unnoticed. While the
-lock is held no other process (and no second journal object in this one) holds it; the kernel lets go of it when the
-process ends, however it ends.
+Decides the format and its version. Never waits. Invariant: the checksum of a record covers its content and the checksum
+of the record before it, so that no record can be changed, lost or moved unnoticed.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
 import struct
 import zlib
@@ -17,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
 
 FORMAT = 2
 """The version this code writes. Older ones are read, and migrated with the first write; newer ones are refused.
@@ -250,44 +245,3 @@ def migrate(
             version += 1
             set_meta(connection, "format", version)
     return version - start
-
-
-class WriterLock:
-    """The lock file of the journal at `path`: the writer's process id, and the last seq it had made durable.
-
-    Raises `JournalInUse` at once if another writer holds it. The file stays when the lock is let go: removing it would
-    let two writers hold locks on two files of the same name.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path.with_name(path.name + ".lock")
-        try:
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as e:
-            raise JournalError(f"cannot open {self.path}: {e.strerror}; is the state directory there and yours?") from e
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid, _ = self._read()
-            os.close(self._fd)
-            who = f"process {pid}" if pid else "another process"
-            raise JournalInUse(
-                f"{path} is in use by {who}; stop it, or give this service another state directory", pid
-            ) from None
-        self.held_before: int | None = self._read()[1]
-        """The last seq an earlier writer had committed, as far as is known."""
-        self.note(self.held_before or 0)
-
-    def _read(self) -> tuple[int | None, int | None]:
-        pid, _, last = os.pread(self._fd, 64, 0).strip().partition(b" ")
-        return int(pid) if pid.isdigit() else None, int(last) if last.strip().isdigit() else None
-
-    def note(self, last_seq: int) -> None:
-        """Say how far the journal is durable. Survives the process, not the machine: a hint that is never too high."""
-        os.pwrite(self._fd, b"%-10d %-20d\n" % (os.getpid(), last_seq), 0)
-
-    def release(self) -> None:
-        """Let go; doing it twice is harmless."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1

@@ -14,18 +14,14 @@ import contextlib
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.journal import format as files
 from fairlead.journal import reader, tail
-from fairlead.journal.format import WriterLock
+from fairlead.journal.lock import WriterLock
+from fairlead.journal.opening import Recovery, load_for_recovery, open_for_writing
 from fairlead.journal.reader import Reader, Sizes
 from fairlead.journal.room import LogRoom
-
-_WAL_PAGES = 8192
-"""SQLite folds the log back by itself beyond this (32 MiB), should nobody call `checkpoint` in time."""
 
 _PRUNE_STEP = 10_000
 """Records deleted per transaction."""
@@ -33,58 +29,16 @@ _PRUNE_STEP = 10_000
 _TRANSIENT = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """What was found when the journal was opened."""
-
-    created: bool
-    migrated: int
-    """Format steps that are taken with the first write; until then whoever wrote it can go on with it."""
-    cut_seq: int | None
-    """The last record was torn: it was cut off, and is kept aside."""
-    cut_wal_bytes: int
-    """Bytes of an unfinished write at the end of the write-ahead log."""
-    lost: range
-    """Seqs that an earlier writer had confirmed and that are gone (as far as is known)."""
-
-    def sentences(self) -> tuple[str, ...]:
-        """What a person should know, empty if all is well."""
-        said = []
-        if self.migrated:
-            said.append(f"the journal is brought to format {files.FORMAT}")
-        if self.cut_wal_bytes:
-            said.append(f"an unfinished write of {self.cut_wal_bytes} bytes at the end of the log was cut off")
-        if self.cut_seq is not None:
-            said.append(f"record {self.cut_seq}, the last one, was torn; it was cut off and is kept aside in the file")
-        if self.lost:
-            said.append(
-                f"records {self.lost.start} to {self.lost.stop - 1} had been confirmed and are not there any more: the "
-                "disk lost them, or an older copy of the journal was put back"
-            )
-        return tuple(said)
-
-
-@dataclass(frozen=True, slots=True)
-class Recovery:
-    """Where to start again: a snapshot (None: from nothing), and the records after it, checked as they are read."""
-
-    snapshot: files.Snapshot | None
-    records: Iterator[files.Record]
-    count: int
-    """How many records will come."""
-    passed_over: tuple[str, ...]
-    """Why newer snapshots could not be used."""
-
-
 class Journal:
     """A journal opened for writing; a context manager. One thread calls `append`, `commit` and `save_snapshot`.
 
     `path` is the database file; it is made if it is not there (for its owner alone, since commands and their
-    environment are in it). Raises `JournalInUse` if another process writes it, `JournalDamaged` if its end
-    cannot be trusted, `JournalError` if it cannot be opened or is of a newer format.
+    environment are in it). `accept_loss`: the name of a loss that may be given up. Raises `JournalInUse` if another
+    process writes it, `JournalLoss` if what was confirmed is not there and not accepted, `JournalDamaged` if the file
+    cannot be read, `JournalError` if it cannot be opened or is of a newer format.
     """
 
-    def __init__(self, path: str | Path, *, keep_snapshots: int = 3) -> None:
+    def __init__(self, path: str | Path, *, keep_snapshots: int = 3, accept_loss: str = "") -> None:
         if keep_snapshots < 1:
             raise ValueError(f"keep_snapshots is {keep_snapshots}; at least 1 is needed")
         self.path = Path(path)
@@ -94,7 +48,7 @@ class Journal:
         self._room: LogRoom | None = None
         self._lock = WriterLock(self.path)
         try:
-            self._open()
+            self._open(accept_loss)
         except sqlite3.DatabaseError as e:
             self.close()
             raise reader.unreadable(self.path, e) from e
@@ -105,35 +59,14 @@ class Journal:
             self.close()
             raise
 
-    def _open(self) -> None:
+    def _open(self, accept_loss: str) -> None:
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        tail.require_database(self.path)
-        unfinished = tail.LogEnd(self.path)
-        self._connection = files.connect(str(self.path))
-        mode = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-        if mode != "wal":
-            raise files.JournalError(
-                f"{self.path} is on a file system without shared memory ({mode}); use a local disk"
-            )
-        self._connection.execute("PRAGMA synchronous = FULL")
-        # What was pruned may have held secrets: nothing of it is to be found in the file.
-        self._connection.execute("PRAGMA secure_delete = ON")
-        self._connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
-        cut_wal_bytes = unfinished.cut_off(self._connection)
-        created = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-        if created:
-            tail.require_fresh(self._connection, self.path)
-            files.create(self._connection)
-        behind = files.FORMAT - files.require_known(self._connection, self.path)
+        self._connection, self.opening = open_for_writing(self.path, self._lock, accept_loss)
         self.history = reader.History(self._connection, self.path)
-        cut_seq = tail.cut_torn_record(self.history)
         self.last_seq, self.last_at_ms, self._chain = tail.end(self.history)
         self.committed_seq = self.last_seq
-        before = self._lock.held_before or 0
-        gone = range((cut_seq or self.last_seq) + 1, before + 1)
-        self._is_older = behind > 0
-        self.opening = Opening(created, behind, cut_seq, cut_wal_bytes, gone)
-        self._lock.note(self.last_seq)
+        self._is_older = self.opening.migrated > 0
+        self._lock.note(self.last_seq, self._chain)
         self._keep_room()
 
     def _keep_room(self) -> None:
@@ -219,9 +152,9 @@ class Journal:
                     self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", self._pending)
             except sqlite3.Error as e:
                 raise self._failure(e) from e
-            self.committed_seq = self._pending[-1][0]
+            self.committed_seq, chain = self._pending[-1][0], self._pending[-1][-1]
             self._pending.clear()
-            self._lock.note(self.committed_seq)
+            self._lock.note(self.committed_seq, chain)
             self._keep_room()
         return self.committed_seq
 
@@ -307,21 +240,8 @@ class Journal:
         self.committed_seq = self.last_seq
 
     def load_for_recovery(self) -> Recovery:
-        """The newest snapshot that holds and the records after it; older snapshots, or the very start, if need be.
-
-        Raises `JournalDamaged` if no snapshot holds and the start of history was pruned. Reading the records raises it
-        at one that does not hold.
-        """
-        snapshot, passed_over = self.history.first_good(self.history.snapshot_seqs())
-        first = files.beginning(self._connection)[0]
-        after = snapshot.seq if snapshot else 0
-        if after + 1 < first:
-            raise files.JournalDamaged(
-                f"history begins with record {first}, and no snapshot before it holds "
-                f"({'; '.join(passed_over) or 'there is none'}); restore the journal from a backup"
-            )
-        records = self.history.records(after + 1, self.committed_seq)
-        return Recovery(snapshot, records, self.committed_seq - after, passed_over)
+        """As `opening.load_for_recovery`, of what is committed."""
+        return load_for_recovery(self.history)
 
     def prune(self, before_seq: int) -> int:
         """Forget the records before `before_seq` for ever; how many they were.
@@ -368,7 +288,8 @@ def cut_off(path: str | Path, from_seq: int) -> int:
                     f"history begins with record {first}; cutting from {from_seq} on is not possible"
                 )
             count = tail.put_aside(connection, from_seq)
-            lock.note(reader.History(connection, path).last_seq)
+            seq, _, chain = tail.end(reader.History(connection, path))
+            lock.note(seq, chain)
             return count
         finally:
             connection.close()

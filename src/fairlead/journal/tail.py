@@ -1,17 +1,18 @@
-"""The end of a journal after a crash: what was torn is cut off and counted, what was whole stays.
+"""The end of a journal: where it is, and what stands in the log behind it after a crash.
 
-Decides where a journal ends. Never touches anything but the end. Invariant: a record is only cut off if it is the last,
-the one before it holds, and no snapshot was made after it; anything else is damage and refused.
+Decides what of the log a crash left half done, and what had been whole. Never touches anything but the end, and that
+only when told. Invariant: SQLite's own verdict on its log is taken as it is.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.journal import format as files
-from fairlead.journal.reader import History, damaged
+from fairlead.journal.reader import History
 
 _MAGIC = b"SQLite format 3\0"
 _SMALLEST_PAGE = 512
@@ -38,70 +39,74 @@ def require_fresh(connection: sqlite3.Connection, path: Path) -> None:
         raise files.JournalDamaged(f"{path} is damaged as a file (its tables are gone); restore it from a backup")
 
 
+@dataclass(frozen=True, slots=True)
 class LogEnd:
-    """How much of the write-ahead log was written before SQLite opens it, to be compared with what it accepts.
+    """What stands in the write-ahead log behind the last commit that SQLite accepts."""
 
-    Frames after the last complete commit are what a crash left half done. Frames with other salts are old ones that are
-    yet to be overwritten.
+    unfinished_bytes: int = 0
+    """Of a write that a crash left half done."""
+    dropped_commits: bool = False
+    """Commits that were whole once are among it: more was written after them, or the log does not even begin well."""
+
+
+def log_end(path: Path, accepted: int) -> LogEnd:
+    """The end of the log of the journal at `path`, of which SQLite accepts so many frames.
+
+    Frames with the salts of the log's own beginning were written since it was begun anew; others are old ones that are
+    yet to be overwritten. A writer begins no commit before the one before it is durable, so what is followed by another
+    frame had been.
     """
-
-    def __init__(self, path: Path) -> None:
-        self._frame_bytes, self._written = 0, 0
-        wal = path.with_name(path.name + "-wal")
-        if not wal.exists():
-            return
-        size = wal.stat().st_size
-        with wal.open("rb") as log:
-            head = log.read(_HEADER.size)
-            if len(head) < _HEADER.size:
-                self._frame_bytes, self._written = 1, len(head)
-                return
-            _, _, page, _, salt1, salt2, _, _ = _HEADER.unpack(head)
-            self._frame_bytes = _FRAME_HEADER + page
-            at = _HEADER.size
-            while at < size:
-                log.seek(at)
-                start = log.read(_FRAME.size)
-                if len(start) == _FRAME.size and _FRAME.unpack(start)[2:] != (salt1, salt2):
-                    break
-                at += self._frame_bytes
-            self._written = min(at, size) - _HEADER.size
-
-    def cut_off(self, connection: sqlite3.Connection) -> int:
-        """How many written bytes SQLite did not accept, after it has folded back all that it did.
-
-        On a full disk that cannot be folded back; it is not counted then, and what was accepted stays in the log.
-        """
-        try:
-            accepted = max(0, int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]))
-        except sqlite3.OperationalError as e:
-            if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
-                raise
-            return 0
-        return max(0, self._written - accepted * self._frame_bytes)
+    wal = path.with_name(path.name + "-wal")
+    if not wal.exists():
+        return LogEnd()
+    size = wal.stat().st_size
+    with wal.open("rb") as log:
+        head = log.read(_HEADER.size)
+        if size <= _HEADER.size:
+            return LogEnd(size % _HEADER.size)
+        if not _header_holds(head):
+            return LogEnd(size, dropped_commits=True)
+        _, _, page, _, *salts, _, _ = _HEADER.unpack(head)
+        frame_bytes = _FRAME_HEADER + page
+        written, dropped, committed = 0, False, False
+        for at in range(_HEADER.size + accepted * frame_bytes, size, frame_bytes):
+            log.seek(at)
+            start = log.read(_FRAME.size)
+            if len(start) < _FRAME.size:
+                written += size - at
+                break
+            _, database_pages, *own_salts = _FRAME.unpack(start)
+            if own_salts == salts:
+                dropped = dropped or committed
+                committed = database_pages > 0
+                written += min(frame_bytes, size - at)
+        return LogEnd(written, dropped)
 
 
-def cut_torn_record(history: History) -> int | None:
-    """Cut off the last record if it does not hold, keeping it aside; its seq, or None if all is well.
-
-    Raises `JournalDamaged` if the one before it does not hold either, or if a snapshot shows that it was whole once.
-    """
-    first, last = history.first_seq, history.last_seq
-    if last < first or _holds(history, last):
-        return None
-    if last > first and not _holds(history, last - 1):
-        raise damaged(last - 1, "is damaged: its checksum does not hold")
-    if any(seq >= last for seq in history.snapshot_seqs()):
-        raise damaged(last, "is damaged: its checksum does not hold, although a snapshot was made after it")
-    put_aside(history.connection, last)
-    return last
+def _header_holds(head: bytes) -> bool:
+    """Whether the log's beginning is what SQLite wrote, by the checksum in it."""
+    order = ">" if head[3] & 1 else "<"
+    first = second = 0
+    for one, two in struct.iter_unpack(f"{order}2I", head[:24]):
+        first = (first + one + second) & 0xFFFFFFFF
+        second = (second + two + first) & 0xFFFFFFFF
+    return (first, second) == _HEADER.unpack(head)[6:]
 
 
-def _holds(history: History, seq: int) -> bool:
+def fold_back(connection: sqlite3.Connection) -> None:
+    """Fold back what is accepted of the log, so that the next write begins it anew. On a full disk it stays there."""
     try:
-        return next(history.records(seq, seq), None) is not None
-    except files.JournalDamaged:
-        return False
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    except sqlite3.OperationalError as e:
+        if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
+            raise
+
+
+def require_sound(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file in which SQLite finds pages that do not fit together."""
+    said = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if said != "ok":
+        raise files.JournalDamaged(f"{path} is damaged as a file ({said}); restore it from a backup")
 
 
 def put_aside(connection: sqlite3.Connection, from_seq: int) -> int:

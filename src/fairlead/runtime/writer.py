@@ -51,9 +51,14 @@ class Subscriber(Protocol):
 class Runtime:
     """One journal, one scheduler, one place, one thread that may change them."""
 
-    def __init__(self, journal_path: Path, place: books.Place, *, version: str = "", pid: int = 0) -> None:
-        """Open the journal and bring the books back. Raises `JournalError` or `RecoveryError` with a sentence."""
-        self.journal = Journal(journal_path)
+    def __init__(
+        self, journal_path: Path, place: books.Place, *, version: str = "", pid: int = 0, accept_loss: str = ""
+    ) -> None:
+        """Open the journal and bring the books back. Raises `JournalError` or `RecoveryError` with a sentence.
+
+        `accept_loss`: the name of a loss that may be given up.
+        """
+        self.journal = Journal(journal_path, accept_loss=accept_loss)
         self.books = books.Books(place)
         self.measures = Measures()
         self.sick = ""

@@ -104,6 +104,8 @@ class ServeOptions:
     notify: frozenset[str] = ALL_KINDS
     """Kinds of messages that users may have sent about their jobs."""
     retention: Retention = field(default_factory=Retention)
+    accept_loss: str = ""
+    """The name of a loss of the journal that is given up, as the refusal to start said it."""
     log_level: str = "info"
     on_ready: Callable[[Listening], None] | None = None
     """Called once, when requests are answered."""
@@ -168,7 +170,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         log.warning("%s", different)
     closing = stack.enter_context(ExitStack())
     closing.callback(local.close)
-    runtime = Runtime(state_dir / "journal.db", local, version=ours, pid=os.getpid())
+    runtime = Runtime(state_dir / "journal.db", local, version=ours, pid=os.getpid(), accept_loss=options.accept_loss)
     closing.pop_all()
     stack.callback(runtime.close)
     _say_recovered(runtime)

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from journals import filled, flip, raw
+from journals import filled, flip
 
 from fairlead.journal.format import JournalDamaged, JournalError
+from fairlead.journal.losses import JournalLoss
 from fairlead.journal.store import Journal, cut_off
 
 WRITER = """
@@ -90,8 +91,7 @@ def test_kill_9_at_random_moments_loses_nothing_confirmed(path: Path) -> None:
         confirmed = killed_writer(path, seed, random.Random(seed).randrange(12))
         with Journal(path) as journal:
             check_history(journal, confirmed)
-            assert not journal.opening.lost
-            assert journal.opening.cut_seq is None
+            assert not journal.opening.mark_damaged
 
 
 @pytest.fixture(scope="module")
@@ -121,38 +121,118 @@ def wounded(crashed: Path, tmp_path: Path, suffix: str, hurt: Callable[[bytearra
 
 def confirmed(crashed: Path) -> int:
     """How far the writer had got, as its lock file says."""
-    return int((crashed / "journal.db.lock").read_bytes().split()[1])
+    return int((crashed / "journal.db.lock").read_bytes()[16:].split()[0])
 
 
-def test_a_log_cut_at_any_place_is_a_shorter_history(crashed: Path, tmp_path: Path) -> None:
-    """With the tail of the log gone the journal opens with a prefix of history and names what is lost."""
+def commits_of_writer() -> list[int]:
+    """The last record of each commit of the crashed writer."""
+    ends = [0]
+    for _ in range(9):
+        ends.append(ends[-1] + 1 + (ends[-1] * 7 + 1) % 40)
+    return ends
+
+
+def opened(path: Path) -> tuple[Journal, JournalLoss | None]:
+    """The journal, its loss accepted by name where there is one; and that loss."""
+    try:
+        return Journal(path), None
+    except JournalLoss as loss:
+        return Journal(path, accept_loss=loss.loss.id), loss
+
+
+def test_a_log_cut_at_any_place_is_refused_until_the_loss_is_accepted(crashed: Path, tmp_path: Path) -> None:
+    """With the tail of the log gone a prefix of history is left; the journal says what is missing, and goes on if told.
+
+    What there is is the same after the refusal, and was copied aside.
+    """
     size, before = (crashed / "journal.db-wal").stat().st_size, confirmed(crashed)
     rng = random.Random(7)
     lengths = []
     for at in [0, 1, 31, 32, 33, size - 1, *(rng.randrange(size) for _ in range(20))]:
         path = wounded(crashed, tmp_path, "-wal", lambda content, at=at: content.__delitem__(slice(at, None)))
-        with Journal(path) as journal:
+        found = path.read_bytes(), path.with_name("journal.db-wal").read_bytes()
+        with Journal.read(path) as reader:
+            if reader.last_seq == before:
+                continue  # Nothing but frames of an earlier round was cut off.
+        with pytest.raises(JournalLoss) as refused:
+            Journal(path)
+        assert (path.read_bytes(), path.with_name("journal.db-wal").read_bytes()) == found
+        loss = refused.value.loss
+        assert loss.last == before
+        assert f"fairlead up --accept-loss {loss.id}" in str(refused.value)
+        kept = path.parent / "damaged" / loss.id
+        assert (kept / "journal.db-wal").read_bytes() == found[1]
+        with pytest.raises(JournalLoss):
+            Journal(path, accept_loss=f"{loss.first}-000000")
+        with Journal(path, accept_loss=loss.id) as journal:
+            assert f"(--accept-loss {loss.id})" in " ".join(journal.opening.sentences())
             check_history(journal, 0)
-            assert journal.opening.lost == range(journal.last_seq + 1, before + 1)
-            said = " ".join(journal.opening.sentences())
-            assert ("had been confirmed and are not there any more" in said) == (journal.last_seq < before)
+            assert journal.last_seq == loss.first - 1
             lengths.append(journal.last_seq)
             journal.append(10**6, "note", b"goes on")
             assert journal.commit() == lengths[-1] + 1
-    assert len(set(lengths)) > 3
-    assert max(lengths) <= before + 40
+        with Journal(path, accept_loss=loss.id) as journal:
+            assert journal.last_seq == lengths[-1] + 1
+            assert journal.opening.sentences() == (f"there is no loss {loss.id}: nothing was given up",)
+    assert len(set(lengths)) >= 3
 
 
-def test_a_bit_flipped_in_the_log_is_never_believed(crashed: Path, tmp_path: Path) -> None:
-    """What follows a damaged place in the log is cut off as a whole commit; what is left is true."""
+@pytest.mark.parametrize("has_mark", [True, False])
+def test_a_bit_flipped_in_the_log_is_never_passed_over(crashed: Path, tmp_path: Path, has_mark: bool) -> None:
+    """What was confirmed is there, or its loss is named; without a mark the log tells, but of its very last commit."""
     size, before = (crashed / "journal.db-wal").stat().st_size, confirmed(crashed)
     rng = random.Random(11)
-    for at in (rng.randrange(size) for _ in range(20)):
+    refusals = 0
+    for at in [0, 5, 9, 17, 25, *(rng.randrange(size) for _ in range(40))]:
         path = wounded(crashed, tmp_path, "-wal", lambda content, at=at: content.__setitem__(at, content[at] ^ 4))
-        with Journal(path) as journal:
+        if not has_mark:
+            path.with_name("journal.db.lock").unlink()
+        journal, refusal = opened(path)
+        with journal:
             check_history(journal, 0)
-            if journal.last_seq < before:
-                assert journal.opening.lost == range(journal.last_seq + 1, before + 1)
+            refusals += refusal is not None
+            assert refusal is not None or journal.last_seq >= (before if has_mark else commits_of_writer()[-2])
+    assert refusals > 15
+
+
+def test_a_damaged_mark_is_said_and_made_anew(path: Path) -> None:
+    """It is no reason to refuse: the journal itself is whole."""
+    filled(path, 5)
+    lock = path.with_name("journal.db.lock")
+    content = bytearray(lock.read_bytes())
+    content[content.index(b" 5 ".strip(), 16)] ^= 2
+    lock.write_bytes(content)
+    with Journal(path) as journal:
+        assert journal.last_seq == 5
+        assert "the mark of how far the journal was confirmed" in journal.opening.sentences()[0]
+    with Journal(path) as journal:
+        assert journal.opening.sentences() == ()
+
+
+@pytest.mark.parametrize("how", ["emptied", "removed"])
+def test_a_journal_that_is_gone_altogether_is_a_loss(path: Path, how: str) -> None:
+    """It is not taken for a new one."""
+    filled(path, 5)
+    path.write_bytes(b"") if how == "emptied" else path.unlink()
+    with pytest.raises(JournalLoss, match=r"records 1 to 5 of .* cannot be had any more: the file is empty") as refused:
+        Journal(path)
+    with Journal(path, accept_loss=refused.value.loss.id) as journal:
+        assert (journal.last_seq, journal.opening.created) == (0, True)
+
+
+def test_without_room_for_the_evidence_nothing_is_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal says so, and accepting it is refused as well."""
+    filled(path, 5)
+    path.write_bytes(b"")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copy2", full)
+    with pytest.raises(JournalLoss, match=r"could not be copied aside \(No space left on device\)") as refused:
+        Journal(path)
+    with pytest.raises(JournalError, match="so nothing is given up; it needs room"):
+        Journal(path, accept_loss=refused.value.loss.id)
 
 
 def test_an_unfinished_write_is_counted(path: Path, tmp_path: Path) -> None:
@@ -166,7 +246,7 @@ def test_an_unfinished_write_is_counted(path: Path, tmp_path: Path) -> None:
         log = path.with_name("journal.db-wal").read_bytes()
     copy.with_name("copy.db-wal").write_bytes(log[:-10])
     with Journal(copy) as journal:
-        cut = journal.opening.cut_wal_bytes
+        cut = journal.opening.unfinished_bytes
         assert cut % (24 + 4096) == 24 + 4096 - 10
         assert f"an unfinished write of {cut} bytes" in journal.opening.sentences()[0]
         assert journal.last_seq == 2
@@ -193,28 +273,24 @@ def test_a_database_cut_at_any_place_is_refused_or_right(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("column", ["payload", "outcome", "checksum"])
-def test_a_torn_last_record_is_cut_off_and_kept_aside(path: Path, column: str) -> None:
-    """The journal goes on before it; what was cut is named and still in the file."""
+@pytest.mark.parametrize("seq", [1, 4, 5])
+def test_a_damaged_record_at_the_end_is_a_loss(path: Path, column: str, seq: int) -> None:
+    """SQLite leaves none half written, so it was whole once. Given up it is put aside in the file, and named."""
     filled(path, 5)
-    flip(path, "records", column, 5)
-    with Journal(path) as journal:
-        assert (journal.opening.cut_seq, journal.last_seq) == (5, 4)
-        assert "record 5, the last one, was torn" in " ".join(journal.opening.sentences())
-        assert journal.append(60, "note", b"new") == 5
+    flip(path, "records", column, seq)
+    with pytest.raises(JournalLoss, match=r"damaged|does not hold") as refused, Journal(path) as journal:
+        list(journal.load_for_recovery().records)
+    loss = refused.value.loss
+    assert (loss.first, loss.last) == (seq, 5)
+    with Journal(path, accept_loss=loss.id) as journal:
+        assert journal.last_seq == seq - 1
+        assert journal.append(60, "note", b"new") == seq
         journal.commit()
         with journal.reader() as reader:
-            assert [r.payload for r in reader.records()][-2:] == [b"payload 4", b"new"]
-            assert reader.cut_seqs() == (5,)
+            assert [r.payload for r in reader.records()][-1] == b"new"
+            assert reader.cut_seqs() == tuple(range(seq, 6))
     with Journal(path) as journal:
         assert journal.opening.sentences() == ()
-
-
-def test_a_torn_only_record_is_cut_off(path: Path) -> None:
-    """The very first record may be torn as well."""
-    filled(path, 1)
-    flip(path, "records", "payload", 1)
-    with Journal(path) as journal:
-        assert (journal.opening.cut_seq, journal.last_seq) == (1, 0)
 
 
 @pytest.mark.parametrize("column", ["payload", "outcome", "checksum"])
@@ -223,30 +299,9 @@ def test_a_damaged_record_in_the_middle_is_refused(path: Path, column: str, seq:
     """Recovery does not go past it, and the error has its seq and what to do."""
     filled(path, 5)
     flip(path, "records", column, seq)
-    with Journal(path) as journal, pytest.raises(JournalDamaged, match="Restore the journal from a backup") as e:
+    with Journal(path) as journal, pytest.raises(JournalDamaged, match="Restore a backup") as e:
         list(journal.load_for_recovery().records)
     assert e.value.seq == seq
-
-
-def test_damage_right_before_the_last_record_is_not_a_torn_end(path: Path) -> None:
-    """Two bad records at the end are not what a crash leaves."""
-    filled(path, 5)
-    flip(path, "records", "checksum", 4)
-    with pytest.raises(JournalDamaged, match="record 4 is damaged"):
-        Journal(path)
-    with raw(path) as c:
-        assert c.execute("SELECT count(*) FROM records").fetchone() == (5,)
-
-
-def test_a_last_record_that_a_snapshot_followed_was_whole_once(path: Path) -> None:
-    """It cannot be torn, so it is not cut off."""
-    with Journal(path) as journal:
-        for n in range(1, 4):
-            journal.append(n, "note", b"x")
-        journal.save_snapshot(3, 3, b"{}")
-    flip(path, "records", "payload", 3)
-    with pytest.raises(JournalDamaged, match=r"record 3 is damaged.*although a snapshot was made after it"):
-        Journal(path)
 
 
 def test_history_can_be_given_up_from_a_damaged_record_on(path: Path) -> None:
@@ -262,7 +317,6 @@ def test_history_can_be_given_up_from_a_damaged_record_on(path: Path) -> None:
         recovery = journal.load_for_recovery()
         assert recovery.snapshot is not None
         assert (recovery.snapshot.state, [r.seq for r in recovery.records]) == (b"early", [3])
-        assert not journal.opening.lost
         assert journal.append(9, "note", b"") == 4
         with journal.reader() as reader:
             assert reader.cut_seqs() == (4, 5, 6)
@@ -280,6 +334,5 @@ def test_an_older_copy_put_back_is_noticed(path: Path, tmp_path: Path) -> None:
         journal.append(60, "note", b"")
         journal.append(70, "note", b"")
     shutil.copy(tmp_path / "backup.db", path)
-    with Journal(path) as journal:
-        assert journal.opening.lost == range(6, 8)
-        assert "records 6 to 7 had been confirmed and are not there" in journal.opening.sentences()[0]
+    with pytest.raises(JournalLoss, match=r"records 6 to 7 of .* an older copy was put back"):
+        Journal(path)

@@ -10,7 +10,7 @@ from journals import filled, flip, raw
 
 from fairlead.journal import verify as verifying
 from fairlead.journal.format import FORMAT, JournalError
-from fairlead.journal.store import Journal
+from fairlead.journal.store import Journal, cut_off
 from fairlead.journal.verify import verify
 
 
@@ -141,7 +141,7 @@ def test_a_hopeless_journal_is_not_listed_to_its_end(path: Path, monkeypatch: py
 def test_records_cut_off_are_told(path: Path) -> None:
     """They are no problem, but worth knowing."""
     flip(path, "records", "payload", 9)
-    Journal(path).close()
+    cut_off(path, 9)
     result = verify(path)
     assert result.ok
     assert result.cut_seqs == (9,)

@@ -1,0 +1,85 @@
+"""The lock file beside a journal: who writes it, and the mark of how far it was confirmed.
+
+Decides who may write. Never waits, and never reads the journal. Invariants: while the lock is held no other process
+(and no second journal object in this one) holds it, and the kernel lets go of it when the process ends, however it
+ends; the mark is never ahead of what is durable.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead.journal.format import JournalError, JournalInUse
+
+_PID_BYTES = 16
+_MARK_BYTES = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a journal was confirmed: its last record, and the checksum of that (`chain`)."""
+
+    seq: int
+    chain: bytes
+
+
+class WriterLock:
+    """The lock file of the journal at `path`.
+
+    Raises `JournalInUse` at once if another writer holds it. The file stays when the lock is let go: removing it would
+    let two writers hold locks on two files of the same name.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.with_name(path.name + ".lock")
+        try:
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as e:
+            raise JournalError(f"cannot open {self.path}: {e.strerror}; is the state directory there and yours?") from e
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            said = os.pread(self._fd, _PID_BYTES, 0).strip()
+            os.close(self._fd)
+            pid = int(said) if said.isdigit() else None
+            by = f"process {pid}" if pid else "another process"
+            raise JournalInUse(
+                f"{path} is in use by {by}; stop it, or give this service another state directory", pid
+            ) from None
+        self.mark: Mark | None = None
+        """What was confirmed by this writer or one before it; None: that is not known."""
+        self.mark_damaged = False
+        """There was a mark, and it is not what was written."""
+        words = os.pread(self._fd, _MARK_BYTES, _PID_BYTES).split()
+        if words:
+            self._read(words)
+        os.pwrite(self._fd, (b"%d" % os.getpid()).ljust(_PID_BYTES), 0)
+
+    def _read(self, words: list[bytes]) -> None:
+        try:
+            seq, chain, seal = words
+            self.mark_damaged = seal != _seal(seq, chain)
+            self.mark = None if self.mark_damaged else Mark(int(seq), bytes.fromhex(chain.decode()))
+        except ValueError:
+            self.mark_damaged = True
+
+    def note(self, seq: int, chain: bytes) -> None:
+        """Say how far the journal is durable. Survives the process; after a power cut it may be some seconds old."""
+        words = b"%d" % seq, chain.hex().encode()
+        content = b" ".join((*words, _seal(*words))).ljust(_MARK_BYTES - 1) + b"\n"
+        os.pwrite(self._fd, content, _PID_BYTES)
+        self.mark, self.mark_damaged = Mark(seq, chain), False
+
+    def release(self) -> None:
+        """Let go; doing it twice is harmless."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _seal(*words: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(b" ".join(words))
