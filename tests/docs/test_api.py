@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fairlead.service import configuration, declarations, occupancy, settings, windows
+from fairlead.service import configuration, declarations, occupancy, settings, unknown_runs, windows
 from fairlead.service.http.app import SHARED
 from fairlead.service.http.errors import KINDS, TYPE, documented
 
@@ -37,6 +37,7 @@ def test_every_list_is_there() -> None:
         declarations.router,
         windows.router,
         occupancy.router,
+        unknown_runs.router,
         settings.router,
     ]:
         for route in router.routes:

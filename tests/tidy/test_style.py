@@ -291,6 +291,7 @@ BOOK_OF_JOBS = frozenset(
         "selection.py",
         "reconfigured.py",
         "memory_guard.py",
+        "attempt_ends.py",
         "placing.py",
         "history_records.py",
         "requests.py",

@@ -183,6 +183,8 @@ def _service(client: Client, repairs: Repairs) -> Iterator[Finding]:
     of = found.machine
     serves = f"it serves {of.serves}" if of else f"it schedules {found.cluster.nodes} nodes" if found.cluster else ""
     yield Finding("service", OK, f"{found.version} answers at {client.address}; {who}; {serves}")
+    for problem in found.problems:
+        yield Finding("service", BAD, problem)
     if of:
         size = format_bytes(of.journal.size_bytes)
         yield Finding(

@@ -43,6 +43,7 @@ COMMANDS = {
     "queues": ("cluster", "Show the queues: who runs and waits, use, limits."),
     "nodes": ("cluster", "Show the nodes: what they have, what is taken."),
     "gpus": ("occupancy", "Show the GPUs: what each is, and who has it until when."),
+    "unknown": ("unknown", "List runs that go on and are not in the journal, or end them."),
     "drain": ("cluster", "Take no new work on a node; what runs there goes on."),
     "label": ("cluster", "Give a node attributes and taints."),
     "undrain": ("cluster", "Let a drained node take work again."),

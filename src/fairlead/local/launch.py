@@ -101,6 +101,7 @@ def record_of(
             "gid": _group_of(run),
             "groups": list(run.groups),
             "memory": run.memory,
+            "amounts": {"vcore": run.vcore, "memory": run.memory, "gpu": run.gpus, **run.gpu_parts},
             "grace_ms": run.grace_ms,
             "time_limit_ms": run.time_limit_ms,
             "output_bytes": run.output_bytes,

@@ -2,7 +2,7 @@
 
 Decides what a submission, a cancellation or the end of a run enters into the books, and what is started or stopped
 after that is durable. Never decides who runs. Invariant: for every job that the book says is on the machine there is
-a run, or an order for one; a run that the book does not know is stopped and reported.
+a run, or an order for one; a run that the book does not know is left alone, shown, and its room is not given out.
 """
 
 from __future__ import annotations
@@ -11,24 +11,22 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.decisions import Allocated, Decision, Evict, NodeRejected, Released
-from fairlead.core.model.events import AddNode, Cause, Release, SetConditions, UpdateNode
+from fairlead.core.model.events import AddNode, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
-from fairlead.local import accounts, announcing, arrays, dependencies, job_bounds, job_names, orders
+from fairlead.local import accounts, announcing, arrays, attempt_ends, dependencies, job_bounds, job_names, orders
 from fairlead.local import history_records as records
 from fairlead.local.gpus import PART, WHOLE
-from fairlead.local.job import Job, state_after
+from fairlead.local.job import Job
 from fairlead.local.job_states import NOT_TOLD_TO_STOP, ON_THE_MACHINE, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.notices import is_notice
-from fairlead.local.runs import RunReport, RunSpec
-from fairlead.policy.events.retry import final
+from fairlead.local.runs import RunReport, RunSpec, spec_of
+from fairlead.local.unknown_runs import UnknownRuns
 from fairlead.runtime import Entry, Runtime, Turn
 
 if TYPE_CHECKING:
@@ -59,8 +57,9 @@ class LocalPlace:
         self.jobs = Jobs()
         self.node = ""
         """The name of this machine as a node; set by `register_node`."""
-        self.strange: tuple[str, ...] = ()
-        """Runs that were found at the start and that the journal does not know."""
+        self.unknown = UnknownRuns()
+        """Runs that were found at the start, go on, and are not in the journal."""
+        self._capacity = Resources()
         self._as_submitter = as_submitter
         self._address = {"FAIRLEAD_SOCKET": str(socket)} if socket is not None else {}
         self._output_bytes = output_bytes
@@ -209,46 +208,15 @@ class LocalPlace:
         """Enter what the machine says about a run, unless it is known already or about something that is over."""
         parsed = job_names.parse_run_key(report.key)
         job = self.jobs.get(parsed[0]) if parsed else None
-        if parsed is None or job is None or job.state not in ON_THE_MACHINE or job.attempt != parsed[1]:
+        known = parsed is not None and job is not None and job.state in ON_THE_MACHINE and job.attempt == parsed[1]
+        if (known or report.is_over) and self.unknown.discard(report.key):
+            turn.event(UpdateNode(self.node, self.unknown.leave(self._capacity)))
+        if job is None or not known:
             return
-        if _is_over(report):
-            self._enter_end(turn, job, report)
+        if report.is_over:
+            attempt_ends.enter_end(turn, job, report)
         elif job.pid is None and report.pid is not None:
             turn.note(records.started(report, job.key, job.attempt, self.machine.gpus))
-
-    def _enter_end(self, turn: Turn, job: Job, report: RunReport) -> None:
-        """An attempt is over: its job ends with it, or is tried again if the scheduler will say so."""
-        state = state_after(job, report).value
-        last = records.ended(report, job.key, job.attempt, state)
-        release = Release(
-            application=job.application,
-            key=job_names.ask_key(job.key, job.attempt),
-            cause=_release_cause(job, last),
-            exit_code=records.exit_status(last),
-        )
-        if job.released:
-            self._enter_lost_place(turn, job, last, report)
-            return
-        final = _final(turn, release)
-        held_by = job.hold_next
-        if final is None:
-            turn.note(records.attempt_ended(report, job.key, job.attempt, state))
-        else:
-            turn.note(replace(last, no_retry=final if _wanted_more(last) and job.spec.retry else ""))
-        turn.event(release)
-        if held_by and job.state is State.WAITING:
-            turn.event(SetConditions(job.application, job.ask_key, Conditions(held_by=held_by), held_by))
-
-    @staticmethod
-    def _enter_lost_place(turn: Turn, job: Job, last: records.JobEnded, report: RunReport) -> None:
-        """The scheduler gave its place away before it was gone, and has decided by itself whether it is tried again."""
-        again = job_names.attempt_of(job.ask_key) > job.attempt
-        if again and not job.cancelled_by:
-            turn.note(records.attempt_ended(report, job.key, job.attempt, last.state))
-            return
-        turn.note(last)
-        if again:
-            turn.event(Release(application=job.application, key=job.ask_key, cause=Cause.STOPPED_BY_RM))
 
     # --- the start ---------------------------------------------------------------------------------------------------
 
@@ -263,6 +231,7 @@ class LocalPlace:
             reports += self._early
 
         def begin(turn: Turn) -> Any:
+            self._set_unknown_apart(reports)
             result = prepare(turn)
             self._reconcile(turn, reports)
             return result
@@ -270,42 +239,48 @@ class LocalPlace:
         return runtime.do(begin, must=True)
 
     def _reconcile(self, turn: Turn, reports: Sequence[RunReport]) -> None:
-        """Compare the book with what was found: adopt, account for, stop, or start."""
+        """Compare the book with what was found: adopt, account for, stop, or start; what is unknown is left alone."""
         self.jobs.skip_to(1 + max((_number(each.name) for each in self._runs_dir.iterdir()), default=0))
         for array in list(self.jobs.arrays.values()):
             if not array.is_whole:
                 turn.note(records.ArrayBrokenOff(key=array.key))
-        strange = []
         review = [job.key for job in self.jobs if not job.ended or job.due]
         messages = announcing.due_names(self.jobs)
         for report in reports:
             if is_notice(report.key):
                 if report.key not in messages:
-                    self._orders.purge(report.key) if _is_over(report) else self._orders.stop(report.key, 0)
+                    self._orders.purge(report.key) if report.is_over else self._orders.stop(report.key, 0)
                 continue
             parsed = job_names.parse_run_key(report.key)
             job = self.jobs.get(parsed[0]) if parsed else None
             if job is None or parsed is None or parsed[1] > job.attempt:
-                strange.append(report)
                 continue
             if job.ended or parsed[1] != job.attempt:
                 self._leave_over(report)
-            elif _never_executed(report):
-                continue
-            else:
+            elif job.state in ON_THE_MACHINE and not report.never_executed:
                 self._known.add(report.key)
                 self.enter_report(turn, report)
-        self.strange = tuple(report.key for report in strange)
-        for report in strange:
-            log.warning("run %s is not in the journal%s", report.key, "" if _is_over(report) else "; it is stopped")
-            if not _is_over(report):
-                self._orders.stop(report.key, 0)
         self._review = review
 
+    def _set_unknown_apart(self, reports: Sequence[RunReport]) -> None:
+        """What runs and is not in the journal, because that was damaged or is an older copy, a person has to stop."""
+        for report in reports:
+            parsed = job_names.parse_run_key(report.key)
+            job = self.jobs.get(parsed[0]) if parsed else None
+            known = is_notice(report.key) or (parsed is not None and job is not None and parsed[1] <= job.attempt)
+            if not known and not report.is_over and not report.never_executed:
+                self.unknown.add(report, spec_of(self._runs_dir / report.key))
+                log.warning("run %s is not in the journal; it is left alone: see `fairlead unknown`", report.key)
+
+    def stop_unknown(self, run: str, grace_ms: int) -> None:
+        """End a run that is not in the journal. Nothing happens to one that is over, or is known."""
+        if run in self.unknown:
+            self._orders.stop(run, grace_ms)
+
     def _leave_over(self, report: RunReport) -> None:
-        if _is_over(report):
+        if report.is_over:
             self._orders.forget(report.key)
-        elif _never_executed(report):
+        elif report.never_executed:
             # A supervisor of an earlier service may still be about to begin: make sure that it does not.
             self._orders.stop(report.key, 0)
             self._orders.forget(report.key)
@@ -318,8 +293,10 @@ class LocalPlace:
     def register_node(self, turn: Turn, hostname: str, capacity: Resources) -> str:
         """Make this machine a node, or bring its capacity up to date; why the scheduler refused it, or nothing.
 
-        A node that is known already keeps its name, whatever the machine is called now: work runs on it.
+        A node that is known already keeps its name, whatever the machine is called now: work runs on it. What unknown
+        runs hold is not given out.
         """
+        self._capacity, capacity = capacity, self.unknown.leave(capacity)
         partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
         known = next(iter(partition.nodes.nodes.values()), None)
         decided: list[Decision] = []
@@ -352,40 +329,3 @@ def _touched(entry: Entry) -> list[str]:
 def _number(run: str) -> int:
     parsed = job_names.parse_run_key(run)
     return int(parsed[0].partition(".")[0]) if parsed else 0
-
-
-def _is_over(report: RunReport) -> bool:
-    return report.ended_at_ms is not None or report.lost or (report.stopped and report.started_at_ms is None)
-
-
-def _never_executed(report: RunReport) -> bool:
-    return report.started_at_ms is None and not _is_over(report)
-
-
-def _final(turn: Turn, release: Release) -> str | None:
-    """Why the scheduler will not try it again after this release, or None: it will."""
-    partition = turn.scheduler.cluster.partitions[release.partition]
-    app = partition.applications.get(release.application)
-    ask = app.asks.get(release.key) if app is not None else None
-    if ask is None:
-        return ""
-    return final(ask, release.cause, release.exit_code) or None
-
-
-def _wanted_more(record: records.JobEnded) -> bool:
-    """Whether somebody may ask why it is not tried again: it neither ended well nor was it ended on request."""
-    return record.state not in (State.SUCCEEDED, State.CANCELLED)
-
-
-def _release_cause(job: Job, record: records.JobEnded) -> Cause:
-    """How its end is told to the scheduler: who cancelled it wants no more of it, however it ended in the end.
-
-    What ended by itself before the scheduler's order reached it ended by itself.
-    """
-    if job.cancelled_by:
-        return Cause.STOPPED_BY_RM
-    if record.lost:
-        return Cause.INTERRUPTED
-    if job.evict_cause and record.stopped and not record.timed_out:
-        return Cause(job.evict_cause)
-    return Cause.FINISHED

@@ -95,6 +95,16 @@ class RunReport(Course):
     key: str
     pid: int | None = None
 
+    @property
+    def is_over(self) -> bool:
+        """It has ended, or never will begin."""
+        return self.ended_at_ms is not None or self.lost or (self.stopped and self.started_at_ms is None)
+
+    @property
+    def never_executed(self) -> bool:
+        """It has not begun, and may still."""
+        return self.started_at_ms is None and not self.is_over
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
@@ -131,6 +141,11 @@ def directory_of(runs: Path, key: str) -> Path:
 def is_forgotten(directory: Path) -> bool:
     """Has this run been settled for good?"""
     return run_files.exists(str(directory), run_files.FORGOTTEN)
+
+
+def spec_of(directory: Path) -> run_files.Record | None:
+    """What the run was told to execute; None: that is not known any more."""
+    return run_files.read(str(directory), run_files.SPEC)
 
 
 def claim_of(directory: Path) -> run_files.Record | None:

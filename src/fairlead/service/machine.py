@@ -223,11 +223,12 @@ class MachinePlace(Place):
             retention,
             settings,
             terminals,
+            unknown_runs,
             windows,
         )
 
         own = (jobs, logs, terminals, nodes, occupancy, configuration, declarations, windows, settings, retention)
-        return [each.router for each in own]
+        return [each.router for each in (*own, unknown_runs)]
 
     def caller(self, request: Request) -> Caller:
         """By the socket or by a token."""
@@ -249,9 +250,9 @@ class MachinePlace(Place):
         found = [runtime.sick, runtime.halted, f"the writer has ended: {runtime.failure}" if runtime.failure else ""]
         if self.config_file is not None:
             found.append(self.config_file.problem())
-        if self.local.strange:
-            runs = ", ".join(self.local.strange[:5])
-            found.append(f"runs that the journal does not know were found at the start, and stopped: {runs}")
+        if unknown := [each.run for each in list(self.local.unknown)]:
+            runs = ", ".join(unknown[:5])
+            found.append(f"{len(unknown)} runs go on that the journal does not know: {runs}; see `fairlead unknown`")
         if self.local.jobs.memory_short is not None:
             found.append("the machine is short of memory: nothing new starts until some is free again")
         found.append(self.disk.shortage())

@@ -15,6 +15,7 @@ import pytest
 from fastapi.routing import APIRoute
 from testbed.cluster_service import ClusterService, serving
 
+from fairlead.local.runs import RunReport
 from fairlead.service.http.app import SHARED
 from fairlead.service.http.shaped import ShapedRoute
 from fairlead.wire.cluster import Event, Problem
@@ -57,6 +58,7 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
     served.call("POST", f"/api/v1/jobs/{over}/cancel", {})
     held = served.submit("/bin/true", queue="root.small", after=[{"key": waits}], begin_at_ms=2**47)
     token = served.call("POST", "/api/v1/tokens", {"name": "x"}).json["id"]
+    served.place.local.unknown.add(RunReport(key="900-1", pid=1, started_at_ms=1), None)
     job = {"command": ["/bin/true"], "cwd": "/"}
     return {
         "listJobs": ("", None),
@@ -107,6 +109,8 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
         "setWindow": ("w", {"starts_at_ms": 2**47, "length_ms": 1000, "queues": ["batch"], "users": ["root"]}),
         "listWindows": ("", None),
         "removeWindow": ("w", None),
+        "listUnknownRuns": ("", None),
+        "stopUnknownRun": ("900-1", {"grace_ms": 1}),
         "createToken": ("", {"name": "t"}),
         "listTokens": ("", None),
         "revokeToken": (token, None),
