@@ -18,10 +18,10 @@ from typing import Any
 
 from fairlead.local.gpus import Gpu, visible
 from fairlead.local.means import Means
-from fairlead.local.runs import RunSpec
+from fairlead.local.runs import SUPERVISOR, RunSpec
 from fairlead.local.supervisor import kernel, run_files
 
-SUPERVISOR = Path(__file__).with_name("supervisor") / "__main__.py"
+PROGRAM = Path(__file__).parent / SUPERVISOR
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -147,7 +147,7 @@ def start_supervisor(directory: Path) -> tuple[int, int]:
     try:
         pid = os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", str(SUPERVISOR), str(directory)],
+            [sys.executable, "-I", "-S", str(PROGRAM), str(directory)],
             {"LC_ALL": "C.UTF-8"},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

@@ -161,8 +161,8 @@ class Machine:
                 raise KeyError(f"there is no run {key!r}")
             if runs.ended_of(key, directory) is not None:
                 return
-            spec = run_files.read(str(directory), run_files.SPEC)
             if grace_ms is None:
+                spec = runs.spec_of(directory)
                 grace_ms = spec["run"]["grace_ms"] if spec is not None else 0
             runs.wish_to_end(directory, grace_ms)
             live = self._live.get(key)
@@ -232,9 +232,8 @@ class Machine:
             self._must_have_ended(key, directory)
             if not directory.is_dir():
                 return
-            result = run_files.read(str(directory), run_files.RESULT)
-            if result is not None:
-                run_files.write(str(directory), run_files.FORGOTTEN, runs.whole_result(directory, result))
+            if (result := runs.whole_result(directory)) is not None:
+                run_files.write(str(directory), run_files.FORGOTTEN, result)
             for each in directory.iterdir():
                 if not each.name.startswith((run_files.FORGOTTEN, run_files.STDOUT, run_files.STDERR)):
                     each.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ executed".
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -16,6 +17,7 @@ from typing import Any
 
 from fairlead.local.streams import NONE, Streams
 from fairlead.local.supervisor import kernel, run_files
+from fairlead.local.supervisor.sealed import Damaged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +127,8 @@ class RunUsage:
 
 
 KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@=+-]{0,127}")
+SUPERVISOR = "supervisor/__main__.py"
+"""Where the program that supervises a run stands; its last argument is the run's directory."""
 REPORTED = {each.name for each in fields(RunReport)} - {"key"}
 
 
@@ -145,12 +149,46 @@ def is_forgotten(directory: Path) -> bool:
 
 def spec_of(directory: Path) -> run_files.Record | None:
     """What the run was told to execute; None: that is not known any more."""
-    return run_files.read(str(directory), run_files.SPEC)
+    try:
+        return run_files.read(str(directory), run_files.SPEC)
+    except Damaged:
+        return None
 
 
 def claim_of(directory: Path) -> run_files.Record | None:
     """Who executes or executed the run; None: nobody ever did."""
-    return run_files.read(str(directory), run_files.CLAIM)
+    try:
+        return run_files.read(str(directory), run_files.CLAIM)
+    except Damaged:
+        return _claim_from_processes(directory)
+
+
+def _claim_from_processes(directory: Path) -> run_files.Record:
+    """What a damaged claim must have said, as the processes and the spec tell it."""
+    owner = _supervisor_of(directory)
+    below = kernel.descendants(owner.pid) if owner is not None else []
+    command = next((each for each in below if owner is not None and each.parent == owner.pid), None)
+    spec = spec_of(directory) or {"marker": "", "gpus": [], "cpus": [], "groups": []}
+    return {
+        "boot": kernel.boot_id(),
+        "supervisor": owner.pid if owner is not None else 0,
+        "supervisor_ticks": owner.started_ticks if owner is not None else 0,
+        "pid": command.pid if command is not None else None,
+        "started_at_ms": int((directory / run_files.CLAIM).stat().st_mtime * 1000),
+        **{name: spec[name] for name in ("marker", "gpus", "cpus", "groups")},
+    }
+
+
+def _supervisor_of(directory: Path) -> kernel.Process | None:
+    """The process that supervises this run, by its command line; its own child is called the same for a moment."""
+    ends = os.fsencode(f"/{SUPERVISOR}"), os.fsencode(directory)
+    pids = [pid for pid, words in kernel.command_lines() if words[-1] == ends[1] and words[-2:][0].endswith(ends[0])]
+    found = [
+        each
+        for each in map(kernel.process, pids)
+        if each is not None and each.state not in "ZX" and each.parent not in pids
+    ]
+    return found[0] if found else None
 
 
 def owner_alive(claim: run_files.Record) -> bool:
@@ -160,16 +198,27 @@ def owner_alive(claim: run_files.Record) -> bool:
 
 def ended_of(key: str, directory: Path) -> RunReport | None:
     """How the run ended; None if it has not, or nobody has written it down."""
-    place = str(directory)
-    forgotten = run_files.read(place, run_files.FORGOTTEN)
+    forgotten = _end_of(directory, run_files.FORGOTTEN)
     if forgotten is not None:
         return _report(key, forgotten)
-    result = run_files.read(place, run_files.RESULT)
-    return None if result is None else _report(key, whole_result(directory, result))
+    result = whole_result(directory)
+    return None if result is None else _report(key, result)
 
 
-def whole_result(directory: Path, result: run_files.Record) -> dict[str, Any]:
-    """The result together with what the claim knows: all that a report needs."""
+def _end_of(directory: Path, name: str) -> run_files.Record | None:
+    try:
+        return run_files.read(str(directory), name)
+    except Damaged:
+        path = directory / name
+        note = f"it ended, and how is not known: {path} is damaged"
+        return {"lost": True, "note": note, "ended_at_ms": int(path.stat().st_mtime * 1000)}
+
+
+def whole_result(directory: Path) -> dict[str, Any] | None:
+    """How it ended together with what the claim knows, all that a report needs; None: it has not."""
+    result = _end_of(directory, run_files.RESULT)
+    if result is None:
+        return None
     claim = claim_of(directory) or {}
     whole = {**claim, **result}
     if result.get("begun") is False:
@@ -196,7 +245,10 @@ def wish_to_end(directory: Path, grace_ms: int) -> None:
     It has its room on the disk, so that a full one keeps nothing from being stopped.
     """
     place, now = str(directory), run_files.now_ms()
-    before = run_files.read(place, run_files.STOP)
+    try:
+        before = run_files.read(place, run_files.STOP)
+    except Damaged:
+        before = {"at_ms": now, "grace_ms": grace_ms + 1}
     if before is not None:
         if now + grace_ms >= before["at_ms"] + before["grace_ms"]:
             return

@@ -30,7 +30,7 @@ from fairlead.insight.trial import Asked, Name, NoAnswer, ask_apart
 from fairlead.local.job import Job
 from fairlead.local.job_names import job_of
 from fairlead.local.job_states import State
-from fairlead.service.whole_files import write_whole
+from fairlead.service.whole_files import read_whole, write_whole
 from fairlead.wire.questions import SPEND_S
 
 if TYPE_CHECKING:
@@ -228,15 +228,14 @@ class ScoreFile:
         One that makes no sense is moved aside, so that it can be looked at: a service starts without its score.
         """
         try:
-            text = self._path.read_bytes()
+            text = read_whole(self._path)
+            card = Scorecard.restored(msgspec.json.decode(text, type=scorecard.State))
         except FileNotFoundError:
             return Scorecard()
         except OSError as error:
             log.warning("the score of forecasts begins anew: %s cannot be read (%s)", self._path, error)
             return Scorecard()
-        try:
-            card = Scorecard.restored(msgspec.json.decode(text, type=scorecard.State))
-        except (msgspec.DecodeError, ValueError) as error:
+        except ValueError as error:
             aside = self._path.with_name(f"{self._path.name}.bad")
             log.warning("the score of forecasts begins anew: %s makes no sense (%s); see %s", self._path, error, aside)
             try:

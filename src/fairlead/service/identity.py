@@ -29,7 +29,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from fairlead.local import accounts
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
-from fairlead.service.whole_files import write_whole
+from fairlead.service.whole_files import read_whole, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,10 +67,10 @@ class Tokens:
         self._lock = threading.Lock()
         self._used_ms: dict[str, int] = {}
         try:
-            self._file = msgspec.json.decode(path.read_bytes(), type=_File)
+            self._file = msgspec.json.decode(read_whole(path), type=_File)
         except FileNotFoundError:
             self._file = _File()
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, ValueError) as error:
             raise TokensError(f"{path} cannot be read ({error}); move it away, then make new tokens") from error
 
     def create(self, *, name: str, user: str, uid: int) -> tuple[str, Token]:

@@ -14,7 +14,7 @@ import msgspec
 
 from fairlead.core.model.quantities import format_exactly
 from fairlead.local.gpus import Gpu
-from fairlead.service.whole_files import write_whole
+from fairlead.service.whole_files import read_whole, write_whole
 
 log = logging.getLogger("fairlead.service")
 
@@ -37,10 +37,10 @@ class ResourcesFile:
         """Read it; one that is not there, or makes no sense, says nothing."""
         self._path = path
         try:
-            self._file = msgspec.json.decode(path.read_bytes(), type=_File)
+            self._file = msgspec.json.decode(read_whole(path), type=_File)
         except FileNotFoundError:
             self._file = _File()
-        except (OSError, msgspec.DecodeError) as problem:
+        except (OSError, ValueError) as problem:
             log.warning(
                 "%s cannot be read (%s); what was declared with --resource has to be declared again", path, problem
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -178,7 +177,8 @@ def forge_claim(bench: Bench, name: str, **changes: object) -> None:
     bench.machine.start(bench.spec(name, "true"))
     bench.end(name)
     place = bench.directory / bench.key(name)
-    claim = json.loads(claim_of(bench, name).read_text())
+    claim = run_files.read(str(claim_of(bench, name).parent), run_files.CLAIM)
+    assert claim is not None
     (place / run_files.RESULT).unlink()
     me = kernel.process(os.getpid())
     assert me is not None
@@ -365,12 +365,74 @@ def test_a_supervisor_that_cannot_begin(bench: Bench, monkeypatch: pytest.Monkey
     broken = bench.directory.parent / "broken.py"
     broken.write_text("import sys\nsys.exit('no such luck')\n")
     bench.machine.adopt()
-    monkeypatch.setattr(launch, "SUPERVISOR", broken)
+    monkeypatch.setattr(launch, "PROGRAM", broken)
     report = bench.run("a", "true")
     assert report.error == "it could not be started: no such luck"
     assert (report.exit_code, report.started_at_ms) == (126, None)
     monkeypatch.undo()
     assert bench.machine.start(bench.spec("a", "true")) == report
+
+
+DAMAGE = [b"{}", b"", b"\0" * 300, b"00000000 {}\n"]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_claim_is_told_by_the_processes(bench: Bench, damage: bytes) -> None:
+    """The run goes on, is watched to its real end, and can be stopped."""
+    killed_after(
+        bench, "start_and_wait('a', '/bin/sh', '-c', 'sleep 1; exit 7')\nstart_and_wait('b', '/bin/sleep', '600')"
+    )
+    before = {}
+    for name in ("a", "b"):
+        directory = bench.directory / bench.key(name)
+        before[name] = run_files.read(str(directory), run_files.CLAIM)
+        (directory / run_files.CLAIM).write_bytes(damage)
+    for name in ("a", "b"):
+        claim = before[name]
+        assert claim is not None
+        assert adopted(bench, name).pid == claim["pid"]
+    assert bench.end("a").exit_code == 7
+    bench.machine.stop(bench.key("b"), 1000)
+    assert bench.end("b").signal == 15
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_claim_without_a_supervisor_is_a_lost_run(bench: Bench, damage: bytes) -> None:
+    """Nothing of it is left behind, and it is not executed again."""
+    killed_after(bench, "start_and_wait('a', '/bin/sleep', '600')")
+    directory = bench.directory / bench.key("a")
+    claim = run_files.read(str(directory), run_files.CLAIM)
+    assert claim is not None
+    os.kill(claim["supervisor"], signal.SIGKILL)
+    bench.until(lambda: not kernel.alive(claim["supervisor"], claim["supervisor_ticks"]))
+    (directory / run_files.CLAIM).write_bytes(damage)
+    assert adopted(bench, "a").lost
+    assert not kernel.alive(claim["pid"], claim["pid_ticks"])
+    assert bench.machine.start(bench.spec("a", "/bin/true")).lost
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_result_is_a_lost_run(bench: Bench, damage: bytes) -> None:
+    """It has ended; that how is not known any more is said, with the file."""
+    killed_after(bench, "start('a', '/bin/true')")
+    path = bench.directory / bench.key("a") / run_files.RESULT
+    bench.until(path.exists)
+    path.write_bytes(damage)
+    report = adopted(bench, "a")
+    assert (report.lost, report.exit_code) == (True, None)
+    assert report.note == f"it ended, and how is not known: {path} is damaged"
+    assert report.ended_at_ms is not None
+    bench.machine.forget(bench.key("a"))
+
+
+def test_a_damaged_wish_to_stop_is_one(bench: Bench) -> None:
+    """A later one takes its place."""
+    deaf = "trap '' TERM; echo deaf; while :; do sleep 0.05; done"
+    bench.machine.start(bench.spec("a", "/bin/sh", "-c", deaf, grace_ms=600_000))
+    bench.says("a", "deaf")
+    (bench.directory / bench.key("a") / run_files.STOP).write_bytes(b"{}")
+    bench.machine.stop(bench.key("a"), 100)
+    assert bench.end("a").signal == 9
 
 
 def test_strange_things_in_the_directory_are_passed_over(bench: Bench) -> None:

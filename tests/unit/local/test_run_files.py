@@ -11,6 +11,7 @@ import pytest
 
 from fairlead.local import runs
 from fairlead.local.supervisor import kernel, run_files
+from fairlead.local.supervisor.sealed import Damaged
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -22,11 +23,38 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert (tmp_path / run_files.SPEC).stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("content", [b"", b'{"half": ', b"\0" * 100, b"[1]", b"null"])
-def test_half_a_record_is_none(tmp_path: Path, content: bytes) -> None:
-    """A power cut can leave such things; they are as good as nothing."""
+@pytest.mark.parametrize("content", [b"", b'{"half": ', b"\0" * 100, b"[1]", b"null", b"{}"])
+def test_what_is_no_record_is_damaged(tmp_path: Path, content: bytes) -> None:
+    """It is never taken for a record, nor for none."""
     (tmp_path / run_files.SPEC).write_bytes(content)
-    assert run_files.read(str(tmp_path), run_files.SPEC) is None
+    with pytest.raises(Damaged):
+        run_files.read(str(tmp_path), run_files.SPEC)
+    assert runs.spec_of(tmp_path) is None
+
+
+def test_every_flipped_bit_of_a_record_is_harmless(tmp_path: Path) -> None:
+    """Each bit of a file, one at a time: the other copy says what was written."""
+    record = {"grace_ms": 30_000, "text": "\udcff \n ä"}
+    run_files.reserve(str(tmp_path))
+    run_files.write_reserved(str(tmp_path), run_files.STOP, record)
+    path = tmp_path / run_files.STOP
+    content = path.read_bytes()
+    for at in range(8 * (len(content.rstrip()) + 20)):
+        hurt = bytearray(content)
+        hurt[at // 8] ^= 1 << at % 8
+        path.write_bytes(hurt)
+        assert run_files.read(str(tmp_path), run_files.STOP) == record, at
+
+
+def test_a_lost_sector_of_a_record_is_harmless_or_found(tmp_path: Path) -> None:
+    """Zeros instead of 512 bytes: what is read is what was written, or nothing is."""
+    record = {"env": {f"NAME{n}": "value" * 9 for n in range(100)}}
+    run_files.write(str(tmp_path), run_files.SPEC, record)
+    path = tmp_path / run_files.SPEC
+    content = path.read_bytes()
+    for at in range(0, len(content), 512):
+        path.write_bytes(content[:at] + bytes(512) + content[at + 512 :])
+        assert runs.spec_of(tmp_path) in (record, None)
 
 
 def test_a_claim_is_made_once(tmp_path: Path) -> None:

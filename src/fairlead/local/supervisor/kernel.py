@@ -7,10 +7,11 @@ or a zombie is not alive.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 PR_SET_PDEATHSIG = 1
@@ -169,6 +170,13 @@ def marked(markers: Collection[str]) -> dict[str, list[int]]:
                     result.setdefault(marker, []).append(pid)
                 break
     return result
+
+
+def command_lines() -> Iterator[tuple[int, list[bytes]]]:
+    """Every process of the machine with the words of its command line, as far as that can be read."""
+    for pid in pids():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            yield pid, file.read().rstrip(b"\0").split(b"\0")
 
 
 def shared_memory_once(pid: int) -> int | None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from . import cgroups, child, kernel, run_files, tree
 from .ends import Ends
+from .sealed import Damaged
 
 WAKE = signal.SIGURG
 """Sent by the machine with a `stop` or `course` file. Without effect on a supervisor that is not yet ready for it."""
@@ -134,14 +135,21 @@ class Supervision:
 
         A later wish to stop can shorten the grace period, not lengthen it.
         """
-        course = run_files.read(self.directory, run_files.COURSE)
+        course = self.read(run_files.COURSE, None)
         if course is not None and self.kill_at is None and self.status is None:
             self.limit_ms = course["time_limit_ms"]
             self.suspend() if course["suspended"] else self.resume()
-        wish = run_files.read(self.directory, run_files.STOP)
+        wish = self.read(run_files.STOP, {"grace_ms": self.spec["run"]["grace_ms"]})
         if wish is not None and self.status is None:
             self.outcome["stopped"] = True
             self.ask_to_end(wish["grace_ms"] / 1000)
+
+    def read(self, name: str, otherwise: run_files.Record | None) -> run_files.Record | None:
+        """A wish of the machine; `otherwise`: what one that is damaged is taken for."""
+        try:
+            return run_files.read(self.directory, name)
+        except Damaged:
+            return otherwise
 
     def suspend(self) -> None:
         """Let the tree stand still until it is resumed, or asked to end."""
@@ -241,7 +249,10 @@ def main(arguments: list[str]) -> int:
     """Supervise the run of one directory. Messages on standard error reach the machine if it still lives."""
     directory = os.path.abspath(arguments[0])
     keeps_orphans = _detach()
-    spec = run_files.read(directory, run_files.SPEC)
+    try:
+        spec = run_files.read(directory, run_files.SPEC)
+    except (Damaged, OSError):
+        spec = None
     if spec is None:
         print(f"there is no readable {run_files.SPEC} in {directory}", file=sys.stderr)
         return NOT_BEGUN

@@ -1,7 +1,8 @@
 """The files of a run's directory, and how they are written.
 
-Decides the names and the order of durability. Never decides what they say. Invariant: a file is there whole or not at
-all, and `claim` is there at most once: whoever made it is the only one who ever executes the run.
+Decides the names and the order of durability. Never decides what they say. Invariants: a record is read as it was
+written or called damaged (`sealed`), and is there whole or not at all; `claim` is there at most once: whoever made it
+is the only one who ever executes the run.
 
     spec       what to execute; written by the machine, read by the supervisor
     claim      who executes it: supervisor and command by pid and start time; made durable before the command begins
@@ -17,10 +18,11 @@ all, and `claim` is there at most once: whoever made it is the only one who ever
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
 from typing import Any
+
+from .sealed import seal_record, unseal_record
 
 SPEC = "spec"
 CLAIM = "claim"
@@ -32,7 +34,7 @@ TERMINAL = "terminal"
 FORGOTTEN = "forgotten"
 STDOUT = "stdout.log"
 STDERR = "stderr.log"
-RESERVED_BYTES = {RESULT: 16_384, STOP: 4_096}
+RESERVED_BYTES = {RESULT: 32_768, STOP: 4_096}
 """Room that is taken for these before the job begins: a full disk can neither swallow its end nor keep it running."""
 
 Record = dict[str, Any]
@@ -44,13 +46,12 @@ def now_ms() -> int:
 
 
 def read(directory: str, name: str) -> Record | None:
-    """One file of the directory; None if it is not there, or not a whole record (only a power cut leaves such)."""
+    """One record of the directory; None if it is not there. Raises `Damaged`, OSError."""
     try:
         with open(os.path.join(directory, name), "rb") as file:
-            content = json.loads(file.read().rstrip(b"\0 \n"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+            return unseal_record(file.read())
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    return content if isinstance(content, dict) else None
 
 
 def exists(directory: str, name: str) -> bool:
@@ -89,7 +90,7 @@ def write(directory: str, name: str, record: Record, *, durable: bool = True) ->
     """
     fresh = os.path.join(directory, f".{name}.{os.getpid()}")
     try:
-        _put(fresh, json.dumps(record).encode(), durable=durable)
+        _put(fresh, seal_record(record), durable=durable)
         os.rename(fresh, os.path.join(directory, name))
     except OSError:
         _remove_quietly(fresh)
@@ -105,7 +106,7 @@ def claim(directory: str, record: Record) -> bool:
     """
     fresh = os.path.join(directory, f".{CLAIM}.{os.getpid()}")
     try:
-        _put(fresh, json.dumps(record).encode(), durable=True)
+        _put(fresh, seal_record(record), durable=True)
         os.link(fresh, os.path.join(directory, CLAIM))
     except FileExistsError:
         return False
@@ -135,7 +136,7 @@ def write_reserved(directory: str, name: str, record: Record) -> None:
         return
     try:
         # The rest stays blank. A shorter file would do, but some file systems need a new block to make it shorter.
-        _write_all(fd, json.dumps(record).encode().ljust(RESERVED_BYTES[name]))
+        _write_all(fd, seal_record(record).ljust(RESERVED_BYTES[name]))
         os.fsync(fd)
     finally:
         os.close(fd)
