@@ -15,36 +15,23 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from fairlead.local import devices, launch, runs
 from fairlead.local.devices import read_hierarchies
 from fairlead.local.disk import Disk
 from fairlead.local.gpus import chosen, counted, found_gpus, numbered
+from fairlead.local.live_runs import LiveRun, load_by_core
 from fairlead.local.means import Means, probe
 from fairlead.local.runs import Capability, RunReport, RunSpec, RunUsage
 from fairlead.local.supervisor import cgroups, kernel, run_files, tree
-from fairlead.local.supervisor.run import WAKE
 from fairlead.local.watch import ExitWatch
 
 log = logging.getLogger("fairlead.local")
 
 MOST_PROCESSES = 4096
 """Processes and threads of a run that does not say how many it needs."""
-
-
-@dataclass(slots=True)
-class _Live:
-    """A run that was launched or adopted and has not ended."""
-
-    supervisor: int
-    supervisor_ticks: int
-    launched_at_ms: int
-    gpus: tuple[int, ...] = ()
-    cpus: tuple[int, ...] = ()
-    vcore: int = 0
 
 
 class Machine:
@@ -86,7 +73,7 @@ class Machine:
         self._processes = processes
         self._disk = disk
         self._lock = threading.RLock()
-        self._live: dict[str, _Live] = {}
+        self._live: dict[str, LiveRun] = {}
         self._looked = False
         self._closed = False
         self._watch = ExitWatch(self._begun, self._exited)
@@ -141,12 +128,10 @@ class Machine:
 
     def _launch(self, run: RunSpec, directory: Path, share: launch.Share) -> RunReport:
         pid, words = launch.start_supervisor(directory)
-        found = kernel.process(pid)
-        # It is our child and not yet waited for, so the kernel knows it even if it is dead already.
-        ticks = found.started_ticks if found else 0
-        live = _Live(pid, ticks, run_files.now_ms(), share.gpus, share.cpus, run.vcore)
+        live = LiveRun(pid, 0, run_files.now_ms(), share.gpus, share.cpus, run.vcore)
         self._live[run.key] = live
-        self._watch.add(run.key, pid, ticks, words)
+        # It is our child and not waited for before the watch has seen its end: it keeps its pid until then.
+        live.supervisor_ticks = self._watch.add_child(run.key, pid, words)
         return RunReport(key=run.key, started_at_ms=live.launched_at_ms, gpus=share.gpus)
 
     def stop(self, key: str, grace_ms: int | None = None) -> None:
@@ -167,7 +152,7 @@ class Machine:
             runs.wish_to_end(directory, grace_ms)
             live = self._live.get(key)
             if live is not None:
-                kernel.send(live.supervisor, live.supervisor_ticks, WAKE)
+                live.wake()
             elif self._known(key, directory) is None:
                 self._settle(key, directory, {"stopped": True, "begun": False})
 
@@ -184,7 +169,7 @@ class Machine:
             run_files.write(str(directory), run_files.COURSE, {"time_limit_ms": time_limit_ms, "suspended": suspended})
             live = self._live.get(key)
             if live is not None:
-                kernel.send(live.supervisor, live.supervisor_ticks, WAKE)
+                live.wake()
 
     def adopt(self) -> list[RunReport]:
         """Every run of the directory, sorted by key: those that run are watched from now on, those that ended are told
@@ -300,10 +285,11 @@ class Machine:
             return None
         if runs.owner_alive(claim) and self._watch.add(key, claim["supervisor"], claim["supervisor_ticks"]):
             owner = (claim["supervisor"], claim["supervisor_ticks"])
-            self._live[key] = _Live(*owner, claim["started_at_ms"], tuple(claim["gpus"]), tuple(claim["cpus"]))
+            live = LiveRun(*owner, claim["started_at_ms"], tuple(claim["gpus"]), tuple(claim["cpus"]))
+            self._live[key] = live
             if run_files.exists(str(directory), run_files.STOP):
-                # Whoever wrote it may have been killed before he could say so.
-                kernel.send(*owner, WAKE)
+                # What wrote it may have been killed before it could say so.
+                live.wake()
             return runs.running_of(key, claim)
         return runs.ended_of(key, directory) or self._bury(key, directory, claim, "")
 
@@ -316,7 +302,7 @@ class Machine:
         allowed = os.sched_getaffinity(0)
         if self._means.bounds("cpu") or not 0 < run.vcore <= (len(allowed) - 1) * 1000:
             return launch.Share(gpus=gpus)
-        return launch.Share(gpus=gpus, cpus=devices.choose_cpus(run.vcore, allowed, _load(self._live.values())))
+        return launch.Share(gpus=gpus, cpus=devices.choose_cpus(run.vcore, allowed, load_by_core(self._live.values())))
 
     # --- ends --------------------------------------------------------------------------------------------------------
 
@@ -344,7 +330,7 @@ class Machine:
             except Exception as fault:
                 log.error("the end of run %s could not be handed on: %s", key, fault, exc_info=fault)
 
-    def _end_of(self, key: str, directory: Path, live: _Live | None, words: str) -> RunReport | None:
+    def _end_of(self, key: str, directory: Path, live: LiveRun | None, words: str) -> RunReport | None:
         known = runs.ended_of(key, directory)
         if known is not None:
             return known
@@ -387,12 +373,3 @@ class Machine:
         ended = runs.ended_of(key, directory)
         assert ended is not None
         return ended
-
-
-def _load(runs: Iterable[_Live]) -> dict[int, int]:
-    """Thousandths of a core on each core that runs are bound to."""
-    load: dict[int, int] = {}
-    for run in runs:
-        for core in run.cpus:
-            load[core] = load.get(core, 0) + max(1, run.vcore // len(run.cpus))
-    return load

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fairlead.local")
 
-PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
-"""What may be better in a moment: a full disk, no more file descriptors, no memory for a process."""
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""What is waited for however long it takes: somebody has to make room."""
+PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
+"""What may be better in a moment: no more file descriptors, no memory for a process."""
+BROKEN_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+"""What is waited for however long it takes: somebody has to make room, or see to the disk."""
 TRIES = 30
-"""Of a start that fails for another reason. All other orders are tried until they are carried out."""
+"""Of a start that fails for what passes; for any other reason it is not tried again. All other orders are tried until
+they are carried out."""
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 LONGEST_STOP_PAUSE_S = 2.0
@@ -41,6 +42,8 @@ class Orders:
         self._machine, self._on_report = machine, on_report
         self._due: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._retrying: set[str] = set()
+        self._courses: dict[str, tuple[int | None, bool]] = {}
+        """How runs were last told to go on."""
         self._overtaken: set[str] = set()
         """Runs that were told to stop while their start waits to be tried again."""
         self._thread = threading.Thread(target=self._work, name="fairlead-orders", daemon=True)
@@ -56,10 +59,12 @@ class Orders:
 
     def go_on(self, key: str, time_limit_ms: int | None, *, suspended: bool) -> None:
         """Let this run have another time limit, stand still, or go on."""
-        self._due.put(lambda: self._machine.go_on(key, time_limit_ms, suspended=suspended))
+        self._courses[key] = time_limit_ms, suspended
+        self._insist(f"run {key} could not be told how to go on", lambda: self._go_on(key))
 
     def forget(self, key: str) -> None:
         """Its end is recorded: what was only needed to watch it may go."""
+        self._courses.pop(key, None)
         self._insist(f"the files of run {key} could not be cleared up", lambda: self._machine.forget(key))
 
     def purge(self, key: str) -> None:
@@ -79,14 +84,12 @@ class Orders:
                 log.error("an order to the machine failed: %s", fault, exc_info=fault)
 
     def _insist(self, otherwise: str, order: Callable[[], None], pause: float = FIRST_PAUSE_S) -> None:
-        """Carry an order out, again and again as long as what is in its way may pass. `otherwise`: for the log."""
+        """Carry an order out, again and again as long as the system refuses. `otherwise`: for the log."""
 
         def carry_out() -> None:
             try:
                 order()
             except OSError as failure:
-                if failure.errno not in PASSING:
-                    raise
                 log.warning("%s (%s); tried again in %.1f s", otherwise, failure, pause)
                 self._after(pause, lambda: self._insist(otherwise, order, min(2 * pause, LONGEST_STOP_PAUSE_S)))
 
@@ -114,7 +117,7 @@ class Orders:
         self._on_report(report)
 
     def _start_failed(self, run: RunSpec, attempt: int, failure: OSError) -> None:
-        if failure.errno in FULL or (failure.errno in PASSING and attempt < TRIES):
+        if failure.errno in BROKEN_DISK or (failure.errno in PASSING and attempt < TRIES):
             pause = min(FIRST_PAUSE_S * 2 ** min(attempt - 1, 10), LONGEST_PAUSE_S)
             log.warning("run %s could not be started (%s); tried again in %.1f s", run.key, failure, pause)
             self._retrying.add(run.key)
@@ -128,6 +131,11 @@ class Orders:
         if known is not None and known.pid is not None:
             return known
         return RunReport(key=key, error=why, exit_code=126, ended_at_ms=time.time_ns() // 1_000_000)
+
+    def _go_on(self, key: str) -> None:
+        """As it was told last: an order that was tried again does not undo a later one."""
+        if (course := self._courses.get(key)) is not None:
+            self._machine.go_on(key, course[0], suspended=course[1])
 
     def _stop(self, key: str, grace_ms: int) -> None:
         if key in self._retrying:

@@ -13,7 +13,7 @@ import selectors
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fairlead.local.supervisor import kernel
 
@@ -32,8 +32,12 @@ class _Watched:
     process: int | None
     """A file descriptor that becomes readable when the process ends; None: it is polled."""
     words: int | None
-    """The read end of its standard error, if it is a child of this process."""
+    """The read end of its standard error, if it is a child of this process, and until that is at its end."""
     heard: bytes = b""
+    is_child: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.is_child = self.words is not None
 
 
 class ExitWatch:
@@ -54,30 +58,48 @@ class ExitWatch:
         self._thread = threading.Thread(target=self._work, name="fairlead-machine", daemon=True)
         self._thread.start()
 
-    def add(self, key: str, pid: int, started_ticks: int, words: int | None = None) -> bool:
-        """Watch this process. False: it is not alive any more, and nothing will be called. Owns `words` from now on.
+    def add_child(self, key: str, pid: int, words: int) -> int:
+        """Watch a child of this process, which nothing else waits for; its start time, 0 if that cannot be said now.
 
-        Raises RuntimeError after `close`.
+        `words`: the read end of its standard error, owned from now on. Raises RuntimeError after `close`.
+        """
+        try:
+            found = kernel.process(pid)
+        except OSError:
+            found = None
+        os.set_blocking(words, False)
+        self._watch(_Watched(key, pid, found.started_ticks if found else 0, _open_process(pid), words))
+        return found.started_ticks if found else 0
+
+    def add(self, key: str, pid: int, started_ticks: int) -> bool:
+        """Watch this process. False: it is not alive any more, and nothing will be called.
+
+        Raises RuntimeError after `close`, OSError if the kernel cannot say whether it is alive.
         """
         process = _open_process(pid)
         # The check comes after the opening: what was opened is then the process with this start time.
-        found = kernel.process(pid)
+        try:
+            found = kernel.process(pid)
+        except OSError:
+            _close(process)
+            raise
         if found is None or found.started_ticks != started_ticks:
-            _close(process, words)
+            _close(process)
             return False
-        watched = _Watched(key, pid, started_ticks, process, words)
+        self._watch(_Watched(key, pid, started_ticks, process, None))
+        return True
+
+    def _watch(self, watched: _Watched) -> None:
         with self._lock:
             if self._closing:
-                _close(process, words)
+                _close(watched.process, watched.words)
                 raise RuntimeError("the machine has been closed")
-            self._watched[key] = watched
-            if words is not None:
-                os.set_blocking(words, False)
-                self._selector.register(words, selectors.EVENT_READ, (key, "words"))
-            if process is not None:
-                self._selector.register(process, selectors.EVENT_READ, (key, "process"))
+            self._watched[watched.key] = watched
+            if watched.words is not None:
+                self._selector.register(watched.words, selectors.EVENT_READ, (watched.key, "words"))
+            if watched.process is not None:
+                self._selector.register(watched.process, selectors.EVENT_READ, (watched.key, "process"))
         self._ring()
-        return True
 
     def close(self) -> None:
         """Stop watching. The processes go on. A second call does nothing."""
@@ -143,9 +165,8 @@ class ExitWatch:
 
     def _collect(self, keys: Sequence[str]) -> None:
         with self._lock:
-            polled = [key for key, each in self._watched.items() if each.process is None]
-            chosen = [self._watched[key] for key in (*keys, *polled) if key in self._watched]
-            ended = [each for each in chosen if _has_ended(each)]
+            polled = [key for key, each in self._watched.items() if each.process is None and _has_ended(each)]
+            ended = [self._watched[key] for key in (*keys, *polled) if key in self._watched]
             for each in ended:
                 if each.words is not None:
                     each.heard += _read_all(each.words) or b""
@@ -182,7 +203,15 @@ def _open_process(pid: int) -> int | None:
 
 
 def _has_ended(watched: _Watched) -> bool:
-    return not kernel.alive(watched.pid, watched.started_ticks)
+    """What cannot be asked just now is asked again."""
+    try:
+        if watched.is_child:
+            return os.waitid(os.P_PID, watched.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return not kernel.alive(watched.pid, watched.started_ticks)
+    except ChildProcessError:
+        return True
+    except OSError:
+        return False
 
 
 def _read_all(fd: int) -> bytes | None:

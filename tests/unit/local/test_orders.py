@@ -31,6 +31,13 @@ class Bench:
 
     def stop(self, key: str, grace_ms: int | None = None) -> None:
         self.told.append(f"stop {key} {grace_ms}")
+        if self.failures:
+            raise self.failures.pop(0)
+
+    def go_on(self, key: str, time_limit_ms: int | None, *, suspended: bool) -> None:
+        self.told.append(f"go on {key} {time_limit_ms} {suspended}")
+        if self.failures:
+            raise self.failures.pop(0)
 
     def report(self, key: str) -> RunReport | None:
         return self.runs.get(key)
@@ -205,3 +212,23 @@ def test_the_end_of_what_was_executed_is_told_by_the_machine_alone(
     wait_for(lambda: bool(reports))
     orders.close()
     assert [report.key for report in reports] == ["2-1"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO, errno.EMFILE])
+def test_a_stop_that_fails_is_tried_until_it_is_carried_out(give: Callable[[Bench], Orders], number: int) -> None:
+    """Whatever the system says: a full disk, one that broke, no descriptors."""
+    bench = Bench(*[OSError(number, "no") for _ in range(2)])
+    bench.runs["1-1"] = RunReport(key="1-1", pid=1, started_at_ms=1)
+    give(bench).stop("1-1", 500)
+    wait_for(lambda: bench.told == ["stop 1-1 500"] * 3)
+
+
+def test_an_order_that_is_tried_again_does_not_undo_a_later_one(give: Callable[[Bench], Orders]) -> None:
+    """It could not be suspended; meanwhile it was told to go on."""
+    bench = Bench(OSError(errno.ENOSPC, "no"))
+    made = give(bench)
+    made.go_on("1-1", None, suspended=True)
+    wait_for(lambda: len(bench.told) == 1)
+    made.go_on("1-1", 5, suspended=False)
+    wait_for(lambda: len(bench.told) == 3)
+    assert bench.told == ["go on 1-1 None True", "go on 1-1 5 False", "go on 1-1 5 False"]

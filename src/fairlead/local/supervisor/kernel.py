@@ -2,7 +2,8 @@
 
 Decides what makes a process the same one: its pid *and* its start time, so that a pid that was given out again is never
 taken for it. Never changes a process, apart from two settings of the caller itself. Invariant: a process that is gone
-or a zombie is not alive.
+or a zombie is not alive; that it cannot be asked just now (no file descriptor left, no memory) does not mean that it is
+gone.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ def prctl(option: int, value: int) -> bool:
 
 
 def process(pid: int) -> Process | None:
-    """What the kernel says about one process; None if there is none."""
+    """What the kernel says about one process; None if there is none. Raises OSError if it cannot say."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
     # The name stands in brackets and may itself hold brackets and blanks.
     fields = text[text.rfind(b")") + 2 :].split()
@@ -76,7 +77,7 @@ def boot_id() -> str:
 
 
 def alive(pid: int, started_ticks: int) -> bool:
-    """Is the process with this pid the one that was started then, and does it still run?"""
+    """Is the process with this pid the one that was started then, and does it still run? Raises OSError."""
     found = process(pid)
     return found is not None and found.started_ticks == started_ticks and found.state not in "ZX"
 
@@ -141,26 +142,29 @@ def _below(root: int, children_of: Callable[[int], Iterable[Process]]) -> list[P
 def _children(pid: int) -> Iterable[Process]:
     try:
         threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return
     for thread in threads:
         try:
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
                 found = [process(int(child)) for child in file.read().split()]
-        except OSError:
+        except (FileNotFoundError, ProcessLookupError):
             continue
         yield from (child for child in found if child is not None)
 
 
 def marked(markers: Collection[str]) -> dict[str, list[int]]:
-    """The living processes that carry one of these markers, by marker. Those of other users are seen by root only."""
+    """The living processes that carry one of these markers, by marker. Those of other users are seen by root only.
+
+    Raises OSError if it cannot be said just now.
+    """
     wanted = {f"{MARKER}={marker}".encode(): marker for marker in markers}
     result: dict[str, list[int]] = {}
     for pid in pids():
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 entries = file.read().split(b"\0")
-        except OSError:
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
         for entry in entries:
             marker = wanted.get(entry)

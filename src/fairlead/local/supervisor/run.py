@@ -33,6 +33,9 @@ FIRST_LOOK_S = 0.02
 RELAXED_LOOK_S = 5.0
 WATCHFUL_LOOK_S = 0.25
 KILL_PATIENCE_S = 30.0
+MOST_FAILURES = 1000
+AGAIN_S = 0.2
+"""What the kernel cannot say or do just now (no memory, no file descriptor left) is tried again, so often, so soon."""
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 10.0
 """Between two tries to write the result."""
@@ -70,6 +73,8 @@ class Supervision:
         self.suspended_at: float | None = None
         self.suspended_s = 0.0
         self.kill_at: float | None = None
+        self.asked = False
+        """Everything of the tree was sent SIGTERM."""
         self.peak = 0
         self.over_before = False
         self.next_look = self.began + FIRST_LOOK_S
@@ -77,8 +82,20 @@ class Supervision:
         self.outcome: dict[str, Any] = {"stopped": False, "timed_out": False, "oom": False, "note": ""}
 
     def until_the_end(self) -> None:
-        """Wait until nothing of the tree is left, and see to it that this comes."""
+        """Wait until nothing of the tree is left, and see to it that this comes, even if something fails at times."""
+        for _ in range(MOST_FAILURES):
+            try:
+                self.watch_to_the_end()
+                return
+            except OSError:
+                time.sleep(AGAIN_S)
+        self.watch_to_the_end()
+
+    def watch_to_the_end(self) -> None:
+        """As `until_the_end`; raises OSError, and goes on where it was when it is called again."""
         self.read_wishes()
+        if self.kill_at is not None and not self.asked:
+            self.ask_to_end(self.kill_at - time.monotonic())
         while self.reap():
             now = time.monotonic()
             if self.status is not None and self.kill_at is None:
@@ -166,20 +183,22 @@ class Supervision:
 
     def ask_to_end(self, grace_s: float) -> None:
         """SIGTERM to the tree now, SIGKILL after the grace period. What stands still goes on, so that it can obey."""
-        self.resume()
         kill_at = time.monotonic() + grace_s
-        if self.kill_at is None:
-            tree.ask_to_end(self.me, self.plan)
         self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
+        self.resume()
+        if not self.asked:
+            tree.ask_to_end(self.me, self.plan)
+            self.asked = True
 
     def kill(self) -> None:
         """Kill the tree to the last process. Gives up, and says so, only on what the kernel does not let die."""
         deadline = time.monotonic() + KILL_PATIENCE_S
         pause = 0.001
         while True:
-            tree.kill(self.me, self.plan)
-            if not self.reap() and not cgroups.members(self.plan):
-                return
+            with contextlib.suppress(OSError):  # Tried again.
+                tree.kill(self.me, self.plan)
+                if not self.reap() and not cgroups.members(self.plan):
+                    return
             if time.monotonic() > deadline:
                 left = sorted({*tree.below(self.me), *cgroups.members(self.plan)})
                 self.outcome["note"] = f"{len(left)} of its processes could not be killed: {left[:10]}"
