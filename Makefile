@@ -19,6 +19,7 @@ COURSES ?= 10000
 FROM ?= 0
 COURSE_JOBS ?= 1
 SOAK_ARGS ?=
+DAMAGE_ARGS ?=
 
 # The tests start the command and the service some 500 times: compiled once, not each time, wherever the shell that
 # calls says otherwise.
@@ -133,6 +134,10 @@ bench-growth: $(READY)  ## Measure what a turn costs with more that waits, more 
 .PHONY: bench-reads
 bench-reads: $(READY)  ## Measure how long others wait while one request submits many jobs (BENCH_ARGS=JOBS)
 	@$(BIN)/python -m benchmarks.reads $(BENCH_ARGS)
+
+.PHONY: damage
+damage: $(READY)  ## Flip a bit at every 64th byte of a live state: found or harmless? (DAMAGE_ARGS="--part 0/10" for a part)
+	@PYTHONPATH=tests:src $(BIN)/python tests/damage/sweep.py $(DAMAGE_ARGS)
 
 .PHONY: soak
 soak: $(READY)  ## Six users, kills, a full disk for 30 minutes (3 where CI is set): all flat, others served? (SOAK_ARGS=MINUTES)

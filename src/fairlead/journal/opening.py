@@ -15,7 +15,7 @@ from fairlead.journal import format as files
 from fairlead.journal import losses, tail
 from fairlead.journal.lock import Mark, WriterLock
 from fairlead.journal.losses import Loss
-from fairlead.journal.reader import History
+from fairlead.journal.reader import History, unreadable
 
 _WAL_PAGES = 8192
 """SQLite folds the log back by itself beyond this (32 MiB), should nobody call `checkpoint` in time."""
@@ -130,9 +130,16 @@ class Recovery:
 def load_for_recovery(history: History) -> Recovery:
     """The newest snapshot that holds and the records after it; older snapshots, or the very start, if need be.
 
-    Raises `JournalDamaged` if no snapshot holds and the start of history was pruned. Reading the records raises
-    `JournalLoss` at one that does not hold.
+    Raises `JournalDamaged` if no snapshot holds and the start of history was pruned, or the file cannot be read.
+    Reading the records raises `JournalLoss` at one that does not hold.
     """
+    try:
+        return _load_for_recovery(history)
+    except sqlite3.DatabaseError as e:
+        raise unreadable(history.path, e) from e
+
+
+def _load_for_recovery(history: History) -> Recovery:
     snapshot, passed_over = history.first_good(history.snapshot_seqs())
     first = history.first_seq
     after = snapshot.seq if snapshot else 0
