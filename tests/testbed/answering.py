@@ -53,6 +53,7 @@ SHAPES: dict[tuple[str, str], Any] = {
     ("POST", "/jobs"): jobs.JobList,
     ("GET", "/jobs/*/why"): questions.Why,
     ("GET", "/jobs/*/forecast"): questions.When,
+    ("GET", "/jobs/*/script"): jobs.ScriptText,
     ("GET", "/jobs/*"): jobs.JobDetails,
     ("POST", "/jobs/*/checkpoint"): jobs.Done,
     ("POST", "/jobs/*"): jobs.Job,

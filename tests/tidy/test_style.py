@@ -295,6 +295,7 @@ BOOK_OF_JOBS = frozenset(
         "placing.py",
         "history_records.py",
         "requests.py",
+        "signals.py",
         "waits.py",
         "job.py",
         "job_bounds.py",

@@ -6,7 +6,7 @@ Invariant: each job is ordered for itself; what is refused for one is said, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +24,7 @@ from fairlead.cli.app import (
     show_output,
     wrong_usage,
 )
-from fairlead.cli.filters import SHOWN, given, job_filters, jobs_of
+from fairlead.cli.filters import ENDED_STATES, SHOWN, given, job_filters, jobs_of, state_option
 from fairlead.cli.jobfields import AFTER
 from fairlead.cli.parts import after_order
 from fairlead.client.errors import Refused
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from fairlead.wire.jobs import Job
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-UPDATED = ("queue", "priority", "cpu", "memory", "gpu", "resources", "name", "time_limit", "begin", *AFTER, "on_never")
+_ASKED = ("queue", "priority", "cpu", "memory", "gpu", "resources", "name", "time_limit", "begin")
+UPDATED = (*_ASKED, *AFTER, "on_never", "cwd", "env", "tags")
 """The fields that can be changed after a job was submitted."""
 _CONFLICT = 409
 ON_HOLD = "on-hold"
@@ -60,22 +61,23 @@ def each(
     output: str,
     order: Callable[[str], Job],
     said: Callable[[Job], str],
-    state: str = "waiting",
+    states: Sequence[str] = ("waiting",),
     code: str = "",
 ) -> Status:
     """Give an order for each of the jobs with these keys, and say what came of it.
 
-    Without keys it is each in this `state`, for the reason with this `code`, that the filters mean; then one that is in
-    another state by now is left alone, and that is no failure.
+    Without keys it is each in one of these `states`, for the reason with this `code`, that the filters mean; then one
+    that is in another state by now is left alone, and that is no failure.
     """
     filtered = given(by)
     if bool(keys) == filtered:
         raise wrong_usage(f"{name}: give keys, or at least one of {SHOWN} (not both)")
     if filtered:
-        jobs = jobs_of(client, by, [state])
+        jobs = jobs_of(client, by, states)
         keys = tuple(job.key for job in jobs if not code or _is_so(job, code))
         if not keys:
-            complain(f"no {state} job {f'with the reason {code} ' if code else ''}is like that; nothing was done")
+            why = f" with the reason {code}" if code else ""
+            complain(f"no {' or '.join(states)} job{why} is like that; nothing was done")
     done, failed = [], 0
     for key in keys:
         try:
@@ -123,19 +125,30 @@ fairlead update 17 18 --priority 5 --queue root.batch --why 'the paper is due'
 fairlead update 17 --time-limit none --begin now --no-after
 fairlead update 17 --after-ok 12,13 --on-never cancel
 fairlead update 12 --at-once 16
+fairlead update 17 --command 'python train.py --seed 2' --env SEED=2 --no-env DEBUG
 """
 
 
 @command("update", examples=_UPDATE_EXAMPLES)
 @keys_argument("Keys of the jobs to change.")
 @jobfields.options(*UPDATED)
+@click.option("--command", "line", metavar="LINE", help="Another command: a line of words, quoted as for a shell.")
+@click.option("--no-env", multiple=True, metavar="NAME", help="No longer this environment variable; may be repeated.")
 @click.option("--no-after", is_flag=True, help="Wait for no other job any more.")
 @click.option("--at-once", type=click.IntRange(0), metavar="N", help="So many parts of an array at a time; 0: all.")
 @_why
 @show_output
 @connected
 def update(
-    client: Client, keys: tuple[str, ...], no_after: bool, at_once: int | None, why: str, output: str, **fields: Any
+    client: Client,
+    keys: tuple[str, ...],
+    line: str | None,
+    no_env: tuple[str, ...],
+    no_after: bool,
+    at_once: int | None,
+    why: str,
+    output: str,
+    **fields: Any,
 ) -> Status:
     """Change jobs.
 
@@ -144,21 +157,59 @@ def update(
     queue raise. Exit status 4 if one could not be changed; the others are.
     """
     from fairlead.cli import values
+    from fairlead.cli.submit import in_directory
 
     try:
-        changed = values.changes(jobfields.stated(fields), "update")
+        stated = jobfields.stated(fields)
+        changed = values.changes(in_directory(stated) if "cwd" in stated else stated, "update")
+        if line is not None:
+            changed["command"] = values.command(line, "update")
     except Failure as failure:
         raise wrong_usage(jobfields.as_options(failure.message.removeprefix("update: "))) from None
     if no_after:
         if "after" in changed:
             raise wrong_usage("update: --no-after and --after contradict each other; give one of them")
         changed["after"] = []
+    if no_env:
+        changed["unset_env"] = list(no_env)
     if at_once is not None:
         changed["at_once"] = at_once
     if not changed:
         raise wrong_usage("update: say what to change, such as --cpu 4 or --time-limit 2h")
     order = partial(client.change, **changed, why=why or None)
     return each(client, "update", keys, {}, output, order, lambda job: f"{job.key} changed")
+
+
+@command(
+    "signal",
+    examples="fairlead signal USR1 17 18\nfairlead signal TERM --first 17\nfairlead signal USR1 --name 'train-*'",
+)
+@click.argument("signal_name", metavar="SIGNAL", help="Such as USR1, HUP or 10.")
+@keys_argument("Keys of the jobs.", required=False)
+@job_filters
+@click.option("--first", is_flag=True, help="The first process of each alone: its command, not what that has started.")
+@show_output
+@connected
+def signal(
+    client: Client, signal_name: str, keys: tuple[str, ...], first: bool, output: str, **chosen_by: Any
+) -> Status:
+    """Send a signal to jobs that run.
+
+    To every process of them, once. What becomes of it is up to them: `fairlead cancel` ends a job for sure.
+    """
+    order = partial(client.signal, number=_number(signal_name), first=first)
+    return each(client, "signal", keys, chosen_by, output, order, lambda job: f"{job.key} {signal_name}", ["running"])
+
+
+def _number(name: str) -> int:
+    import signal as signals
+
+    known = {each.name: each.value for each in signals.Signals}
+    word = name.upper()
+    found = known.get(word) or known.get(f"SIG{word}") or (int(word) if word.isdecimal() else 0)
+    if not 1 <= found <= 64:
+        raise wrong_usage(f"signal: there is no signal {name!r}; write USR1, HUP, TERM or a number such as 10")
+    return found
 
 
 @chosen("suspend", "fairlead suspend 17 18 --why 'a demo'\nfairlead suspend --queue root.batch")
@@ -169,14 +220,14 @@ def suspend(client: Client, keys: tuple[str, ...], why: str, output: str, **chos
     limit stands still too. What an administrator has suspended, its owner does not resume.
     """
     order = partial(client.suspend, why=why)
-    return each(client, "suspend", keys, chosen_by, output, order, after_order, "running")
+    return each(client, "suspend", keys, chosen_by, output, order, after_order, ["running"])
 
 
 @chosen("resume", "fairlead resume 17 18\nfairlead resume --queue root.batch")
 def resume(client: Client, keys: tuple[str, ...], why: str, output: str, **chosen_by: Any) -> Status:
     """Let jobs that are suspended go on."""
     order = partial(client.resume, why=why)
-    return each(client, "resume", keys, chosen_by, output, order, after_order, "suspended")
+    return each(client, "resume", keys, chosen_by, output, order, after_order, ["suspended"])
 
 
 @chosen("requeue", "fairlead requeue 17\nfairlead requeue 17 18 --hold --why 'the disk is full'")
@@ -188,30 +239,52 @@ def requeue(client: Client, keys: tuple[str, ...], hold: bool, why: str, output:
     counts for no --retry. Exit status 4 if one of them could not be requeued; the others are.
     """
     order = partial(client.requeue, hold=hold, why=why)
-    return each(client, "requeue", keys, chosen_by, output, order, after_order, "running")
+    return each(client, "requeue", keys, chosen_by, output, order, after_order, ["running"])
 
 
-@command(
-    "rerun", examples="fairlead rerun 17 18\nfairlead rerun 12 --failed\nfairlead rerun 19 --env SEED=2 --env API_TOKEN"
-)
-@keys_argument("Keys of the jobs to submit again.")
+_RERUN_EXAMPLES = """
+fairlead rerun 17 18
+fairlead rerun 12 --failed
+fairlead rerun --me --state failed --name 'sweep-*'
+fairlead rerun 19 --env SEED=2 --env API_TOKEN
+"""
+_BAD_ENDS = ("failed", "timed_out", "lost", "evicted")
+"""The ends after which something is usually wanted again."""
+
+
+@command("rerun", examples=_RERUN_EXAMPLES)
+@keys_argument("Keys of the jobs to submit again.", required=False)
+@state_option(ENDED_STATES)
+@job_filters
 @jobfields.options("env")
 @click.option("--failed", is_flag=True, help="Of an array only the parts that did not end well.")
 @click.option("--script", metavar="FILE", help="The script of a job that ran one.")
+@click.option("--hold", is_flag=True, help="Keep them from starting until `fairlead release`.")
 @show_output
 @connected
 def rerun(
-    client: Client, keys: tuple[str, ...], failed: bool, script: str | None, output: str, **fields: Any
+    client: Client,
+    keys: tuple[str, ...],
+    state: tuple[str, ...],
+    failed: bool,
+    script: str | None,
+    hold: bool,
+    output: str,
+    **given: Any,
 ) -> Status:
     """Submit jobs that have ended once more.
 
     Each becomes a new job with the same command and needs, and its key is printed; parts of an array become one new
     array with the same indices. It waits for nothing but room, whatever the first one had to wait for. For their owner.
     What was in the environment variables of a job, and its script, are forgotten when it ends; give each variable again
-    with --env, and the script with --script.
+    with --env, and the script with --script. With filters and without --state it is what failed, ran out of time, was
+    lost or evicted.
     """
     from fairlead.cli.submit import read_text
 
+    env = jobfields.stated({"env": given.pop("env")}).get("env")
+
     text = read_text(script) if script is not None else ""
-    order = partial(client.rerun, env=jobfields.stated(fields).get("env"), script=text, failed=failed)
-    return each(client, "rerun", keys, {}, output, order, lambda job: job.key)
+    order = partial(client.rerun, env=env, script=text, failed=failed, hold=hold)
+    chosen_by = given | {"state": state}
+    return each(client, "rerun", keys, chosen_by, output, order, lambda job: job.key, state or _BAD_ENDS)

@@ -22,14 +22,15 @@ LIVE_STATES: Final = ("waiting", "running", "suspended", "stopping")
 ENDED_STATES: Final = ("succeeded", "failed", "cancelled", "evicted", "lost", "timed_out", "rejected")
 NAMES: Final = ("queue", "user", "name", "tag")
 """The filters beside the state."""
-SHOWN: Final = "--queue, --name, --user, --tag"
+SHOWN: Final = "--queue, --name, --user, --me, --tag"
 
 
 def job_filters(function: _F) -> _F:
-    """The options --queue, --user, --name and --tag; each may be repeated."""
+    """The options --queue, --user, --me, --name and --tag; all but --me may be repeated."""
     for option in (
         click.option("--tag", metavar="NAME[=VALUE]", multiple=True, help="Only with this tag; * stands for anything."),
         click.option("--name", metavar="NAME", multiple=True, help="Only of this name; * stands for anything."),
+        click.option("--me", is_flag=True, help="Only your own jobs."),
         click.option("--user", "-u", metavar="USER", multiple=True, help="Only this user's jobs."),
         click.option(
             "--queue",
@@ -64,7 +65,10 @@ def given(by: Mapping[str, Any]) -> bool:
 
 def jobs_of(client: Client, by: Mapping[str, Any], states: Sequence[str]) -> list[Job]:
     """The jobs that are meant. Raises `Failure` where a queue is not there at all."""
-    found = list(client.jobs(state=tuple(dict.fromkeys(states)), **by))
+    chosen = {name: value for name, value in by.items() if name not in ("me", "state")}
+    if by.get("me"):
+        chosen["user"] = (*chosen.get("user", ()), client.service().user)
+    found = list(client.jobs(state=tuple(dict.fromkeys(states)), **chosen))
     if not found:
         for queue in by.get("queue") or ():
             _require_queue(client, queue)

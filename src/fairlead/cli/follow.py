@@ -18,12 +18,12 @@ import click
 
 from fairlead.cli import app, render
 from fairlead.cli.filters import LIVE_STATES, SHOWN, given, job_filters, jobs_of
-from fairlead.cli.jobfields import signal_name
 from fairlead.cli.outputs import Out, Prefixed, Source, last_lines, so_far, target, write
 from fairlead.cli.parts import counted
 from fairlead.client.errors import Refused, Unreachable
 from fairlead.client.sync import Client
 from fairlead.wire import statuses
+from fairlead.wire.statuses import signal_name
 
 if TYPE_CHECKING:
     from fairlead.client.routes import Stream
@@ -127,10 +127,11 @@ def _print_logs(
 @app.command("wait", examples=_WAIT_EXAMPLES)
 @app.keys_argument("Keys.", required=False)
 @job_filters
-@click.option("--bell", is_flag=True, help="Ring the bell of this terminal when all have ended.")
+@click.option("--started", is_flag=True, help="Only until they run, or have ended without.")
+@click.option("--bell", is_flag=True, help="Ring the bell of this terminal when the waiting is over.")
 @app.show_output
 @app.connected
-def wait(client: Client, keys: tuple[str, ...], bell: bool, output: str, **by: Any) -> app.Status:
+def wait(client: Client, keys: tuple[str, ...], started: bool, bell: bool, output: str, **by: Any) -> app.Status:
     """Wait until jobs have ended.
 
     Give keys, or filters for all that wait or run now. Ctrl-C asks whether to cancel them. The exit status is the job's
@@ -146,6 +147,8 @@ def wait(client: Client, keys: tuple[str, ...], bell: bool, output: str, **by: A
     for key in known:
         client.job(key)  # A key that nothing has is said at once, not after the wait for those before it.
     try:
+        if started:
+            return _wait_for_starts(client, known, output)
         return wait_for(client, known, copy=False, output=output, name_failures=True)
     finally:
         if bell:
@@ -259,6 +262,16 @@ def wait_for(client: Client, keys: Sequence[str], *, copy: bool, output: str, na
             app.complain(f"{key} {job.state}: {text}")
     render.write_value(rows if len(rows) != 1 else rows[0], output)
     return max(statuses, default=0)
+
+
+def _wait_for_starts(client: Client, keys: Sequence[str], output: str) -> int:
+    """Wait until all have begun, one after the other; the status of the worst that ended before it did."""
+    rows, asked = [], Interrupt(keys)
+    for key in keys:
+        until_it_runs(client, key, asked)
+        rows.append(patiently(partial(client.job, key)))
+    render.write_value(rows if len(rows) != 1 else rows[0], output)
+    return max((exit_status(job) for job in rows if not job.started_at_ms and job.state not in LIVE_STATES), default=0)
 
 
 def _copy(client: Client, key: str, asked: Interrupt) -> None:

@@ -15,11 +15,11 @@ import click
 from fairlead.cli import completion, render
 from fairlead.cli.app import wrong_usage
 from fairlead.cli.field import Field
-from fairlead.cli.parts import counted, reason_text
-from fairlead.cli.render import Column
+from fairlead.cli.parts import counted
 from fairlead.cli.streams import STREAMS
 from fairlead.client.sync import LIVE
 from fairlead.core.model.quantities import format_bytes
+from fairlead.wire.statuses import signal_name
 
 if TYPE_CHECKING:
     from fairlead.wire.jobs import Job, JobDetails, PastAttempt, Retry
@@ -225,43 +225,12 @@ AWAITED: Final = {"started": "start", "ok": "end well", "any": "end", "not-ok": 
 # -- how they are shown -------------------------------------------------------------------------------------------
 
 
-COLUMNS: Final[tuple[tuple[Column, Callable[[Job, int], str]], ...]] = (
-    (Column("KEY"), lambda job, _: job.key),
-    (Column("NAME", least=10), lambda job, _: job.name),
-    (Column("QUEUE", least=12, keep_end=True), lambda job, _: job.queue),
-    (Column("USER", least=6, drop=1), lambda job, _: job.user),
-    (Column("PRIORITY", right=True, drop=5), lambda job, _: str(job.priority)),
-    (Column("STATE"), lambda job, _: job.state),
-    (Column("TIME", right=True), lambda job, now_ms: render.duration(elapsed_ms(job, now_ms))),
-    (Column("CPU", right=True, drop=3), lambda job, _: _amount(job, "cpu")),
-    (Column("MEMORY", right=True, drop=2), lambda job, _: _amount(job, "memory")),
-    (Column("NODE", least=8, drop=4), lambda job, _: job.node),
-    (Column("EXIT", right=True, drop=6), lambda job, _: exit_text(job)),
-    (Column("REASON", least=24), lambda job, _: reason_text(job)),
-)
-"""The columns of `ls`, each with its text for a job at a time."""
-
-
-def _amount(job: Job, name: str) -> str:
-    return render.amount(name, job.resources[name]) if name in job.resources else ""
-
-
 def exit_text(job: Job | JobDetails) -> str:
     """`0`, `3`, `SIGKILL`; empty while there is no end."""
     if job.exit_code is not None:
         return str(job.exit_code)
     number = getattr(job, "signal", None)
     return signal_name(number) if number else ""
-
-
-def signal_name(number: int) -> str:
-    """`SIGTERM` for 15; `signal 99` for one without a name."""
-    import signal
-
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def elapsed_ms(job: Job, now_ms: int) -> int:

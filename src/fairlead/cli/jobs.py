@@ -7,6 +7,7 @@ Decides which rows and fields are shown, and in which words. Never changes anyth
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead.cli import app, completion, render
+from fairlead.cli.columns import NAMES, USUAL, JobColumn, chosen, in_order
 from fairlead.cli.filters import ENDED_STATES, LIVE_STATES, SHOWN, given, job_filters, jobs_of, state_option
-from fairlead.cli.jobfields import COLUMNS, details
+from fairlead.cli.jobfields import details
 from fairlead.cli.parts import after_order
 from fairlead.cli.render import Screen
 from fairlead.client.errors import Refused
@@ -35,6 +37,7 @@ fairlead ls
 fairlead ls 12 --state failed      (parts of an array)
 fairlead ls -a --user ann --state failed
 fairlead ls --name 'train-*' --tag project=apollo --tag stage
+fairlead ls --columns key,name,started,reason --sort -priority,name --interval 5
 fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .reason.sentence'
 """
 
@@ -46,30 +49,67 @@ fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .re
 @state_option(LIVE_STATES + ENDED_STATES)
 @job_filters
 @click.option("--namespace", "-n", metavar="NS", help="Only pods of this namespace, on a cluster.")
+@click.option("--columns", metavar="NAME,...", help=f"These columns, in this order, of {', '.join(NAMES)}.")
+@click.option("--sort", metavar="NAME,...", help="By these columns; -NAME: the other way round.")
+@click.option("--no-header", is_flag=True, help="No line with the titles of the columns.")
+@click.option(
+    "--interval",
+    "-i",
+    type=click.FloatRange(0.2),
+    metavar="SECONDS",
+    help="Again each time so long has passed, until Ctrl-C.",
+)
 @app.list_output
 @app.connected
-def ls(client: Client, every: bool, state: tuple[str, ...], namespace: str | None, output: str, **by: Any) -> None:
+def ls(client: Client, interval: float | None, **given: Any) -> None:
     """List jobs: what runs, what waits and why.
 
     An array is one line, which says how many of its parts are how; with KEY or --parts each part has its own. TIME is
     how long it has waited, or has run. As JSON, YAML or names every job is printed; each has key, name, queue, user,
     priority, state, node, exit_code, reason, submitted_at_ms, started_at_ms, ended_at_ms, resources, parts.
     """
+    while True:
+        if interval:
+            print(render.moment(render.now_ms()))
+        _list(client, **given)
+        if not interval:
+            return
+        sys.stdout.flush()
+        time.sleep(interval)
+
+
+def _list(
+    client: Client,
+    every: bool,
+    state: tuple[str, ...],
+    namespace: str | None,
+    columns: str | None,
+    sort: str | None,
+    no_header: bool,
+    output: str,
+    **by: Any,
+) -> None:
+    shown = chosen(columns) if columns is not None else None
     by |= {"namespace": namespace} if namespace is not None else {}
     found = sorted(jobs_of(client, by, state), key=_by_key)
+    if sort is not None:
+        found = in_order(found, sort)
     if render.write_names(found, "key", output) or render.write_value(found, output):
         return
     if not found and (state or given(by)):
         app.complain("no job is like that")
-    if by["array"] is not None:
-        print_jobs(Screen.of(wide=output == "wide"), found)
-        return
+    screen = Screen.of(wide=output == "wide")
     live = [job for job in found if job.state in LIVE_STATES]
     ended = sorted(
         (job for job in found if job.state not in LIVE_STATES), key=lambda job: (job.ended_at_ms or 0, *_by_key(job))
     )
-    hidden = 0 if every or state else max(0, len(ended) - _ENDED_SHOWN)
-    print_jobs(Screen.of(wide=output == "wide"), [*ended[hidden:], *live])
+    hidden = 0 if every or state or by["array"] is not None else max(0, len(ended) - _ENDED_SHOWN)
+    left_out = {job.key for job in ended[:hidden]}
+    if sort is not None or by["array"] is not None:
+        rows = [job for job in found if job.key not in left_out]
+    else:
+        rows = [*ended[hidden:], *live]
+    print_jobs(screen, rows, columns=shown, header=not no_header)
     if hidden:
         app.complain(f"{hidden} more that ended earlier are not shown; `fairlead ls -a` shows them.")
 
@@ -78,15 +118,24 @@ def _by_key(job: Job) -> tuple[int, int, str]:
     return order(job.key)
 
 
-def print_jobs(screen: Screen, jobs: Sequence[Job], now_ms: int | None = None) -> None:
-    """A table of jobs. Without a terminal every column is there, with a dash for what is empty."""
-    now = int(time.time() * 1000) if now_ms is None else now_ms
+def print_jobs(
+    screen: Screen,
+    jobs: Sequence[Job],
+    now_ms: int | None = None,
+    columns: Sequence[JobColumn] | None = None,
+    *,
+    header: bool = True,
+) -> None:
+    """A table of jobs; without `columns` the usual ones. Outside a terminal each of them is there, with a dash for what
+    is empty; in one those are left out that say the same of all.
+    """
+    now = render.now_ms() if now_ms is None else now_ms
     same = set()
-    if screen.width is not None:
+    if screen.width is not None and columns is None:
         same = {name for name in ("user", "node") if len({getattr(job, name) for job in jobs} - {""}) <= 1}
-    columns = [(column, text) for column, text in COLUMNS if column.title.lower() not in same]
-    rows = [[text(job, now) for _, text in columns] for job in jobs]
-    render.table(screen, [column for column, _ in columns], rows, render.STATE_STYLES)
+    shown = [each for each in columns or USUAL if each.name not in same]
+    rows = [[each.text(job, now) for each in shown] for job in jobs]
+    render.table(screen, [each.column for each in shown], rows, render.STATE_STYLES, header=header)
 
 
 @app.command("show", examples="fairlead show 17\nfairlead show 17 18 --history\nfairlead show 17 --json")
@@ -94,16 +143,23 @@ def print_jobs(screen: Screen, jobs: Sequence[Job], now_ms: int | None = None) -
 @click.option(
     "--history", is_flag=True, help=f"The whole of its history, instead of the last {_HISTORY_SHOWN} entries."
 )
+@click.option("--script", is_flag=True, help="The script that it runs, and nothing else; as long as it lives.")
 @app.namespace_option
 @app.show_output
 @app.connected
-def show(client: Client, keys: tuple[str, ...], history: bool, namespace: str | None, output: str) -> None:
+def show(
+    client: Client, keys: tuple[str, ...], history: bool, script: bool, namespace: str | None, output: str
+) -> None:
     """Show everything about jobs.
 
     Command, times, what it used, which limits are really enforced, and the end of its history. With --history: who put
     it where by which rule, what it waited for, who changed or stopped it for whom, and which changes of the queues
     touched it.
     """
+    if script:
+        for key in keys:
+            print(client.script(key).script, end="")
+        return
     jobs = [client.job(app.named(client, key, namespace)) for key in keys]
     if render.write_value(jobs if len(jobs) > 1 else jobs[0], output):
         return
@@ -119,7 +175,7 @@ def _show(screen: Screen, job: JobDetails, history: bool) -> None:
         screen.title(render.plain(f"{job.key} {job.name}: {job.state}"))
         _print_history(screen, job.history)
         return
-    render.fields(screen, details(job, int(time.time() * 1000)))
+    render.fields(screen, details(job, render.now_ms()))
     if job.history:
         screen.line()
         hidden = max(0, len(job.history) - _HISTORY_SHOWN)
@@ -142,10 +198,11 @@ def _print_history(screen: Screen, entries: Sequence[HistoryItem]) -> None:
 @state_option(LIVE_STATES)
 @job_filters
 @click.option("--now", is_flag=True, help="Kill what runs at once (SIGKILL), also what was told to stop before.")
+@click.option("--interactive", "-i", is_flag=True, help="Ask before each of them.")
 @app.show_output
 @app.connected
 def cancel(
-    client: Client, keys: tuple[str, ...], state: tuple[str, ...], now: bool, output: str, **by: Any
+    client: Client, keys: tuple[str, ...], state: tuple[str, ...], now: bool, interactive: bool, output: str, **by: Any
 ) -> app.Status:
     """Cancel jobs.
 
@@ -161,6 +218,8 @@ def cancel(
             app.complain("no live job is like that; nothing was cancelled")
     cancelled, failed = [], 0
     for key in keys:
+        if interactive and not _agreed(client.job(key)):
+            continue
         try:
             cancelled.append(client.cancel(key, states=state, now=now))
         except Refused as refused:
@@ -172,6 +231,12 @@ def cancel(
         for job in cancelled:
             print(render.plain(after_order(job)))
     return app.REFUSED if failed else None
+
+
+def _agreed(job: JobDetails) -> bool:
+    """Whether who types wants this one cancelled."""
+    about = render.plain(f"{job.key} {job.name}, {job.state} in {job.queue}")
+    return click.confirm(f"Cancel {about}?", err=True)
 
 
 @app.command(

@@ -31,6 +31,7 @@ COMMANDS = {
     "release": ("changes", "Let jobs that are on hold start."),
     "suspend": ("changes", "Let jobs that run stand still."),
     "resume": ("changes", "Let jobs that are suspended go on."),
+    "signal": ("changes", "Send a signal to jobs that run."),
     "requeue": ("changes", "Stop jobs that run, and let them wait again."),
     "rerun": ("changes", "Submit jobs that have ended once more."),
     "update": ("changes", "Change jobs."),

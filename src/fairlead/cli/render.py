@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any, TypeVar
 
@@ -115,15 +116,21 @@ def _columns() -> int:
 
 
 def table(
-    screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[str]], styles: Mapping[str, str] | None = None
+    screen: Screen,
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    styles: Mapping[str, str] | None = None,
+    *,
+    header: bool = True,
 ) -> None:
-    """Write rows under their titles. `styles` gives a style to a whole cell by its text."""
+    """Write rows under their titles (`header`). `styles` gives a style to a whole cell by its text."""
     cells = [[plain(cell) or NONE for cell in row] for row in rows]
     shown = list(range(len(columns)))
     widths = [max([len(c.title), *(width_of(row[i]) for row in cells)]) for i, c in enumerate(columns)]
     if screen.width is not None:
         shown, widths = _fit(columns, widths, screen.width)
-    screen.line(screen.styled(_row(columns, shown, widths, [c.title for c in columns], {}, None), "bold"))
+    if header:
+        screen.title(_row(columns, shown, widths, [c.title for c in columns], {}, None))
     for row in cells:
         screen.line(_row(columns, shown, widths, row, styles or {}, screen))
 
@@ -186,6 +193,11 @@ def amount(name: str, value: int | float) -> str:
     """`2` for cpu, `4Gi` for memory."""
     ((resource, counted),) = with_vcore({name: value}).items()
     return format_amount(resource, counted)
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970 by this clock."""
+    return int(time.time() * 1000)
 
 
 def duration(ms: int | None) -> str:

@@ -16,31 +16,33 @@ from fairlead.cli.app import wrong_usage
 
 Words = list[str]
 _ONE_LETTER: Final = {
-    "-A": "account", "-a": "array", "-b": "begin", "-C": "constraint", "-c": "cpus-per-task", "-D": "chdir",
-    "-d": "dependency", "-e": "error", "-F": "nodefile", "-G": "gpus", "-H": "hold", "-i": "input", "-J": "job-name",
-    "-k": "no-kill", "-L": "licenses", "-M": "clusters", "-m": "distribution", "-N": "nodes", "-n": "ntasks",
-    "-O": "overcommit", "-o": "output", "-p": "partition", "-Q": "quiet", "-q": "qos", "-S": "core-spec",
-    "-s": "oversubscribe", "-t": "time", "-v": "verbose", "-W": "wait", "-w": "nodelist", "-x": "exclude",
+    "-A": "account", "-a": "array", "-B": "extra-node-info", "-b": "begin", "-C": "constraint", "-c": "cpus-per-task",
+    "-D": "chdir", "-d": "dependency", "-e": "error", "-F": "nodefile", "-G": "gpus", "-H": "hold", "-i": "input",
+    "-J": "job-name", "-k": "no-kill", "-L": "licenses", "-M": "clusters", "-m": "distribution", "-N": "nodes",
+    "-n": "ntasks", "-O": "overcommit", "-o": "output", "-p": "partition", "-Q": "quiet", "-q": "qos",
+    "-S": "core-spec", "-s": "oversubscribe", "-t": "time", "-v": "verbose", "-W": "wait", "-w": "nodelist",
+    "-x": "exclude",
 }  # fmt: skip
 _FLAGS: Final = frozenset({
     "contiguous", "exclusive", "get-user-env", "hold", "kill-on-invalid-dep", "no-kill", "no-requeue", "overcommit",
     "oversubscribe", "parsable", "quiet", "requeue", "spread-job", "test-only", "use-min-nodes", "verbose", "wait",
 })  # fmt: skip
 """Options without a value; some may have one after `=`."""
-_PASSED_OVER: Final = frozenset({"parsable", "quiet", "verbose", "no-requeue", "get-user-env", "no-kill"})
+_PASSED_OVER: Final = frozenset({
+    "contiguous", "delay-boot", "get-user-env", "no-kill", "no-requeue", "overcommit", "oversubscribe", "parsable",
+    "quiet", "spread-job", "switches", "use-min-nodes", "verbose", "wait-all-nodes",
+})  # fmt: skip
+"""They change nothing here: it is so anyway, or there is one node."""
 _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 _MEMORY = re.compile(r"(\d+)([KMGTkmgt]?)[bB]?")
 _ADVICE: Final = {
     "constraint": "say --node-selector NAME=VALUE, of what `fairlead nodes` shows",
-    "nodelist": "say --node-selector hostname=NODE",
     "exclude": "say --node-selector with what the right node has",
     "nodes": "a job runs on one node",
     "exclusive": "say --cpu and --memory of the whole node (`fairlead nodes`)",
     "signal": "SIGTERM comes before the end; say --grace for how long before",
     "reservation": "ask an administrator for `fairlead reserve`",
-    "singleton": "say --after-any with the key of the other job",
     "export-file": "say --env-file with NAME=VALUE lines",
-    "array": "say --file with a line for each job",
     "clusters": "say --context on the command line",
     "uid": "a job runs as who submits it",
     "gid": "a job runs as who submits it",
@@ -93,32 +95,49 @@ class Options:
             return []
         if name in _SAME:
             return [_SAME[name], value]
-        if name in ("ntasks", "ntasks-per-node", "cpus-per-task"):
-            return self._cores(name)
+        if name in _CORES:
+            return ["--cpu", str(self._cores())] if self._is_first(name, _CORES) else []
         if name == "nodes":
             return [] if value in ("1", "1-1") else None
         if name in ("mail-type", "mail-user"):
             return self._mail(name)
-        if name == "mem-per-cpu":
-            return ["--memory", f"{_mebibytes(value) * self._count()}Mi"]
+        if name == "gpus-per-task":
+            return ["--gpu", str(self._devices())]
+        if name in ("mem-per-cpu", "mem-per-gpu"):
+            times = self._cores() if name == "mem-per-cpu" else self._devices()
+            return ["--memory", f"{_mebibytes(value) * times}Mi"]
         translate = _OTHERWISE.get(name)
         return translate(value) if translate else None
 
-    def _count(self) -> int:
-        """Cores of all tasks together, as Slurm counts them on one node."""
-        tasks = self._texts.get("ntasks") or self._texts.get("ntasks-per-node") or "1"
-        return _number(tasks) * _number(self._texts.get("cpus-per-task") or "1")
+    def _is_first(self, name: str, names: frozenset[str]) -> bool:
+        """Whether this one of several options that mean one thing together was given first."""
+        return next(each for each, _, _ in self._given if each in names) == name
 
-    def _cores(self, name: str) -> Words:
-        first = next(each for each, _, _ in self._given if each in ("ntasks", "ntasks-per-node", "cpus-per-task"))
-        return ["--cpu", str(self._count())] if name == first else []
+    def _tasks(self) -> int:
+        return _number(self._texts.get("ntasks") or self._texts.get("ntasks-per-node") or "1")
+
+    def _cores(self) -> int:
+        """Of all tasks together, as Slurm counts them on one node."""
+        cores = self._tasks() * _number(self._texts.get("cpus-per-task") or "1")
+        if "cpus-per-gpu" in self._texts:
+            cores = self._devices() * _number(self._texts["cpus-per-gpu"])
+        return max(cores, _number(self._texts.get("mincpus") or "1"))
+
+    def _devices(self) -> int:
+        """GPUs of all tasks together. Raises `_Unlike` where it is not said how many."""
+        if "gpus-per-task" in self._texts:
+            return self._tasks() * int(_gpus(self._texts["gpus-per-task"])[1])
+        said = self._texts.get("gpus") or self._texts.get("gpus-per-node")
+        said = said or self._texts.get("gres", "").partition("gpu:")[2].partition(",")[0]
+        if not said:
+            raise _Unlike("say --gpus as well")
+        return int(_gpus(said)[1])
 
     def _mail(self, name: str) -> Words:
         """Both options together, once."""
         types = self._texts.get("mail-type", "").upper().split(",")
         events = [ours for theirs, ours in _MAIL.items() if {theirs, "ALL"} & set(types)]
-        first = next(each for each, _, _ in self._given if each in ("mail-type", "mail-user"))
-        if name != first or not events:
+        if not events or not self._is_first(name, _MAIL_OPTIONS):
             return []
         return [
             "--notify",
@@ -173,6 +192,8 @@ def _begin(text: str) -> Words:
     ]
 
 
+_CORES: Final = frozenset({"ntasks", "ntasks-per-node", "cpus-per-task", "cpus-per-gpu", "mincpus"})
+_MAIL_OPTIONS: Final = frozenset({"mail-type", "mail-user"})
 _MAIL: Final = {"BEGIN": "start", "END": "end", "FAIL": "fail"}
 _AFTER: Final = {"after": "--after", "afterok": "--after-ok", "afterany": "--after-any", "afternotok": "--after-not-ok"}
 
@@ -181,6 +202,11 @@ def _dependency(text: str) -> Words:
     found: Words = []
     for part in text.split(","):
         kind, _, keys = part.partition(":")
+        if kind == "singleton":
+            raise _Unlike("say --after-any with the key of the other job")
+        if kind == "aftercorr" and re.fullmatch(r"\w+", keys):
+            found += ["--after-ok", f"{keys}.%a"]
+            continue
         if kind not in _AFTER or not re.fullmatch(r"[\w.]+(:[\w.]+)*", keys):
             raise _Unlike("say --after, --after-ok, --after-any or --after-not-ok KEY; all that is given has to be so")
         found += [_AFTER[kind], keys.replace(":", ",")]
@@ -191,6 +217,12 @@ def _partition(text: str) -> Words:
     if "," in text:
         raise _Unlike("a job is in one queue: say --queue QUEUE")
     return ["--queue", text]
+
+
+def _nodelist(text: str) -> Words:
+    if not re.fullmatch(r"[\w.-]+", text):
+        raise _Unlike("a job runs on one node: say --node-selector hostname=NODE")
+    return ["--node-selector", f"hostname={text}"]
 
 
 def _gpus(text: str) -> Words:
@@ -241,15 +273,17 @@ _OTHERWISE: Final[dict[str, Callable[[str], Words]]] = {
     "dependency": _dependency,
     "gpus": _gpus,
     "gpus-per-node": _gpus,
-    "gpus-per-task": _gpus,
     "gres": _gres,
+    "extra": lambda text: ["--tag", f"extra={text}"],
     "hold": lambda _: ["--hold"],
     "kill-on-invalid-dep": lambda text: ["--on-never", "wait" if text == "no" else "cancel"],
     "licenses": _licences,
     "mem": lambda text: ["--memory", f"{_mebibytes(text)}Mi"],
     "nice": _nice,
+    "nodelist": _nodelist,
     "partition": _partition,
     "requeue": lambda _: ["--retry", "1000", "--no-retry-on", "any"],
     "time": _time,
     "wait": lambda _: ["--wait"],
+    "wckey": lambda text: ["--tag", f"wckey={text}"],
 }

@@ -60,6 +60,11 @@ class Routes(WindowRoutes, OccupancyRoutes):
         return _call("GET", _job(key))
 
     @route
+    def script(self, key: str) -> Call[jobs.ScriptText]:
+        """The script of a job that lives, as it was submitted."""
+        return _call("GET", _job(key, "script"))
+
+    @route
     def cancel(self, key: str, *, states: Sequence[str] = (), now: bool = False) -> Call[jobs.Job]:
         """End a job; with `states`, only while it is in one of them; `now`: killed at once, without its grace."""
         return _call("POST", _job(key, "cancel"), _given(states=list(states) or None, now=now or None), repeat=False)
@@ -77,6 +82,11 @@ class Routes(WindowRoutes, OccupancyRoutes):
         begin_at_ms: int | None = None,
         after: Sequence[jobs.Dependency | Mapping[str, str]] | None = None,
         on_never: str | None = None,
+        command: Sequence[str] | None = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        unset_env: Sequence[str] | None = None,
+        tags: Mapping[str, str] | None = None,
         at_once: int | None = None,
         why: str | None = None,
     ) -> Call[jobs.Job]:
@@ -84,7 +94,13 @@ class Routes(WindowRoutes, OccupancyRoutes):
         where = _given(priority=priority, queue=queue, name=name, why=why)
         what = _given(resources=resources, time_limit_ms=time_limit_ms, at_once=at_once)
         when = _given(begin_at_ms=begin_at_ms, after=after, on_never=on_never)
-        return _call("PATCH", _job(key), where | what | when)
+        how = _given(command=command, cwd=cwd, env=env, unset_env=unset_env, tags=tags)
+        return _call("PATCH", _job(key), where | what | when | how)
+
+    @route
+    def signal(self, key: str, number: int, *, first: bool = False) -> Call[jobs.Job]:
+        """Send a signal to the processes of a job that runs, or to its first one alone."""
+        return _call("POST", _job(key, "signal"), {"number": number, "first": first}, repeat=False)
 
     @route
     def suspend(self, key: str, *, why: str = "") -> Call[jobs.Job]:
@@ -103,12 +119,18 @@ class Routes(WindowRoutes, OccupancyRoutes):
 
     @route
     def rerun(
-        self, key: str, *, env: Mapping[str, str] | None = None, script: str = "", failed: bool = False
+        self,
+        key: str,
+        *,
+        env: Mapping[str, str] | None = None,
+        script: str = "",
+        failed: bool = False,
+        hold: bool = False,
     ) -> Call[jobs.Job]:
         """Submit what has ended once more; the new one. `env`, `script`: the variables and the script that it had;
-        `failed`: only what did not end well.
+        `failed`: only what did not end well; `hold`: it waits until it is released.
         """
-        given = _given(env=dict(env or {}), script=script or None, failed=failed or None)
+        given = _given(env=dict(env or {}), script=script or None, failed=failed or None, hold=hold or None)
         return _call("POST", _job(key, "rerun"), given, repeat=False)
 
     @route

@@ -21,7 +21,7 @@ from fairlead.local.arrays import part_of
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import JobChanged, JobSpec, JobSuspended
 from fairlead.local.holding import conditions_now
-from fairlead.local.job import Job
+from fairlead.local.job import CHANGEABLE, Job
 from fairlead.local.job_states import NOT_TOLD_TO_STOP, ON_THE_MACHINE, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.selection import visible
@@ -49,6 +49,13 @@ class Change:
     after: tuple[Dependency, ...] | None = None
     """Instead of all that it waits for of others."""
     cancel_never: bool | None = None
+    command: tuple[str, ...] | None = None
+    cwd: str | None = None
+    env: Mapping[str, str] | None = None
+    """These variables; all others stay."""
+    unset_env: tuple[str, ...] = ()
+    tags: Mapping[str, str] | None = None
+    """These tags; all others stay."""
     at_once: int | None = None
     """Of an array as a whole (`array_changes`)."""
 
@@ -72,7 +79,7 @@ def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why
     if wanted.queue is not None and (moved := _move(turn, rights, job, wanted.queue)):
         return moved
     if spec != job.spec:
-        said = {name: getattr(spec, name) for name in ("name", "resources", "time_limit_ms", "cancel_never")}
+        said = {name: getattr(spec, name) for name in CHANGEABLE}
         turn.note(JobChanged(key=key, who=caller.user, why=why, **said))
     if is_otherwise:
         turn.event(order)
@@ -116,6 +123,9 @@ def _only_while_it_waits(job: Job, wanted: Change) -> None:
         ("resources", "what it asks for", wanted.resources),
         ("begin_at_ms", "when it begins", wanted.begin_ms),
         ("after", "what it waits for", wanted.after),
+        ("command", "its command", wanted.command),
+        ("cwd", "its directory", wanted.cwd),
+        ("env", "its environment", wanted.env or wanted.unset_env or None),
     ):
         if value is not None:
             said = f"job {job.key} is {job.state}; {what} can only be changed while it waits"
@@ -140,7 +150,26 @@ def _spec(rights: Rights, job: Job, wanted: Change, now_ms: int) -> JobSpec:
         resources=resources,
         time_limit_ms=limit_ms,
         cancel_never=spec.cancel_never if wanted.cancel_never is None else wanted.cancel_never,
+        command=_command(job, wanted),
+        cwd=spec.cwd if wanted.cwd is None else wanted.cwd,
+        env=_environment(job, wanted),
+        tags={**spec.tags, **(wanted.tags or {})},
     )
+
+
+def _command(job: Job, wanted: Change) -> tuple[str, ...]:
+    if wanted.command is not None and job.spec.is_script:
+        said = f"job {job.key} runs a script that is kept with it; cancel it, and submit the script as it is now"
+        raise Refusal("conflict", said, field="command")
+    return job.spec.command if wanted.command is None else wanted.command
+
+
+def _environment(job: Job, wanted: Change) -> Mapping[str, str]:
+    if missing := [name for name in wanted.unset_env if name not in job.spec.env]:
+        has = ", ".join(sorted(job.spec.env)) or "none"
+        raise Refusal("invalid", f"job {job.key} has no variable {missing[0]}; it has {has}", field="unset_env")
+    kept = {name: value for name, value in job.spec.env.items() if name not in wanted.unset_env}
+    return {**kept, **(wanted.env or {})}
 
 
 def _require_bounds(partition: Partition, rights: Rights, job: Job, spec: JobSpec, wanted: Change) -> None:

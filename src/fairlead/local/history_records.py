@@ -163,8 +163,22 @@ class JobChanged:
     resources: Resources
     time_limit_ms: int | None
     cancel_never: bool
+    command: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    tags: Mapping[str, str]
     who: str
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSignalled:
+    """Its processes are sent a signal."""
+
+    key: str
+    who: str
+    number: int
+    first: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,6 +316,7 @@ JobRecord = (
     | JobRefused
     | JobWaits
     | JobChanged
+    | JobSignalled
     | JobStarted
     | JobCancelRequested
     | JobRequeued

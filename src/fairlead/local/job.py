@@ -6,6 +6,8 @@ Decides what each record changes of it. Never looks at other jobs. Invariant: a 
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +25,15 @@ from fairlead.core.model.events import Cause
 from fairlead.core.model.quantities import format_exactly
 from fairlead.core.model.resources import Resources
 from fairlead.local import notices
-from fairlead.local.history_records import JobChanged, JobNotified, JobRequeued, JobSpec, JobSuspended, Observed
+from fairlead.local.history_records import (
+    JobChanged,
+    JobNotified,
+    JobRequeued,
+    JobSignalled,
+    JobSpec,
+    JobSuspended,
+    Observed,
+)
 from fairlead.local.job_states import ENDED, ON_THE_MACHINE, State
 from fairlead.local.notices import DueNotice
 from fairlead.local.runs import RunReport
@@ -31,6 +41,7 @@ from fairlead.local.streams import NONE, Streams
 from fairlead.times import duration_exactly, moment
 from fairlead.wire import patterns
 from fairlead.wire.notices import shown
+from fairlead.wire.statuses import signal_name
 
 KEEP_HISTORY = 64
 """So many entries of a job's history: the first half and the newest."""
@@ -246,6 +257,11 @@ class Job:
         self.queue = decision.new
         self.remember(at_ms, "moved", f"from {decision.old} to {decision.new} by {decision.who or 'nobody'}")
 
+    def signalled(self, record: JobSignalled, at_ms: int) -> None:
+        """Somebody sends its processes a signal."""
+        whom = "its first process" if record.first else "its processes"
+        self.remember(at_ms, "signal", f"{signal_name(record.number)} to {whom}, by {record.who}")
+
     def checkpointed(self, at_ms: int) -> None:
         """It has saved what it did so far."""
         self.checkpoint_at_ms = at_ms
@@ -321,7 +337,7 @@ def conditions_changed(old: Conditions, new: Conditions, who: str) -> str:
     return "; ".join(said)
 
 
-CHANGEABLE = ("name", "resources", "time_limit_ms", "cancel_never")
+CHANGEABLE = ("name", "resources", "time_limit_ms", "cancel_never", "command", "cwd", "env", "tags")
 """The fields of a job that may be changed after it was submitted, beside those that the scheduler keeps."""
 
 
@@ -330,6 +346,10 @@ def _amount(name: str, value: object) -> str:
         return format_exactly(value.as_dict())
     if name.endswith("_ms"):
         return duration_exactly(value) if isinstance(value, int) else "nothing"
+    if isinstance(value, tuple):
+        return shlex.join(value)
+    if isinstance(value, Mapping):  # Of an environment the values are nobody's business.
+        return ", ".join(value if name == "env" else (f"{key}={text}" for key, text in value.items())) or "nothing"
     return str(value).lower() if isinstance(value, bool) else str(value) or "nothing"
 
 

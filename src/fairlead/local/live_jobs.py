@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairlead.local.history_records import JobSpec
+from fairlead.local.history_records import JobChanged, JobSpec
 from fairlead.local.job import Job
 
 
@@ -33,6 +33,12 @@ class LiveJobs(dict[str, Job]):
     def __delitem__(self, key: str) -> None:
         self._count(self[key].spec, -1)
         super().__delitem__(key)
+
+    def change(self, job: Job, record: JobChanged, at_ms: int) -> None:
+        """Somebody wants one of them otherwise; it may take more or less then."""
+        self._count(job.spec, -1)
+        job.change(record, at_ms)
+        self._count(job.spec, 1)
 
     def taken(self, uid: int) -> Taken:
         """By the jobs of this user."""

@@ -171,6 +171,14 @@ class Machine:
             if live is not None:
                 live.wake()
 
+    def signal(self, key: str, number: int, *, first: bool = False) -> None:
+        """Send a signal to every process of a run that runs, or to its `first` alone."""
+        claim = self._claim_of_live(key)
+        if claim is not None and first:
+            kernel.send(claim["pid"], claim["pid_ticks"], number)
+        elif claim is not None:
+            tree.tell(claim["supervisor"], claim["groups"], number)
+
     def adopt(self) -> list[RunReport]:
         """Every run of the directory, sorted by key: those that run are watched from now on, those that ended are told
         with how they ended, those that are lost have been cleared away. Forgotten ones are left out.
@@ -189,13 +197,15 @@ class Machine:
 
     def usage(self, key: str) -> RunUsage | None:
         """CPU time so far and memory now of a run that runs; None if it does not."""
+        if (claim := self._claim_of_live(key)) is None:
+            return None
+        whole = claim["supervisor"], claim["groups"]
+        return RunUsage(cpu_ms=tree.cpu_ms(*whole), memory_bytes=tree.memory_bytes(*whole))
+
+    def _claim_of_live(self, key: str) -> run_files.Record | None:
         directory = runs.directory_of(self._runs, key)
         with self._lock:
-            claim = runs.claim_of(directory) if key in self._live else None
-        if claim is None:
-            return None
-        supervisor, plan = claim["supervisor"], claim["groups"]
-        return RunUsage(cpu_ms=tree.cpu_ms(supervisor, plan), memory_bytes=tree.memory_bytes(supervisor, plan))
+            return runs.claim_of(directory) if key in self._live else None
 
     def stdout_path(self, key: str) -> Path:
         """Where its standard output goes; the file is there soon after the run has begun."""
@@ -270,7 +280,7 @@ class Machine:
         if claim is not None:
             return runs.running_of(key, claim)
         live = self._live.get(key)
-        return RunReport(key=key, started_at_ms=live.launched_at_ms if live else None, gpus=live.gpus if live else ())
+        return RunReport(key=key, started_at_ms=live.launched_at_ms, gpus=live.gpus) if live else RunReport(key=key)
 
     def _known(self, key: str, directory: Path) -> RunReport | None:
         """What became of a run that this process does not watch; one that runs is watched from now on.
@@ -307,11 +317,8 @@ class Machine:
     # --- ends --------------------------------------------------------------------------------------------------------
 
     def _begun(self, key: str) -> None:
-        if self._on_begin is not None:
-            with self._lock:
-                claim = runs.claim_of(self._runs / key)
-            if claim is not None:
-                self._on_begin(runs.running_of(key, claim))
+        if self._on_begin is not None and (claim := self._claim_of_live(key)) is not None:
+            self._on_begin(runs.running_of(key, claim))
 
     def _exited(self, key: str, words: str) -> None:
         """A supervisor is gone: find out what became of its run."""

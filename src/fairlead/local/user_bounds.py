@@ -75,8 +75,12 @@ class UserLimits:
         if there + more > most:
             said = f"{caller.user} has {there} jobs that wait or run, and these are {more}; a user may have {most}"
             raise _too_many(f"{said}: submit them when some have ended")
-        size = taken.environment + sum(map(environment_size, specs))
-        if size > self.bounds.environment:
+        self.environment(caller, taken, sum(map(environment_size, specs)))
+
+    def environment(self, caller: Caller, taken: Taken, more: int) -> None:
+        """So many characters of environments come to those that the user has already. Raises `Refusal`."""
+        size = taken.environment + more
+        if size > self.bounds.environment and not caller.is_admin:
             would, may = format_bytes(size, up=True), format_bytes(self.bounds.environment)
             said = f"the environments and scripts of all waiting and running jobs of {caller.user} would take {would}"
             raise _too_many(

@@ -137,6 +137,7 @@ _TOLD: dict[type, Callable[[Any], Told | None]] = {
     history_records.JobWaits: lambda x: ("job.waits", x.key, {"reason": _of(x, "code", "sentence")}),
     history_records.JobCancelRequested: lambda x: ("job.cancelled", x.key, _of(x, "who", "now", "why")),
     history_records.JobChanged: lambda x: ("job.changed", x.key, _of(x, "name", "time_limit_ms", "who")),
+    history_records.JobSignalled: lambda x: ("job.signalled", x.key, _of(x, "who", "number")),
     history_records.JobRequeued: lambda x: ("job.requeued", x.key, _of(x, "who", "hold", "why")),
     history_records.JobSuspended: lambda x: ("job.suspended" if x.on else "job.resumed", x.key, _of(x, "who", "why")),
     history_records.JobStarted: lambda x: ("job.started", x.key, _of(x, "pid", "attempt") | {"gpus": list(x.gpus)}),

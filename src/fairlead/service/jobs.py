@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from fastapi import Header
@@ -17,17 +17,19 @@ from starlette.concurrency import run_in_threadpool
 from fairlead.core.model.conditions import Awaited, Dependency
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import RetrySpec
-from fairlead.local import accounts, holding, requests
+from fairlead.local import accounts, holding, requests, selection, signals
 from fairlead.local.array_changes import change_whole
-from fairlead.local.callers import Caller
+from fairlead.local.callers import Caller, Rights
 from fairlead.local.changes import Change, change, suspend
 from fairlead.local.history_records import ArraySpec, JobSpec, where_of
 from fairlead.local.job_bounds import UNSTATED
+from fairlead.local.jobs import Jobs
 from fairlead.local.notices import Notice
 from fairlead.local.placing import SUBMIT_DENIED
 from fairlead.local.requests import RefusedJob, Submitted
 from fairlead.local.streams import Streams
 from fairlead.runtime import Refusal, Turn
+from fairlead.scheduler import Scheduler
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import api
 from fairlead.service.machine import MachineOf, MachinePlace
@@ -37,9 +39,6 @@ from fairlead.wire import arrays, orders
 from fairlead.wire import jobs as wire
 from fairlead.wire.fields import with_vcore
 from fairlead.wire.notices import kind_of
-
-if TYPE_CHECKING:
-    pass
 
 router = api("jobs")
 
@@ -192,6 +191,21 @@ async def cancel_job(key: str, place: MachineOf, caller: CallerOf, body: orders.
     return await order_each(place, caller, key, act, last_first=True)
 
 
+@router.get("/jobs/{key}/script", responses=documented(404, 409))
+async def get_job_script(key: str, place: MachineOf, caller: CallerOf) -> wire.ScriptText:
+    """The script of a job, as it was submitted; it is kept as long as the job lives."""
+
+    def found(scheduler: Scheduler, jobs: Jobs) -> wire.ScriptText:
+        job = selection.meant(jobs, Rights(caller, scheduler), key)[0]
+        if not job.spec.is_script:
+            raise Refusal("conflict", f"job {key} runs a command, no script; `fairlead show {key}` has it")
+        if not job.spec.script:
+            raise Refusal("conflict", f"the script of job {key} was forgotten when it ended")
+        return wire.ScriptText(script=job.spec.script)
+
+    return await place.look(found)
+
+
 @router.post("/jobs/{key}/checkpoint", responses=documented(404, 409))
 async def checkpoint_job(
     key: str, place: MachineOf, caller: CallerOf, body: orders.Checkpoint | None = None
@@ -218,6 +232,20 @@ async def resume_job(key: str, place: MachineOf, caller: CallerOf, body: orders.
     return await order_each(place, caller, key, lambda turn, one: suspend(jobs, turn, caller, one, on=False, why=why))
 
 
+@router.post("/jobs/{key}/signal", responses=documented(404, 409))
+async def signal_job(key: str, place: MachineOf, caller: CallerOf, body: orders.SignalOrder) -> wire.Job:
+    """Send the processes of a job that runs a signal. What becomes of it then is up to them."""
+    runs: list[str] = []
+
+    def act(turn: Turn, one: str) -> None:
+        runs.append(signals.signal(place.local.jobs, turn, caller, one, body.number, first=body.first))
+
+    shown = await order_each(place, caller, key, act)
+    for run in runs:
+        await run_in_threadpool(place.machine.signal, run, body.number, first=body.first)
+    return shown
+
+
 @router.post("/jobs/{key}/requeue", responses=documented(404, 409))
 async def requeue_job(
     key: str, place: MachineOf, caller: CallerOf, body: orders.RequeueOrder | None = None
@@ -239,7 +267,9 @@ async def rerun_job(key: str, place: MachineOf, caller: CallerOf, body: orders.R
 
     def prepare(turn: Turn) -> requests.Intake:
         jobs = place.local.jobs
-        again = requests.rerun(jobs, turn, caller, key, given.env, script=given.script, failed=given.failed)
+        again = requests.rerun(
+            jobs, turn, caller, key, given.env, script=given.script, failed=given.failed, hold=given.hold
+        )
         _require_kinds(place, [[each.to for each in spec.notify] for spec in again.specs])
         return again
 
@@ -289,6 +319,11 @@ async def change_job(key: str, body: orders.JobChange, place: MachineOf, caller:
         begin_ms=body.begin_at_ms,
         after=None if body.after is None else dependencies_of(body.after),
         cancel_never=None if body.on_never is None else body.on_never == "cancel",
+        command=None if body.command is None else tuple(body.command),
+        cwd=body.cwd,
+        env=body.env,
+        unset_env=tuple(body.unset_env or ()),
+        tags=body.tags,
         at_once=body.at_once,
     )
     left, refused = await place.do(lambda turn: change_whole(place.local.jobs, turn, caller, key, wanted, body.why))
@@ -296,5 +331,10 @@ async def change_job(key: str, body: orders.JobChange, place: MachineOf, caller:
         raise Refusal("conflict", refused, field="queue")
     if left == Change():
         return await place.look(lambda scheduler, jobs: row_of(jobs, scheduler, key))
-    jobs = place.local.jobs
-    return await order_each(place, caller, key, lambda turn, one: change(jobs, turn, caller, one, left, body.why))
+    jobs, more = place.local.jobs, sum(len(name) + len(value) for name, value in (left.env or {}).items())
+
+    def act(turn: Turn, one: str) -> str:
+        place.users.environment(caller, jobs.taken(caller.uid), more)
+        return change(jobs, turn, caller, one, left, body.why)
+
+    return await order_each(place, caller, key, act)

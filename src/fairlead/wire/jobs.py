@@ -291,6 +291,12 @@ class JobDetails(Job, frozen=True, kw_only=True):
     bound: Annotated[bool, said("Whether the pod was given to its node.")] = False
 
 
+class ScriptText(Shape, frozen=True, kw_only=True):
+    """The script of a job."""
+
+    script: str
+
+
 class Cleaned(Shape, frozen=True, kw_only=True):
     """What went, or would go."""
 

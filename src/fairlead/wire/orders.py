@@ -23,6 +23,13 @@ class Cancellation(Request, frozen=True, kw_only=True):
     now: Annotated[bool, said("What runs is killed at once (SIGKILL), without its grace.")] = False
 
 
+class SignalOrder(Request, frozen=True, kw_only=True):
+    """A signal for the processes of a job that runs."""
+
+    number: Annotated[int, Meta(ge=1, le=64, description="Such as 10 for SIGUSR1.")]
+    first: Annotated[bool, said("Its first process alone, not all of them.")] = False
+
+
 class Rerun(Request, frozen=True, kw_only=True):
     """What a job that is submitted once more is given again."""
 
@@ -34,6 +41,7 @@ class Rerun(Request, frozen=True, kw_only=True):
     ] = {}
     failed: Annotated[bool, said("Of several parts of an array only what ended otherwise than well.")] = False
     script: Annotated[Script, said("Its script, if it ran one: kept no longer either.")] = ""
+    hold: Annotated[bool, said("It waits until it is released.")] = False
 
 
 class JobChange(Request, frozen=True, kw_only=True):
@@ -44,6 +52,10 @@ class JobChange(Request, frozen=True, kw_only=True):
         "why": fields.one_line,
         "name": fields.one_line,
         "resources": fields.changed_amounts,
+        "command": fields.command,
+        "cwd": fields.absolute,
+        "env": fields.environment,
+        "tags": fields.tags,
     }
 
     priority: Priority | None = None
@@ -63,6 +75,20 @@ class JobChange(Request, frozen=True, kw_only=True):
     ] = None
     after: Annotated[Dependencies | None, said("Instead of all that it waits for of other jobs.")] = None
     on_never: Literal["wait", "cancel"] | None = None
+    command: Annotated[
+        Annotated[list[str], Meta(min_length=1, max_length=65_536)] | None, said("The program and its arguments.")
+    ] = None
+    cwd: Annotated[Annotated[str, Meta(max_length=4096)] | None, said("Where it runs.")] = None
+    env: Annotated[
+        Annotated[dict[str, str], Meta(max_length=4096)] | None, said("These variables; all others stay as they are.")
+    ] = None
+    unset_env: Annotated[
+        Annotated[list[str], Meta(max_length=4096)] | None, said("Variables that it has no longer.")
+    ] = None
+    tags: Annotated[
+        Annotated[dict[Line, Annotated[str, Meta(max_length=4096)]], Meta(max_length=64)] | None,
+        said("These tags; all others stay as they are."),
+    ] = None
     at_once: Annotated[
         Annotated[int, Meta(ge=0, le=arrays.MOST_PARTS)] | None, said("So many parts of an array at a time; 0: all.")
     ] = None
@@ -75,7 +101,7 @@ class JobChange(Request, frozen=True, kw_only=True):
             raise Wrong(
                 "",
                 "says nothing; give at least one of priority, queue, name, resources, time_limit_ms, "
-                "begin_at_ms, after, on_never, at_once",
+                "begin_at_ms, after, on_never, command, cwd, env, unset_env, tags, at_once",
             )
 
 

@@ -21,3 +21,13 @@ def exit_status(state: str, *, started: bool, exit_code: int | None, signal: int
     if state == "lost":
         return FAILED
     return exit_code or FAILED
+
+
+def signal_name(number: int) -> str:
+    """`SIGTERM` for 15; `signal 99` for one without a name."""
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

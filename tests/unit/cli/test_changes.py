@@ -222,3 +222,38 @@ def test_who_waits_for_what_cannot_go_on_is_told_so(service: Any, run: Callable[
             "fairlead: 9 was put on hold by ann and waits until it is released; waiting until somebody changes that",
         ],
     )
+
+
+@pytest.mark.parametrize(("typed", "number"), [("USR1", 10), ("sigusr1", 10), ("hup", 1), ("15", 15)])
+def test_a_signal_is_named_or_numbered(waiting: Any, run: Callable[..., Any], typed: str, number: int) -> None:
+    """As for `kill`."""
+    assert run("signal", typed, "3", "--first").stdout == f"3 {typed}\n"
+    assert waiting.sent("POST", "/jobs/3/signal") == [{"number": number, "first": True}]
+
+
+@pytest.mark.parametrize("typed", ["USR9", "0", "65", "sigh"])
+def test_a_signal_that_there_is_not_is_refused(service: Any, run: Callable[..., Any], typed: str) -> None:
+    """Before anybody is asked."""
+    result = run("signal", typed, "3")
+    assert (result.exit_code, service.requests) == (2, [])
+    assert f"there is no signal '{typed}'" in result.stderr
+
+
+def test_command_directory_environment_and_tags_are_changed(
+    service: Any, run: Callable[..., Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command is a line; a directory is meant from here."""
+    monkeypatch.chdir(tmp_path)
+    service.on("PATCH", "/jobs/7", {"key": "7", "state": "waiting"})
+    words = ("--command", "python 'my train.py' 2", "--cwd", "sub", "--env", "A=1", "--no-env", "B", "--tag", "t=x")
+    assert run("update", "7", *words).stdout == "7 changed\n"
+    assert service.sent("PATCH", "/jobs/7") == [
+        {
+            "command": ["python", "my train.py", "2"],
+            "cwd": str(tmp_path / "sub"),
+            "env": {"A": "1"},
+            "unset_env": ["B"],
+            "tags": {"t": "x"},
+        }
+    ]
+    assert run("update", "7", "--command", "python '").exit_code == 2

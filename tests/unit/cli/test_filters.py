@@ -63,7 +63,7 @@ def test_a_queue_that_is_not_there_is_said(queues: Any, run: Run, command: str) 
 def test_keys_or_filters(service: Any, run: Run, command: str, args: tuple[str, ...]) -> None:
     """Never both, and never everything by accident."""
     result = run(command, *args)
-    assert (result.exit_code, "--queue, --name, --user, --tag (not both)" in result.stderr) == (2, True)
+    assert (result.exit_code, "--queue, --name, --user, --me, --tag (not both)" in result.stderr) == (2, True)
 
 
 def test_several_are_waited_for_by_a_filter(service: Any, run: Run) -> None:
@@ -81,3 +81,19 @@ def test_several_are_shown(service: Any, run: Run) -> None:
     shown = run("show", "1", "2").stdout
     assert shown.index("one") < shown.index("two")
     assert [job["key"] for job in json.loads(run("show", "1", "2", "--json").stdout)] == ["1", "2"]
+
+
+def test_me_is_who_asks(queues: Any, run: Run) -> None:
+    """As the service knows the caller."""
+    queues.on("GET", "/info", {"user": "ann"})
+    run("ls", "--me", "-u", "bob")
+    [asked] = [each for each in queues.requests if each.path.endswith("/jobs")]
+    assert asked.lists["user"] == ["bob", "ann"]
+
+
+def test_what_failed_is_submitted_again_by_filters(queues: Any, run: Run) -> None:
+    """What was cancelled was not wanted any more."""
+    run("rerun", "--queue", "root.batch")
+    run("rerun", "--queue", "root.batch", "--state", "cancelled")
+    asked = [each for each in queues.requests if each.path.endswith("/jobs")]
+    assert [each.lists["state"] for each in asked] == [["failed", "timed_out", "lost", "evicted"], ["cancelled"]]

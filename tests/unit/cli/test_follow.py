@@ -185,3 +185,12 @@ def test_wait_refuses_an_unknown_key_at_once(service: Any, run: Callable[..., An
     """Before it waits for those that are named earlier."""
     service.add("1", "running", started_at_ms=1)
     assert run("wait", "1", "9").exit_code == 4
+
+
+def test_waiting_for_a_start_is_over_when_it_runs(service: Any, run: Callable[..., Any]) -> None:
+    """Or when it has ended without; then that is the status."""
+    service.add("1", "running", started_at_ms=1)
+    service.add("2", "failed", started_at_ms=1, ended_at_ms=2, exit_code=3)
+    service.add("3", "cancelled", ended_at_ms=2)
+    assert run("wait", "--started", "1", "2").exit_code == 0
+    assert run("wait", "--started", "1", "3").exit_code == 4

@@ -257,3 +257,19 @@ def test_a_long_history_is_cut_unless_all_of_it_is_wanted(service: Any, run: Cal
     whole = run("show", "1", "--history").stdout.splitlines()
     assert len(whole) == 31
     assert whole[0] == "1 job: waiting"
+
+
+def test_cancel_can_ask_before_each(filled: Any, run: Callable[..., Any]) -> None:
+    """What is not agreed to is left alone; who says nothing at all cancels nothing."""
+    filled.on("POST", "/jobs/*", lambda r: {"key": r.path.split("/")[4], "state": "cancelled"})
+    asked = run("cancel", "-i", "1", "2", stdin="n\ny\n")
+    assert (asked.exit_code, asked.stdout) == (0, "2 cancelled\n")
+    assert "Cancel 2 big, waiting in root.batch? [y/N]" in asked.stderr
+    assert run("cancel", "-i", "1", stdin="").exit_code == 130
+    assert [r.path for r in filled.requests if r.method == "POST"] == ["/api/v1/jobs/2/cancel"]
+
+
+def test_the_script_alone_is_shown(filled: Any, run: Callable[..., Any]) -> None:
+    """As it was submitted, for a file."""
+    filled.on("GET", "/jobs/2/script", {"script": "#!/bin/sh\ntrue\n"})
+    assert run("show", "2", "--script").stdout == "#!/bin/sh\ntrue\n"

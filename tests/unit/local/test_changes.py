@@ -248,3 +248,37 @@ def test_only_what_runs_is_suspended_and_only_that_resumed(service: Service) -> 
     stand_still(service, runs)
     with pytest.raises(Refusal, match="job 1 is suspended; only a job that is running can be suspended"):
         stand_still(service, runs)
+
+
+def test_what_runs_and_how_is_changed_while_it_waits(service: Service) -> None:
+    """Command, directory, variables and tags; what is not named stays. Values of variables are no history."""
+    key = service.submit(command=("a",), hold=True, env={"KEEP": "1", "DROP": "2"}, tags={"t": "x"})
+    order(service, key, command=("b", "c d"), cwd="/tmp", env={"NEW": "secret"}, unset_env=("DROP",), tags={"u": "y"})
+    spec = service.job(key).spec
+    assert (spec.command, spec.cwd) == (("b", "c d"), "/tmp")
+    assert (spec.env, spec.tags) == ({"KEEP": "1", "NEW": "secret"}, {"t": "x", "u": "y"})
+    said = service.job(key).history[-1].detail
+    assert "command from a to b 'c d'" in said
+    assert "env from KEEP, DROP to KEEP, NEW" in said
+    assert "secret" not in said
+
+
+def test_a_variable_that_there_is_not_is_named(service: Service) -> None:
+    """With those that there are."""
+    key = service.submit(command=("a",), hold=True, env={"KEEP": "1"})
+    assert "has no variable DROP; it has KEEP" in refusal(service, key, unset_env=("DROP",))
+
+
+def test_the_command_of_a_script_is_not_changed(service: Service) -> None:
+    """It was kept as it was submitted."""
+    key = service.submit(command=("job.sh",), hold=True, is_script=True, script="#!/bin/sh\n")
+    assert refusal(service, key, command=("b",)).startswith("conflict command: ")
+
+
+def test_a_larger_environment_counts_for_its_user(service: Service) -> None:
+    """And no longer when the job has ended."""
+    key = service.submit(command=("a",), hold=True, env={"A": "1"})
+    order(service, key, env={"B": "x" * 100})
+    assert service.place.jobs.taken(1000).environment == 103
+    service.do(lambda turn: requests.cancel(service.place.jobs, turn, ANN, key))
+    assert service.place.jobs.taken(1000).environment == 0

@@ -155,6 +155,7 @@ def test_each_operation_has_a_name_of_its_own_that_a_client_can_bear(served: Any
             "holdJob",
             "releaseJob",
             "requeueJob",
+            "signalJob",
             "rerunJob",
             "cleanJobs",
             "suspendJob",

@@ -115,3 +115,15 @@ def test_a_script_is_kept_as_long_as_its_job(served: Served, home: Path) -> None
     assert logs(served, again.json["key"]) == b"one from a script\n"
     body = {"jobs": [{"command": ["x"], "cwd": "/", "script": "echo"}]}
     assert served.call("POST", "/api/v1/jobs", body, who="alice").error["field"] == "jobs[0].script"
+
+
+def test_a_script_is_shown_as_long_as_its_job_lives(served: Served) -> None:
+    """To those whose business it is; what runs a command has none."""
+    text = "#!/bin/sh\necho one\n"
+    key = served.submit("job.sh", who="alice", hold=True, script=text)
+    assert served.call("GET", f"/api/v1/jobs/{key}/script", who="alice").json == {"script": text}
+    assert served.call("GET", f"/api/v1/jobs/{key}/script", who="bob").status == 404
+    served.call("POST", f"/api/v1/jobs/{key}/cancel", {}, who="alice")
+    assert "was forgotten" in served.call("GET", f"/api/v1/jobs/{key}/script", who="alice").json["detail"]
+    other = served.submit("/bin/true", who="alice", hold=True)
+    assert "no script" in served.call("GET", f"/api/v1/jobs/{other}/script", who="alice").json["detail"]

@@ -6,6 +6,7 @@ A new route fails here until it has a case.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -54,6 +55,7 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
     text = served.call("GET", "/api/v1/config").json["text"]
     waits = served.submit("/bin/true", queue="root.small", resources={"cpu": 3, "gpu": 2})
     ends = served.submit("/bin/sleep", "60", retry={"limit": 1}, time_limit_ms=50_000)
+    script = served.submit("x.sh", script="#!/bin/sh\n", hold=True)
     over = served.submit("/bin/true", hold=True)
     served.call("POST", f"/api/v1/jobs/{over}/cancel", {})
     held = served.submit("/bin/true", queue="root.small", after=[{"key": waits}], begin_at_ms=2**47)
@@ -63,9 +65,11 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
     return {
         "listJobs": ("", None),
         "getJob": (ends, None),
+        "getJobScript": (script, None),
         "submitJobs": ("", {"jobs": [job]}),
         "changeJob": (waits, {"priority": 3}),
         "reserveForJob": (waits, {"why": "a test"}),
+        "signalJob": (key, {"number": 18}),
         "suspendJob": (ends, {"why": "a test"}),
         "resumeJob": (ends, {}),
         "requeueJob": (ends, {"hold": True, "why": "a test"}),
@@ -122,6 +126,8 @@ def test_every_answer_of_a_machine_is_what_is_declared(served: Any) -> None:
     known = {name: rest for name, *rest in operations([*SHARED, *served.place.routers()]) if name not in RAW}
     key = served.submit("/bin/sleep", "60")
     served.wait(key, "running")
+    while not served.show(key)["pid"]:
+        time.sleep(0.02)
     cases = machine_cases(served, key)
     assert set(cases) == set(known), "a route without a case, or a case without a route"
     for name, (filled, body) in cases.items():

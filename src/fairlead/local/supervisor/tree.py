@@ -21,7 +21,7 @@ ROUNDS_OF_STOPPING = 20
 MOST_OVER_LIMIT = 1.02
 
 
-def send(pids: Iterable[int], what: signal.Signals) -> None:
+def send(pids: Iterable[int], what: int) -> None:
     """Send a signal to each of these; those that are gone are passed over."""
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -35,9 +35,13 @@ def below(supervisor: int) -> list[int]:
 
 def ask_to_end(supervisor: int, plan: cgroups.Plan) -> None:
     """SIGTERM to every process of the tree; those that are suspended are woken, so that they can obey."""
-    pids = sorted({*below(supervisor), *cgroups.members(plan)})
-    send(pids, signal.SIGTERM)
-    send(pids, signal.SIGCONT)
+    tell(supervisor, plan, signal.SIGTERM)
+    tell(supervisor, plan, signal.SIGCONT)
+
+
+def tell(supervisor: int, plan: cgroups.Plan, what: int) -> None:
+    """Send a signal to every process of the tree."""
+    send(sorted({*below(supervisor), *cgroups.members(plan)}), what)
 
 
 def suspend(supervisor: int, plan: cgroups.Plan) -> None:

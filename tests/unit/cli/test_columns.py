@@ -1,0 +1,82 @@
+"""Which columns `ls` shows, and in which order its rows stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def three(service: Any) -> Any:
+    service.add("1", "running", name="b", priority=5, started_at_ms=2000, resources={"cpu": 2, "gpu": 1})
+    service.add("10", "waiting", name="c", priority=9, resources={"cpu": 1})
+    service.add("9", "succeeded", name="a", priority=9, started_at_ms=2000, ended_at_ms=9000, resources={"cpu": 4})
+    return service
+
+
+def listed(run: Run, *args: str) -> list[list[str]]:
+    result = run("ls", *args)
+    assert result.exit_code == 0, result.stderr
+    return [line.split() for line in result.stdout.splitlines()]
+
+
+def test_chosen_columns_stand_in_the_order_that_was_typed(three: Any, run: Run) -> None:
+    """And no others; a dash is what is empty."""
+    assert listed(run, "--columns", "state,key,GPU") == [
+        ["STATE", "KEY", "GPU"],
+        ["succeeded", "9", "-"],
+        ["running", "1", "1"],
+        ["waiting", "10", "-"],
+    ]
+
+
+def test_rows_without_a_header_are_for_scripts(three: Any, run: Run) -> None:
+    """One column alone."""
+    assert listed(run, "--columns", "key", "--no-header") == [["9"], ["1"], ["10"]]
+
+
+@pytest.mark.parametrize(
+    ("by", "keys"),
+    [
+        ("key", ["1", "9", "10"]),
+        ("-key", ["10", "9", "1"]),
+        ("name", ["9", "1", "10"]),
+        ("-priority,name", ["9", "10", "1"]),
+        ("priority,-cpu", ["1", "9", "10"]),
+        ("ended", ["9", "1", "10"]),
+        ("-started,key", ["10", "1", "9"]),
+    ],
+)
+def test_rows_are_sorted_by_what_they_mean(three: Any, run: Run, by: str, keys: list[str]) -> None:
+    """Numbers as numbers; what has not happened yet comes last."""
+    assert [row[0] for row in listed(run, "--sort", by, "--columns", "key", "--no-header")] == keys
+
+
+@pytest.mark.parametrize(("option", "typed"), [("--columns", "key,colour"), ("--sort", "-colour")])
+def test_a_column_that_there_is_not_is_named_with_those_that_there_are(
+    three: Any, run: Run, option: str, typed: str
+) -> None:
+    """Before the service is asked for anything that would be thrown away."""
+    result = run("ls", option, typed)
+    assert result.exit_code == 2
+    assert f"{option}: there is no column 'colour'" in result.stderr.replace("-colour", "colour")
+    assert "submitted" in result.stderr
+
+
+def test_an_interval_lists_again_until_ctrl_c(three: Any, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time with the moment above."""
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", sleep)
+    result = run("ls", "-i", "7", "--columns", "key", "--no-header")
+    assert (result.exit_code, pauses) == (130, [7.0, 7.0])
+    assert result.stdout.splitlines()[1:4] == ["9", "1", "10"] == result.stdout.splitlines()[5:]
