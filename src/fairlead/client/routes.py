@@ -17,6 +17,7 @@ from fairlead.client.calls import listed, route
 from fairlead.client.calls import path_of as _of
 from fairlead.client.http import Call
 from fairlead.client.occupancy import OccupancyRoutes
+from fairlead.client.pages import PageRoutes
 from fairlead.client.windows import WindowRoutes
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-class Routes(WindowRoutes, OccupancyRoutes):
+class Routes(WindowRoutes, OccupancyRoutes, PageRoutes):
     """The calls. Each raises a `ClientError`: `Refused`, `ServiceFailed`, `Unreachable` or `NoService`.
 
     Without an address the service is that of the environment, the configuration, or the usual place.

@@ -2,9 +2,9 @@
 
 Decides which user a request comes from, what that user may do in general, and who a token stands for. Never decides
 about single jobs, and never keeps a token's text: the file has its SHA-256, so whoever reads it cannot use it.
-Invariant: a caller on the Unix socket is who the kernel says, whatever the request claims; over TCP nobody is anybody
-without a token; the file of tokens is there whole or not at all, and a token that was revoked is not accepted once
-`revoke` has returned.
+Invariant: a caller on the Unix socket is who the kernel says, whatever the request claims; over TCP, and on the socket
+of the pages, nobody is anybody without a token or session; the file of tokens is there whole or not at all, and a token
+that was revoked is not accepted once `revoke` has returned.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from fairlead.local import accounts
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
+from fairlead.service.sessions import SESSION, TICKET, Sessions
 from fairlead.service.whole_files import read_whole, write_whole
 
 if TYPE_CHECKING:
@@ -128,6 +129,9 @@ def _digest(text: str) -> str:
 PEER = "fairlead.peer"
 """The key of a request's scope that holds its `Peer` (absent: not from the Unix socket)."""
 
+PAGES = ".pages"
+"""Ends the path of a Unix socket on which the kernel's word does not count: who asks there asks for others."""
+
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -146,7 +150,7 @@ def peer_of(transport: Any) -> Peer | None:
     if shown is None:
         return None
     with socket.socket(fileno=os.dup(shown.fileno())) as connection:
-        if connection.family != socket.AF_UNIX:
+        if connection.family != socket.AF_UNIX or str(connection.getsockname()).endswith(PAGES):
             return None
         raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return Peer(*_CREDENTIALS.unpack(raw))
@@ -172,9 +176,17 @@ class PeerProtocol(HttpToolsProtocol):
 class Gate:
     """Turns a request into a `Caller`, or refuses it."""
 
-    def __init__(self, tokens: Tokens, *, admins: Collection[str] = (), own_uid: int, everybody: bool) -> None:
+    def __init__(
+        self,
+        tokens: Tokens,
+        *,
+        admins: Collection[str] = (),
+        own_uid: int,
+        everybody: bool,
+        sessions: Sessions | None = None,
+    ) -> None:
         """`everybody`: serve all users of the machine (needs root's rights); otherwise only `own_uid`."""
-        self._tokens, self._admins = tokens, frozenset(admins)
+        self._tokens, self._sessions, self._admins = tokens, sessions, frozenset(admins)
         self.own_uid, self.everybody = own_uid, everybody
         self.own_name = accounts.by_uid(own_uid).name
 
@@ -191,6 +203,11 @@ class Gate:
                 "over TCP a token is needed: make one with `fairlead token create` (over the Unix socket) and set "
                 "FAIRLEAD_TOKEN, or send `Authorization: Bearer TOKEN`",
             )
+        if self._sessions is not None and text.strip().startswith((TICKET, SESSION)):
+            session = self._sessions.recognise(text.strip())
+            if session is None:
+                raise Refusal("unauthorized", "this session is over, or the ticket was used; run `fairlead web` again")
+            return self._admit(session.user, session.uid, accounts.by_uid(session.uid).groups)
         token = self._tokens.recognise(text.strip())
         if token is None:
             raise Refusal(

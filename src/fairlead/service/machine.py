@@ -31,7 +31,7 @@ from fairlead.local.arrays import all_of
 from fairlead.local.callers import Caller, Rights, Whose, whose
 from fairlead.local.disk import Disk
 from fairlead.local.job import Job
-from fairlead.local.job_names import run_key
+from fairlead.local.job_names import job_of, run_key
 from fairlead.local.job_states import LIVE, ON_THE_MACHINE, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.machine import Machine
@@ -48,13 +48,14 @@ from fairlead.service.configfile import ConfigFile
 from fairlead.service.forecaster import Forecaster, kinds, learned
 from fairlead.service.history_events import Hub, stream
 from fairlead.service.identity import Gate, Tokens
+from fairlead.service.pages import Pages
 from fairlead.service.place import NEW, JobFilter, Place, ask_of, place_of
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.wire import cluster as wire
 from fairlead.wire.arrays import order
 from fairlead.wire.jobs import Capability as Shown
 from fairlead.wire.jobs import Job as JobRow
-from fairlead.wire.jobs import JobDetails, JobDraft
+from fairlead.wire.jobs import JobDetails, JobDraft, Reason
 from fairlead.wire.notices import ALL_KINDS
 from fairlead.wire.questions import Why
 
@@ -78,9 +79,9 @@ class _Moment:
 
     partition = DEFAULT_PARTITION
 
-    def __init__(self, scheduler: Scheduler, jobs: Jobs, caller: Caller, runs_as: str) -> None:
-        self.scheduler, self.caller = scheduler, caller
-        self._jobs, self._rights, self._runs_as = jobs, Rights(caller, scheduler), runs_as
+    def __init__(self, place: MachinePlace, scheduler: Scheduler, jobs: Jobs, caller: Caller) -> None:
+        self.scheduler, self.caller, self._private_names = scheduler, caller, place.private_names
+        self._jobs, self._rights, self._runs_as = jobs, Rights(caller, scheduler), place.gate.own_name
 
     def found(self, wanted: JobFilter) -> Iterable[_Listed]:
         if wanted.namespace is not None:
@@ -136,6 +137,15 @@ class _Moment:
         """Administrators see what is no job, too."""
         found = self._jobs.of(application)
         return self._rights.may_act(found[0]) if found else self.caller.is_admin
+
+    def in_line(self, ask: Ask) -> tuple[str, str, Reason | None, bool]:
+        key = job_of(ask.key)
+        job = self._jobs.get(key)
+        if job is None:
+            return key, "", None, False
+        if self._rights.may_act(job):
+            return key, job.spec.name, views.job_reason(job, self.scheduler), True
+        return key, "" if self._private_names else job.spec.name, None, False
 
     def submission(self, draft: JobDraft) -> Supposition:
         from fairlead.service.jobs import spec_of
@@ -195,6 +205,7 @@ class MachinePlace(Place):
     tokens: Tokens
     hub: Hub
     records: HistoryRecords
+    pages: Pages
     state_dir: Path
     pid: int
     capabilities: Sequence[Capability] = ()
@@ -226,9 +237,10 @@ class MachinePlace(Place):
             unknown_runs,
             windows,
         )
+        from fairlead.service.http import pages
 
         own = (jobs, logs, terminals, nodes, occupancy, configuration, declarations, windows, settings, retention)
-        return [each.router for each in (*own, unknown_runs)]
+        return [*(each.router for each in (*own, unknown_runs)), pages.router, pages.front]
 
     def caller(self, request: Request) -> Caller:
         """By the socket or by a token."""
@@ -236,8 +248,7 @@ class MachinePlace(Place):
 
     async def read(self, ask: Callable[[Any], T], caller: Caller | None = None) -> T:
         """Between two turns of the writer."""
-        seen_by, runs_as = caller or EVERYTHING, self.gate.own_name
-        return await self.look(lambda scheduler, jobs: ask(_Moment(scheduler, jobs, seen_by, runs_as)))
+        return await self.look(lambda scheduler, jobs: ask(_Moment(self, scheduler, jobs, caller or EVERYTHING)))
 
     @property
     def history_records(self) -> HistoryRecords:

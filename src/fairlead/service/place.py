@@ -35,7 +35,7 @@ from fairlead.scheduler import Scheduler
 from fairlead.service.yunikorn import history
 from fairlead.service.yunikorn.history import HistoryRecords, HistorySamples, Streams
 from fairlead.wire.cluster import Service
-from fairlead.wire.jobs import Job, JobDetails, JobDraft
+from fairlead.wire.jobs import Job, JobDetails, JobDraft, Reason
 from fairlead.wire.questions import Why
 
 T = TypeVar("T")
@@ -135,6 +135,9 @@ class Moment(Protocol):
 
     def sees(self, application: str) -> bool:
         """Whether the caller may know of this application."""
+
+    def in_line(self, ask: Ask) -> tuple[str, str, Reason | None, bool]:
+        """Of what waits: its key, and its name and reason as far as the caller may know them; whether it may act."""
 
     def submission(self, draft: JobDraft) -> Supposition:
         """What happens when the caller submits this."""

@@ -47,8 +47,10 @@ from fairlead.service.http.app import make_app
 from fairlead.service.http.server import ListenError, Server, on_signals, on_tcp, on_unix, remove_socket, url_of
 from fairlead.service.identity import Gate, PeerProtocol, Tokens, TokensError
 from fairlead.service.machine import MachinePlace
+from fairlead.service.pages import Pages
 from fairlead.service.resources_file import ResourcesFile
 from fairlead.service.retention import Retention, keep
+from fairlead.service.sessions import Sessions
 from fairlead.service.windows import Announcer, keep_the_clock
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.version import version
@@ -80,6 +82,8 @@ class ServeOptions:
     """TCP port; 0: any free one; None: no TCP at all."""
     socket: Path | None = field(default_factory=lambda: Path(default_socket()))
     """Unix socket; None: none."""
+    pages_port: int | None = None
+    """TCP port of the pages, on the same address; 0: any free one; None: no pages."""
     admins: tuple[str, ...] = ()
     """Users who may see and stop everybody's jobs, beside root and the service's own user."""
     open_reads: bool = False
@@ -176,7 +180,8 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     _say_recovered(runtime)
     sockets = _listen(options, stack)
     tokens = Tokens(state_dir / "tokens.json")
-    gate = Gate(tokens, admins=options.admins, own_uid=os.geteuid(), everybody=as_root)
+    pages = _pages(options, state_dir, sockets, stack)
+    gate = Gate(tokens, admins=options.admins, own_uid=os.geteuid(), everybody=as_root, sessions=pages.sessions)
 
     def whose_key(key: str) -> Whose | None:
         return whose(runtime.books.scheduler, found[0]) if (found := local.jobs.of(key)) else None
@@ -194,6 +199,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         tokens=tokens,
         hub=hub,
         records=history_records,
+        pages=pages,
         state_dir=state_dir,
         version=ours,
         pid=os.getpid(),
@@ -206,8 +212,8 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         config_file=ConfigFile(options.config) if options.config is not None else None,
         forecaster=Forecaster(ScoreFile(state_dir / "forecasts.json")),
     )
-    runtime.subscribe(place.forecaster)
-    runtime.subscribe(Announcer())
+    for subscriber in (place.forecaster, Announcer(), pages.changes):
+        runtime.subscribe(subscriber)
     stack.callback(place.forecaster.store)
     _begin(runtime, local, place.config_file)
     place.memory_guard = MemoryGuard(threshold, options.memory_budget, short=local.jobs.memory_short is not None)
@@ -254,6 +260,13 @@ def _listen(options: ServeOptions, stack: ExitStack) -> list[socket.socket]:
     return sockets
 
 
+def _pages(options: ServeOptions, state_dir: Path, sockets: list[socket.socket], stack: ExitStack) -> Pages:
+    pages = Pages(Sessions(state_dir / "sessions.json"))
+    pages.listen(options.host, options.pages_port if options.port is not None else None, options.socket, stack)
+    sockets += pages.inside
+    return pages
+
+
 def hostname() -> str:
     """What this machine is called as a node."""
     return socket.gethostname() or "localhost"
@@ -289,6 +302,7 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
 
     def end_streams() -> None:
         place.stopping.set()
+        place.pages.changes.close()
         place.hub.readers.close()
         place.streams.close()
 
@@ -299,7 +313,7 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
     if place.config_file is not None:
         duties.append(place.config_file.watch(place.runtime, options.config_poll_s))
     duties += [place.keep_samples(), place.forecaster.keep(place), keep(place, options.retention)]
-    duties += [keep_the_clock(place), watch_accounts(place)]
+    duties += [keep_the_clock(place), watch_accounts(place), place.pages.keep(sockets[0])]
     gc.collect()
     duties.append(search_seldom())
     watching = [asyncio.create_task(duty) for duty in duties]
@@ -378,4 +392,5 @@ async def _note_waits(place: MachinePlace) -> None:
 def _ready(place: MachinePlace, listening: Listening) -> str:
     where = " and ".join(str(each) for each in (listening.url, listening.socket) if each)
     whom = "everyone on this machine" if place.gate.everybody else f"{place.gate.own_name} alone"
-    return f"serving {whom} on {where}; state in {place.state_dir}"
+    pages = f"; pages at {place.pages.url} (`fairlead web` opens them)" if place.pages.url else ""
+    return f"serving {whom} on {where}{pages}; state in {place.state_dir}"

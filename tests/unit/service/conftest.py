@@ -165,7 +165,9 @@ def served() -> Iterator[Served]:
         )
 
         def everybody(place: Any) -> None:
-            place.gate = Gate(place.tokens, admins=("carol",), own_uid=os.geteuid(), everybody=True)
+            place.gate = Gate(
+                place.tokens, admins=("carol",), own_uid=os.geteuid(), everybody=True, sessions=place.pages.sessions
+            )
 
         place, listening = run_service(options, stack, everybody)
         running = Served(listening, place)

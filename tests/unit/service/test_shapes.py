@@ -22,8 +22,8 @@ from fairlead.service.http.shaped import ShapedRoute
 from fairlead.wire.cluster import Event, Problem
 from fairlead.wire.fields import Shape
 
-RAW = {"getMetrics", "getJobLogs", "attachToJob", "streamEvents", "notHere"}
-"""They answer with text, a stream, or a problem; the last two have tests of their own below."""
+RAW = {"endSession", "getFront", "getMetrics", "getJobLogs", "attachToJob", "streamEvents", "notHere"}
+"""They answer with text, a stream, a problem, or only to a session; the last two have tests of their own below."""
 SCOPES = [{"operator": "Exists"}]
 
 
@@ -108,6 +108,11 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
         "setBudget": ("b", {"selector": [{"key": "app", "values": ["db"]}], "min_available": "50%"}),
         "listBudgets": ("", None),
         "removeBudget": ("b", None),
+        "createTicket": ("", {}),
+        "createSession": ("", {}),
+        "getChanges": ("?after=0&wait=0", None),
+        "listLine": ("?limit=5", None),
+        "forecastLine": ("?limit=5&seconds=1", None),
         "listOccupants": (f"?node={node}", None),
         "listGpus": ("", None),
         "setWindow": ("w", {"starts_at_ms": 2**47, "length_ms": 1000, "queues": ["batch"], "users": ["root"]}),
@@ -201,6 +206,8 @@ CLUSTER_CASES = {
     "getReadiness": "",
     "listUsage": "",
     "listLimits": "",
+    "listLine": "?limit=5",
+    "forecastLine": "?limit=5&seconds=1",
 }
 
 

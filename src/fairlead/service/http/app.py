@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlead.runtime import Refusal
-from fairlead.service.http import cluster, errors, questions
+from fairlead.service.http import cluster, errors, line, questions
 from fairlead.service.http.shaped import ShapedRoute, content, describe, shown
 from fairlead.service.metrics import CONTENT_TYPE, scrape
 from fairlead.service.place import Place, PlaceOf, ReaderOf
@@ -72,7 +72,7 @@ def operation_id(route: APIRoute) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-SHARED = (questions.router, cluster.router, cluster.usage, outside)
+SHARED = (questions.router, cluster.router, cluster.usage, line.router, outside)
 """Routes of every place."""
 
 

@@ -114,6 +114,13 @@ class ClusterMoment:
         del application
         return True
 
+    def in_line(self, ask: Ask) -> tuple[str, str, wire.Reason | None, bool]:
+        """A pod by its namespace and name."""
+        known = self.informer.pod_store.by_uid.get(ask.key)
+        if known is None:
+            return ask.key, ask.app.id, None, False
+        return str(known.name), known.application, self._reason(known), True
+
     # -- how they are shown -------------------------------------------------------------------------------------------
 
     def row(self, known: KnownPod) -> wire.Job:

@@ -1,0 +1,48 @@
+"""The calls that the pages make beside those of all clients: who looks, whether something changed, the line.
+
+Decides paths, queries and bodies, as `client.routes` does for all else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.client.calls import call, route
+from fairlead.client.http import Call
+
+if TYPE_CHECKING:
+    from fairlead.wire import jobs, pages
+
+
+class PageRoutes:
+    """They are methods of both clients."""
+
+    @route
+    def ticket(self) -> Call[pages.Ticket]:
+        """A ticket that opens the pages, once, within a minute."""
+        return call("POST", "/tickets", {}, repeat=False)
+
+    @route
+    def begin_session(self) -> Call[pages.Session]:
+        """A session of the caller."""
+        return call("POST", "/sessions", {}, repeat=False)
+
+    @route
+    def end_session(self) -> Call[jobs.Done]:
+        """End the session that this client shows."""
+        return call("DELETE", "/sessions", repeat=False)
+
+    @route
+    def changes(self, *, after: int = 0, wait: float = 0.0) -> Call[pages.Changed]:
+        """How far the records have come, once that is above `after`, or after so many seconds."""
+        return call("GET", "/changes", after=after, wait=f"{wait:g}")
+
+    @route
+    def line(self, *, limit: int = 100, after: str | None = None) -> Call[pages.LinePage]:
+        """What waits for room, in the order in which it is looked at."""
+        return call("GET", "/line", limit=limit, after=after)
+
+    @route
+    def line_forecast(self, *, limit: int = 30, seconds: float = 2.0) -> Call[pages.LineForecast]:
+        """When the first of the line are expected to start."""
+        return call("GET", "/line/forecast", limit=limit, seconds=f"{seconds:g}")

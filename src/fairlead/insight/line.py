@@ -1,0 +1,71 @@
+"""The line: all that waits for room, in the order in which it is looked at, and where its priority comes from.
+
+Decides nothing: the orders are those of `policy.order`. Never changes anything, so it sorts anew what the scheduler
+keeps sorted; of a leaf it takes no more than was asked for. Invariant: within a leaf, and between leaves, the first of
+the line is what the scheduler would look at first if everything fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any
+
+from fairlead.policy.order.effective_priority import is_owed, path_of, rank
+from fairlead.policy.order.keys import application_key, ask_key, queue_key
+from fairlead.wire.pages import Step
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+
+
+def in_line(partition: Partition, most: int) -> list[Ask]:
+    """The first asks of the line, at most so many."""
+    found = [ask for leaf in partition.root.walk() if leaf.is_leaf for ask in nsmallest(most, _waiting(leaf), _in_leaf)]
+    return nsmallest(most, found, _place)
+
+
+def waiting(partition: Partition) -> int:
+    """How many asks are in line."""
+    return sum(app.pending_count for app in partition.applications.values())
+
+
+def _waiting(leaf: Queue) -> Iterator[Ask]:
+    for app in leaf.applications.values():
+        if app.pending_count:
+            yield from (ask for ask in app.asks.values() if ask.pending)
+
+
+def _in_leaf(ask: Ask) -> tuple[object, ...]:
+    app = ask.app
+    return ask_key(ask, application_key(app) if app.touched or not app.order_key else app.order_key)
+
+
+def _place(ask: Ask) -> Any:
+    """By rank: as its turn comes. Otherwise: as the walk from the root comes to it, level by level."""
+    leaf = ask.app.queue
+    if leaf.by_rank:
+        return path_of(ask)
+    return (*(queue_key(queue) for queue in reversed(leaf.lineage[:-1])), _in_leaf(ask))
+
+
+def steps(ask: Ask) -> list[Step]:
+    """What each queue from the leaf up to below the root makes of its priority."""
+    found, seen = [], ask.priority
+    for queue in ask.app.queue.lineage[:-1]:
+        rules = queue.properties
+        seen = queue.adjust(seen)
+        found.append(Step(queue.path, rules.priority_offset, rules.priority_fence, seen))
+    return found
+
+
+def effective(ask: Ask) -> int:
+    """Its priority as seen at the root."""
+    return rank(ask.app.queue, ask.priority)[0]
+
+
+def owed(ask: Ask) -> bool:
+    """Whether it goes before others because of a guarantee."""
+    return ask.app.queue.by_rank and is_owed(ask.app.queue, ask.items)

@@ -1,0 +1,104 @@
+"""The route about the line: everything that waits for room, everybody's, in the order in which it is looked at.
+
+Decides that each may see how what is before him stands, since that is what he waits for: whose it is, what it asks for,
+its priority. What else there is to say of a job is for those whose business it is (`Moment.in_line`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Query
+
+from fairlead.insight import line
+from fairlead.insight.forecast import Forecast
+from fairlead.insight.trial import Name
+from fairlead.runtime import Refusal
+from fairlead.service.forecaster import played
+from fairlead.service.http.shaped import MOST, api
+from fairlead.service.place import CallerOf, Moment, PlaceOf, now_ms
+from fairlead.wire import pages as wire
+from fairlead.wire.fields import with_cpu
+from fairlead.wire.questions import SPEND_MAX_S
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+
+router = api("pages")
+MOST_EXPECTED = 200
+COVERAGE = 0.8
+"""Of the intervals that `Forecast.expected` gives."""
+
+
+@router.get("/line")
+async def list_line(
+    place: PlaceOf,
+    caller: CallerOf,
+    limit: Annotated[int, Query(ge=1, le=MOST, description="At most so many.")] = 100,
+    after: Annotated[str | None, Query(max_length=20, description="Go on after `next` of the page before.")] = None,
+) -> wire.LinePage | bytes:
+    """What waits for room, first what is looked at first. What is held, or waits for its time, is not in line."""
+    if after is not None and not (after.isascii() and after.isdecimal()):
+        raise Refusal("invalid", f"{after!r} is no cursor; give `next` of the page before", field="after")
+    begin = int(after or 0)
+
+    def ask(moment: Moment) -> wire.LinePage:
+        partition = moment.scheduler.cluster.partitions.get(moment.partition)
+        if partition is None:
+            return wire.LinePage(line=[], next=None, total=0)
+        total, found = line.waiting(partition), line.in_line(partition, begin + limit)[begin:]
+        shown = [_shown(moment, each, begin + at) for at, each in enumerate(found, 1)]
+        return wire.LinePage(line=shown, next=str(begin + limit) if total > begin + limit else None, total=total)
+
+    return await place.shown(ask, caller)
+
+
+@router.get("/line/forecast")
+async def forecast_line(
+    place: PlaceOf,
+    caller: CallerOf,
+    limit: Annotated[int, Query(ge=1, le=MOST_EXPECTED, description="Of the first so many.")] = 30,
+    seconds: Annotated[float, Query(gt=0, le=SPEND_MAX_S, description="Play futures for so long.")] = 2.0,
+) -> wire.LineForecast:
+    """When the first of the line are expected to start, seen in the same futures."""
+
+    def ask(moment: Moment) -> Callable[[], tuple[dict[Name, str], Forecast | None]]:
+        partition, scheduler = moment.scheduler.cluster.partitions.get(moment.partition), moment.scheduler
+        first = line.in_line(partition, limit) if partition is not None else []
+        keys = {(moment.partition, each.app.id, each.key): moment.in_line(each)[0] for each in first}
+
+        def question() -> tuple[dict[Name, str], Forecast | None]:
+            return keys, played(scheduler, moment.future(), moment.partition, list(keys), seconds) if keys else None
+
+        return question
+
+    keys, told = await place.apart(ask, caller)
+    if told is None:
+        return wire.LineForecast(made_ms=now_ms(), coverage=COVERAGE, starts=[])
+    starts = []
+    for name, key in keys.items():
+        if name in told.starts:
+            at = place.expect(told.made_ms, told.expected(name))
+            times = {each: getattr(at, each) for each in ("median_ms", "earliest_ms", "latest_ms")}
+            starts.append(wire.ExpectedStart(key=key, **times))
+    return wire.LineForecast(made_ms=told.made_ms, coverage=COVERAGE, starts=starts)
+
+
+def _shown(moment: Moment, ask: Ask, at: int) -> wire.InLine:
+    key, name, reason, visible = moment.in_line(ask)
+    return wire.InLine(
+        place=at,
+        key=key,
+        name=name,
+        user=ask.app.user,
+        queue=ask.app.queue.path,
+        resources=with_cpu(dict(ask.items)),
+        priority=ask.priority,
+        effective=line.effective(ask),
+        steps=line.steps(ask),
+        owed=line.owed(ask),
+        submitted_at_ms=ask.created_ms,
+        visible=visible,
+        reason=reason,
+    )

@@ -1,0 +1,96 @@
+"""Tickets and sessions: how a browser comes to be somebody.
+
+A ticket is good for one request within a minute; a session, for which it is exchanged, for half a day. Decides whom
+each stands for and how long. Never decides what they may do, and keeps no text of either: only its SHA-256. Invariant:
+a ticket is accepted once; what has expired or was ended is not accepted; sessions outlive a restart of the service.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import secrets
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+
+from fairlead.service.whole_files import write_whole
+
+TICKET, SESSION = "flt_", "fls_"
+TICKET_S = 60
+SESSION_S = 12 * 3600
+MOST_TICKETS, MOST_SESSIONS = 1000, 1000
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """Whom a ticket or session stands for, and until when."""
+
+    user: str
+    uid: int
+    expires_at_ms: int
+
+
+class Sessions:
+    """All tickets and sessions of one service. May be called from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file if it is there; one that cannot be read means that everybody signs in anew."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._tickets: dict[str, Pass] = {}
+        self._sessions: dict[str, Pass] = {}
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            self._sessions = msgspec.json.decode(path.read_bytes(), type=dict[str, Pass])
+
+    def ticket(self, user: str, uid: int) -> tuple[str, Pass]:
+        """A new ticket for this user: its text, which nobody can show again, and what it is good for."""
+        text, made = TICKET + secrets.token_urlsafe(32), Pass(user, uid, _now_ms() + TICKET_S * 1000)
+        with self._lock:
+            self._tickets = _bounded(_lasting(self._tickets), MOST_TICKETS - 1) | {_digest(text): made}
+        return text, made
+
+    def session(self, user: str, uid: int) -> tuple[str, Pass]:
+        """A new session for this user. Raises OSError if it could not be stored."""
+        text, made = SESSION + secrets.token_urlsafe(32), Pass(user, uid, _now_ms() + SESSION_S * 1000)
+        with self._lock:
+            self._store(_bounded(_lasting(self._sessions), MOST_SESSIONS - 1) | {_digest(text): made})
+        return text, made
+
+    def end(self, text: str) -> None:
+        """No longer accept this session. Raises OSError."""
+        with self._lock:
+            self._store({digest: each for digest, each in self._sessions.items() if digest != _digest(text)})
+
+    def recognise(self, text: str) -> Pass | None:
+        """Whom this text stands for; a ticket is used up by it."""
+        digest, now_ms = _digest(text), _now_ms()
+        if text.startswith(TICKET):
+            with self._lock:
+                found = self._tickets.pop(digest, None)
+        else:
+            found = self._sessions.get(digest)
+        return found if found is not None and found.expires_at_ms > now_ms else None
+
+    def _store(self, sessions: dict[str, Pass]) -> None:
+        write_whole(self._path, msgspec.json.encode(sessions))
+        self._sessions = sessions
+
+
+def _lasting(passes: dict[str, Pass]) -> dict[str, Pass]:
+    now_ms = _now_ms()
+    return {digest: each for digest, each in passes.items() if each.expires_at_ms > now_ms}
+
+
+def _bounded(passes: dict[str, Pass], most: int) -> dict[str, Pass]:
+    """The newest."""
+    return dict(list(passes.items())[-most:])
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,50 @@
+"""The line over HTTP: everybody's, in order, and no more of others' jobs than may be known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def test_others_are_in_line_without_their_reasons(served: Any) -> None:
+    full = served.submit("/bin/sleep", "60", resources={"cpu": 4}, priority=50)
+    served.wait(full, "running")
+    mine = served.submit("/bin/true", who="alice", resources={"cpu": 2}, priority=1, name="mine")
+    theirs = served.submit("/bin/true", who="bob", resources={"cpu": 2}, priority=2, name="theirs")
+    found = served.call("GET", "/api/v1/line", who="alice").json
+    rows = {row["key"]: row for row in found["line"]}
+    assert rows[theirs]["place"] < rows[mine]["place"]
+    assert (rows[mine]["visible"], rows[theirs]["visible"]) == (True, False)
+    assert rows[mine]["reason"]["sentence"]
+    assert rows[theirs]["reason"] is None
+    assert (rows[theirs]["user"], rows[theirs]["name"]) == ("bob", "theirs")
+    served.place.private_names = True
+    try:
+        again = {row["key"]: row for row in served.call("GET", "/api/v1/line", who="alice").json["line"]}
+    finally:
+        served.place.private_names = False
+    assert (again[theirs]["name"], again[mine]["name"]) == ("", "mine")
+
+    first = served.call("GET", "/api/v1/line?limit=1", who="alice").json
+    second = served.call("GET", f"/api/v1/line?limit=1&after={first['next']}", who="alice").json
+    assert [first["line"][0]["place"], second["line"][0]["place"]] == [1, 2]
+    assert served.call("GET", "/api/v1/line?after=x", who="alice").status == 422
+    expected = served.call("GET", "/api/v1/line/forecast?limit=10&seconds=2", who="alice").json
+    assert {each["key"] for each in expected["starts"]} >= {mine, theirs}
+    for key in (full, mine, theirs):
+        served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
+
+
+def test_news_come_when_something_happens_and_not_before(served: Any) -> None:
+    import threading
+    import time
+
+    seq = -1
+    end = time.monotonic() + 20
+    while (now := served.call("GET", f"/api/v1/changes?after={max(seq, 0)}&wait=0.5").json["seq"]) != seq:
+        assert time.monotonic() < end, "it is never quiet"
+        seq = now
+    begun = time.monotonic()
+    threading.Timer(0.2, lambda: served.submit("/bin/true")).start()
+    told = served.call("GET", f"/api/v1/changes?after={seq}&wait=20").json["seq"]
+    assert told > seq
+    assert time.monotonic() - begun < 10

@@ -1,0 +1,106 @@
+"""Tickets are good once, sessions until they end; both are the user and nobody else."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fairlead.runtime import Refusal
+from fairlead.service import sessions as module
+from fairlead.service.identity import PEER, Gate, Peer, Tokens, peer_of
+from fairlead.service.sessions import SESSION_S, TICKET_S, Sessions
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Sessions:
+    return Sessions(tmp_path / "sessions.json")
+
+
+@pytest.fixture
+def gate(tmp_path: Path, sessions: Sessions) -> Gate:
+    return Gate(Tokens(tmp_path / "tokens.json"), own_uid=os.geteuid(), everybody=True, sessions=sessions)
+
+
+def test_a_ticket_is_good_once(gate: Gate, sessions: Sessions) -> None:
+    text, _ = sessions.ticket("ann", 50_001)
+    assert gate.caller({}, f"Bearer {text}").uid == 50_001
+    with pytest.raises(Refusal, match="the ticket was used"):
+        gate.caller({}, f"Bearer {text}")
+
+
+def test_a_ticket_is_good_for_a_minute(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, made = sessions.ticket("ann", 50_001)
+    monkeypatch.setattr(module, "_now_ms", lambda: made.expires_at_ms + 1)
+    assert sessions.recognise(text) is None
+    assert TICKET_S == 60
+
+
+def test_a_session_ends_by_itself_and_when_it_is_ended(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, made = sessions.session("ann", 50_001)
+    two, _ = sessions.session("ann", 50_001)
+    sessions.end(one)
+    assert sessions.recognise(one) is None
+    assert sessions.recognise(two) is not None
+    monkeypatch.setattr(module, "_now_ms", lambda: made.expires_at_ms + SESSION_S * 1000)
+    assert sessions.recognise(two) is None
+
+
+def test_sessions_outlive_the_service_and_the_file_does_not_give_them_away(tmp_path: Path, sessions: Sessions) -> None:
+    text, _ = sessions.session("ann", 50_001)
+    again = Sessions(tmp_path / "sessions.json").recognise(text)
+    assert again is not None
+    assert again.user == "ann"
+    assert text not in (tmp_path / "sessions.json").read_text()
+    assert (tmp_path / "sessions.json").stat().st_mode & 0o077 == 0
+
+
+def test_the_kernel_beats_a_session_and_on_the_socket_of_the_pages_nobody_is_anybody(
+    gate: Gate, sessions: Sessions, tmp_path: Path
+) -> None:
+    """The process of the pages has no rights of its own: whoever types nonsense into them is not whoever runs them."""
+    text, _ = sessions.session("ann", 50_001)
+    assert gate.caller({PEER: Peer(1, os.geteuid(), 0)}, f"Bearer {text}").uid == os.geteuid()
+    assert peers(tmp_path / "s") == os.geteuid()
+    assert peers(tmp_path / "s.pages") is None
+    assert gate.caller({}, f"Bearer {text}").uid == 50_001
+    for shown in (None, "", "Bearer nonsense"):
+        with pytest.raises(Refusal):
+            gate.caller({}, shown)
+
+
+def peers(path: Path) -> int | None:
+    """Whom the kernel names on a connection to the socket of this path."""
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as client:
+        listening.bind(str(path))
+        listening.listen()
+        client.connect(str(path))
+        accepted, _ = listening.accept()
+        with accepted:
+            found = peer_of(SimpleNamespace(get_extra_info=lambda _: accepted))
+            return found.uid if found is not None else None
+
+
+def test_a_session_over_the_whole_service(served: Any) -> None:
+    ticket = served.call("POST", "/api/v1/tickets", {}, "alice").json
+    assert ticket["url"] == ""
+    assert "turned off" in ticket["why_none"]
+    served.tokens["ticket"] = ticket["ticket"]
+    begun = served.call("POST", "/api/v1/sessions", {}, "ticket")
+    assert begun.status == 201
+    assert served.call("POST", "/api/v1/sessions", {}, "ticket").status == 401
+    served.tokens["session"] = begun.json["session"]
+    assert served.call("GET", "/api/v1/info", who="session").json["user"] == begun.json["user"] == "alice"
+    assert served.call("DELETE", "/api/v1/sessions", who="alice").status == 404
+    assert served.call("DELETE", "/api/v1/sessions", who="session").json == {"ok": True}
+    assert served.call("GET", "/api/v1/info", who="session").status == 401
+
+
+def test_the_front_says_how_to_get_the_pages(served: Any) -> None:
+    front = served.call("GET", "/", who="alice")
+    assert front.status == 404
+    assert b"turned off" in front.body
