@@ -32,6 +32,7 @@ from fairlead.cli.difference import counted
 from fairlead.cli.filters import LIVE_STATES
 from fairlead.cli.submit import describe, send
 from fairlead.cli.watch import Watcher
+from fairlead.cli.web import way_in
 from fairlead.client.address import Address
 from fairlead.client.errors import ClientError
 from fairlead.client.sync import Client
@@ -127,11 +128,15 @@ def scenes() -> list[Scene]:
     ]
 
 
-def where_to_look(directory: str, socket: str, url: str, state: str) -> list[str]:
-    """What to try next, as lines. `directory` is where the command is, if the shell would not find it by itself."""
+def where_to_look(directory: str, socket: str, url: str, state: str, pages: str = "") -> list[str]:
+    """What to try next, as lines. `directory` is where the command is, if the shell would not find it by itself;
+    `pages`: an address that opens the pages, once.
+    """
     quoted = shlex.quote(socket)
     path = f" PATH={shlex.quote(directory)}:$PATH" if directory else ""
+    look = [f"In a browser, within a minute: {pages}", "(`fairlead web` makes another)."] if pages else []
     return [
+        *look,
         "In another terminal:",
         f"  export FAIRLEAD_SOCKET={quoted}{path}",
         "  fairlead ls -a; fairlead why; fairlead queues; fairlead top",
@@ -311,7 +316,7 @@ def _play(client: Client, state: Path, url: str, once: bool, alive: Callable[[],
     def done() -> bool:
         return player.problem is not None or not alive() or (once and player.over())
 
-    footer = where_to_look(_directory(), client.address.socket, url, str(state))
+    footer = where_to_look(_directory(), client.address.socket, url, str(state), way_in(client.ticket()))
     try:
         if sys.stdout.isatty():
             title = f"fairlead demo, real processes on {CORES} declared cores"

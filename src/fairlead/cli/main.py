@@ -41,6 +41,7 @@ COMMANDS = {
     "reserve": ("jobs", "Keep the next room for a job that waits."),
     "checkpoint": ("jobs", "Say that a running job has saved what it did."),
     "top": ("top", "Watch live who runs, who waits and why."),
+    "web": ("web", "Open the pages in a browser."),
     "queues": ("cluster", "Show the queues: who runs and waits, use, limits."),
     "nodes": ("cluster", "Show the nodes: what they have, what is taken."),
     "gpus": ("occupancy", "Show the GPUs: what each is, and who has it until when."),

@@ -45,6 +45,13 @@ fairlead up --resource gpu=2 --resource cpu=8
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, metavar="N", help="TCP port; 0 takes any free one."
 )
+@click.option(
+    "--pages-port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="TCP port of the pages [the one after --port]; their process starts when somebody looks.",
+)
+@click.option("--no-pages", is_flag=True, help="No pages for browsers.")
 @click.option("--no-tcp", is_flag=True, help="Listen on the Unix socket alone.")
 @click.option(
     "--socket",
@@ -134,6 +141,8 @@ def up(
     state: Path | None,
     port: int,
     no_tcp: bool,
+    pages_port: int | None,
+    no_pages: bool,
     socket: Path | None,
     admin: tuple[str, ...],
     resource: tuple[str, ...],
@@ -171,6 +180,7 @@ def up(
         ServeOptions(
             state_dir=state or Path(default_state_dir()),
             port=None if no_tcp else port,
+            pages_port=None if no_pages else _pages_port(port, pages_port),
             socket=socket or Path(default_socket()),
             admins=admin,
             resources=None if resource == ("none",) else parse_resources(None, None, None, resource),
@@ -189,6 +199,13 @@ def up(
             **given,
         )
     )
+
+
+def _pages_port(port: int, wanted: int | None) -> int:
+    """Beside any free port any other; beside the last one that there is, too."""
+    if wanted is not None:
+        return wanted
+    return port + 1 if 0 < port < 65535 else 0
 
 
 def _user_bounds(given: tuple[str, ...]) -> UserBounds:

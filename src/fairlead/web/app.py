@@ -1,0 +1,173 @@
+"""The application of the pages: the way in and out, and which page is where.
+
+Decides the addresses. Never shows anything but the way in. Invariant: a page is opened for whoever the service says has
+the session, asked anew each time; without one there is nothing but the way in.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Form, Request, Response
+from nicegui import app as nicegui_app
+from nicegui import ui
+from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.staticfiles import StaticFiles
+
+from fairlead.client.errors import ClientError, Refused
+from fairlead.web import job_page, line_page
+from fairlead.web.guard import Guard, session_of
+from fairlead.web.html import code, div, element, h1, joined, p
+from fairlead.web.live import Live
+from fairlead.web.viewer import COOKIE, Service
+
+STATIC = Path(__file__).with_name("static")
+
+
+def make_app(where: str) -> FastAPI:
+    """The pages of the service that is there."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.service, app.state.live = Service(where), Live()
+    app.mount("/static", StaticFiles(directory=STATIC))
+    app.add_api_route("/sign-in", sign_in, methods=["GET"], response_class=Response)
+    app.add_api_route("/sign-in", sign_in_with, methods=["POST"], response_class=Response)
+    app.add_api_route("/enter", enter, methods=["GET"], response_class=Response)
+    app.add_api_route("/sign-out", sign_out, methods=["POST"], response_class=Response)
+    app.add_api_route("/healthz", healthz, methods=["GET"], response_class=Response)
+    app.add_api_route("/", lambda: RedirectResponse("/line", 303), methods=["GET"], response_class=Response)
+    for path, show in PAGES.items():
+        _page(app, path, show)
+    nicegui_app.config.quasar_config["loadingBar"]["skipHijack"] = True
+    nicegui_app.config.socket_io_js_transports = ["websocket"]
+    ui.run_with(
+        app,
+        title="Fairlead",
+        favicon=STATIC / "fairlead.svg",
+        dark=None,
+        language="en-US",
+        tailwind=False,
+        binding_refresh_interval=None,
+        show_welcome_message=False,
+        message_history_length=50,
+    )
+    app.add_middleware(Guard)
+    return app
+
+
+PAGES: dict[str, Callable[..., Awaitable[None]]] = {
+    "/line": line_page.show,
+    "/job/{key}": job_page.show,
+}
+
+
+def _page(app: FastAPI, path: str, show: Callable[..., Awaitable[None]]) -> None:
+    """Serve one page."""
+
+    async def opened(request: Request) -> Any:
+        service: Service = app.state.service
+        try:
+            viewer = await service.viewer(session_of(request.scope))
+        except Refused:
+            return _without_session(RedirectResponse("/sign-in", 303))
+        except ClientError as error:
+            return HTMLResponse(_alone("The service does not answer", p(error.message)), 503)
+        ui.add_head_html(HEAD)
+        await show(viewer, app.state.live, request)
+        return None
+
+    ui.page(path, response_timeout=30.0)(opened)
+
+
+HEAD = joined(
+    element("link", rel="stylesheet", href="/static/fairlead.css"),
+    element("script", "", src="/static/pages.js"),
+)
+
+
+# -- the way in and out -------------------------------------------------------------------------------------------
+
+
+def _alone(title: str, *content: Any) -> str:
+    """A page of its own, without anything that lives."""
+    head = (
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", f"{title} · Fairlead"),
+        HEAD,
+    )
+    body = element("main", div("Fairlead", class_="brand"), h1(title), content, class_="alone")
+    return "<!doctype html>" + element("html", element("head", head), element("body", body), lang="en")
+
+
+async def sign_in(request: Request, problem: str = "") -> Response:
+    """How to get in."""
+    del request
+    field = element("input", id="token", name="token", type="password", autocomplete="off", required=True)
+    return HTMLResponse(
+        _alone(
+            "Who are you?",
+            p("Run ", code("fairlead web"), " in a terminal on this machine: it opens these pages as you."),
+            element(
+                "form",
+                element("label", "Or give a token, as ", code("fairlead token create"), " prints it", for_="token"),
+                field,
+                element("button", "Sign in", type="submit", class_="main"),
+                method="post",
+                action="/sign-in",
+            ),
+            p(problem, class_="failed", role="alert") if problem else None,
+        ),
+        401 if problem else 200,
+    )
+
+
+async def sign_in_with(request: Request, token: str = Form(default="", max_length=500)) -> Response:
+    """With a token that was typed in."""
+    return await _begin(request, token.strip())
+
+
+async def enter(request: Request, ticket: str = "") -> Response:
+    """With the ticket that `fairlead web` printed."""
+    return await _begin(request, ticket)
+
+
+async def _begin(request: Request, credential: str) -> Response:
+    service: Service = request.app.state.service
+    try:
+        session, expires_at_ms = await service.sign_in(credential)
+    except (ClientError, ValueError) as error:
+        return await sign_in(request, getattr(error, "message", "") or "Give a token.")
+    # A page that goes on by itself: a browser sends a strict cookie only along with what begins on this site.
+    onward = element("meta", http_equiv="refresh", content="0;url=/line")
+    answer = HTMLResponse(
+        "<!doctype html>" + element("html", element("head", onward, element("title", "Fairlead")), lang="en")
+    )
+    lasts_s = max(0, expires_at_ms // 1000 - int(time.time()))
+    answer.set_cookie(
+        COOKIE, session, max_age=lasts_s, httponly=True, samesite="strict", secure=request.url.scheme == "https"
+    )
+    return answer
+
+
+async def sign_out(request: Request) -> Response:
+    """End the session here and at the service."""
+    service: Service = request.app.state.service
+    if session := session_of(request.scope):
+        try:
+            await service.client(session).end_session()
+        except ClientError as error:
+            return HTMLResponse(_alone("You are still signed in", p(error.message)), 503)
+    return _without_session(RedirectResponse("/sign-in", 303))
+
+
+def _without_session(answer: Response) -> Response:
+    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return answer
+
+
+async def healthz() -> Response:
+    """Whether this process answers."""
+    return Response("ok", media_type="text/plain")

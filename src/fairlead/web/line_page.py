@@ -1,0 +1,164 @@
+"""The line: what starts next, in order, where its priority comes from, why it waits, when it is expected to start.
+
+Decides what stands in a row. Never the order: that is the scheduler's. Beside it stands what runs, since that is what
+is waited for.
+"""
+
+from __future__ import annotations
+
+from fastapi import Request
+
+from fairlead.client.errors import ClientError
+from fairlead.web.colours import Colours, trees_of
+from fairlead.web.forecasts import line_forecast
+from fairlead.web.frame import Page, table
+from fairlead.web.html import EMPTY, Child, Html, a, code, div, element, joined, p, span, strong
+from fairlead.web.live import Live
+from fairlead.web.stairs import interval, meter, stairs
+from fairlead.web.viewer import Viewer
+from fairlead.web.words import amount, amounts, counted, job_link
+from fairlead.web.words import time as moment
+from fairlead.wire.cluster import Queue
+from fairlead.wire.occupancy import Occupant
+from fairlead.wire.pages import ExpectedStart, InLine, LinePage
+
+ROWS = 50
+RUNNING = 40
+HEADS = (
+    ("", "num"),
+    ("Job", ""),
+    ("Queue", ""),
+    ("Asks for", ""),
+    ("Priority", ""),
+    ("Why it waits", "why"),
+    ("Expected to start", "expected"),
+)
+
+
+async def show(viewer: Viewer, live: Live, request: Request) -> None:
+    """The page."""
+    begin = request.query_params.get("after", "")
+    after = begin if begin.isascii() and begin.isdecimal() else None
+    page = Page(viewer, live, "/line", "The line")
+    first = True
+
+    async def line() -> Html:
+        nonlocal first
+        now, first = first, False
+
+        async def ask() -> LinePage:
+            return await viewer.client.line(limit=ROWS, after=after)
+
+        found = await live.shared((viewer.session, "line", after), ask, now=now)
+        trees = await trees_of(viewer, live, now=now)
+        return _line(found, Colours(trees), line_forecast(live, viewer), viewer)
+
+    async def runs() -> Html:
+        trees = await trees_of(viewer, live, now=True)
+        return joined(_use(trees), await _running(viewer, live, Colours(trees)))
+
+    page.panel("line", "What starts next", line, kind="main")
+    page.panel("runs", "What runs", runs, kind="side")
+    await page.open()
+
+
+def _line(
+    found: LinePage, colours: Colours, expected: tuple[int, dict[str, ExpectedStart]] | None, viewer: Viewer
+) -> Html:
+    if not found.line:
+        return div(
+            p(strong("Nothing waits.")),
+            p("Whatever is submitted now starts at once, if there is room for it."),
+            p("Try it: ", code("fairlead submit -- sleep 60"), " or ", a("the form", href="/submit"), ".")
+            if not viewer.cluster
+            else None,
+            class_="empty",
+        )
+    made_ms, starts = expected or (0, {})
+    medians = [at.latest_ms or at.median_ms for at in starts.values()]
+    horizon_ms = max([60_000, *(ms - made_ms for ms in medians if ms is not None)])
+    rows = [(each.key, _row(each, colours, starts, made_ms, horizon_ms)) for each in found.line]
+    first, last = found.line[0].place, found.line[-1].place
+    more = [
+        a("To the front", href="/line") if first > 1 else None,
+        span(f"{first:,} to {last:,} of {counted(found.total or last, 'job')} in line", class_="quiet"),
+        a(f"The next {ROWS}", href=f"/line?after={found.next}") if found.next else None,
+    ]
+    return joined(
+        table(HEADS, rows, "What waits for room, in the order in which it is looked at"), div(more, class_="pager")
+    )
+
+
+def _row(
+    each: InLine, colours: Colours, starts: dict[str, ExpectedStart], made_ms: int, horizon_ms: int
+) -> list[Child]:
+    why = (
+        span(each.reason.sentence[:1].upper() + each.reason.sentence[1:])
+        if each.reason is not None
+        else span("It has just arrived" if each.visible else f"Only {each.user} sees why", class_="quiet")
+    )
+    return [
+        each.place,
+        div(job_link(each.key, each.name, visible=each.visible), div(each.user, class_="quiet small")),
+        colours.chip(each.queue),
+        amounts(each.resources),
+        stairs(each.priority, each.steps, owed=each.owed),
+        div(why, div("waits ", moment(each.submitted_at_ms, "since"), class_="quiet small")),
+        interval(starts.get(each.key), made_ms, horizon_ms) if made_ms else span("is being worked out", class_="quiet"),
+    ]
+
+
+# -- beside ---------------------------------------------------------------------------------------------------------
+
+
+def _use(trees: list[Queue]) -> Html:
+    """How much of everything is in use."""
+    if not trees:
+        return EMPTY
+    root = trees[0]
+    rows = []
+    for name, whole in sorted((root.max or {}).items()):
+        used = root.allocated.get(name, 0)
+        words = f"{amount(name, used)} of {amount(name, whole)} {name} in use"
+        if whole:
+            rows.append(
+                div(
+                    span(name, class_="name"),
+                    meter([("used", used / whole, words)], words),
+                    span(f"{amount(name, used)} of {amount(name, whole)}", class_="quiet small number"),
+                    class_="use",
+                )
+            )
+    return div(rows, class_="uses")
+
+
+async def _running(viewer: Viewer, live: Live, colours: Colours) -> Html:
+    async def ask() -> list[Occupant]:
+        found = []
+        async for each in viewer.client.occupants():
+            found.append(each)
+            if len(found) >= RUNNING:
+                break
+        return found
+
+    try:
+        found = await live.shared((viewer.session, "running"), ask, now=True)
+    except ClientError:
+        return EMPTY
+    if not found:
+        return p("Nothing runs.", class_="empty")
+    rows = []
+    for each in found:
+        mine = viewer.is_admin or each.user == viewer.user
+        ends = span("ends ", moment(each.ends_at_ms, "in"), " at the latest") if each.ends_at_ms else "no time limit"
+        rows.append(
+            element(
+                "li",
+                div(job_link(each.key, each.name, visible=mine), " ", colours.chip(each.queue)),
+                div(f"{each.user} · {amounts(each.resources)}", class_="quiet small"),
+                div("since ", moment(each.started_at_ms, "since"), " · ", ends, class_="quiet small"),
+                data_k=each.key,
+            )
+        )
+    more = a("All on the page Now", href="/now") if len(found) >= RUNNING else None
+    return joined(element("ul", rows, class_="runs"), more)

@@ -1,0 +1,135 @@
+"""When pages look again: at once when something changed, and never more than the scheduler can spare.
+
+Decides when the next look is. Never decides what is looked at. Invariant: all open pages together take no more than
+`SHARE` of the time of the service, however much changes, however many are open: what one may not yet ask, it asks a
+little later; pages of the same viewer that ask the same share one answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast
+
+from fairlead.client.asynchronous import AsyncClient
+from fairlead.client.errors import ClientError, Refused
+
+T = TypeVar("T")
+SHARE = 0.04
+"""Part of the time that the service may spend on looks of open pages."""
+BURST_S = 0.4
+"""So much may be spent at once after a quiet time."""
+POLL_S = 25.0
+LOST_AGAIN_S = 1.0
+SETTLE_S = 0.03
+"""What happens together is looked at once."""
+
+
+class Budget:
+    """Time of the service that looks may take."""
+
+    def __init__(self) -> None:
+        self._owed_s, self._at = 0.0, time.monotonic()
+
+    def _settle(self) -> None:
+        now = time.monotonic()
+        self._owed_s = max(0.0, self._owed_s - (now - self._at) * SHARE)
+        self._at = now
+
+    async def allowed(self) -> None:
+        """Wait until another look is allowed."""
+        while True:
+            self._settle()
+            if self._owed_s < BURST_S:
+                return
+            await asyncio.sleep((self._owed_s - BURST_S) / SHARE + 0.01)
+
+    def spent(self, seconds: float) -> None:
+        """So much was."""
+        self._settle()
+        self._owed_s += seconds
+
+
+class Live:
+    """How far the service has come, for all open pages."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.lost = ""
+        """Why the service does not answer; empty: it does."""
+        self.budget = Budget()
+        self._clients: dict[object, AsyncClient] = {}
+        self._polling: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+        self.notes: dict[str, object] = {}
+        """What pages keep for each other, by name."""
+        self._shared: dict[tuple[Any, ...], tuple[int, asyncio.Task[Any]]] = {}
+
+    def join(self, page: object, client: AsyncClient) -> None:
+        """A page is open: as long as one is, the service is asked for news."""
+        self._clients[page] = client
+        if self._polling is None or self._polling.done():
+            self._polling = asyncio.create_task(self._poll())
+
+    def leave(self, page: object) -> None:
+        """It is closed."""
+        self._clients.pop(page, None)
+
+    async def after(self, seq: int, wait_s: float) -> int:
+        """How far it has come, once that is more, or after so long."""
+        if self.seq <= seq:
+            try:
+                await asyncio.wait_for(self._news.wait(), wait_s)
+            except TimeoutError:
+                return self.seq
+            await asyncio.sleep(SETTLE_S)
+        return self.seq
+
+    def look_again(self) -> None:
+        """There is something to show though nothing changed at the service."""
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def _poll(self) -> None:
+        while self._clients:
+            page, client = next(reversed(self._clients.items()))
+            try:
+                told = await client.changes(after=self.seq, wait=POLL_S)
+            except Refused:
+                self.leave(page)  # Its session is over; it finds out by itself.
+            except ClientError as error:
+                self._tell(self.seq + 1, error.message)
+                await asyncio.sleep(LOST_AGAIN_S)
+            else:
+                if told.seq != self.seq or self.lost:
+                    self._tell(told.seq, "")
+
+    def _tell(self, seq: int, lost: str) -> None:
+        self.seq, self.lost = seq, lost
+        self.look_again()
+
+    async def shared(self, key: tuple[Any, ...], ask: Callable[[], Awaitable[T]], *, now: bool = False) -> T:
+        """The answer to a question about the present, asked once for all pages with the same key. `now`: somebody waits
+        for it.
+        """
+        known = self._shared.get(key)
+        if known is None or known[0] != self.seq or _failed(known[1]):
+            known = (self.seq, asyncio.create_task(self._asked(ask, now)))
+            self._shared[key] = known
+            if len(self._shared) > 500:
+                self._shared = dict(list(self._shared.items())[-250:])
+        return cast(T, await asyncio.shield(known[1]))
+
+    async def _asked(self, ask: Callable[[], Awaitable[T]], now: bool) -> T:
+        if not now:
+            await self.budget.allowed()
+        begun = time.monotonic()
+        try:
+            return await ask()
+        finally:
+            self.budget.spent(time.monotonic() - begun)
+
+
+def _failed(task: asyncio.Task[Any]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)

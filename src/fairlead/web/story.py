@@ -1,0 +1,107 @@
+"""The story of a job as a timeline: each thing that happened, and how long it waited and ran.
+
+Decides which signs and lengths are drawn. The words are those of the job's history.
+"""
+
+from __future__ import annotations
+
+import time
+
+from fairlead import times
+from fairlead.web.html import Html, code, div, element, joined, p, span
+from fairlead.web.words import duration, job_link
+from fairlead.web.words import time as moment
+from fairlead.wire.jobs import JobDetails, PastAttempt
+
+SIGNS = {
+    "submitted": "+",
+    "placed": "▦",
+    "started": "▶",
+    "running": "▶",
+    "evicted": "↯",
+    "stopping": "◼",
+    "retried": "↻",
+    "held": "❚❚",
+    "suspended": "❚❚",
+    "cancelled": "⊘",
+    "failed": "✕",
+    "succeeded": "✓",
+}
+
+
+def story(job: JobDetails) -> Html:
+    """All of it, oldest first."""
+    if not job.history:
+        return p("What happened to it is not kept here.", class_="empty")
+    items, before_ms = [], None
+    for each in job.history:
+        gap = each.at_ms - before_ms if before_ms is not None else 0
+        items.append(
+            element(
+                "li",
+                span(SIGNS.get(each.what.split(" ")[0].lower(), "•"), class_="sign", aria_hidden="true"),
+                div(
+                    span(each.what, class_="what"),
+                    span(f" {each.detail}" if each.detail else "", class_="detail"),
+                    div(
+                        moment(each.at_ms, "clock"),
+                        f" · {times.duration(gap)} later" if gap >= 1000 else "",
+                        class_="quiet small",
+                    ),
+                ),
+            )
+        )
+        before_ms = each.at_ms
+    return joined(_strip(job), element("ol", items, class_="story"), _attempts(job.past))
+
+
+def _strip(job: JobDetails) -> Html:
+    """How long it waited and ran, to scale."""
+    end_ms = job.ended_at_ms or time.time_ns() // 1_000_000
+    cuts: list[tuple[str, int, int]] = []
+    at = job.submitted_at_ms
+    for each in job.past:
+        if each.started_at_ms is not None:
+            cuts += [("waited", at, each.started_at_ms), ("ran", each.started_at_ms, each.ended_at_ms)]
+            at = each.ended_at_ms
+    if job.started_at_ms is not None and job.started_at_ms >= at:
+        cuts += [("waited", at, job.started_at_ms), ("ran", job.started_at_ms, max(end_ms, job.started_at_ms))]
+    else:
+        cuts.append(("waited", at, max(at, end_ms)))
+    whole = max(1, cuts[-1][2] - job.submitted_at_ms)
+    parts = [
+        div(
+            "",
+            class_=f"part {kind}",
+            style=f"width:{100 * (to - begin) / whole:.2f}%",
+            title=f"{kind} {times.duration(to - begin)}",
+        )
+        for kind, begin, to in cuts
+        if to > begin
+    ]
+    totals = {kind: sum(to - begin for k, begin, to in cuts if k == kind) for kind in ("waited", "ran")}
+    words = " · ".join(f"{kind} {times.duration(ms)}" for kind, ms in totals.items() if ms)
+    return div(
+        div(parts, class_="meter tall", role="img", aria_label=words or "just submitted"),
+        div(words, class_="quiet small"),
+    )
+
+
+def _attempts(past: list[PastAttempt]) -> Html | None:
+    """Those that are over."""
+    if not past:
+        return None
+    items = [
+        element(
+            "li",
+            f"Attempt {each.attempt} on {each.node or '–'}: {each.how}",
+            joined(" for ", job_link(each.on_behalf_of)) if each.on_behalf_of else None,
+            joined(", by the rule ", code(each.rule)) if each.rule else None,
+            span(
+                f", after {duration(each.ended_at_ms - each.started_at_ms)}" if each.started_at_ms else "",
+                class_="quiet",
+            ),
+        )
+        for each in past
+    ]
+    return div(element("h3", "Attempts before this one"), element("ul", items))

@@ -1,0 +1,137 @@
+"""The pages in a real browser, of a service with real processes, compared with what the API says."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from web.browsing import PagesService, Watched
+
+from fairlead.web.viewer import COOKIE
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
+
+
+def fill(service: PagesService) -> tuple[str, str]:
+    """One job that has the whole machine, and one that waits for it."""
+    runs = service.submit("sh", "-c", "echo it begins; sleep 100", name="runs", resources={"cpu": 4}, grace_ms=0)
+    waits = service.submit("true", name="<b>waits</b>", resources={"cpu": 2}, queue="root.batch")
+    return runs, waits
+
+
+def clear(service: PagesService) -> None:
+    for job in service.client.jobs(state=("waiting", "running", "suspended")):
+        service.client.cancel(job.key, now=True)
+    while any(service.client.jobs(state=("running", "stopping"))):
+        time.sleep(0.05)
+
+
+def test_the_line_shows_what_the_api_says_and_a_change_is_seen_at_once(service: PagesService, watched: Watched) -> None:
+    page = watched.page
+    page.get_by_text("Nothing waits.").wait_for()
+    watched.check()
+    runs, waits = fill(service)
+    row = page.locator(f"tr[data-k='{waits}']")
+    row.wait_for()
+    told = service.client.line().line[0]
+    assert told.reason is not None
+    shown = row.inner_text()
+    assert "<b>waits</b>" in shown, "a name is text"
+    assert told.reason.sentence[1:] in shown
+    assert str(told.effective) in shown
+    page.locator(f".runs li[data-k='{runs}']").wait_for()
+    took = []
+    for priority in (3, 4, 5):
+        begun = time.monotonic()
+        service.client.change(waits, priority=priority)
+        page.wait_for_function(
+            "([k, p]) => document.querySelector(`tr[data-k='${k}'] .stairs .number`).textContent === p",
+            arg=[waits, str(service.client.line().line[0].effective)],
+        )
+        took.append(time.monotonic() - begun)
+    assert min(took) < 0.5, took
+    watched.check()
+    clear(service)
+
+
+def test_a_job_says_why_it_waits_and_can_be_changed_from_its_page(service: PagesService, watched: Watched) -> None:
+    page = watched.page
+    runs, waits = fill(service)
+    page.goto(f"{service.url}/job/{waits}")
+    sentence = service.client.why(waits).sentence
+    page.get_by_text(sentence[1:]).first.wait_for()
+    page.locator("#p-why .expected, #p-why p.quiet").first.wait_for()
+    watched.check()
+    page.get_by_role("button", name="Find the smallest changes").click()
+    page.locator(".way").first.wait_for()
+    ways = service.client.why(waits, changes=True).verdict
+    assert ways is not None
+    assert ways.changes
+    assert page.locator(".way").count() == len(ways.changes)
+
+    page.locator("summary", has_text="Priority").click()
+    page.get_by_label("New priority").fill("7")
+    page.get_by_role("button", name="Change").first.click()
+    page.locator("#say", has_text="Its priority is 7 now.").wait_for()
+    assert service.client.job(waits).priority == 7
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    page.get_by_role("button", name="Do it").click()
+    page.locator("#p-head .state.cancelled").wait_for()
+    assert service.client.job(waits).state == "cancelled"
+
+    page.goto(f"{service.url}/job/{runs}")
+    page.locator("#out-stdout", has_text="it begins").wait_for()
+    watched.check()
+    page.goto(f"{service.url}/job/999999")
+    page.get_by_text("999999").first.wait_for()
+    clear(service)
+
+
+def test_a_phone_and_the_dark_are_as_usable(service: PagesService, chromium: Any) -> None:
+    fill(service)
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    watched = Watched(context.new_page(), service.url)
+    page = watched.page
+    page.goto(service.way_in())
+    page.locator("tr[data-k]").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    watched.check()
+    context.close()
+    clear(service)
+
+
+def test_a_stranger_signs_in_with_a_token_and_out_again(service: PagesService, chromium: Any) -> None:
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(service.url)
+    page.get_by_text("Who are you?").wait_for()
+    page.get_by_label("Or give a token").fill("fl_wrong")
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_text("this token is not known").wait_for()
+    token = service.client.create_token(name="for the pages").token
+    page.get_by_label("Or give a token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+    page.locator("#p-line").wait_for()
+    [cookie] = [each for each in context.cookies() if each["name"] == COOKIE]
+    assert cookie["httpOnly"]
+    assert cookie["sameSite"] == "Strict"
+    assert 0 < cookie["expires"] - time.time() <= 12 * 3600 + 5
+    assert token not in cookie["value"]
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_text("Who are you?").wait_for()
+    assert COOKIE not in {each["name"] for each in context.cookies()}
+    context.add_cookies([cookie])
+    page.goto(f"{service.url}/line")
+    page.get_by_text("Who are you?").wait_for()
+    context.close()
+
+
+def test_a_ticket_opens_the_pages_once(service: PagesService, chromium: Any) -> None:
+    way_in = service.way_in()
+    for opens in (True, False):
+        context = chromium.new_context()
+        page = context.new_page()
+        page.goto(way_in)
+        (page.locator("#p-line") if opens else page.get_by_text("the ticket was used")).wait_for()
+        context.close()
