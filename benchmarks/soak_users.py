@@ -64,7 +64,7 @@ class User:
         script = f'echo "$FAIRLEAD_KEY.$FAIRLEAD_ATTEMPT" >> {self.ledger}; sleep {seconds:.2f}; exit {exit_code}'
         return ["/bin/sh", "-c", script]
 
-    # -- what they do: a further kind (arrays, when a submission has them) is a method here and a weight below ---------
+    # -- what they do: a further kind is a method here and a weight below ---------------------------------------------
 
     def short(self) -> None:
         """Some small jobs."""
@@ -81,6 +81,17 @@ class User:
             after = {"command": self.noted(0.1), "priority": 50}
             self.submit("after-ok", after | {"after": [{"key": first, "awaited": "ok"}], "on_never": "cancel"})
             self.submit("after-not-ok", after | {"after": [{"key": first, "awaited": "not-ok"}], "on_never": "cancel"})
+
+    def array(self) -> None:
+        """An array, two parts at a time; now and then some parts are cancelled, and one job waits for one of them."""
+        draft = {"command": self.noted(self.draw.uniform(0, 0.5)), "priority": 50}
+        for key in self.submit("array", draft | {"array": "1-6%2"}):
+            if self.draw.random() < 0.5:
+                self.must_run += [f"{key}.{index}" for index in range(1, 7)]
+                after = {"command": self.noted(0.1), "priority": 50, "after": [{"key": f"{key}.3", "awaited": "ok"}]}
+                self.must_run += self.submit("after a part", after)
+            else:
+                self.client.cancel(f"{key}.5-6")
 
     def failing(self) -> None:
         """It fails, and is tried again."""
@@ -127,6 +138,7 @@ class User:
         kinds: dict[Callable[[], None], int] = {
             self.short: 6,
             self.chain: 3,
+            self.array: 2,
             self.failing: 1,
             self.urgent: 1,
             self.idle: 1,

@@ -112,7 +112,8 @@ fairlead up --resource gpu=2 --resource cpu=8
     multiple=True,
     metavar="NAME=N",
     help="What one user may have at a time: jobs, environment (bytes of all jobs together), submissions (a minute), "
-    "questions, streams, tokens; such as jobs=20000. May be repeated.",
+    "questions (at a time), question-seconds (of processor time a minute), streams, terminals, tokens; such as "
+    "jobs=20000. May be repeated.",
 )
 @click.option(
     "--notify",
@@ -212,12 +213,13 @@ def _user_bounds(given: tuple[str, ...]) -> UserBounds:
     """The bounds that are said, the others as they are. Raises `Failure` (usage)."""
     from fairlead.local.user_bounds import UserBounds
 
-    names = UserBounds.__dataclass_fields__
+    names = [name.replace("_", "-") for name in UserBounds.__dataclass_fields__]
     bounds: dict[str, int] = {}
     for name, text in parse_pairs(given, "--per-user", "jobs=20000").items():
         if name not in names:
             raise wrong_usage(f"--per-user: there is no bound {name!r}; there are {', '.join(names)}")
-        bounds[name] = parse_amount("memory" if name == "environment" else name, text, f"--per-user {name}")
+        kind = "memory" if name == "environment" else name
+        bounds[name.replace("-", "_")] = parse_amount(kind, text, f"--per-user {name}")
     return UserBounds(**bounds)
 
 

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairlead.local.devices import UNIFIED, Hierarchies
+from fairlead.local.devices import UNIFIED, Hierarchies, Place
 from fairlead.local.runs import Capability, RunSpec
 from fairlead.local.supervisor import cgroups
 
 CONTROLLERS = ("cpu", "memory", "pids")
 SERVICE_LEAF = "fairlead-service"
+WEIGHT_V2, WEIGHT_V1 = "10000", "102400"
+"""Of the service on the processor, where a run has 100 and 1024."""
 PERIOD_US = 100_000
 LEAST_QUOTA_US = 1_000
 PR_GET_CHILD_SUBREAPER = 37
@@ -165,8 +167,8 @@ def probe(hierarchies: Hierarchies) -> Means:
     older: dict[str, Path] = {}
     for controller in (*CONTROLLERS, "cpuacct", "freezer"):
         place = hierarchies.places.get(controller)
-        if place is not None and controller not in controllers and _can_hold(place.own, name):
-            older[controller] = place.own
+        if place is not None and controller not in controllers and _can_hold(_beside(place), name):
+            older[controller] = _beside(place)
     if unified is not None:
         older.pop("cpuacct", None)
     if kills:
@@ -187,8 +189,7 @@ def _probe_unified(hierarchies: Hierarchies, name: str, root: bool) -> tuple[Pat
     if place is None:
         return None, frozenset(), False
     usable: list[tuple[Path, frozenset[str]]] = []
-    # A service that has moved itself one level down makes its groups where it came from.
-    own = place.own.parent if place.own.name == SERVICE_LEAF else place.own
+    own = _beside(place)
     for base in [own, place.mount] if root and own != place.mount else [own]:
         controllers = _enable(base)
         if _can_hold(base, name):
@@ -199,6 +200,11 @@ def _probe_unified(hierarchies: Hierarchies, name: str, root: bool) -> tuple[Pat
         return None, frozenset(), False
     base, controllers = max(usable, key=lambda each: len(each[1]))
     return base, controllers, _has_file(base, name, "cgroup.kill")
+
+
+def _beside(place: Place) -> Path:
+    """Where groups are made: a service that has moved itself one level down makes them where it came from."""
+    return place.own.parent if place.own.name == SERVICE_LEAF else place.own
 
 
 def _enable(base: Path) -> frozenset[str]:
@@ -281,6 +287,25 @@ def _orphans_can_return() -> bool:
         return False
     answer = ctypes.c_int()
     return int(ctypes.CDLL(None).prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)) == 0
+
+
+def stand_before_jobs(hierarchies: Hierarchies) -> bool:
+    """Give this process the processor before all jobs together, where they have groups beside its own; whether it has.
+
+    The service needs little, and everybody waits for it: also where jobs take every core, or more than there are.
+    """
+    if (place := hierarchies.places.get(UNIFIED)) is not None and place.own.name == SERVICE_LEAF:
+        with contextlib.suppress(OSError):
+            (place.own / "cpu.weight").write_text(WEIGHT_V2)
+            return True
+    if (place := hierarchies.places.get("cpu")) is not None:
+        leaf = place.own if place.own.name == SERVICE_LEAF else place.own / SERVICE_LEAF
+        with contextlib.suppress(OSError):
+            leaf.mkdir(exist_ok=True)
+            (leaf / "cpu.shares").write_text(WEIGHT_V1)
+            (leaf / "cgroup.procs").write_text(str(os.getpid()))
+            return True
+    return False
 
 
 def _unit(hierarchies: Hierarchies) -> str:

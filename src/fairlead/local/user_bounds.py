@@ -36,6 +36,8 @@ class UserBounds:
     """Requests with jobs in one minute; one request may bring 10,000 jobs."""
     questions: int = 4
     """Questions that are worked out in processes of their own (what if, when, why with changes), or wait for that."""
+    question_seconds: int = 20
+    """Seconds of processor time that they may take in one minute."""
     streams: int = 20
     """Open streams of events."""
     terminals: int = 20
@@ -51,6 +53,8 @@ class UserLimits:
         self.bounds, self._now_s = bounds, now_s
         self._open: Counter[tuple[str, int]] = Counter()
         self._submitted: dict[int, deque[float]] = {}
+        self._answered: dict[int, deque[tuple[float, float]]] = {}
+        """Of each user when a question was answered in the last minute, and how many seconds it took."""
         self._lock = threading.Lock()
 
     def submission(self, caller: Caller) -> None:
@@ -86,6 +90,32 @@ class UserLimits:
             raise _too_many(
                 f"{said}, more than {may}: put large values into files, or submit when some jobs have ended"
             )
+
+    def question(self, caller: Caller) -> None:
+        """One more question. Raises `Refusal` where those of the last minute took all that a user has."""
+        now, most = self._now_s(), self.bounds.question_seconds
+        with self._lock:
+            recent = self._answered.get(caller.uid, deque())
+            while recent and recent[0][0] <= now - MINUTE_S:
+                recent.popleft()
+            if not recent:
+                self._answered.pop(caller.uid, None)
+            left = sum(seconds for _, seconds in recent)
+            if left < most or caller.is_admin:
+                return
+            again_s = now
+            for at_s, seconds in recent:
+                left, again_s = left - seconds, at_s
+                if left < most:
+                    break
+        wait_s = int(again_s + MINUTE_S - now) + 1
+        said = f"the questions of {caller.user} took {most} s of processor time within a minute, as much as a user may"
+        raise _too_many(f"{said}; ask fewer, or try again in {wait_s} s", wait_s)
+
+    def answered(self, caller: Caller, cpu_s: float) -> None:
+        """A question of this user took so much processor time."""
+        with self._lock:
+            self._answered.setdefault(caller.uid, deque()).append((self._now_s(), cpu_s))
 
     def tokens(self, caller: Caller, there: int) -> None:
         """One more beside those that the user has. Raises `Refusal`."""

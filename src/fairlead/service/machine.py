@@ -10,8 +10,10 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, cast
+from weakref import WeakValueDictionary
 
 import msgspec
 from fastapi import APIRouter, Depends, Request
@@ -213,6 +215,8 @@ class MachinePlace(Place):
     """The watched queue file; None: there is none."""
     memory_guard: MemoryGuard = field(default_factory=lambda: MemoryGuard(Threshold()))
     users: UserLimits = field(default_factory=lambda: UserLimits(UserBounds()))
+    asking: WeakValueDictionary[int, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    """Who has a question worked out; the next one of the same user waits until that is done."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     notify: frozenset[str] = ALL_KINDS
     """Which kinds of messages users may have sent."""
@@ -342,10 +346,15 @@ class MachinePlace(Place):
         ask: Callable[[Any], Callable[[], T]],
         caller: Caller | None = None,
         passes: asyncio.Semaphore | None = None,
+        took: Callable[[float], object] = float,
     ) -> T:
-        """Some at a time of each user; views of much are not counted."""
-        with self.users.one_more("questions", caller if passes is None else None):
-            return await Place.apart(self, ask, caller, passes)
+        """Of each user one after the other, in the time that a user has; views of much are not counted."""
+        if caller is None or passes is not None:
+            return await Place.apart(self, ask, caller, passes, took)
+        with self.users.one_more("questions", caller):
+            async with self.asking.setdefault(caller.uid, asyncio.Lock()):
+                self.users.question(caller)
+                return await Place.apart(self, ask, caller, took=partial(self.users.answered, caller))
 
     async def _owners(self, keys: Sequence[str]) -> dict[str, Whose]:
         return await self.look(lambda s, jobs: {key: whose(s, found[0]) for key in keys if (found := jobs.of(key))})

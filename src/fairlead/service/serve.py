@@ -27,8 +27,10 @@ from fairlead.core.model.resources import Resources
 from fairlead.journal.format import JournalError
 from fairlead.local import accounts
 from fairlead.local.callers import Whose, whose
+from fairlead.local.devices import read_hierarchies
 from fairlead.local.disk import Disk
 from fairlead.local.machine import Machine
+from fairlead.local.means import stand_before_jobs
 from fairlead.local.memory_guard import MemoryGuard
 from fairlead.local.place import LocalPlace
 from fairlead.local.pressure import Step, Victim, parse_threshold
@@ -137,6 +139,7 @@ def serve(options: ServeOptions) -> int:
     try:
         with ExitStack() as stack:
             place, sockets = bring_up(options, stack)
+            stand_before_jobs(read_hierarchies())
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 return runner.run(answer(options, place, sockets))
     except (StartError, JournalError, RecoveryError, ListenError, TokensError, ConfigurationError) as error:

@@ -30,6 +30,19 @@ def test_questions_can_be_asked_inside_a_question() -> None:
     assert answered_apart(lambda: answered_apart(lambda: 20) + answered_apart(lambda: 1)) == 21
 
 
+def test_a_question_stands_back_and_says_what_it_took() -> None:
+    """Also what it has others find out: they do not stand back further, and their time is its own."""
+
+    def busy() -> int:
+        while time.process_time() < 0.2:
+            pass
+        return os.nice(0)
+
+    asked = ask_apart(lambda: answered_apart(busy))
+    assert asked.answer() == max(10, os.nice(0))
+    assert 0.2 <= asked.cpu_s < 5
+
+
 def test_a_question_that_fails_says_how_and_where() -> None:
     """Not only that there was no answer."""
 

@@ -139,6 +139,14 @@ def test_it_is_the_head_of_its_own_session(bench: Bench) -> None:
     assert bench.output("a") == "True\n"
 
 
+def test_what_watches_over_it_stands_back_and_it_does_not(bench: Bench) -> None:
+    """The job is as nice as the service, its supervisor nicer: for the service and the job others wait."""
+    own = os.nice(0)
+    watched = "import os; print(os.nice(0), os.getpriority(os.PRIO_PROCESS, os.getppid()))"
+    bench.run("a", sys.executable, "-c", watched)
+    assert bench.output("a") == (f"{own} {own + 10}\n" if os.geteuid() == 0 else f"{own} {own}\n")
+
+
 def test_it_runs_where_it_was_told_to(bench: Bench) -> None:
     """The working directory is the one of the specification."""
     bench.run("a", "pwd", cwd="/usr")

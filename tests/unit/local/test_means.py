@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.local.devices import UNIFIED, Hierarchies, Place, read_hierarchies
-from fairlead.local.means import Means, probe
+from fairlead.local.means import SERVICE_LEAF, Means, probe, stand_before_jobs
 from fairlead.local.runs import RunSpec
 
 RUN = RunSpec(key="a", command=("true",), vcore=1500, memory=1 << 30)
@@ -111,3 +111,20 @@ def test_capabilities_are_honest() -> None:
     assert "systemd-run" in bare["memory limit"].how
     unit = Means(inside_unit="fairlead.service").capabilities(0)
     assert "KillMode=process" in next(each.how for each in unit if each.name == "work outlives the service")
+
+
+def test_the_service_goes_before_all_jobs_together(tmp_path: Path) -> None:
+    """In version 2 where it has a group of its own; in version 1 it moves into one, and jobs have theirs beside it."""
+    newer, older = tmp_path / "new", tmp_path / "old"
+    for directory in (newer / SERVICE_LEAF, older):
+        directory.mkdir(parents=True)
+    unified = Hierarchies({UNIFIED: Place(newer, newer / SERVICE_LEAF)})
+    assert stand_before_jobs(unified)
+    assert (newer / SERVICE_LEAF / "cpu.weight").read_text() == "10000"
+
+    for own in (older, older / SERVICE_LEAF):
+        assert stand_before_jobs(Hierarchies({"cpu": Place(older, own)}))
+        assert (older / SERVICE_LEAF / "cpu.shares").read_text() == "102400"
+        assert (older / SERVICE_LEAF / "cgroup.procs").read_text() == str(os.getpid())
+    assert not stand_before_jobs(Hierarchies({UNIFIED: Place(newer, newer)})), "jobs are not beside it there"
+    assert not stand_before_jobs(Hierarchies())

@@ -131,6 +131,41 @@ def test_questions_at_a_time(served: Any) -> None:
     refused(next(a for a in answers if a.status == 429), "bob has 2 questions open, as many as a user may")
 
 
+def test_processor_time_of_questions(served: Any) -> None:
+    """What one user's took is counted, whoever waits for it; another one asks on."""
+    body = {"submit": {"command": ["x"]}, "forecast": True}
+    served.place.users = UserLimits(UserBounds(question_seconds=0))
+    answer = served.call("POST", "/api/v1/whatif", body, "bob")
+    refused(answer, "the questions of bob took 0 s of processor time within a minute")
+    limits = served.place.users = UserLimits(UserBounds(question_seconds=1))
+    assert served.call("POST", "/api/v1/whatif", body, "bob").status == 200
+    [(uid, [(_, took)])] = limits._answered.items()
+    assert 0 < took < 30
+    limits.answered(Caller("bob", uid), 1.0)
+    answer = served.call("POST", "/api/v1/whatif", body, "bob")
+    refused(answer, "took 1 s of processor time within a minute, as much as a user may; ask fewer, or try again in")
+    assert 30 <= int(answer.headers["retry-after"]) <= 61
+    assert served.call("POST", "/api/v1/whatif", body, "alice").status == 200
+    assert served.call("POST", "/api/v1/whatif", body, "").status == 200, "administrators are not bound"
+
+
+def test_there_is_processor_time_again_when_it_was_said() -> None:
+    """When so much of it is a minute ago that there is some left."""
+    now = 1000.0
+    limits, bob = UserLimits(UserBounds(question_seconds=10), lambda: now), Caller("bob", 1)
+    for took in (1.0, 4.0, 6.0):
+        limits.question(bob)
+        limits.answered(bob, took)
+        now += 10
+    with pytest.raises(Refusal, match="try again in 41 s") as no:
+        limits.question(bob)
+    now += no.value.after_s - 11
+    with pytest.raises(Refusal):
+        limits.question(bob)
+    now += 11
+    limits.question(bob)
+
+
 def test_tokens(served: Any) -> None:
     """Those that a user has count, whoever made them."""
     made = [served.call("POST", "/api/v1/tokens", {"name": f"t{i}"}, "bob") for i in range(3)]

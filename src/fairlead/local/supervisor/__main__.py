@@ -13,4 +13,5 @@ import sys
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.append(os.path.dirname(here))
+    importlib.import_module(os.path.basename(here) + ".priority").stand_back()
     sys.exit(importlib.import_module(os.path.basename(here) + ".run").main(sys.argv[1:]))

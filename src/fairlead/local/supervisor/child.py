@@ -16,7 +16,7 @@ import termios
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import cgroups, kernel
+from . import cgroups, kernel, priority
 from .run_files import Record
 
 NOT_FOUND = 127
@@ -69,6 +69,7 @@ def _prepare(ends: Sequence[int | None], spec: Record, supervisor: int) -> None:
         os.sched_setaffinity(0, spec["cpus"])
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write(KILL_ME_FIRST)
+    priority.come_forward()
     os.umask(0o022)
     _drop_rights(run)
     _enter(run["cwd"])
