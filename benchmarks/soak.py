@@ -3,8 +3,8 @@
     make soak                                   30 minutes; 3 where CI is set
     python -m benchmarks.soak MINUTES [SEED]
 
-Starts a service for this purpose alone, on a disk of its own, and lets six users work on it: small jobs, chains,
-retries, jobs for which others are stopped, idle work, notebooks that are open for long. Meanwhile one of them does too
+Starts a service for this purpose alone, on a disk of its own, and lets six users work on it: small jobs, arrays,
+chains, retries, jobs for which others are stopped, idle work, notebooks that are open for long. Meanwhile one does too
 much at times, the service is killed again and again, and once its disk is full. Memory, descriptors, disk and how long
 others wait are printed and judged: flat or not. At the end every job that had to run has run once.
 
@@ -19,20 +19,28 @@ import pwd
 import shutil
 import signal
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from benchmarks.soak_users import ABUSE, DOWN, OVER, QUIET, Phase, be_users, do_too_much, read_on
+from benchmarks.soak_judgement import SETTLE_S, Sample, flat, ran_once, waits
+from benchmarks.soak_users import (
+    ABUSE,
+    DOWN,
+    OVER,
+    QUIET,
+    Phase,
+    answer_alike,
+    be_users,
+    do_too_much,
+    read_on,
+)
 from fairlead.client import Address, Client
 from fairlead.client.errors import ClientError, Refused, ServiceFailed
 
@@ -51,21 +59,6 @@ partitions:
           - {name: urgent}
           - {name: notebooks}
 """
-BOUND_S = 0.1
-"""What others wait for at most, in 99 of 100 reads, while one user does his worst."""
-SETTLE_S = 2.0
-"""After a start, before anything is measured."""
-
-
-@dataclass(slots=True)
-class Sample:
-    """The service at one moment."""
-
-    at_s: float
-    age_s: float
-    rss_mib: float
-    descriptors: int
-    disk_mib: float
 
 
 @dataclass(slots=True)
@@ -139,9 +132,8 @@ class Course:
     def fill_disk(self) -> None:
         """Take all room, see that submissions are refused and a cancel works, and give it back."""
         self.phase.value = DOWN
-        running = (
-            self.client.submit([{"command": ["/bin/sleep", "1000"], "cwd": "/", "queue": "root.urgent"}]).jobs[0].key
-        )
+        draft = {"command": ["/bin/sleep", "1000"], "cwd": "/", "queue": "root.urgent", "priority": 1000}
+        running = self.client.submit([draft]).jobs[0].key
         filler = self.disk / "filler"
         with filler.open("wb") as out:
             try:
@@ -219,63 +211,23 @@ def _quietly() -> Any:
     return contextlib.suppress(ClientError)
 
 
-# -- the judgement ------------------------------------------------------------------------------------------------
-
-
-def thirds(course: Course) -> tuple[list[Sample], list[Sample], list[Sample]]:
-    """The samples of the beginning, the middle and the end; of each life of the service only what is settled."""
-    settled = [each for each in course.samples if each.age_s > SETTLE_S]
-    third = course.seconds / 3
-    first, middle, last = ([s for s in settled if n * third <= s.at_s < (n + 1) * third] for n in range(3))
-    return first, middle, last
-
-
-def flat(course: Course) -> Iterator[tuple[bool, str]]:
-    """For each thing whether it stays as it is from the middle to the end, with its figures."""
-    parts = thirds(course)
-    for what, unit, bound in (
-        ("rss_mib", "MiB of memory", 48),
-        ("descriptors", "descriptors", 24),
-        ("disk_mib", "MiB on disk", 24),
-    ):
-        figures = [[getattr(each, what) for each in part] or [0.0] for part in parts]
-        middles = [statistics.median(part) for part in figures]
-        good = middles[2] <= middles[1] * 1.2 + bound / 4 and middles[2] <= middles[0] * 1.5 + bound
-        said = ", ".join(
-            f"{middle:.0f} (at most {max(part):.0f})" for middle, part in zip(middles, figures, strict=True)
-        )
-        yield good, f"{unit}: {said} in the beginning, the middle, the end"
-
-
-def waits(found: list[tuple[float, int, float]]) -> Iterator[tuple[bool, str]]:
-    """How long others waited, by phase."""
-    for phase, name in ((QUIET, "on ordinary days"), (ABUSE, "while one user does too much")):
-        took = sorted(seconds for _, each, seconds in found if each == phase)
-        if not took:
-            yield False, f"no reads of others {name} were measured"
-            continue
-        middle, most = took[len(took) // 2], took[int(len(took) * 0.99)]
-        said = f"median {middle * 1000:.0f} ms, p99 {most * 1000:.0f} ms, longest {took[-1] * 1000:.0f} ms"
-        yield most < BOUND_S, f"{len(took)} reads of others {name}: {said}"
-
-
-def ran_once(ledger: Path, must_run: list[str], state: set[str]) -> Iterator[tuple[bool, str]]:
-    """Whether each attempt ran once, and each job that had to run did."""
-    lines = ledger.read_text().split()
-    twice = [line for line, count in Counter(lines).items() if count > 1]
-    ran = {line.partition(".")[0] for line in lines}
-    lost = [key for key in must_run if key not in ran and key not in state]
-    yield not twice, f"{len(lines)} attempts ran{', TWICE: ' + ', '.join(twice[:9]) if twice else ', each once'}"
-    yield not lost, f"{len(must_run)} jobs had to run{', NEVER RAN: ' + ', '.join(lost[:9]) if lost else ', and did'}"
-
-
 # -- all of it ----------------------------------------------------------------------------------------------------
 
 
-def _free_port() -> int:
-    with socket.socket() as there:
-        there.bind(("127.0.0.1", 0))
-        return int(there.getsockname()[1])
+def _listening() -> socket.socket:
+    there = socket.socket()
+    there.bind(("127.0.0.1", 0))
+    there.listen(64)
+    return there
+
+
+def _url(listening: socket.socket) -> str:
+    return f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def _free_url() -> str:
+    with _listening() as there:
+        return _url(there)
 
 
 def _small_disk(course: Course) -> None:
@@ -313,16 +265,21 @@ def soak(minutes: float, seed: int) -> bool:
     phase = processes.Value("i", QUIET)
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
-        course = Course(directory, minutes * 60, f"http://127.0.0.1:{_free_port()}", phase, stack)
+        course = Course(directory, minutes * 60, _free_url(), phase, stack)
         _small_disk(course)
         course.start()
         stack.callback(_end, course)
         users = ACCOUNTS if os.geteuid() == 0 else (pwd.getpwuid(os.geteuid()).pw_name,) * len(ACCOUNTS)
         tokens = [course.client.create_token(name="soak", user=user).token for user in users]
+        control = _listening()
+        stack.callback(control.close)
+        standing = processes.Process(target=answer_alike, args=(control,), daemon=True)
+        standing.start()
+        stack.callback(standing.kill)
         pipes = []
         for act, given in (
             (be_users, (tokens, str(ledger), seed)),
-            (read_on, (tokens[0],)),
+            (read_on, (tokens[0], _url(control))),
             (do_too_much, (tokens[-1],)),
         ):
             here, there = processes.Pipe(duplex=False)
@@ -339,7 +296,7 @@ def soak(minutes: float, seed: int) -> bool:
             process.join(60)
         course.settle()
         waiting = {job.key for job in course.client.jobs(state=("waiting", "running"))}
-        judged = [*flat(course), *waits(found), *ran_once(ledger, must_run, waiting)]
+        judged = [*flat(course.samples, course.seconds), *waits(found), *ran_once(ledger, must_run, waiting)]
         slowest = max(course.recovered_s)
         judged.append((slowest < 10, f"{len(course.recovered_s)} starts, the slowest answered after {slowest:.1f} s"))
         judged += [(note.upper() != note and "NOT " not in note, note) for note in course.notes]

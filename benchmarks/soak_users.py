@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import socket
 import threading
 import time
 from collections import Counter
@@ -19,6 +20,8 @@ from typing import Any, TypeAlias
 
 from fairlead.client import Address, Client
 from fairlead.client.errors import ClientError, Refused, ServiceFailed, Unreachable
+from fairlead.local.devices import read_hierarchies
+from fairlead.local.means import stand_before_jobs
 
 QUIET, ABUSE, DOWN, OVER = range(4)
 """Phases of a soak. In `DOWN` the service was killed, or its disk is full."""
@@ -175,22 +178,44 @@ def be_users(url: str, tokens: list[str], ledger: str, seed: int, phase: Phase, 
     out.send(([key for user in users for key in user.must_run], counts))
 
 
-def read_on(url: str, token: str, phase: Phase, out: Connection) -> None:
-    """Read as another user does who looks at the machine, all the time; how long each took, and in which phase."""
-    client, waits = Client(Address.of_url(url, token)), list[tuple[float, int, float]]()
+def answer_alike(listening: socket.socket) -> None:
+    """A server that does nothing but give one answer, with the place on the processor that the service has.
+
+    How long it takes says what the machine costs, and the one who reads: it is what the service is held against.
+    """
+    os.setsid()
+    stand_before_jobs(read_hierarchies())
+    content = b'{"nodes":[]}'
+    lines = ["HTTP/1.1 200 OK", "Content-Type: application/json", f"Content-Length: {len(content)}", "", ""]
+    while True:
+        connection, _ = listening.accept()
+        with connection, suppress(OSError):
+            connection.recv(2**16)
+            connection.sendall("\r\n".join(lines).encode() + content)
+
+
+Wait: TypeAlias = tuple[bool, int, float]
+"""How long a read took in which phase, in seconds, and whether it was one of the control."""
+
+
+def read_on(url: str, token: str, control: str, phase: Phase, out: Connection) -> None:
+    """Read as another user does who looks at the machine, all the time; `control` after each four."""
+    client, other, waits = Client(Address.of_url(url, token)), Client(Address.of_url(control)), list[Wait]()
     reads: list[Callable[[], Any]] = [
         lambda: list(client.queues()),
         lambda: list(client.nodes()),
         lambda: list(client.jobs(state=("waiting", "running"), limit=20)),
         lambda: list(client.occupants()),
+        lambda: list(other.nodes()),
     ]
     number = 0
     while (before := phase.value) != OVER:
         began = time.perf_counter()
+        which = number % len(reads)
         with suppress(ClientError):
-            reads[number % len(reads)]()
+            reads[which]()
             if phase.value == before != DOWN:
-                waits.append((time.time(), before, time.perf_counter() - began))
+                waits.append((which == len(reads) - 1, before, time.perf_counter() - began))
         number += 1
         time.sleep(0.05)
     out.send(waits)
