@@ -34,7 +34,7 @@ def test_the_command_line_asks_a_cluster(cluster: Cluster) -> None:
     told = ask("why", "pod/waits")
     assert "default/waits: waiting (1st in its queue)" in told
     assert "n0" in told
-    assert "default/waits: waiting" in ask("why", "pod/waits", "-n", "default", "--changes")
+    assert "default/waits: waiting" in ask("why", "pod/waits", "-n", "default", "--all")
     assert "runs on n0" in ask("why", "pod/runs")
     assert "would start: default/waits" in ask("whatif", "cancel", "pod/runs")
     assert "nothing would be otherwise" in ask("whatif", "drain", "n0")

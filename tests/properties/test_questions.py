@@ -19,10 +19,11 @@ from properties.mixed import Mixed, mixed
 from properties.policies import world as policy_world
 from properties.worlds import LEAVES, WORLDS, world
 
+from fairlead.config import errors_of
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import Event, Release
 from fairlead.core.model.specs import ApplicationSpec, AskSpec
-from fairlead.insight.changes import events_of, renamed, until_ms
+from fairlead.insight.changes import current_spec, edited, events_of, renamed, until_ms
 from fairlead.insight.explain import explain
 from fairlead.insight.parts import Part, What
 from fairlead.insight.suppositions import Place, Supposition, kind_of, submitted
@@ -69,7 +70,11 @@ def happens(state: dict[str, object], events: Sequence[Event], until_ms: int | N
 
     With `until_ms` the clock goes on until then, from one time that something is due to the next.
     """
-    scheduler = Scheduler.load(state)
+    return happen_to(Scheduler.load(state), events, until_ms)
+
+
+def happen_to(scheduler: Scheduler, events: Sequence[Event], until_ms: int | None = None) -> Aftermath:
+    """The same to this very scheduler."""
     now, before, found = scheduler.cluster.now_ms, running(scheduler), Aftermath()
     nodes = scheduler.cluster.partitions[PART].nodes.nodes.values()
     told = [
@@ -163,20 +168,41 @@ def check_one(scheduler: Scheduler, state: dict[str, object], name: Name, tally:
     tally.by_itself += found.by_itself is not None
     tally.incomplete += not found.is_complete
     assert (name[1:] in happens(state, ()).placed) == (found.by_itself is not None), name
+    if any(not change.at_once for change in found.changes):
+        assert found.never is not None
+        # These are about a state in which nothing else runs or waits.
+        scheduler = Scheduler.load(state)
+        happen_to(scheduler, others(scheduler, name))
+        state = scheduler.dump()
     for change in found.changes:
         tally.changes[change.dimension] += 1
         tally.smallest += change.smallest
         said = (name, change.sentence)
         parts = tuple(map(counted, change.parts))
         assert starts_with(scheduler, state, name, parts), said
+        assert not_refused(scheduler, parts), said
         for at, part in enumerate(parts):
             tally.less += part.is_counted or len(parts) > 1
             if part.is_counted:
                 less = (*parts[:at], part.less(), *parts[at + 1 :])
                 assert not starts_with(scheduler, state, name, less), said
-            elif len(parts) > 1:
+            if len(parts) > 1:
                 without = (*parts[:at], *parts[at + 1 :])
                 assert not starts_with(scheduler, state, name, without), said
+
+
+def others(scheduler: Scheduler, name: Name) -> list[Event]:
+    """The end of everything but this ask and the gangs of its application."""
+    apps = scheduler.cluster.partitions[PART].applications.values()
+    asks = [ask for app in apps for ask in app.asks.values() if (app.id, ask.key) != name[1:]]
+    return [Release(a.app.id, a.key) for a in asks if a.app.id != name[1] or not a.spec.task_group]
+
+
+def not_refused(scheduler: Scheduler, parts: tuple[Part, ...]) -> bool:
+    """Whether the checks of queue files find no fault that the file in force has not got."""
+    now = current_spec(scheduler)
+    known = {problem.path for problem in errors_of(now)}
+    return {problem.path for problem in errors_of(edited(now, PART, parts))} <= known
 
 
 def counted(told: AnsweredPart) -> Part:

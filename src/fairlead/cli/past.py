@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """
 fairlead journal at '2026-05-04 14:05' why
-fairlead journal at '2026-05-04 14:05' why 17 --changes
+fairlead journal at '2026-05-04 14:05' why 17 --all
 fairlead journal at 14:05 whatif cancel 12
 fairlead journal at -- -30m whatif priority 17 100
 """
@@ -44,9 +44,9 @@ _FORMS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT
 @click.option(
     "--path", type=click.Path(path_type=Path), metavar="PATH", help="The journal file, or the state directory it is in."
 )
-@click.option("--changes", is_flag=True, help="With why KEY: also the smallest changes that would have started it.")
+@click.option("--all", "everything", is_flag=True, help="With why KEY: also all changes that would have started it.")
 @show_output
-def at(moment: str, question: tuple[str, ...], path: Path | None, changes: bool, output: str) -> None:
+def at(moment: str, question: tuple[str, ...], path: Path | None, everything: bool, output: str) -> None:
     """Ask why and what if of the state of a moment in the past.
 
     The journal is only read. Without a question it says what waited and ran then.
@@ -62,7 +62,7 @@ def at(moment: str, question: tuple[str, ...], path: Path | None, changes: bool,
         case ["why"]:
             answer, lines = _why_all(scheduler)
         case ["why", key]:
-            answer, lines = _why(scheduler, key, changes)
+            answer, lines = _why(scheduler, key, everything)
         case ["whatif", what, *rest]:
             answer, lines = _what_if(scheduler, what, rest)
         case _:
@@ -169,12 +169,12 @@ def _why_all(scheduler: Scheduler) -> tuple[Any, list[str]]:
     return rows, lines or ["Nothing waited."]
 
 
-def _why(scheduler: Scheduler, key: str, changes: bool) -> tuple[Any, list[str]]:
+def _why(scheduler: Scheduler, key: str, everything: bool) -> tuple[Any, list[str]]:
     from fairlead.insight.explain import explain
-    from fairlead.insight.unblock import Effort
+    from fairlead.insight.search import Effort
 
     partition, application, ask = _one(scheduler, key)
-    verdict = explain(scheduler, application, ask, partition, changes=Effort() if changes else None)
+    verdict = explain(scheduler, application, ask, partition, changes=Effort() if everything else None)
     return verdict, [f"{ask}: {verdict.state}: {verdict.sentence}", *(f"  {line}" for line in verdict.details)]
 
 

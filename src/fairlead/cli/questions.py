@@ -36,7 +36,7 @@ from fairlead.times import clock_time
 
 if TYPE_CHECKING:
     from fairlead.wire.jobs import Job
-    from fairlead.wire.questions import Fate, Fates, Otherwise, Score, Shift, When, Why
+    from fairlead.wire.questions import Fate, Fates, Otherwise, Score, Shift, Verdict, When, Why
 
 NAMED = 8
 _PARTS = (
@@ -110,17 +110,34 @@ def _at(at_ms: int | None) -> str:
     return render.moment(at_ms) if at_ms is not None else "no time in sight"
 
 
-def why_lines(answer: Why) -> Iterator[str]:
-    """Why a job is in its state."""
+def why_lines(answer: Why, everything: bool = False) -> Iterator[str]:
+    """Why a job is in its state, and what to do; with `everything` all numbers and all changes that would help."""
     if answer.parts:
         yield from parts.why_lines(answer)
         return
     place = f" ({_ordinal(answer.queue_position)} in its queue)" if answer.queue_position else ""
-    yield f"{answer.key}: {answer.state}{place}: {answer.sentence}"
+    before = _before(answer.verdict) if answer.verdict is not None else ""
+    yield f"{answer.key}: {answer.state}{place}: {answer.sentence}{before}"
     if answer.expected_start_ms:
         at = render.moment(answer.expected_start_ms)
         yield f"  By the time limits of what runs it has room at {at}, unless others take it."
-    yield from (f"  {line}" for line in (answer.verdict.details if answer.verdict else ()))
+    if answer.verdict is None:
+        return
+    yield from (f"  {line}" for line in answer.verdict.advice)
+    if everything or not answer.verdict.advice:
+        yield from (f"  {line}" for line in answer.verdict.details)
+    if everything:
+        for change in answer.verdict.changes or ():
+            yield from (f"  {line}" for line in change.difference.splitlines())
+
+
+def _before(verdict: Verdict) -> str:
+    """Which come first, as the end of a sentence."""
+    if not verdict.ahead:
+        return ""
+    rest = verdict.position - 1 - len(verdict.ahead)
+    first = "comes" if verdict.position == 2 else "come"
+    return f"; {', '.join(verdict.ahead)}{f' and {rest} more' if rest else ''} {first} first"
 
 
 def waiting_line(job: Job) -> str:
@@ -184,13 +201,15 @@ def _time(at_ms: int, now_ms: int) -> str:
 
 SPEND_MAX_MS = 60_000
 """As the service has it; it is told before one is asked."""
-changes_option = click.option(
-    "--changes", is_flag=True, help="Also find the smallest changes that would start it; takes up to 10 seconds."
+SHORT_S, LONG_S = 3.0, 10.0
+"""What would start it is looked for so long: for what to do, and for everything."""
+all_option = click.option(
+    "--all", "everything", is_flag=True, help="Say all numbers, and all changes that would start it; up to 10 seconds."
 )
 
 WHY_EXAMPLES = """
 fairlead why 17
-fairlead why 17 --changes
+fairlead why 17 --all
 fairlead why            (everything that waits)
 fairlead why pod/web-1 -n shop     (on a cluster)
 """
@@ -209,22 +228,25 @@ whatif = Group("whatif", help="Say what would be otherwise, without doing it.")
 
 @command("why", examples=WHY_EXAMPLES)
 @key_or_none("Key of the job; everything that waits if left out.")
-@changes_option
+@all_option
 @namespace_option
 @show_output
 @connected
-def why(client: Client, key: str | None, changes: bool, namespace: str | None, output: str) -> None:
-    """Say why a job waits.
+def why(client: Client, key: str | None, everything: bool, namespace: str | None, output: str) -> None:
+    """Say why a job waits, and what to do.
 
-    With the numbers: what it needs, what is free, which queue or limit is in the way, who holds it. With --changes:
-    what would start it; each of these was tried on a copy, and one unit less was not enough.
+    First what is in the way and which jobs come first, then the one change that is recommended: nothing that stops
+    work before something that does, what you can do before what an administrator can, a wait before new hardware.
+    Each change was tried on a copy, and one unit less was not enough. With --all: every number, every change, and the
+    difference of the queue file where that is what would change.
     """
     if key is not None:
-        answer = client.why(named(client, key, namespace), changes=changes)
-        _tell(answer, output, lambda: why_lines(answer))
+        seconds = LONG_S if everything else SHORT_S
+        answer = client.why(named(client, key, namespace), changes=True, seconds=seconds)
+        _tell(answer, output, lambda: why_lines(answer, everything))
         return
-    if changes:
-        raise wrong_usage("why: --changes needs the key of one job")
+    if everything:
+        raise wrong_usage("why: --all needs the key of one job")
     jobs = list(client.jobs(state="waiting", namespace=namespace))
     fields = ("key", "name", "queue", "state", "reason")
     shown = [{name: getattr(job, name) for name in fields} for job in jobs]

@@ -162,9 +162,13 @@ class Routes(WindowRoutes, OccupancyRoutes, PageRoutes):
     # -- questions ---------------------------------------------------------------------------------------------------
 
     @route
-    def why(self, key: str, *, changes: bool = False) -> Call[questions.Why]:
-        """Why a job is in its state; with `changes` also what would start it, which takes up to ten seconds."""
-        return _call("GET", _job(key, "why"), changes="true" if changes else None)
+    def why(self, key: str, *, changes: bool = False, seconds: float | None = None) -> Call[questions.Why]:
+        """Why a job is in its state; with `changes` also what would start it, and what to do.
+
+        That takes up to `seconds` (10 if not given).
+        """
+        spend = None if seconds is None else f"{seconds:g}"
+        return _call("GET", _job(key, "why"), changes="true" if changes else None, seconds=spend)
 
     @route
     def when(self, key: str, *, seconds: float | None = None) -> Call[questions.When]:

@@ -163,7 +163,8 @@ def _partition(found: Findings, declaration: declare.PartitionDeclaration, name:
             f"{declaration.path}.queues", f"partition {name} needs a list of queues, at least: queues: [{{name: root}}]"
         )
     else:
-        _check_queues(found, declaration, root)
+        _check_double_limits(found, declaration, root)
+        _check_queues(found, root)
         check_rules.check_rules(found, declaration.rules, f"{declaration.path}.placementrules", root, broken)
     _check_switches(found, declaration)
     return PartitionSpec(
@@ -177,13 +178,16 @@ def _partition(found: Findings, declaration: declare.PartitionDeclaration, name:
     )
 
 
-def _check_queues(found: Findings, declaration: declare.PartitionDeclaration, root: PlacedQueue) -> None:
-    check_queues.check_root(found, root)
+def _check_double_limits(found: Findings, declaration: declare.PartitionDeclaration, root: PlacedQueue) -> None:
     if declaration.limits and root.spec.limits and declaration.limits != root.spec.limits:
         found.add(
             f"{declaration.path}.limits",
             "the partition and its root queue both have limits, and they differ; keep one of the two",
         )
+
+
+def _check_queues(found: Findings, root: PlacedQueue) -> None:
+    check_queues.check_root(found, root)
     for queue in root.walk():
         check_queues.check_acls(found, queue)
         check_queues.check_queue_limits(found, queue)
@@ -222,6 +226,14 @@ def _check_switches(found: Findings, declaration: declare.PartitionDeclaration) 
             f"{declaration.path}.usergroupresolver.type",
             f"'{declaration.resolver[:60]}' is no resolver; there will be none. Known: os, ldap, test",
         )
+
+
+def errors_of(spec: ClusterSpec) -> list[Problem]:
+    """What the checks of queues refuse in a configuration that was made and not read from a text."""
+    found, partitions = places_of(replace(spec, text=""))
+    for partition in partitions:
+        _check_queues(found, partition.root)
+    return [problem for problem in found.problems if problem.severity == ERROR]
 
 
 # -- what those who act on a file ask beyond that -----------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Changes: what starts an ask, as it is answered, and as the events that bring it about.
+"""Changes: what starts an ask, as the events that bring it about.
 
 Decides which events make a part as it says, how the queue file is edited for it, and how an ask takes its own place
 with other words: the new one comes first, under a key of its own, then the old one is withdrawn, so that its
@@ -29,36 +29,15 @@ from fairlead.core.model.events import (
     UpdateNode,
 )
 from fairlead.core.model.resources import Limits, Resources
-from fairlead.insight.parts import IN_THE_FILE, OF_THE_ASK, TOLERATES, Part, What, clauses
+from fairlead.insight.parts import IN_THE_FILE, OF_THE_ASK, TOLERATES, Part, What
 from fairlead.insight.suppositions import more_nodes
-from fairlead.insight.trial import Name, Start
+from fairlead.insight.trial import Name
 from fairlead.scheduler import Scheduler
-from fairlead.wire.questions import Named, Way
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.partition import Partition
     from fairlead.core.model.constraints import Taint
-
-
-def way(parts: Sequence[Part], start: Start) -> Way:
-    """A change that starts an ask, as it was tried: no part of it can be one unit less."""
-    text = "runs if " + " and ".join(clauses(parts))
-    if start.evicted:
-        named = ", ".join(key for _, _, key in start.evicted[:3])
-        more = f" and {len(start.evicted) - 3} more" if len(start.evicted) > 3 else ""
-        text += f"; that would stop {named}{more}"
-    if start.violates:
-        text += f", against the disruption budget {' and '.join(start.violates)}"
-    return Way(
-        dimension="+".join(dict.fromkeys(part.what for part in parts)),
-        sentence=text,
-        parts=[part.shown() for part in parts],
-        node=start.node,
-        evicts=[Named(*name) for name in start.evicted],
-        violates=list(start.violates),
-        smallest=False,
-    )
 
 
 # -- the events that make it so -----------------------------------------------------------------------------------
@@ -69,9 +48,8 @@ def events_of(scheduler: Scheduler, name: Name, parts: Sequence[Part]) -> list[E
     partition, application, key = name
     book = scheduler.cluster.partitions[partition]
     events: list[Event] = []
-    in_file = [part for part in parts if part.what in IN_THE_FILE]
-    if in_file:
-        events.append(Configure(_edited(current_spec(scheduler), partition, in_file)))
+    if any(part.what in IN_THE_FILE for part in parts):
+        events.append(Configure(edited(current_spec(scheduler), partition, parts)))
     for part in parts:
         make = _EVENTS.get(part.what)
         if make is not None:
@@ -173,14 +151,18 @@ def current_spec(scheduler: Scheduler) -> specs.ClusterSpec:
     )
 
 
-def _edited(spec: specs.ClusterSpec, partition: str, parts: Sequence[Part]) -> specs.ClusterSpec:
-    def edited(one: specs.PartitionSpec) -> specs.PartitionSpec:
+def edited(spec: specs.ClusterSpec, partition: str, parts: Sequence[Part]) -> specs.ClusterSpec:
+    """The queue file as those of the parts that are about it would leave it."""
+
+    def edited_partition(one: specs.PartitionSpec) -> specs.PartitionSpec:
         root = one.root
         for part in parts:
+            if part.what not in IN_THE_FILE:
+                continue
             root = edit_queue(root, part.subject, lambda queue, part=part: _edited_queue(queue, part))  # type: ignore[misc]
         return replace(one, root=root)
 
-    return replace(spec, partitions=tuple(edited(p) if p.name == partition else p for p in spec.partitions))
+    return replace(spec, partitions=tuple(edited_partition(p) if p.name == partition else p for p in spec.partitions))
 
 
 def edit_queue(root: specs.QueueSpec, path: str, edit: Callable[[specs.QueueSpec], specs.QueueSpec]) -> specs.QueueSpec:

@@ -20,11 +20,12 @@ from fairlead.core.model.quantities import resource_called
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.parts import What
 from fairlead.insight.places import Place, Survey, survey
-from fairlead.insight.unblock import Effort, Ways, ways
+from fairlead.insight.search import Effort
+from fairlead.insight.unblock import Ways, ways
 from fairlead.insight.verdict import how_stopped, shown, told
 from fairlead.policy.order.keys import application_key, ask_key
 from fairlead.wire.fields import measured, with_cpu
-from fairlead.wire.questions import Holder, Level, NodeRoom, PassedOver, Stopped, Verdict, Way
+from fairlead.wire.questions import Holder, Level, Never, NodeRoom, PassedOver, Stopped, Verdict, Way
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Items
+    from fairlead.insight.advice import Asker
     from fairlead.scheduler import Scheduler
 
 HOLDERS = 5
+AHEAD = 3
 CLOSEST = 3
 PASSED_OVER = 3
 ABOUT_JOB = (What.CANCEL, What.TURN)
@@ -58,13 +61,14 @@ def explain(
     partition: str = DEFAULT_PARTITION,
     *,
     changes: Effort | None = None,
+    asker: Asker | None = None,
     sees: Sees = everything,
     fork: bool | None = None,
 ) -> Verdict:
     """Why this ask waits, or why it runs before its neighbours.
 
-    `changes`: also find the smallest changes that start it, with so much effort. What the asker may not see is counted,
-    not named. Raises KeyError when there is no such ask.
+    `changes`: also find the smallest changes that start it, with so much effort, and say which of them `asker` (None:
+    its owner) should make. What the asker may not see is counted, not named. Raises KeyError when there is no such ask.
     """
     part = scheduler.cluster.partitions[partition]
     if application not in part.applications and application in part.rejected:
@@ -82,20 +86,22 @@ def explain(
         verdict = _held(part, app, held)
     if changes is None:
         return told(verdict)
-    found = _without_others(ways(scheduler, (partition, application, key), changes, fork=fork), sees)
+    found = ways(scheduler, (partition, application, key), changes, asker=asker, fork=fork)
+    found = _without_others(found, sees)
     verdict = replace(
         verdict,
         changes=list(found.changes),
         starts_by_itself=found.by_itself is not None,
         changes_complete=found.is_complete,
+        never=Never(shown(found.never), found.never.sentence()) if found.never is not None else None,
     )
-    return told(verdict, found)
+    return told(verdict, found, part.now_ms)
 
 
 def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Verdict:
     reason = scheduler.why(ask.app.id, ask.key, part.name)
     assert reason is not None
-    levels = list(_levels(ask))
+    levels, before = list(_levels(ask)), _before(ask)
     around = survey(part, ask, CLOSEST)
     held = list(_holders(part, ask, levels, around))
     seen = [each for each in held if sees(each.app.id)]
@@ -104,7 +110,8 @@ def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Ver
         state="waiting",
         sentence=reason.sentence(),
         reason=shown(reason),
-        position=_position(ask),
+        position=len(before) + 1,
+        ahead=[other.key for other in before if sees(other.app.id)][:AHEAD],
         levels=levels,
         nodes=around.nodes,
         closest=[_room(place) for place in around.closest],
@@ -139,6 +146,7 @@ def _as_seen(change: Way, sees: Sees) -> Way | None:
     if about:
         return None
     text = change.sentence.partition("; that would stop")[0]
+    # `stops` still counts them.
     return replace(change, evicts=[], sentence=f"{text}; that would stop {len(change.evicts)} others")
 
 
@@ -240,15 +248,16 @@ def _level(queue: str, who: str, resource: str, needed: int, used: int, most: in
     return Level(queue, who, name, wants, has, at_most, used + needed > most)
 
 
-def _position(ask: Ask) -> int:
-    """How many asks of its queue come before it in the order of applications, then of asks, plus one."""
+def _before(ask: Ask) -> list[Ask]:
+    """Asks of its queue that wait and come before it, by the order of applications, then of asks."""
     mine = ask_key(ask, application_key(ask.app))
-    before = 0
+    before = []
     for app in ask.app.queue.applications.values():
         if app.pending_count:
             key = application_key(app)
-            before += sum(1 for a in app.asks.values() if a.pending and ask_key(a, key) < mine)
-    return before + 1
+            before += [(row, a) for a in app.asks.values() if a.pending and (row := ask_key(a, key)) < mine]
+    before.sort(key=lambda row: row[0])
+    return [other for _, other in before]
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------

@@ -6,10 +6,12 @@ confirms or drops. Never tries anything itself. Invariant: every part says truly
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from fairlead.core.books.application_limits import begun
 from fairlead.core.books.idle_work import group_of, payer
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 NODES_TRIED = 3
 CANCELS_TRIED = 6
-QUEUES_TRIED = 4
+OWN_TRIED = 12
 MORE_NODES = 64
 
 
@@ -74,6 +76,38 @@ def limits_in_the_way(partition: Partition, ask: Ask) -> Lever | None:
     if not levels or any(spec_of_queue(partition.spec.root, part.subject) is None for part, _ in levels):
         return None
     return _lever(partition, levels)
+
+
+def limits(partition: Partition, ask: Ask) -> list[list[Lever]]:
+    """The limits that are in the way; and as another try all that it counts against, as wide as all that waits."""
+    found = limits_in_the_way(partition, ask)
+    wide = _all_limits(partition, ask)
+    return [[lever for lever in (found, wide) if lever is not None]]
+
+
+def _all_limits(partition: Partition, ask: Ask) -> Lever | None:
+    """Every maximum and limit above the nodes, wide enough for what waits: others before it may need the room."""
+    waits = partition.root.pending
+    levels: list[tuple[Part, int]] = []
+
+    def widened(part: Part, used: int) -> None:
+        least = max(part.now + 1, used + dict(ask.items).get(part.resource, 1))
+        levels.append((replace(part, value=least), least + waits.get(part.resource, len(partition.applications))))
+
+    for queue in payer(ask).lineage[:-1]:
+        for name, most in (queue.max or {}).items():
+            widened(Part(What.QUEUE_MAX, queue.path, most, 0, name), queue.allocated.get(name, 0))
+        if queue.max_applications:
+            widened(Part(What.QUEUE_APPLICATIONS, queue.path, queue.max_applications, 0), begun(queue, ask.app))
+    for ceiling in ask.app.allowance.ceilings if ask.app.allowance is not None else ():
+        who = _entry(partition, ceiling)
+        for name, most in (ceiling.max or {}).items():
+            widened(Part(What.LIMIT, ceiling.queue, most, 0, name, who), ceiling.used.get(name, 0))
+        if ceiling.max_applications:
+            part = Part(What.LIMIT_APPLICATIONS, ceiling.queue, ceiling.max_applications, 0, who=who)
+            widened(part, ceiling.begun(ask.app))
+    levels = [row for row in levels if spec_of_queue(partition.spec.root, row[0].subject) is not None]
+    return _lever(partition, levels) if levels else None
 
 
 def _lever(partition: Partition, levels: list[tuple[Part, int]]) -> Lever:
@@ -177,9 +211,8 @@ def _offsets(leaf: Queue) -> set[int]:
 # -- nodes --------------------------------------------------------------------------------------------------------
 
 
-def room_on_nodes(partition: Partition, ask: Ask) -> list[Lever]:
+def room_on_nodes(partition: Partition, ask: Ask) -> Iterator[Lever]:
     """More room on one node, for the nodes that lack least."""
-    levers = []
     nodes, waits = partition.nodes.nodes.values(), partition.root.pending
     largest = {name: max((node.total.get(name, 0) for node in nodes), default=0) for name, _ in ask.items}
     for place in [p for p in places(partition, ask) if p.is_open and p.missing][:NODES_TRIED]:
@@ -189,40 +222,79 @@ def room_on_nodes(partition: Partition, ask: Ask) -> list[Lever]:
             part = Part(What.NODE_ROOM, place.node.id, free, free + missing, name)
             # More than the largest node has would be no sensible thing to say.
             rows.append((part, min(part.value + waits.get(name, 0), max(largest[name], part.value))))
-        levers.append(_lever(partition, rows))
-    return levers
+        yield _lever(partition, rows)
 
 
-def more_nodes(partition: Partition, ask: Ask) -> Lever | None:
-    """Nodes like one that is there and that would take the ask if it were empty: the smallest of that kind."""
-    like = min(
-        (p for p in places(partition, ask) if p.suits and p.node.fits_total(ask.items)),
-        key=lambda p: (sorted(p.node.total.items()), p.node.id),
-        default=None,
-    )
-    if like is None or ask.required_node:
-        return None
-    return Lever(((Part(What.NODES, like.node.id, 0, 1), MORE_NODES, 1),))
+def more_nodes(partition: Partition, ask: Ask) -> Iterator[Lever]:
+    """Nodes like one that is there and that would take the ask if it were empty: one of each kind, the smallest first.
+
+    What a filter rules out here because of what runs here (anti-affinity, spread, ports) a new node may allow.
+    """
+    if ask.required_node:
+        return
+    kinds: dict[tuple[object, ...], Place] = {}
+    for place in sorted(places(partition, ask), key=lambda p: (sorted(p.node.total.items()), p.node.id)):
+        node = place.node
+        if place.would_suit_anew and node.fits_total(ask.items):
+            labels = tuple(sorted((k, v) for k, v in node.labels.items() if v != node.id))
+            kinds.setdefault((tuple(sorted(node.total.items())), labels, node.spec.taints), place)
+    for place in kinds.values():
+        yield Lever(((Part(What.NODES, place.node.id, 0, 1), MORE_NODES, 1),))
 
 
 # -- others -------------------------------------------------------------------------------------------------------
 
 
-def cancels(partition: Partition, ask: Ask) -> list[Lever]:
-    """Single allocations whose end could let the ask start: least important, then smallest, then youngest first."""
-    limits = limits_in_the_way(partition, ask)
-    if limits is not None:
-        candidates = _holders_of(partition, ask, limits.parts)
-    else:
-        candidates = [a for p in places(partition, ask) if p.is_open for a in _enough_on(p)]
-    ordered = sorted(candidates, key=lambda a: (a.priority, _size(partition, a), -(a.allocated_ms or 0), a.seq))
-    return [together(Part(What.CANCEL, f"{a.app.id}/{a.key}", 0, 1)) for a in ordered[:CANCELS_TRIED]]
+def cancels(partition: Partition, ask: Ask, may_act: Callable[[str], bool]) -> Iterator[Iterator[Lever]]:
+    """Single allocations whose end could let the ask start: the asker's own, then those of others.
+
+    Of each the likeliest first: what has enough of what is short, then least important, smallest, youngest.
+    """
+    enough = set(_likely(partition, ask))
+    running = [
+        other
+        for node in partition.nodes.nodes.values()
+        for other in node.allocations
+        if other.evict_cause is None and other.app.id != ask.app.id
+    ]
+
+    def key(other: Ask) -> tuple[bool, int, float, int, int]:
+        return other not in enough, other.priority, _size(partition, other), -(other.allocated_ms or 0), other.seq
+
+    running.sort(key=key)
+    for own in (True, False):
+        yield (_end_of(other) for other in running if may_act(other.app.id) is own)
+
+
+def _end_of(other: Ask) -> Lever:
+    return together(Part(What.CANCEL, f"{other.app.id}/{other.key}", 0, 1))
+
+
+def all_own_work(partition: Partition, ask: Ask, may_act: Callable[[str], bool]) -> Lever | None:
+    """The end of everything that runs and is the asker's, the least important first; None: nothing is, or too much."""
+    own = [
+        other
+        for node in partition.nodes.nodes.values()
+        for other in node.allocations
+        if other.evict_cause is None and other.app.id != ask.app.id and may_act(other.app.id)
+    ]
+    if not 0 < len(own) <= OWN_TRIED:
+        return None
+    own.sort(key=lambda other: (-other.priority, -_size(partition, other), other.seq))
+    return Lever(tuple(row for other in own for row in _end_of(other).rows))
+
+
+def _likely(partition: Partition, ask: Ask) -> list[Ask]:
+    found = limits_in_the_way(partition, ask)
+    if found is not None:
+        return _holders_of(partition, ask, found.parts)
+    return [a for p in places(partition, ask) if p.is_open for a in _enough_on(p)]
 
 
 def _enough_on(place: Place) -> Iterator[Ask]:
     for other in place.node.allocations:
         back = dict(other.items)
-        if other.evict_cause is None and all(lack <= back.get(name, 0) for name, lack in place.missing.items()):
+        if all(lack <= back.get(name, 0) for name, lack in place.missing.items()):
             yield other
 
 
@@ -233,18 +305,14 @@ def _holders_of(partition: Partition, ask: Ask, parts: Iterable[Part]) -> list[A
     kind, _, who = part.who.partition(" ")
     found = []
     for app in [a for q in (queue.walk() if queue is not None else ()) for a in q.applications.values()]:
-        if not app.allocations or (kind == "user" and who not in ("*", app.user)):
-            continue
-        if kind == "user" and app.user != ask.app.user:
+        if not app.allocations or (kind == "user" and (who not in ("*", app.user) or app.user != ask.app.user)):
             continue
         if kind == "group" and app.limit_group != who:
             continue
         lacks = part.value - part.now
         for other in app.allocated_asks():
             alone = not part.resource and app.allocations == 1 and not app.pending_count
-            if other.evict_cause is None and (
-                alone or (part.resource and dict(other.items).get(part.resource, 0) >= lacks)
-            ):
+            if alone or (part.resource and dict(other.items).get(part.resource, 0) >= lacks):
                 found.append(other)
     return found
 
@@ -264,33 +332,49 @@ def _size(partition: Partition, ask: Ask) -> float:
 
 
 def other_queues(partition: Partition, ask: Ask) -> list[Lever]:
-    """Leaves that have room for the ask under their maxima: those with most pending room first."""
+    """Other leaves: those that have room for the ask under their maxima first, and of these where most waits."""
     here = ask.app.queue
     leaves = [
         queue
         for queue in partition.root.walk()
         if queue.is_leaf and queue.managed and queue is not here and queue.state is QueueState.ACTIVE
-        if queue.short_of_room(ask.items) is None
     ]
-    leaves.sort(key=lambda queue: (-queue.reported, queue.path))
-    return [together(Part(What.QUEUE, queue.path, 0, 1)) for queue in leaves[:QUEUES_TRIED]]
+    leaves.sort(key=lambda queue: (queue.short_of_room(ask.items) is not None, -queue.reported, queue.path))
+    return [together(Part(What.QUEUE, queue.path, 0, 1)) for queue in leaves]
 
 
-def smaller_requests(partition: Partition, ask: Ask) -> list[Lever]:
-    """What the ask could have now, where that is less than it wants but something of everything."""
+def smaller_requests(partition: Partition, ask: Ask) -> Iterator[Lever]:
+    """What the ask could have now, where that is less than it wants; else less of one resource, or of all."""
     room = ask.app.queue.headroom() or {}
     for ceiling in ask.app.allowance.ceilings if ask.app.allowance is not None else ():
         for name, most in (ceiling.max or {}).items():
             room[name] = min(room.get(name, most), most - ceiling.used.get(name, 0))
-    seen: dict[tuple[Part, ...], None] = {}
+    seen: set[tuple[tuple[str, int], ...]] = set()
     for place in [p for p in places(partition, ask) if p.is_open][: 4 * NODES_TRIED]:
         fits = {name: min(amount, place.node.free.get(name, 0), room.get(name, amount)) for name, amount in ask.items}
         if all(fits[name] > 0 for name, amount in ask.items if amount > 0) and not fits_in(ask.items, fits):
-            seen[
-                tuple(
-                    Part(What.SMALLER, ask.key, amount, fits[name], name)
-                    for name, amount in ask.items
-                    if fits[name] < amount
-                )
-            ] = None
-    return [together(*parts) for parts in list(seen)[:NODES_TRIED]]
+            smaller = tuple((name, fits[name]) for name, amount in ask.items if fits[name] < amount)
+            if smaller not in seen:
+                seen.add(smaller)
+                yield together(*(Part(What.SMALLER, ask.key, dict(ask.items)[n], value, n) for n, value in smaller))
+    for name, amount in ask.items:
+        if amount > 1:
+            yield _less_of(partition, ask, [name])
+    least = least_request(ask)
+    if least is not None:
+        yield _less_of(partition, ask, [part.resource for part in least.parts])
+
+
+def _less_of(partition: Partition, ask: Ask, names: Iterable[str]) -> Lever:
+    """Less of these, from one step less down to one unit."""
+    amounts, rows = dict(ask.items), []
+    for name in names:
+        step = min(grain(partition, name), amounts[name] - 1)
+        rows.append((Part(What.SMALLER, ask.key, amounts[name], amounts[name] - step, name), 1, step))
+    return Lever(tuple(rows))
+
+
+def least_request(ask: Ask) -> Lever | None:
+    """One unit of everything; None: it asks for no more."""
+    parts = [Part(What.SMALLER, ask.key, amount, 1, name) for name, amount in ask.items if amount > 1]
+    return together(*parts) if parts else None

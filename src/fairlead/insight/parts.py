@@ -102,15 +102,27 @@ class Part(Struct, frozen=True):
         return replace(self, value=self.value - self.step)
 
 
-def clauses(parts: Sequence[Part]) -> Iterable[str]:
-    """One for each thing that would be otherwise."""
+def clauses(parts: Sequence[Part]) -> list[str]:
+    """One for each thing that would be otherwise; each completes the words "it runs if"."""
+    return list(_said(parts, _CLAUSES))
+
+
+def acts(parts: Sequence[Part]) -> list[str]:
+    """The same as things to do: each completes the words "you can"."""
+    return list(_said(parts, _ACTS))
+
+
+Words = str | Callable[[Part], str]
+
+
+def _said(parts: Sequence[Part], words: dict[What, Words]) -> Iterable[str]:
     together: dict[tuple[str, str, str, str], list[Part]] = {}
     for part in parts:
         together.setdefault((part.what, part.subject, part.who, part.text), []).append(part)
     for same in together.values():
         new = format_exactly({p.resource: p.value for p in same if p.resource})
         old = format_exactly({p.resource: p.now for p in same if p.resource})
-        part, clause = same[0], _CLAUSES[What(same[0].what)]
+        part, clause = same[0], words[What(same[0].what)]
         key = part.subject.rpartition("/")[2]
         yield clause.format(p=part, new=new, old=old, key=key) if isinstance(clause, str) else clause(part)
 
@@ -154,7 +166,7 @@ WITHOUT = {
 }
 """Constraints that an ask could do without, by the filter that they are."""
 
-_CLAUSES: dict[What, str | Callable[[Part], str]] = {
+_CLAUSES: dict[What, Words] = {
     What.PRIORITY: lambda p: f"its priority were {p.value} (now {p.now}; {p.value - 1} is not enough)",
     What.QUEUE_MAX: "the maximum of {p.subject} were {new} (now {old})",
     What.QUEUE_APPLICATIONS: "{p.subject} might run {p.value} applications (now {p.now})",
@@ -181,3 +193,51 @@ _CLAUSES: dict[What, str | Callable[[Part], str]] = {
     What.ALONE: "it were no member of task group {p.text}",
 }
 """By the first part of the same subject; `new` and `old` are its amounts as they would be, and as they are."""
+
+
+def _do_property(part: Part) -> str:
+    if part.text.startswith("-"):
+        return f"take {part.text[1:]} out of {part.subject}"
+    name, _, value = part.text.partition("=")
+    return f"give {part.subject} {name}: {value}"
+
+
+def _do_attribute(part: Part) -> str:
+    if part.text.startswith("-"):
+        return f"take the attribute {part.text[1:]} from node {part.subject}"
+    return f"give node {part.subject} the attribute {part.text}"
+
+
+def _do_where(part: Part) -> str:
+    if part.text.startswith(TOLERATES):
+        return f"submit it so that it tolerates the taint {part.text.removeprefix(TOLERATES)}"
+    return f"submit it without its {WITHOUT[part.text]}"
+
+
+_ACTS: dict[What, Words] = {
+    What.PRIORITY: "raise its priority to {p.value} (now {p.now})",
+    What.QUEUE_MAX: "raise the maximum of {p.subject} to {new} (now {old})",
+    What.QUEUE_APPLICATIONS: "let {p.subject} run {p.value} applications (now {p.now})",
+    What.GUARANTEED: "guarantee {p.subject} {new} (now {old})",
+    What.LIMIT: "raise the limit of {p.who} in {p.subject} to {new} (now {old})",
+    What.LIMIT_APPLICATIONS: "let {p.who} run {p.value} applications in {p.subject} (now {p.now})",
+    What.PROPERTY: _do_property,
+    What.QUOTA: "raise quota {p.text} of {p.subject} to {new} (now {old})",
+    What.NODE_ROOM: "have {new} free on {p.subject} (now {old})",
+    What.NODES: lambda p: f"add {'one more node' if p.value == 1 else f'{p.value} more nodes'} like {p.subject}",
+    What.ATTRIBUTE: _do_attribute,
+    What.TAINT: "take the taint {p.text} from node {p.subject}",
+    What.DRAIN: "let node {p.subject} take new work again",
+    What.CANCEL: "cancel {key}",
+    What.TURN: "lift the reservation of {key}",
+    What.TIME: lambda p: f"wait {duration_exactly(p.value - p.now)}: {p.text}",
+    What.QUEUE: "move it to {p.subject}",
+    What.SMALLER: "ask for {new} at most (now {old})",
+    What.WHERE: _do_where,
+    What.SHORTER: lambda p: f"declare a time limit of {duration_exactly(p.value)} at most",
+    What.PLAIN: "submit it as work that is not idle",
+    What.STOPS_OTHERS: "submit it so that others may be stopped for it ({p.text})",
+    What.ANY_NODE: "let it run on other nodes than {p.text}",
+    What.ALONE: "submit it without its task group {p.text}",
+}
+"""As `_CLAUSES`, for somebody who is told what to do."""

@@ -11,6 +11,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.kept_constraints import filter_on
+from fairlead.core.model.matching import AFFINITY, ANTI_AFFINITY, PORTS, PROMISED, REPELLED, SPREAD
 from fairlead.wire.questions import NodeCount
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ RESERVED = "set aside for others"
 NOT_REQUIRED = "not the node it has to run on"
 RULED_OUT = "ruled out by "
 """Followed by the filter (`core.model.matching`)."""
+
+
+_BY_WHAT_RUNS = frozenset(f"{RULED_OUT}{name}" for name in (PORTS, AFFINITY, ANTI_AFFINITY, REPELLED, SPREAD, PROMISED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,11 @@ class Place:
     def suits(self) -> bool:
         """Whether nodes like this one would do."""
         return self.closed in ("", DRAINING, RESERVED)
+
+    @property
+    def would_suit_anew(self) -> bool:
+        """Whether a new node like this one might do, without what runs here."""
+        return self.suits or self.closed in _BY_WHAT_RUNS
 
     def lack(self, ask: Ask) -> float:
         """What is missing as a part of what is needed, summed."""

@@ -13,12 +13,15 @@ from msgspec.structs import replace
 
 from fairlead.core.model import reasons
 from fairlead.core.model.quantities import format_amounts
+from fairlead.insight.advice import By
+from fairlead.times import duration
 from fairlead.wire import jobs
 from fairlead.wire.fields import with_vcore
 from fairlead.wire.questions import Stopped, Verdict
 
 if TYPE_CHECKING:
     from fairlead.insight.unblock import Ways
+    from fairlead.wire.questions import Way
 
 OF_THE_ASK = ("needs", "may", "takes", "waits", "fits", "stops", "would")
 """First words of reasons that say something of the ask itself."""
@@ -52,14 +55,15 @@ def how_stopped(stopped: Stopped) -> str:
     return f"{room}{why_stopped(stopped.rule) or f' ({stopped.cause})'}"
 
 
-def told(verdict: Verdict, found: Ways | None = None) -> Verdict:
-    """The verdict with its words. `found`: what would change it; None: that was not asked for."""
+def told(verdict: Verdict, found: Ways | None = None, now_ms: int = 0) -> Verdict:
+    """The verdict with its words. `found`: what would change it from `now_ms` on; None: that was not asked for."""
     details = list(_details(verdict, found))
+    advice = list(_advice(verdict, found, now_ms)) if found is not None else []
     waits = verdict.state == "waiting"
     # Reasons begin with what the ask does ("needs ..."), or with whatever is in its way ("queue root.a runs ...").
     it = "it " if waits and verdict.sentence.partition(" ")[0] in OF_THE_ASK else ""
     head = f"{verdict.key} {'waits: ' if waits else ''}{it}{verdict.sentence}."
-    return replace(verdict, details=details, paragraph=" ".join([head, *details]))
+    return replace(verdict, details=details, advice=advice, paragraph=" ".join([head, *advice, *details]))
 
 
 def _details(verdict: Verdict, found: Ways | None) -> Iterator[str]:
@@ -68,7 +72,8 @@ def _details(verdict: Verdict, found: Ways | None) -> Iterator[str]:
         yield from _before_neighbours(verdict)
         return
     if verdict.waiting_in_queue > 1:
-        yield f"It is number {verdict.position} of {verdict.waiting_in_queue} that wait in {verdict.queue}."
+        place = f"number {verdict.position} of {verdict.waiting_in_queue} that wait in {verdict.queue}"
+        yield f"It is {place}{_ahead(verdict)}."
     yield from _about_levels(verdict)
     yield from _about_nodes(verdict)
     if verdict.holders:
@@ -115,15 +120,66 @@ def _about_nodes(verdict: Verdict) -> Iterator[str]:
         yield f"{near.node} lacks{least}: {format_amounts(with_vcore(near.missing), up=True)}."
 
 
+def _ahead(verdict: Verdict) -> str:
+    """Which come before it, as part of a sentence."""
+    if not verdict.ahead:
+        return ""
+    rest = verdict.position - 1 - len(verdict.ahead)
+    return f": {', '.join(verdict.ahead)}{f' and {rest} more' if rest else ''} before it"
+
+
 def _about_ways(found: Ways) -> Iterator[str]:
     if found.by_itself is not None:
-        stops = ", ".join(key for _, _, key in found.by_itself.evicted[:3])
-        yield f"It starts on {found.by_itself.node} without any change{f' once {stops} stopped' if stops else ''}."
-    elif found.changes:
+        return
+    if found.changes:
         yield f"It {'; or it '.join(change.sentence for change in found.changes)}."
     elif found.hidden:
         return
     elif found.is_complete:
-        yield "No single change that was tried would start it now."
-    else:
-        yield "No change that would start it was found in the time allowed."
+        yield "No change that was tried would start it now."
+    if not found.is_complete:
+        yield "Not everything was tried: there may be more."
+
+
+# -- advice -------------------------------------------------------------------------------------------------------
+
+_CAN = {
+    By.ASKER: "You can",
+    By.QUEUE: "An administrator of the queue can",
+    By.MACHINE: "An administrator can",
+}
+
+
+def _advice(verdict: Verdict, found: Ways, now_ms: int) -> Iterator[str]:
+    """What to do, in one or two sentences: the recommended change, and else what the asker can do without others."""
+    if found.by_itself is not None:
+        stops = ", ".join(key for _, _, key in found.by_itself.evicted[:3])
+        yield f"It starts on {found.by_itself.node} without any change{f' once {stops} stopped' if stops else ''}."
+        return
+    if verdict.never is not None:
+        yield f"It can never run as it is: even if nothing else ran, it {verdict.never.sentence}."
+        yield from map(_told_to_do, found.changes[:1])
+        return
+    first = found.changes[0] if found.changes else None
+    if first is not None and first.by == By.ASKER and not first.stops:
+        yield _told_to_do(first)
+        return
+    if found.waits:
+        ends = [near.frees_ms for near in verdict.closest if near.frees_ms is not None and not near.closed]
+        is_known = ends and verdict.position == 1
+        until = f", by time limits in {duration(min(ends) - now_ms)} at the latest" if is_known else ""
+        yield f"Wait: it starts when enough of what runs and comes before it has ended{until}."
+    if first is not None:
+        yield _told_to_do(first, sooner=found.waits)
+
+
+def _told_to_do(change: Way, *, sooner: bool = False) -> str:
+    when = "; it starts then" if change.at_once else "; it can run then"
+    when = "" if sooner else when
+    stops = ", ".join(each.key for each in change.evicts[:3])
+    more = f" and {len(change.evicts) - 3} more" if len(change.evicts) > 3 else ""
+    stops = f" (that stops {stops}{more})" if stops else ""
+    if change.by == By.NOBODY:
+        return f"{'Sooner it' if sooner else 'It'} starts only if somebody could {change.action}{stops}."
+    said = f"{_CAN[By(change.by)]} {change.action}{when}{stops}."
+    return f"Sooner: {said[0].lower()}{said[1:]}" if sooner else said

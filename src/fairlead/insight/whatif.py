@@ -24,10 +24,10 @@ from fairlead.core.model.decisions import (
 from fairlead.core.model.events import Event
 from fairlead.core.model.reasons import QuotaExceeded, Reason
 from fairlead.core.model.resources import pruned
+from fairlead.insight.admitting import admitting
 from fairlead.insight.explain import Sees, everything
 from fairlead.insight.forecast import KindOf, Shifts, kind_of, shifts
 from fairlead.insight.trial import Name, Outcome, on_copies, play
-from fairlead.insight.unblock import admitting
 from fairlead.insight.verdict import shown
 from fairlead.wire.fields import with_cpu
 from fairlead.wire.questions import Fate, Fates, Otherwise, Share, Wait

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -199,6 +199,7 @@ class _Moment:
 class MachinePlace(Place):
     """The service of one machine."""
 
+    nodes_may_join: ClassVar[bool] = False
     runtime: Runtime
     local: LocalPlace
     machine: Machine

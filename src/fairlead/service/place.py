@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any, Protocol, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar, cast
 
 import msgspec
 from fastapi import APIRouter, Depends, Request, Response
@@ -172,6 +172,8 @@ class Place(ABC):
     started_at_ms: int
     open_reads: bool = False
     """Everybody may read what is not about single users, without a token."""
+    nodes_may_join: ClassVar[bool] = True
+    """False where there is one machine."""
     streams: Streams = field(default_factory=Streams)
     history_samples: HistorySamples = field(default_factory=HistorySamples)
     questions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))

@@ -107,11 +107,24 @@ class Way(Shape, frozen=True, kw_only=True):
 
     dimension: Annotated[str, said("What would be otherwise; `+` where several things would have to be.")]
     sentence: Annotated[str, said("One plain clause: `runs if ...`.")]
+    action: Annotated[str, said("The same as something to do: it completes the words `you can`.")]
     parts: list[Part]
     node: Annotated[str | None, said("Where it would run.")]
     evicts: Annotated[list[Named], said("Who would be told to stop on the way.")]
     violates: Annotated[list[str], said("Disruption budgets that those go beyond.")]
     smallest: Annotated[bool, said("Every smaller value was tried too; else only the next smaller one.")]
+    by: Annotated[str, said("Whose it is: `asker`, `queue-administrator`, `administrator`, or `nobody`.")]
+    price: Annotated[int, said("What it gives up, as a rank from 0: a wait comes before a purchase.")]
+    stops: Annotated[int, said("How much running work would be told to stop, or ended by it.")]
+    at_once: Annotated[bool, said("false: it could never run as it is; with this it can once there is room.")] = True
+    difference: Annotated[str, said("Of the queue file, as `diff -u` writes it; empty: the file stays.")] = ""
+
+
+class Never(Shape, frozen=True):
+    """A job that could not run even if nothing else ran or waited."""
+
+    reason: Annotated[Reason | None, said("What would be in the way then.")]
+    sentence: str
 
 
 class Verdict(Shape, frozen=True, kw_only=True):
@@ -131,6 +144,7 @@ class Verdict(Shape, frozen=True, kw_only=True):
     node: str = ""
     position: Annotated[int, said("Its place among what waits in its queue, from 1; 0: it does not wait.")] = 0
     waiting_in_queue: int = 0
+    ahead: Annotated[list[str], said("Keys of those that come before it in its queue, the first ones.")] = []
     levels: list[Level] = []
     nodes: NodeCount | None = None
     closest: list[NodeRoom] = []
@@ -138,7 +152,9 @@ class Verdict(Shape, frozen=True, kw_only=True):
     hidden_holders: Annotated[int, said("So many more have what is short that the asker may not see.")] = 0
     stopped: Annotated[Stopped | None, said("It runs still and was told to stop.")] = None
     passed_over: list[PassedOver] = []
-    changes: Annotated[list[Way] | None, said("null: they were not asked for.")] = None
+    advice: Annotated[list[str], said("What to do, in one or two sentences; empty: it was not asked for.")] = []
+    changes: Annotated[list[Way] | None, said("The recommended one first; null: they were not asked for.")] = None
+    never: Annotated[Never | None, said("It cannot run as it is; null: it can, or that was not asked for.")] = None
     starts_by_itself: bool | None = None
     changes_complete: bool | None = None
 

@@ -74,7 +74,7 @@ def test_why_then_is_not_why_now(run: Callable[..., Any], state: Path) -> None:
 
 def test_what_would_have_started_it(run: Callable[..., Any], state: Path) -> None:
     """Smallest changes, and what if."""
-    answer = json.loads(run("journal", "at", "@7", "why", "2", "--changes", "--json", "--path", str(state)).stdout)
+    answer = json.loads(run("journal", "at", "@7", "why", "2", "--all", "--json", "--path", str(state)).stdout)
     assert {change["dimension"] for change in answer["answer"]["changes"]} >= {"queue-max", "cancel", "queue"}
     lines = run("journal", "at", "@7", "whatif", "cancel", "1", "--path", str(state)).stdout.splitlines()
     assert lines[1:4] == ["If 1 is cancelled:", "  would start: 2 (bob, on n1)", "  would be gone: 1 (ann, on n1)"]

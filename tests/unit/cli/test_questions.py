@@ -47,16 +47,16 @@ def test_why_prints_what_else_there_is_to_say(service: Any, run: Callable[..., A
             "verdict": {"details": ["Held by 1 of ann (gpu 1).", "It runs if 1 were gone."]},
         },
     )
-    assert run("why", "2", "--changes").stdout == (
+    assert run("why", "2", "--all").stdout == (
         "2: waiting (1st in its queue): queue root.a is full\n  Held by 1 of ann (gpu 1).\n  It runs if 1 were gone.\n"
     )
-    assert service.requests[-1].query == {"changes": "true"}
+    assert service.requests[-1].query == {"changes": "true", "seconds": "10"}
 
 
 def test_changes_are_of_one_job(run: Callable[..., Any], service: Any) -> None:
     """Not of everything that waits."""
     del service
-    result = run("why", "--changes")
+    result = run("why", "--all")
     assert result.exit_code == 2
     assert "needs the key" in result.stderr
 

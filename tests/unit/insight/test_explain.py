@@ -12,7 +12,8 @@ from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, Nod
 from fairlead.insight.changes import current_spec
 from fairlead.insight.explain import explain
 from fairlead.insight.parts import What
-from fairlead.insight.unblock import Effort, Ways, unblock, ways
+from fairlead.insight.search import Effort
+from fairlead.insight.unblock import Ways, unblock, ways
 from fairlead.scheduler import Scheduler
 
 GPU = "gpu"
@@ -144,6 +145,8 @@ def test_two_dimensions_together_where_none_helps_alone() -> None:
         "queue-max+nodes": (
             "runs if the maximum of root.a were gpu 4 (now gpu 2) and there were one more node like node-1"
         ),
+        "smaller-request+cancel": "runs if it needed no more than gpu 1 (now gpu 2) and one were gone",
+        "cancel": "runs if one were gone and two were gone",
     }
 
 
@@ -228,7 +231,7 @@ def test_unblock_gives_plain_values_and_nothing_for_what_does_not_wait() -> None
     found = unblock(lab.scheduler, "late", "late")
     assert json.loads(json.dumps(found)) == found
     raised = {"what": "queue-max", "subject": "root.a", "now": 1, "value": 2, "resource": GPU, "who": "", "text": ""}
-    assert raised in found[1]["parts"]
+    assert [change["parts"] for change in found if change["dimension"] == "queue-max"] == [[raised]]
     assert unblock(lab.scheduler, "runs", "runs") == []
     assert unblock(lab.scheduler, "nobody", "x") == []
 

@@ -38,9 +38,10 @@ from fairlead.core.model.specs import (
     WindowSpec,
 )
 from fairlead.insight.explain import explain
+from fairlead.insight.search import Effort
 from fairlead.insight.suppositions import submitted
 from fairlead.insight.trial import settle
-from fairlead.insight.unblock import Effort, ways
+from fairlead.insight.unblock import ways
 from fairlead.insight.whatif import suppose
 from fairlead.wire.questions import Stopped
 

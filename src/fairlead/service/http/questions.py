@@ -18,12 +18,14 @@ from starlette.concurrency import run_in_threadpool
 from fairlead.core.model.conditions import NeverRuns, OnHold
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.insight import suppositions
+from fairlead.insight.advice import Asker
 from fairlead.insight.explain import explain
 from fairlead.insight.forecast import Forecast, kind_of
+from fairlead.insight.search import Effort
 from fairlead.insight.suppositions import Supposition
 from fairlead.insight.trial import Name
-from fairlead.insight.unblock import Effort
 from fairlead.insight.whatif import suppose
+from fairlead.local.callers import Rights
 from fairlead.runtime import Refusal
 from fairlead.service.configfile import taken
 from fairlead.service.forecaster import played, spending
@@ -87,9 +89,10 @@ async def explain_job(
     key: str,
     place: PlaceOf,
     caller: CallerOf,
-    changes: Annotated[
-        bool, Query(description="Also find the smallest changes that would start it; takes up to some seconds.")
-    ] = False,
+    changes: Annotated[bool, Query(description="Also find what would start it, and what to do.")] = False,
+    seconds: Annotated[
+        float, Query(gt=0, le=wire.SPEND_MAX_S, description="With `changes`: look for so long.")
+    ] = CHANGES_S,
 ) -> wire.Why | bytes:
     """Why a job waits, runs or stopped, with the numbers; what holds what it needs; and what would start it."""
 
@@ -98,7 +101,7 @@ async def explain_job(
         if not moment.knows(key):
             return shown
         partition, application, ask_key = name = moment.name(key)
-        ask, until = ask_of(moment, name), time.monotonic() + CHANGES_S
+        ask, until = ask_of(moment, name), time.monotonic() + seconds
         effort = (
             Effort(is_over=lambda: time.monotonic() > until) if changes and ask is not None and ask.pending else None
         )
@@ -108,6 +111,7 @@ async def explain_job(
             ask_key,
             partition,
             changes=effort,
+            asker=_asker(moment, key, place.nodes_may_join),
             sees=moment.sees,
             fork=True,
         )
@@ -116,6 +120,20 @@ async def explain_job(
     if changes:
         return await place.apart(lambda moment: lambda: question(moment), caller)
     return await place.shown(question, caller)
+
+
+def _asker(moment: Moment, key: str, nodes_may_join: bool) -> Asker:
+    """What the caller may do about this job."""
+
+    def may_move(queue: str) -> bool:
+        try:
+            moment.target(key, queue)
+        except Refusal:
+            return False
+        return True
+
+    rights = Rights(moment.caller, moment.scheduler)
+    return Asker(moment.sees, may_move, rights.administers, moment.caller.is_admin, nodes_may_join)
 
 
 # -- what if --------------------------------------------------------------------------------------------------------

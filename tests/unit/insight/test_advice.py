@@ -1,0 +1,170 @@
+"""Advice: what to do, whose it is to do, and that something can never run."""
+
+from __future__ import annotations
+
+import pytest
+from unit.insight.test_explain import GPU, Lab, leaf, spec
+
+from fairlead.config import check_text, load_text
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
+from fairlead.insight.advice import Asker, By
+from fairlead.insight.explain import explain
+from fairlead.insight.search import Effort
+from fairlead.insight.unblock import ways
+from fairlead.wire.questions import Verdict
+
+ADMIN = Asker(lambda app: True, lambda queue: True, lambda queue: True, is_admin=True)
+
+
+def asked(lab: Lab, key: str, asker: Asker | None = None) -> Verdict:
+    return explain(lab.scheduler, key, key, changes=Effort(), asker=asker, fork=False)
+
+
+def test_what_the_owner_can_do_comes_before_what_an_administrator_can() -> None:
+    """Another queue has room: nobody needs to raise a maximum, and nothing is stopped."""
+    lab = Lab(spec(leaf("a", {GPU: 1}), leaf("b")), {GPU: 8})
+    lab.submit("other", "root.a", user="bob")
+    lab.submit("late", "root.a")
+    found = asked(lab, "late")
+    assert found.advice == ["You can move it to root.b; it starts then."]
+    assert found.changes is not None
+    assert (found.changes[0].dimension, found.changes[0].by) == ("queue", By.ASKER)
+    assert {each.dimension: each.by for each in found.changes}["queue-max"] == By.MACHINE
+    assert {each.dimension: each.by for each in found.changes}["cancel"] == By.QUEUE
+
+
+def test_whoever_may_not_submit_to_a_queue_is_not_told_to_move_there() -> None:
+    """What is not the asker's is not offered as such; the wait comes before what would stop others."""
+    lab = Lab(spec(leaf("a", {GPU: 1}, submitacl="ann,bob"), leaf("b", submitacl="eve"), submitacl=""), {GPU: 8})
+    lab.submit("other", "root.a", user="bob", amounts={GPU: 1})
+    lab.submit("late", "root.a", user="ann")
+    found = asked(lab, "late")
+    assert found.advice[0].startswith("Wait: it starts when enough of what runs and comes before it has ended")
+    assert found.advice[1] == "Sooner: an administrator of the queue can move it to root.b."
+    told = asked(lab, "late", ADMIN)
+    assert told.changes is not None
+    assert {each.by for each in told.changes} <= {By.ASKER, By.NOBODY}
+
+
+def test_what_stops_work_is_the_last_resort() -> None:
+    """A priority that would stop another is no better than waiting for its end."""
+    lab = Lab(spec(leaf("a")), {GPU: 2})
+    lab.submit("low", "root.a", priority=70, amounts={GPU: 2}, user="bob", time_limit_ms=600_000)
+    lab.submit("late", "root.a", priority=5, amounts={GPU: 2})
+    found = asked(lab, "late")
+    assert found.advice[0].startswith("Wait: it starts when enough of what runs and comes before it has ended")
+    assert found.advice[0].endswith(", by time limits in 10m at the latest.")
+    assert found.changes is not None
+    stops = [each.stops > 0 for each in found.changes]
+    assert stops == sorted(stops)
+
+
+def test_what_no_change_of_the_world_lets_run_is_told_so_with_what_would() -> None:
+    """It needs 5, the maximum is 3: nothing that runs is in the way, and no smaller thing hides that."""
+    lab = Lab(spec(leaf("a", {GPU: 3})), {GPU: 8})
+    lab.submit("runs", "root.a", amounts={GPU: 2})
+    lab.submit("huge", "root.a", amounts={GPU: 5})
+    found = asked(lab, "huge")
+    assert found.never is not None
+    assert found.never.reason is not None
+    assert found.never.reason.code == "queue-full"
+    assert found.advice[0].startswith("It can never run as it is: even if nothing else ran, it needs gpu 5")
+    assert found.changes is not None
+    assert {"queue-max", "smaller-request"} <= {each.dimension for each in found.changes}
+    lab.submit("fits", "root.a", amounts={GPU: 3})
+    assert asked(lab, "fits").never is None
+
+
+def test_what_fits_nowhere_even_alone_has_advice_for_then() -> None:
+    """Full nodes and a maximum that is too small: what lets it run once there is room is found there."""
+    lab = Lab(spec(leaf("a", {GPU: 1}), leaf("b"), rule="guarantee"), {GPU: 2})
+    for key in ("one", "two"):
+        lab.submit(key, "root.b", user="bob")
+    lab.submit("late", "root.a", amounts={GPU: 2})
+    found = asked(lab, "late")
+    assert found.never is not None
+    assert found.changes
+
+
+@pytest.mark.parametrize("resource", ["vcore", "memory"])
+def test_only_the_guarantee_that_helps_is_named(resource: str) -> None:
+    """Not one for each resource that it asks for."""
+    one = {"vcore": 1000, "memory": 1}
+    lab = Lab(spec(leaf("a"), leaf("b", properties={"preemption.delay": "1ms"}), rule="guarantee"), one)
+    lab.submit("runs", "root.a", amounts=one)
+    lab.submit("late", "root.b", amounts={resource: one[resource]}, now_ms=60_000)
+    for change in lab.ways("late").changes:
+        if change.dimension == "guaranteed":
+            assert [part.resource for part in change.parts] == ["cpu" if resource == "vcore" else resource]
+
+
+def test_a_new_node_helps_where_what_runs_keeps_it_away() -> None:
+    """One that may not stand beside its like needs one more node."""
+    apart = Constraints(anti_affinity=(AffinityTerm((Requirement("app", "Exists"),)),))
+    lab = Lab(spec(leaf("a")), {GPU: 8})
+    lab.submit("first", "root.a", labels={"app": "db"}, where=apart)
+    lab.submit("second", "root.a", labels={"app": "db"}, where=apart)
+    found = lab.ways("second")
+    assert found.is_complete
+    assert "runs if there were one more node like node-1" in [change.sentence for change in found.changes]
+
+
+def test_a_change_of_the_queue_file_comes_as_a_difference_that_is_valid() -> None:
+    """It is the text that is in force, with one line changed."""
+    text = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: a   # the small one
+            resources:
+              max: {gpu: 1}
+"""
+    lab = Lab(load_text(text), {GPU: 8})
+    lab.submit("runs", "root.a")
+    lab.submit("late", "root.a")
+    change = next(each for each in lab.ways("late").changes if each.dimension == "queue-max")
+    assert change.difference.splitlines()[-2:] == ["-              max: {gpu: 1}", "+              max: {gpu: 2}"]
+    assert check_text(text.replace("gpu: 1", "gpu: 2")) == []
+
+
+def test_a_queue_file_that_the_checks_refuse_is_no_change() -> None:
+    """A guarantee above the parent's is not proposed."""
+    tree = {
+        "name": "p",
+        "resources": {"guaranteed": {GPU: 1}},
+        "queues": [leaf("a", properties={"preemption.delay": "1ms"})],
+    }
+    lab = Lab(spec(tree, leaf("b"), rule="guarantee"), {GPU: 2})
+    lab.submit("runs", "root.b", user="bob", amounts={GPU: 2})
+    lab.submit("late", "root.p.a", amounts={GPU: 2}, now_ms=60_000)
+    for change in lab.ways("late").changes:
+        raised = {part.subject: part.value for part in change.parts if part.what == "guaranteed"}
+        assert raised.get("root.p.a", 0) <= raised.get("root.p", 1)
+
+
+def test_on_one_machine_nobody_is_told_to_add_nodes() -> None:
+    """It is said whose it is: nobody's."""
+    lab = Lab(spec(leaf("a")), {GPU: 2})
+    lab.submit("runs", "root.a", amounts={GPU: 2}, user="bob", priority=9)
+    lab.submit("late", "root.a")
+    alone = Asker(lambda app: app == "late", lambda queue: False, nodes_may_join=False)
+    changes = {
+        each.dimension: each.by for each in ways(lab.scheduler, ("default", "late", "late"), asker=alone).changes
+    }
+    assert changes["nodes"] == By.NOBODY
+
+
+def test_those_ahead_are_named_and_no_sentence_comes_twice() -> None:
+    """The first three, those that the asker may see."""
+    lab = Lab(spec(leaf("a", {GPU: 1})), {GPU: 8})
+    for key in ("runs", "first", "second", "third", "fourth", "late"):
+        lab.submit(key, "root.a")
+    found = asked(lab, "late")
+    assert (found.ahead, found.position) == (["first", "second", "third"], 5)
+    assert found.changes is not None
+    sentences = [change.sentence for change in found.changes]
+    assert len(sentences) == len(set(sentences))
+    assert "first, second, third and 1 more before it" in found.paragraph
