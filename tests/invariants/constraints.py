@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from fairlead.core.books.constraints_index import Terrain
     from fairlead.core.books.label_keys import LabelKeys
     from fairlead.core.books.topology_counts import Tally
+    from fairlead.core.model.specs import AskSpec
 
 
 def check_terrain(partition: Partition) -> None:
     """Assert that tallies, the memory of what fits nowhere, and the shapes of waiting asks agree with what is there."""
     terrain = partition.nodes.terrain
-    running = [(ask, node) for node in partition.nodes.nodes.values() for ask in node.allocations]
+    running = [(spec, node) for node in partition.nodes.nodes.values() for spec in node.running()]
     _check_tallies(terrain, running, list(terrain.promised.items()))
     for ask, node in terrain.promised.items():
         assert ask.held_on is node, f"{ask} is promised {node}, and has its space on {ask.held_on}"
@@ -34,7 +35,9 @@ def check_terrain(partition: Partition) -> None:
         for ask in app.asks.values():
             if ask.pending:
                 assert ask.shape is partition.shapes.get(terrain.shape_key(ask)), f"{ask} waits with a foreign shape"
-    _check_label_keys(terrain.label_keys, [ask for app in partition.applications.values() for ask in app.asks.values()])
+    others = [spec for node in partition.nodes.nodes.values() for spec, _ in node.foreign_notes.values()]
+    asks = [ask for app in partition.applications.values() for ask in app.asks.values()]
+    _check_label_keys(terrain.label_keys, asks, others)
     for shape in partition.shapes.values():
         if shape.is_plain and not terrain.wary:
             continue
@@ -44,13 +47,14 @@ def check_terrain(partition: Partition) -> None:
             assert suits == allowed[node.row], f"{node}: one way it suits {shape.where} {shape.labels}, one way not"
 
 
-def _check_label_keys(known: LabelKeys, asks: list[Ask]) -> None:
+def _check_label_keys(known: LabelKeys, asks: list[Ask], others: list[AskSpec]) -> None:
     """Assert that this is what all asks in the books look at and carry."""
     lookers: dict[str, int] = dict.fromkeys(known._lookers, 0)
     carriers: dict[str, dict[Ask, None]] = {}
-    for ask in asks:
-        for key in keys_of(ask.spec.where):
+    for spec in [*(ask.spec for ask in asks), *others]:
+        for key in keys_of(spec.where):
             lookers[key] = lookers.get(key, 0) + 1
+    for ask in asks:
         for key in ask.spec.labels if ask.pending else ():
             carriers.setdefault(key, {})[ask] = None
     assert known._carriers == carriers, f"{known._carriers} are known to wait with labels, {carriers} do"
@@ -59,12 +63,13 @@ def _check_label_keys(known: LabelKeys, asks: list[Ask]) -> None:
     assert not unused, f"labels {unused} count for nothing"
 
 
-def _check_tallies(terrain: Terrain, running: list[tuple[Ask, Node]], awaited: list[tuple[Ask, Node]]) -> None:
+def _check_tallies(terrain: Terrain, running: list[tuple[AskSpec, Node]], awaited: list[tuple[Ask, Node]]) -> None:
     for selector, tally in terrain.standing.tallies.items():
-        _same(tally, [node for ask, node in running if matches(selector, ask.spec.labels)], selector)
+        _same(tally, [node for spec, node in running if matches(selector, spec.labels)], selector)
+    claiming = running + [(ask.spec, node) for ask, node in awaited]
     kept_away: dict[tuple[Selector, str], list[Node]] = {}
-    for ask, node in running + awaited:
-        for term in dict.fromkeys(ask.spec.where.anti_affinity):
+    for spec, node in claiming:
+        for term in dict.fromkeys(spec.where.anti_affinity):
             kept_away.setdefault((term.selector, term.topology_key), []).append(node)
     assert set(kept_away) == set(terrain.repellers.tallies), "terms of running work are not those that are counted"
     for key, tally in terrain.repellers.tallies.items():
@@ -74,9 +79,9 @@ def _check_tallies(terrain: Terrain, running: list[tuple[Ask, Node]], awaited: l
     feared = [selector for selector, _ in kept_away] + [s for ask in drawn for s in drawn_by(ask.spec.where)]
     assert terrain.wary == any(matches(selector, {}) for selector in feared), "wary for nothing, or not at all"
     ports: dict[object, list[Node]] = {}
-    for ask, node in running + awaited:
-        if ask.spec.where is not ANYWHERE:
-            for port in dict.fromkeys(map(port_of, ask.spec.where.ports)):
+    for spec, node in claiming:
+        if spec.where is not ANYWHERE:
+            for port in dict.fromkeys(map(port_of, spec.where.ports)):
                 ports.setdefault(port, []).append(node)
     counted = {(key, address): tally for key, users in terrain.ports.items() for address, tally in users.items()}
     assert set(ports) == set(counted), f"host ports {sorted(map(str, ports))} are in use, not those counted"

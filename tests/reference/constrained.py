@@ -49,10 +49,7 @@ class ConstrainedScheduler(NaiveScheduler):
         where, mine = spec.where, dict(spec.labels)
         return (
             self.is_named(where, node)
-            and all(
-                taint.effect == "PreferNoSchedule" or any(puts_up_with(t, taint) for t in where.tolerations)
-                for taint in self.taints[node.id]
-            )
+            and self.is_tolerated(where, node)
             and not any(
                 theirs == node.id and self.collide(port, other)
                 for running, theirs in self.running()
@@ -79,6 +76,12 @@ class ConstrainedScheduler(NaiveScheduler):
             return False
         return not where.node_terms or any(meets(here, term) for term in where.node_terms)
 
+    def is_tolerated(self, where: Constraints, node: Node) -> bool:
+        return all(
+            taint.effect == "PreferNoSchedule" or any(puts_up_with(t, taint) for t in where.tolerations)
+            for taint in self.taints[node.id]
+        )
+
     def is_drawn(self, where: Constraints, mine: Labels, node: Node) -> bool:
         """With work that matches all terms; the first of a group that matches itself may go where the keys are."""
         keys = [term.topology_key for term in where.affinity]
@@ -94,16 +97,20 @@ class ConstrainedScheduler(NaiveScheduler):
         return wanted(mine) and not any(key in self.labels_of(theirs) for theirs in near for key in keys)
 
     def is_spread(self, where: Constraints, mine: Labels, node: Node) -> bool:
-        """No domain gets ahead of the emptiest by more than the skew; nodes count that are named and have all keys."""
+        """No domain gets ahead of the emptiest by more than the skew; nodes count that have all keys, and are named and
+        tolerated where the term says so.
+        """
         keys = [term.topology_key for term in where.spread]
         if any(key not in self.labels_of(node.id) for key in keys):
             return False
-        counting = [
-            n.id
-            for n in self.nodes.values()
-            if self.is_named(where, n) and all(key in self.labels_of(n.id) for key in keys)
-        ]
         for term in where.spread:
+            counting = [
+                n.id
+                for n in self.nodes.values()
+                if (self.is_named(where, n) or not term.only_selected)
+                and (self.is_tolerated(where, n) or not term.only_tolerated)
+                and all(key in self.labels_of(n.id) for key in keys)
+            ]
             count = {self.labels_of(n)[term.topology_key]: 0 for n in counting}
             for running, theirs in self.running():
                 if theirs in counting and meets(dict(running.labels), term.selector):
@@ -132,6 +139,8 @@ class ConstrainedScheduler(NaiveScheduler):
             for ask in app.asks.values():
                 if ask.node:
                     yield self.specs[app.id, ask.key], ask.node
+        for node in self.nodes.values():
+            yield from ((self.specs["", key], node.id) for key in node.foreign)
 
     # -- events --
 

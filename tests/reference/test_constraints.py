@@ -79,7 +79,8 @@ class Chance(random.Random):
         return AffinityTerm(self.of_work(), self.choice(TOPOLOGIES))
 
     def spread(self) -> SpreadTerm:
-        return SpreadTerm(self.of_work(), self.choice(TOPOLOGIES), self.randint(1, 2), self.randint(1, 3))
+        counts = {"only_selected": self.random() < 0.7, "only_tolerated": self.random() < 0.3}
+        return SpreadTerm(self.of_work(), self.choice(TOPOLOGIES), self.randint(1, 2), self.randint(1, 3), **counts)
 
     def taint(self) -> Taint:
         return Taint(self.choice("pq"), self.choice(["", "v"]), self.choice(["NoSchedule", "NoExecute"]))
@@ -134,7 +135,7 @@ class Constrained(Both):
         super().handle(event)
 
     def constrained(self, spec: AskSpec) -> AskSpec:
-        return replace(spec, labels=self.chance.labels(), where=self.chance.where()) if spec.application else spec
+        return replace(spec, labels=self.chance.labels(), where=self.chance.where())
 
     @precondition(lambda self: self.naive.nodes)
     @rule(pick=PICK)

@@ -19,8 +19,9 @@ from typing import Any
 from fairlead.kubernetes import acts, bodies
 from fairlead.kubernetes import client as api
 from fairlead.kubernetes.kinds import CLAIMS, EVENTS, PODS, VOLUMES
-from fairlead.kubernetes.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.storage import SELECTED_NODE
+from fairlead.kubernetes.storage_objects import PersistentVolume, PersistentVolumeClaim
 
 log = logging.getLogger("fairlead.kubernetes")
 

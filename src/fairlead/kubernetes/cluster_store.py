@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping
 
 from fairlead.core.model import events
-from fairlead.core.model.specs import NodeSpec
+from fairlead.core.model.specs import BudgetSpec, NodeSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.objects import LabelSelector, Namespace, Node, PodDisruptionBudget, PriorityClass
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
@@ -33,7 +33,7 @@ class ClusterStore:
         self.classes: dict[str, PriorityClass] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._partition = partition
-        self._budgets: dict[str, None] = {}
+        self._budgets: dict[str, BudgetSpec] = {}
 
     def take(self, change: Change) -> Iterator[events.Event]:
         """The events that follow from a change of anything but a pod."""
@@ -101,8 +101,8 @@ class ClusterStore:
         except ConstraintError as e:
             log.warning("budget %s/%s is passed over: %s", given.metadata.namespace, given.metadata.name, e)
             return
-        if budget is not None:
-            self._budgets[budget.name] = None
+        if budget is not None and self._budgets.get(budget.name) != budget:
+            self._budgets[budget.name] = budget
             yield events.SetBudget(budget)
 
     # -- namespaces -----------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ waits for that node; an older version of an object changes nothing.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -20,24 +21,21 @@ from fairlead.kubernetes.acts import Act, DeletePod, DropPlaceholder, Explain, N
 from fairlead.kubernetes.cluster_store import ClusterStore
 from fairlead.kubernetes.gangs import Declared, Gangs
 from fairlead.kubernetes.objects import Pod
+from fairlead.kubernetes.pod_reader import UNREADABLE, PodReader
 from fairlead.kubernetes.pod_store import Books, KnownPod, News, PodStore
 from fairlead.kubernetes.reflector import Change, Changed, Deleted, is_older
-from fairlead.kubernetes.storage import DEVICES, UNBOUND, Storage, both
+from fairlead.kubernetes.storage import Storage
 from fairlead.kubernetes.translate import identity
-from fairlead.kubernetes.translate.amounts import AmountError
-from fairlead.kubernetes.translate.constraints import ConstraintError
-from fairlead.kubernetes.translate.identity import IdentityError
 from fairlead.kubernetes.translate.pods import (
     Standing,
     application_of,
-    ask_of,
-    foreign_ask,
     standing,
 )
 from fairlead.kubernetes.volume_binder import VolumeBinder
 
+log = logging.getLogger("fairlead.kubernetes")
+
 STORED = (kinds.CLAIMS, kinds.VOLUMES, kinds.STORAGE_CLASSES)
-UNREADABLE = (AmountError, ConstraintError, IdentityError)
 _ENDS = {"Succeeded": "succeeded", "Failed": "failed"}
 """How a pod ended, by its phase."""
 
@@ -52,6 +50,7 @@ class Informer:
         self.around = ClusterStore(partition)
         self.storage = Storage()
         self.volume_binder = VolumeBinder(self)
+        self.reader = PodReader(self)
         self.gangs = Gangs()
         self.acts: list[Act] = []
         """What is to be done, in order; whoever carries it out takes it away."""
@@ -82,6 +81,8 @@ class Informer:
             yield from self.around.take(change)
             if isinstance(change, Changed) and change.kind is kinds.NODES:
                 yield from self._house(change.object.metadata.name)
+            elif change.kind is kinds.NAMESPACES:
+                yield from self._reread()
 
     def _pod_changed(self, pod: Pod) -> Iterator[Event]:
         meta = pod.metadata
@@ -89,7 +90,7 @@ class Informer:
         known = self.pod_store.by_uid.get(name.uid)
         if known is not None and is_older(meta.resource_version or "", known.version):
             return
-        stands, around = standing(pod, self.scheduler_name), self.around
+        stands = standing(pod, self.scheduler_name)
         if known is None:
             if stands in (Standing.ELSEWHERE, Standing.GATED, Standing.OVER):
                 return
@@ -99,16 +100,16 @@ class Informer:
             yield from self._over(known, pod)
             return
         try:
-            spec = foreign_ask(pod) if stands is Standing.FOREIGN else ask_of(pod, around.namespaces_of, around.classes)
+            spec = self.reader.spec_of(pod, known, stands is Standing.FOREIGN)
         except UNREADABLE as e:
             if known is None:  # one that is in stays as it was
-                self.tell(name, "unreadable", str(e))
+                self._unreadable(name, stands, str(e))
             return
         if known is None:
             known = KnownPod(name, spec.application, spec, foreign=stands is Standing.FOREIGN)
             self.pod_store.add(known)
             self._tell_of(known, "came")
-        resized = known.spec.resources != spec.resources
+        before = known.spec
         known.update(pod, spec)
         if known.bound != spec.node:
             self.pod_store.house(known)
@@ -117,10 +118,29 @@ class Informer:
         if known.claims and not known.foreign:
             (self.storage.leave if known.bound else self.storage.use)(known.claims, name.uid)
         if known.foreign:
-            if known.books is Books.OUT or resized:
+            if known.books is Books.OUT or known.spec != before:
                 yield from self._foreign(known)
         else:
-            yield from self._ours(known, pod, resized)
+            yield from self._ours(known, pod, before)
+
+    def _unreadable(self, name: ObjectName, stands: Standing, why: str) -> None:
+        if stands is Standing.FOREIGN:
+            log.warning("pod %s of another scheduler is passed over: %s", name, why)
+        else:
+            self.tell(name, "unreadable", why)
+
+    def _reread(self) -> Iterator[Event]:
+        """A namespace has other labels: what pods mean that select namespaces by labels may be something else."""
+        for known in [k for k in self.pod_store.by_uid.values() if k.pod is not None]:
+            before = known.spec
+            assert known.pod is not None
+            known.spec = self.reader.spec_of(known.pod, known, known.foreign)
+            if known.books is Books.OUT or known.spec == before:
+                continue
+            if known.foreign:
+                yield from self._foreign(known)
+            else:
+                yield self.reader.labels(known)
 
     def _foreign(self, known: KnownPod) -> Iterator[Event]:
         if known.bound not in self.around.nodes:
@@ -129,8 +149,8 @@ class Informer:
         self.stand(known, Books.PLACED, known.bound)
         yield AddAsks((known.spec,), self.partition)
 
-    def _ours(self, known: KnownPod, pod: Pod, resized: bool) -> Iterator[Event]:
-        """One of our pods, new or changed."""
+    def _ours(self, known: KnownPod, pod: Pod, before: AskSpec) -> Iterator[Event]:
+        """One of our pods, new or changed; `before`: what it asked for."""
         if known.spec.placeholder and not known.bound and known.books is Books.OUT and self._is_useless(known):
             if not known.leaving:
                 self.acts.append(DeletePod(known.name))
@@ -152,8 +172,10 @@ class Informer:
         elif known.bound and known.books is Books.WAITING:
             yield from self.enter(known)
         else:
-            if resized:
-                yield AddAsks((self._ask(known),), self.partition)
+            if known.spec.resources != before.resources:
+                yield AddAsks((self.reader.ask(known),), self.partition)
+            if known.spec.labels != before.labels or known.spec.where != before.where:
+                yield self.reader.labels(known)
             yield from self._note_leaving(known)
 
     def _is_useless(self, placeholder: KnownPod) -> bool:
@@ -193,27 +215,7 @@ class Informer:
         if refused is not None:
             self.tell(known.name, "application-refused", refused)
             return False
-        return not self.gangs.holds_back(known) and self._has_storage(known)
-
-    def _has_storage(self, known: KnownPod) -> bool:
-        """Whether its volumes are there; who is bound before that would wait on its node, in vain."""
-        if known.needs_devices:
-            text = "it asks for devices by resourceClaims, which are not understood here: request them as a resource"
-            known.obstacle = DEVICES, text
-        elif known.claims:
-            why_not = self.storage.why_not(known.claims)
-            known.obstacle = (UNBOUND, why_not) if why_not else None
-        if known.obstacle is not None:
-            self.tell(known.name, *known.obstacle)
-        return known.obstacle is None
-
-    def _ask(self, known: KnownPod) -> AskSpec:
-        """What is asked for: where the volumes can be used counts too, for a pod that has no node yet."""
-        terms = known.terms = self.volume_binder.terms(known) if known.claims and not known.bound else ()
-        if not terms:
-            return known.spec
-        where = replace(known.spec.where, node_terms=both(known.spec.where.node_terms, terms))
-        return replace(known.spec, where=where)
+        return not self.gangs.holds_back(known) and self.reader.has_storage(known)
 
     def enter(self, known: KnownPod) -> Iterator[Event]:
         """A pod goes into the books, with its node if it is bound; it waits for its node if that is not known."""
@@ -232,7 +234,7 @@ class Informer:
             if known.application not in self.applications:
                 return
             self.stand(known, Books.WAITING)
-        yield AddAsks((self._ask(known),), self.partition)
+        yield AddAsks((self.reader.ask(known),), self.partition)
         if known.books is Books.PLACED:
             yield from self.count_in(known)
             yield from self._note_leaving(known)

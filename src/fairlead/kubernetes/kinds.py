@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.kubernetes import objects
+from fairlead.kubernetes import objects, storage_objects
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -40,8 +40,8 @@ NAMESPACES = Kind(objects.Namespace, "Namespace", "v1", "namespaces", False)
 CONFIG_MAPS = Kind(objects.ConfigMap, "ConfigMap", "v1", "configmaps", True)
 PRIORITY_CLASSES = Kind(objects.PriorityClass, "PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", False)
 BUDGETS = Kind(objects.PodDisruptionBudget, "PodDisruptionBudget", "policy/v1", "poddisruptionbudgets", True)
-CLAIMS = Kind(objects.PersistentVolumeClaim, "PersistentVolumeClaim", "v1", "persistentvolumeclaims", True)
-VOLUMES = Kind(objects.PersistentVolume, "PersistentVolume", "v1", "persistentvolumes", False)
-STORAGE_CLASSES = Kind(objects.StorageClass, "StorageClass", "storage.k8s.io/v1", "storageclasses", False)
+CLAIMS = Kind(storage_objects.PersistentVolumeClaim, "PersistentVolumeClaim", "v1", "persistentvolumeclaims", True)
+VOLUMES = Kind(storage_objects.PersistentVolume, "PersistentVolume", "v1", "persistentvolumes", False)
+STORAGE_CLASSES = Kind(storage_objects.StorageClass, "StorageClass", "storage.k8s.io/v1", "storageclasses", False)
 LEASES = Kind(objects.Lease, "Lease", "coordination.k8s.io/v1", "leases", True)
 EVENTS = Kind(objects.Thing, "Event", "events.k8s.io/v1", "events", True)

@@ -218,6 +218,16 @@ class Condition(Part, frozen=True):
     message: Text = None
 
 
+class ContainerStatus(Part, frozen=True):
+    """What a container has: a resize in place may be under way, or refused."""
+
+    name: str = ""
+    resources: Needs | None = None
+    """What it runs with."""
+    allocated_resources: Amounts = None
+    """What its node has granted."""
+
+
 class PodStatus(Part, frozen=True):
     """Where a pod is in its life."""
 
@@ -226,6 +236,8 @@ class PodStatus(Part, frozen=True):
     conditions: list[Condition] | None = None
     nominated_node_name: Text = None
     start_time: Text = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
 
 
 class Pod(Thing, frozen=True):
@@ -288,10 +300,19 @@ class BudgetSpec(Part, frozen=True):
     max_unavailable: int | str | None = None
 
 
+class BudgetStatus(Part, frozen=True):
+    """What the disruption controller counted."""
+
+    observed_generation: int | None = None
+    """Absent: it has not counted yet."""
+    disruptions_allowed: int = 0
+
+
 class PodDisruptionBudget(Thing, frozen=True):
     """A disruption budget."""
 
     spec: BudgetSpec = BudgetSpec()
+    status: BudgetStatus = BudgetStatus()
 
 
 class Namespace(Thing, frozen=True):
@@ -318,75 +339,3 @@ class Lease(Thing, frozen=True):
     """A lease."""
 
     spec: LeaseSpec = LeaseSpec()
-
-
-# -- storage ---------------------------------------------------------------------------------------------------------
-
-
-class VolumePhase(Part, frozen=True):
-    """Whether a claim has its volume, or a volume is free."""
-
-    phase: Text = None
-
-
-class ClaimSpec(Part, frozen=True):
-    """Which volume a claim wants, and which it has."""
-
-    volume_name: Text = None
-    storage_class_name: Text = None
-    volume_mode: Text = None
-    access_modes: list[str] | None = None
-    resources: Needs = Needs()
-    selector: LabelSelector | None = None
-
-
-class PersistentVolumeClaim(Thing, frozen=True):
-    """A wish for a volume."""
-
-    spec: ClaimSpec = ClaimSpec()
-    status: VolumePhase = VolumePhase()
-
-
-class VolumeAffinity(Part, frozen=True):
-    """On which nodes a volume can be used."""
-
-    required: NodeSelector | None = None
-
-
-class VolumeSpec(Part, frozen=True):
-    """What a volume is."""
-
-    node_affinity: VolumeAffinity | None = None
-    storage_class_name: Text = None
-    volume_mode: Text = None
-    access_modes: list[str] | None = None
-    capacity: Amounts = None
-    claim_ref: Reference | None = None
-
-
-class PersistentVolume(Thing, frozen=True):
-    """A volume."""
-
-    spec: VolumeSpec = VolumeSpec()
-    status: VolumePhase = VolumePhase()
-
-
-class TopologyLabel(Part, frozen=True):
-    """A label that a node must have, with one of these values."""
-
-    key: str = ""
-    values: list[str] | None = None
-
-
-class TopologyTerm(Part, frozen=True):
-    """Labels that a node must have, all of them."""
-
-    match_label_expressions: list[TopologyLabel] | None = None
-
-
-class StorageClass(Thing, frozen=True):
-    """How volumes of one name are made, and when."""
-
-    provisioner: str = ""
-    volume_binding_mode: Text = None
-    allowed_topologies: list[TopologyTerm] | None = None

@@ -13,8 +13,8 @@ from fairlead.core.model.constraints import Requirement
 from fairlead.core.model.specs import AskSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.objects import Pod
-from fairlead.kubernetes.storage import claims_of
-from fairlead.kubernetes.translate.pods import is_disrupted, seconds
+from fairlead.kubernetes.translate.constraints import selects_namespaces
+from fairlead.kubernetes.translate.pods import claims_of, is_disrupted, seconds
 
 
 class Books(Enum):
@@ -66,6 +66,8 @@ class KnownPod:
     """It asks for devices by resource claims."""
     endless: bool = False
     """It is started again whenever it ends, and nothing limits it."""
+    pod: Pod | None = None
+    """Its latest version, where what that means depends on the labels of namespaces."""
     since_ms: int = 0
     """When its node began with it, as the API server has it; 0: not yet, or nobody said."""
 
@@ -74,6 +76,7 @@ class KnownPod:
         meta, status = pod.metadata, pod.status
         self.spec, self.version, self.flaw = spec, meta.resource_version or "", ""
         self.claims, self.needs_devices = claims_of(pod), bool(pod.spec.resource_claims)
+        self.pod = pod if selects_namespaces(pod) else None
         self.leaving, self.disrupted = bool(meta.deletion_timestamp), is_disrupted(pod)
         self.nominated = status.nominated_node_name or ""
         self.endless = (pod.spec.restart_policy or "Always") == "Always"

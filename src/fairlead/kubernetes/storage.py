@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from fairlead.core.model.constraints import IN, Requirement
+from fairlead.core.model.constraints import DOES_NOT_EXIST, IN, AffinityTerm, Requirement
 from fairlead.core.model.matching import matches
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.objects import Amounts, Metadata, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from fairlead.kubernetes.objects import Amounts, Metadata
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
+from fairlead.kubernetes.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass
 from fairlead.kubernetes.translate import constraints
 from fairlead.kubernetes.translate.amounts import AmountError, quantity
 
@@ -30,6 +31,14 @@ OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 NOBODY = "kubernetes.io/no-provisioner"
 """As the provisioner of a class: its volumes are there already, or are made by people."""
 WAITS = "WaitForFirstConsumer"
+ONE_POD = "ReadWriteOncePod"
+ZONES = {
+    "topology.kubernetes.io/zone": "",
+    "topology.kubernetes.io/region": "",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+"""Labels of a volume that say where it can be used, each with the newer name that a node may have instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +86,6 @@ class Class:
     """Volumes come into being only when a pod that wants one has a node."""
     terms: Terms
     """Where volumes may be made."""
-
-
-def claims_of(pod: Pod) -> tuple[Key, ...]:
-    """The claims that a pod names, or that are made for it alone."""
-    spec, namespace = pod.spec, pod.metadata.namespace or "default"
-    found = []
-    for volume in spec.volumes or ():
-        if volume.persistent_volume_claim is not None:
-            found.append((namespace, volume.persistent_volume_claim.claim_name))
-        elif volume.ephemeral is not None:
-            found.append((namespace, f"{pod.metadata.name}-{volume.name}"))
-    return tuple(found)
 
 
 class Storage:
@@ -186,6 +183,11 @@ class Storage:
     @staticmethod
     def _has_provisioner(made: Class) -> bool:
         return bool(made.provisioner) and made.provisioner != NOBODY
+
+    def alone_with(self, claims: tuple[Key, ...]) -> tuple[AffinityTerm, ...]:
+        """That no other pod has those of the claims that only one pod may have."""
+        known = ((key, self.claims.get(key)) for key in claims)
+        return tuple(constraints.alone_with(*key) for key, c in known if c is not None and ONE_POD in c.modes)
 
     def nodes_for(self, claims: tuple[Key, ...]) -> Terms:
         """The terms on nodes of which one must hold for all of the claims' volumes."""
@@ -300,6 +302,7 @@ def _volume(given: PersistentVolume) -> Volume:
     terms: Terms | None
     try:
         terms = tuple(constraints.node_terms(affinity.required if affinity is not None else None))
+        terms = both(terms, _zones(meta.labels or {}))
     except constraints.ConstraintError:
         terms = None
     kept = spec.claim_ref
@@ -315,6 +318,18 @@ def _volume(given: PersistentVolume) -> Volume:
         claim=(kept.namespace or "", kept.name or "", kept.uid or "") if kept is not None else ("", "", ""),
         free=available and kept is None and not meta.deletion_timestamp,
     )
+
+
+def _zones(labels: Mapping[str, str]) -> Terms:
+    """Where a volume with these labels can be used: in its zones, and on nodes that name no zone at all."""
+    found: Terms = ()
+    for name in (name for name in ZONES if name in labels):
+        values = tuple(part.strip() for part in labels[name].split("__"))
+        inside: Terms = ((Requirement(name, IN, values),),)
+        if ZONES[name]:
+            inside += ((Requirement(name, DOES_NOT_EXIST), Requirement(ZONES[name], IN, values)),)
+        found = both(found, inside)
+    return (tuple(Requirement(name, DOES_NOT_EXIST) for name in ZONES), *found) if found else ()
 
 
 def _class(given: StorageClass) -> Class:

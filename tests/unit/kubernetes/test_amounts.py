@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.kubernetes.objects import Container, Needs, PodSpec
-from fairlead.kubernetes.translate.amounts import AmountError, pod_needs, quantity
+from fairlead.core.model.resources import Resources
+from fairlead.kubernetes.objects import Condition, Container, ContainerStatus, Needs, Pod, PodSpec, PodStatus
+from fairlead.kubernetes.translate.amounts import AmountError, quantity
+from fairlead.kubernetes.translate.amounts import pod_needs as needs_of
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,10 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
     """The sentence names the resource and the text."""
     with pytest.raises(AmountError, match="memory"):
         quantity("memory", text)
+
+
+def pod_needs(spec: PodSpec) -> Resources:
+    return needs_of(Pod(spec=spec))
 
 
 def container(cpu: str, *, always: bool = False, limit: str | None = None) -> Container:
@@ -74,3 +80,28 @@ def test_overhead_limits_and_the_pod_as_a_whole() -> None:
     assert pod_needs(PodSpec(containers=[container("", limit="3")]))["vcore"] == 3000
     whole = PodSpec(containers=[container("1")], resources=Needs(requests={"cpu": "4"}), overhead={"cpu": "1"})
     assert pod_needs(whole)["vcore"] == 5000
+
+
+def resizing(wants: str, granted: str, runs: str, *, why: str = "", sidecar: bool = False) -> int:
+    """Thousandths of a core of a pod that is resized in place."""
+    has = [ContainerStatus(name="c", resources=Needs(requests={"cpu": runs}), allocated_resources={"cpu": granted})]
+    pending = [Condition(type="PodResizePending", status="True", reason=why)] if why else None
+    if sidecar:
+        spec, status = PodSpec(init_containers=[container(wants, always=True)]), PodStatus(init_container_statuses=has)
+    else:
+        spec, status = PodSpec(containers=[container(wants)]), PodStatus(container_statuses=has, conditions=pending)
+    return needs_of(Pod(spec=spec, status=status))["vcore"]
+
+
+def test_while_a_pod_is_resized_the_most_of_it_counts() -> None:
+    """It shrinks, but runs with more still; it grows, and was not granted that yet; so does a sidecar."""
+    assert resizing("1", "1", "3") == 3000
+    assert resizing("1", "2", "1") == 2000
+    assert resizing("3", "1", "1", why="Deferred") == 3000
+    assert resizing("1", "1", "3", sidecar=True) == 3000
+
+
+def test_a_resize_that_its_node_cannot_grant_does_not_count() -> None:
+    """What it has does."""
+    assert resizing("100", "1", "1", why="Infeasible") == 1000
+    assert resizing("100", "2", "1", why="Infeasible") == 2000

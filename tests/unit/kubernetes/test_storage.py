@@ -129,3 +129,52 @@ def test_what_runs_runs_whatever_its_claims_are() -> None:
     cluster.driver.take(Deleted(CLAIMS, "default", "disk", "u-disk"), 0)
     cluster.driver.take(Deleted(PODS, "default", "waits", "u-waits"), 0)
     assert cluster.acts() == ({}, {})
+
+
+def test_a_claim_for_one_pod_is_used_by_one_pod() -> None:
+    """Of two that want it the second waits until the first is gone, whichever node it could have."""
+    cluster = Cluster()
+    cluster.put(
+        CLAIMS, "disk", spec={"volumeName": "v", "accessModes": ["ReadWriteOncePod"]}, status={"phase": "Bound"}
+    )
+    cluster.volume("v")
+    cluster.pod("first", volumes=[CLAIM])
+    cluster.pod("second", volumes=[CLAIM])
+    assert list(cluster.acts()[0]) == ["first"]
+    cluster.pod("first", nodeName="n1", volumes=[CLAIM])
+    assert cluster.acts()[0] == {}
+    cluster.driver.take(Deleted(PODS, "default", "first", "u-first"), 0)
+    assert list(cluster.acts()[0]) == ["second"]
+
+
+def test_a_claim_that_another_schedulers_pod_uses_is_taken() -> None:
+    cluster = Cluster()
+    cluster.put(
+        CLAIMS, "disk", spec={"volumeName": "v", "accessModes": ["ReadWriteOncePod"]}, status={"phase": "Bound"}
+    )
+    cluster.volume("v")
+    cluster.pod("theirs", schedulerName="other", nodeName="n1", volumes=[CLAIM])
+    cluster.pod("ours", volumes=[CLAIM])
+    assert cluster.acts()[0] == {}
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "nodes"),
+    [
+        ("topology.kubernetes.io/zone", "b", ["n2", "n3"]),
+        ("topology.kubernetes.io/zone", "b__c", ["n2", "n3"]),
+        ("failure-domain.beta.kubernetes.io/zone", "a", ["n1", "n3"]),
+        ("topology.kubernetes.io/region", "a", ["n3"]),
+    ],
+)
+def test_a_volume_with_a_zone_by_label(label: str, value: str, nodes: list[str]) -> None:
+    """It can be used in its zones, and where no zone is said at all (`n3`)."""
+    cluster = Cluster()
+    for name in ("n1", "n2", "n3"):
+        zone = {"topology.kubernetes.io/zone": "ab"[int(name[1]) - 1]} if name != "n3" else None
+        cluster.put(NODES, name, labels=zone, status={"allocatable": {"cpu": "4", "pods": "9"}})
+    cluster.claim(volume="v")
+    cluster.put(VOLUMES, "v", labels={label: value})
+    for number in range(4):
+        cluster.pod(f"p{number}", volumes=[CLAIM], cpu="2")
+    assert sorted(set(cluster.acts()[0].values())) == nodes

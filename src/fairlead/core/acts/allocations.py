@@ -88,7 +88,7 @@ def settle_on(partition: Partition, ask: Ask, node: Node) -> None:
         partition.idle.settle(ask, node)
     terrain = partition.nodes.terrain
     if terrain.counted or ask.spec.where is not ANYWHERE:
-        terrain.started(ask, node)
+        terrain.started(ask.spec, node)
     partition.nodes.lost(node)
     ask.app.count_allocated(ask)
     partition.allocation_count += 1
@@ -127,7 +127,7 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
     node.give_back(ask)
     terrain = partition.nodes.terrain
     if terrain.counted or ask.spec.where is not ANYWHERE:
-        terrain.ended(ask, node)
+        terrain.ended(ask.spec, node)
     ask.node = None
     pays = app.queue
     if ask.spec.idle:

@@ -12,6 +12,7 @@ for.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.books.declared import Asks, Declared
@@ -93,14 +94,16 @@ class Counted:
             self.expected[name] -= 1
             self.healthy[name] -= was_healthy
 
-    def changed(self, ask: Ask) -> None:
-        """It started, or was told to stop."""
+    def changed(self, ask: Ask) -> tuple[str, ...]:
+        """It started, or was told to stop; gives back the budgets that have less left by that."""
         names, was_healthy = self.works.get(ask, ((), False))
         is_healthy = ask.node is not None and ask.evict_cause is None
-        if names and is_healthy != was_healthy:
-            self.works[ask] = names, is_healthy
-            for name in names:
-                self.healthy[name] += 1 if is_healthy else -1
+        if not names or is_healthy == was_healthy:
+            return ()
+        self.works[ask] = names, is_healthy
+        for name in names:
+            self.healthy[name] += 1 if is_healthy else -1
+        return names if was_healthy else ()
 
 
 class Budgets(Declared[BudgetSpec]):
@@ -161,14 +164,16 @@ class Budgets(Declared[BudgetSpec]):
     def changed(self, ask: Ask) -> None:
         """`ask` started, or was told to stop."""
         counted = self.counted.get(ask.app.spec.partition)
-        if counted is not None:
-            counted.changed(ask)
+        for name in counted.changed(ask) if counted is not None else ():
+            spec = self._specs[name]
+            if spec.left:
+                self._specs[name] = replace(spec, left=spec.left - 1)
 
     def left(self, partition: Partition) -> dict[str, int]:
         """How many more works each budget lets stop now.
 
-        Expected is what waits, runs, or is held until its conditions are met; healthy is what runs and was not told to
-        stop.
+        Where the place counts, that is what it said, less what was told to stop since. Else: expected is what waits,
+        runs, or is held until its conditions are met; healthy is what runs and was not told to stop.
         """
         counted = self.counted.get(partition.name)
         if counted is None:
@@ -178,6 +183,8 @@ class Budgets(Declared[BudgetSpec]):
         expected, healthy, coming = counted.expected, counted.healthy, counted.coming
         return {
             name: max(healthy[name] - _needed(spec, expected[name] + coming[name]), 0)
+            if spec.left is None
+            else spec.left
             for name, spec in self._specs.items()
         }
 

@@ -7,7 +7,7 @@ node or running work changes so that it may.
 
 The rules are Kubernetes' own: work that was told to stop counts until it is gone; several affinity terms look at work
 that matches all of them; the first of a group that has affinity to itself may start anywhere that has the topology
-keys; spread counts only nodes that the selectors name and that have all its keys, whatever their taints.
+keys; spread counts nodes that have all its keys, and of these those that its terms say.
 
 What does not use it does not pay: for plain asks the heap of nodes answers, which leaves out nodes with taints.
 """
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node, NodeTable, Shape
     from fairlead.core.books.demand import ShapeKey
     from fairlead.core.books.node_columns import Mask
+    from fairlead.core.model.specs import AskSpec
 
 UNUSED_KEPT = 64
 """Tallies that no waiting shape needs are kept up to this many: counting from the start costs more than keeping."""
@@ -112,28 +113,28 @@ class Terrain:
 
     # -- what runs ------------------------------------------------------------------------------------------------
 
-    def started(self, ask: Ask, node: Node) -> None:
-        """`ask` runs on `node` from now on."""
-        self._count(ask, node, 1)
+    def started(self, spec: AskSpec, node: Node) -> None:
+        """Work that this describes, of whatever scheduler, runs on `node` from now on."""
+        self._count(spec, node, 1)
 
-    def ended(self, ask: Ask, node: Node) -> None:
-        """`ask` no longer runs on `node`."""
-        self._count(ask, node, -1)
+    def ended(self, spec: AskSpec, node: Node) -> None:
+        """It no longer runs on `node`."""
+        self._count(spec, node, -1)
 
-    def _count(self, ask: Ask, node: Node, change: int) -> None:
+    def _count(self, spec: AskSpec, node: Node, change: int) -> None:
         if self.drawn:
-            wake_the_kept_off(self._table, ask.spec.labels)
+            wake_the_kept_off(self._table, spec.labels)
         if self.counted:
-            for _, tally in self.standing.matching(ask.spec.labels):
+            for _, tally in self.standing.matching(spec.labels):
                 tally.add(node, change, self._table.columns.version)
                 self._wake(tally, drawn_only=change > 0)
                 self._table.gains += 1
-        if ask.spec.where is not ANYWHERE:
-            self.claimed(ask, node, change)
+        if spec.where is not ANYWHERE:
+            self.claimed(spec.where, node, change)
 
-    def claimed(self, ask: Ask, node: Node, change: int) -> None:
+    def claimed(self, where: Constraints, node: Node, change: int) -> None:
         """Its ports and its anti-affinity count there from now on (1), or no longer (-1)."""
-        version, where = self._table.columns.version, ask.spec.where
+        version = self._table.columns.version
         for term in dict.fromkeys(where.anti_affinity):
             self._repel(term, node, change)
         for key, address in dict.fromkeys(map(port_of, where.ports)):
@@ -306,7 +307,7 @@ class Terrain:
     def spread_view(self, where: Constraints, term: SpreadTerm) -> View:
         """What the term is about, by its domains, as far as nodes count for these constraints."""
         topologies = [self._grounds.topology(t.topology_key) for t in where.spread]
-        among = self._grounds.of(where).spread_over(topologies)
+        among = self._grounds.of(where).spread_over(topologies, term)
         return self.standing_of(term.selector).view(self._grounds.topology(term.topology_key), among)
 
     def fewest(self, view: View, counts: Counts, term: SpreadTerm) -> int:
@@ -372,7 +373,7 @@ class Terrain:
         if found is None:
             found = self.standing.add(selector, selector)
             for node in self._table.nodes.values():
-                count = sum(1 for a in node.allocations if matches(selector, a.spec.labels))
+                count = sum(1 for spec in node.running() if matches(selector, spec.labels))
                 if count:
                     found.add(node, count, self._table.columns.version)
         return found

@@ -30,7 +30,7 @@ def promise(nodes: NodeTable, ask: Ask, node: Node) -> None:
     """What `ask` needs on `node` beside room is kept for it."""
     terrain = nodes.terrain
     terrain.promised[ask] = node
-    terrain.claimed(ask, node, 1)
+    terrain.claimed(ask.spec.where, node, 1)
     if drawn_by(ask.spec.where):
         terrain.drawn[ask] = node
         terrain.beware()
@@ -46,7 +46,7 @@ def let_go(nodes: NodeTable, ask: Ask) -> None:
     terrain, labels = nodes.terrain, ask.spec.labels
     if ask not in terrain.promised:
         return
-    terrain.claimed(ask, terrain.promised.pop(ask), -1)
+    terrain.claimed(ask.spec.where, terrain.promised.pop(ask), -1)
     if ask in terrain.drawn:
         _wake_matching(nodes, drawn_by(ask.spec.where))
         del terrain.drawn[ask]

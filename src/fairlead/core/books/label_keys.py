@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
     from fairlead.core.model.constraints import AffinityTerm, Constraints, SpreadTerm
+    from fairlead.core.model.specs import AskSpec
 
 
 class LabelKeys:
@@ -67,9 +68,14 @@ class LabelKeys:
         if self._lookers.get(key) == 0 and key not in self._carriers:
             del self._lookers[key]
 
-    def load(self, keys: Iterable[str], asks: Iterable[Ask]) -> None:
-        """Those that counted when the state was written down, in that order; some may be there for nothing any more."""
+    def load(self, keys: Iterable[str], asks: Iterable[Ask], others: Iterable[AskSpec]) -> None:
+        """Those that counted when the state was written down, in that order; some may be there for nothing any more.
+
+        `others`: work of other schedulers.
+        """
         self._lookers = dict.fromkeys(keys, 0)
+        for spec in others:
+            self.look(spec.where)
         carried: dict[str, None] = {}
         for ask in asks:
             self.look(ask.spec.where)

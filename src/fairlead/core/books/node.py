@@ -16,6 +16,8 @@ from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_i
 from fairlead.core.model.specs import AskSpec, NodeSortSpec, NodeSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fairlead.core.books.asks import Ask
 
 
@@ -172,6 +174,11 @@ class Node:
         for used in self.foreign.values():
             add_to(self.occupied, used)
         self.recompute(allocated)
+
+    def running(self) -> Iterator[AskSpec]:
+        """What runs here, of whatever scheduler."""
+        yield from (ask.spec for ask in self.allocations)
+        yield from (spec for spec, _ in self.foreign_notes.values())
 
     def fits_total(self, items: Items) -> bool:
         """Whether the amount would fit on the empty node."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairlead.core.books.topology_counts import NOWHERE, Topology
-from fairlead.core.model.constraints import Constraints, Toleration
+from fairlead.core.model.constraints import Constraints, SpreadTerm, Toleration
 from fairlead.core.model.matching import Selector, is_selected, is_tolerated
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ GroundKey = tuple[Selector, tuple[Selector, ...], tuple[Toleration, ...]]
 class Ground:
     """The nodes that selectors and tolerations allow, which depends on nothing that runs."""
 
-    __slots__ = ("_spread", "named", "open", "version")
+    __slots__ = ("_spread", "named", "open", "tolerated", "version")
 
     def __init__(self, where: Constraints, nodes: list[Node], version: int) -> None:
         self.version = version
@@ -37,19 +37,22 @@ class Ground:
         self.named: Mask = np.fromiter((is_selected(where, n.labels) for n in nodes), dtype=np.bool_, count=count)
         """Rows that the selectors name."""
         tolerated = (not n.keeps_away or is_tolerated(n.spec.taints, where.tolerations) for n in nodes)
-        self.open: Mask = self.named & np.fromiter(tolerated, dtype=np.bool_, count=count)
-        self._spread: dict[tuple[str, ...], Mask] = {}
+        self.tolerated: Mask = np.fromiter(tolerated, dtype=np.bool_, count=count)
+        self.open: Mask = self.named & self.tolerated
+        self._spread: dict[tuple[bool, bool, tuple[str, ...]], Mask] = {}
 
-    def spread_over(self, topologies: Iterable[Topology]) -> Mask:
-        """Rows that count for spread: named, and with all the keys."""
+    def spread_over(self, topologies: Iterable[Topology], term: SpreadTerm) -> Mask:
+        """Rows that count for a spread term of an ask whose terms have these topologies: those with all the keys."""
         topologies = tuple(topologies)
-        keys = tuple(t.key for t in topologies)
-        found = self._spread.get(keys)
+        key = (term.only_selected, term.only_tolerated, tuple(t.key for t in topologies))
+        found = self._spread.get(key)
         if found is None:
-            found = self.named.copy()
+            found = self.named.copy() if term.only_selected else np.ones_like(self.named)
+            if term.only_tolerated:
+                found &= self.tolerated
             for topology in topologies:
                 found &= topology.of_row != NOWHERE
-            self._spread[keys] = found
+            self._spread[key] = found
         return found
 
 

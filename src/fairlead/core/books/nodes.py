@@ -87,8 +87,6 @@ class NodeTable:
         self.order.changed.pop(node, None)
         self.columns.forget()
         take_from(self.total, tuple(node.total.items()))
-        for key in node.foreign:
-            del self.foreign_on[key]
         self.terrain.domain_lost()
 
     def resize(self, node: Node, capacity: Resources) -> None:
@@ -110,21 +108,23 @@ class NodeTable:
         self.gained(node)
 
     def set_foreign(self, node: Node, spec: AskSpec, now_ms: int) -> None:
-        """Work of another scheduler runs here now, and no longer where it was."""
-        if self.foreign_on.get(spec.key) is not node:
-            self.end_foreign(spec.key)
+        """Work of another scheduler runs here from now on."""
         self.foreign_on[spec.key] = node
         node.set_foreign(spec.key, spec.resources.items)
         node.foreign_notes[spec.key] = (spec, now_ms)
+        self.terrain.started(spec, node)
         self.gained(node)
 
-    def end_foreign(self, key: str) -> bool:
-        """That work has ended; whether it was known."""
+    def end_foreign(self, key: str) -> AskSpec | None:
+        """That work has ended; what it was, None: it is not known."""
         node = self.foreign_on.pop(key, None)
-        if node is not None:
-            node.set_foreign(key, None)
-            self.gained(node)
-        return node is not None
+        if node is None:
+            return None
+        spec, _ = node.foreign_notes[key]
+        node.set_foreign(key, None)
+        self.terrain.ended(spec, node)
+        self.gained(node)
+        return spec
 
     def resort(self, sort: NodeSortSpec) -> None:
         """Order nodes by another policy or other weights from now on."""

@@ -59,6 +59,10 @@ class SpreadTerm:
     topology_key: str
     max_skew: int = 1
     min_domains: int = 1
+    only_selected: bool = True
+    """Nodes that the selector and the node terms of the ask do not name count for nothing."""
+    only_tolerated: bool = False
+    """Nor do nodes with a taint that the ask does not tolerate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.constraints import Taint
+from fairlead.core.model.constraints import ANYWHERE, Constraints, Taint
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
     DEFAULT_PARTITION,
@@ -179,6 +179,17 @@ class ChangeAsk(Event):
     """None: it has none any more, or nobody knows how it goes on."""
     who: str = ""
     why: str = ""
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAsk(Event):
+    """The labels and constraints of an ask that waits or runs are replaced, all of them."""
+
+    application: str
+    key: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    where: Constraints = ANYWHERE
     partition: str = DEFAULT_PARTITION
 
 

@@ -145,6 +145,10 @@ class BudgetSpec:
     """A number of works, or a part of them such as `50%`."""
     max_unavailable: int | str | None = None
     namespace: str = ""
+    left: int | None = None
+    """How much of it may be stopped now, where the place counts that; less what was told to stop since. None: it is
+    counted here.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,10 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     over += [(partition.rejected, row["spec"]["id"], row) for row in state["rejected"]]
     for kept, key, row in over:
         kept[key] = _load_application(row, queues.get(row["queue"]) or _gone(row["queue"]))
-    partition.nodes.terrain.label_keys.load(state["label_keys"], asks.values())
+    foreign = [(spec, node) for node in partition.nodes.nodes.values() for spec, _ in node.foreign_notes.values()]
+    for spec, node in foreign:
+        partition.nodes.terrain.started(spec, node)
+    partition.nodes.terrain.label_keys.load(state["label_keys"], asks.values(), [spec for spec, _ in foreign])
     _link(partition, state, asks)
     for row in state["applications"]:
         for younger in row["awaited_by"]:
@@ -196,7 +199,7 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
         ask.evicted_for = asks[tuple(row["evicted_for"])] if row.get("evicted_for") else None
         ask.app.swapping += ask.replaces is not None and not ask.spec.placeholder
         if ask.node is not None:
-            partition.nodes.terrain.started(ask, ask.node)
+            partition.nodes.terrain.started(ask.spec, ask.node)
             ask.app.count_allocated(ask)
         if ask.pending:
             _put_in_line(partition, ask)

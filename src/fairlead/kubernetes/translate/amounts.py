@@ -1,8 +1,10 @@
 """Amounts: what the quantities of Kubernetes mean, and what a pod needs on a node.
 
 Decides that a pod needs the sum of its containers, or what its largest step of starting up needs if that is more, plus
-its overhead, plus one `pods`. Never rounds down: a fraction of a unit counts as a whole one. Names are YuniKorn's:
-`cpu` is `vcore` in thousandths, `memory` is in bytes, all others are what they are called, in units.
+its overhead, plus one `pods`. While a container is resized in place, the most of what it asks for, was granted, and
+runs with counts; of a resize that its node can never grant, what was granted and runs. Never rounds down: a fraction of
+a unit counts as a whole one. Names are YuniKorn's: `cpu` is `vcore` in thousandths, `memory` is in bytes, all others
+are what they are called, in units.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from fractions import Fraction
 from functools import lru_cache
 
 from fairlead.core.model.resources import INT64_MAX, Book, Resources
-from fairlead.kubernetes.objects import Amounts, Container, PodSpec
+from fairlead.kubernetes.objects import Amounts, Container, ContainerStatus, Pod
 
 PODS = "pods"
+RESIZE_PENDING, INFEASIBLE = "PodResizePending", "Infeasible"
+"""A condition of a pod that is resized, and its reason when the node will never grant that."""
 _NAMES = {"cpu": "vcore"}
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E))?", re.ASCII)
 _SUFFIXES: Mapping[str | None, Fraction] = {
@@ -79,7 +83,7 @@ def resources(given: Amounts) -> Resources:
     return Resources(amounts(given))
 
 
-def pod_needs(spec: PodSpec) -> Resources:
+def pod_needs(pod: Pod) -> Resources:
     """What a pod needs on a node while it starts and runs. Raises `AmountError`.
 
     Containers that stay (also those started before the others and kept, the sidecars) add up. An init container needs
@@ -87,12 +91,16 @@ def pod_needs(spec: PodSpec) -> Resources:
     Requests of the pod as a whole stand in for that sum. A request that is missing is the limit, as the API server
     fills in itself.
     """
-    running = _sum(_needs(c) for c in spec.containers or ())
+    spec, status = pod.spec, pod.status
+    refused = any(c.type == RESIZE_PENDING and c.reason == INFEASIBLE for c in status.conditions or ())
+    has = {s.name: s for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))}
+    running = _sum(_needs(c, has.get(c.name), refused) for c in spec.containers or ())
     sidecars: Book = {}
     largest: Book = {}
     for container in spec.init_containers or ():
-        needs = _needs(container)
-        if container.restart_policy == "Always":
+        stays = container.restart_policy == "Always"
+        needs = _needs(container, has.get(container.name) if stays else None, refused)
+        if stays:
             _add(running, needs)
             _add(sidecars, needs)
             step = sidecars
@@ -108,11 +116,16 @@ def pod_needs(spec: PodSpec) -> Resources:
     return Resources(running)
 
 
-def _needs(container: Container) -> Book:
+def _needs(container: Container, has: ContainerStatus | None, refused: bool) -> Book:
     given = container.resources
-    if given is None:
-        return {}
-    return {**amounts(given.limits), **amounts(given.requests)}
+    asked = {**amounts(given.limits), **amounts(given.requests)} if given is not None else {}
+    if has is None or has.resources is None:
+        return asked
+    needs = amounts(has.resources.requests)
+    _raise_to(needs, amounts(has.allocated_resources))
+    if not refused:
+        _raise_to(needs, asked)
+    return needs
 
 
 def _sum(parts: Iterable[Mapping[str, int]]) -> Book:

@@ -18,7 +18,7 @@ from fairlead.core.model.properties import parse_duration_ms
 from fairlead.core.model.specs import DEFAULT_PARTITION, BudgetSpec, NodeSpec, PriorityClassSpec
 from fairlead.kubernetes.objects import Node, PodDisruptionBudget, PriorityClass
 from fairlead.kubernetes.translate.amounts import AmountError, amounts, resources
-from fairlead.kubernetes.translate.constraints import NAMESPACE, NODE_NAME, NOTHING, label_conditions
+from fairlead.kubernetes.translate.constraints import CLUSTER, NAMESPACE, NODE_NAME, NOTHING, label_conditions
 from fairlead.kubernetes.translate.identity import DOMAIN, MIN_RUNTIME, PARENT_QUEUE
 
 CORDONED = "node.kubernetes.io/unschedulable"
@@ -32,7 +32,7 @@ def node_of(node: Node, partition: str = DEFAULT_PARTITION) -> NodeSpec:
     return NodeSpec(
         id=name,
         capacity=resources(status.allocatable or status.capacity),
-        attributes={HOSTNAME: name, **(node.metadata.labels or {}), NODE_NAME: name},
+        attributes={HOSTNAME: name, **(node.metadata.labels or {}), CLUSTER: "", NODE_NAME: name},
         partition=partition,
         schedulable=not spec.unschedulable and not node.metadata.deletion_timestamp,
         taints=tuple(Taint(t.key, t.value or "", t.effect or "NoSchedule") for t in taints),
@@ -73,6 +73,7 @@ def budget_of(given: PodDisruptionBudget) -> BudgetSpec | None:
         min_available=spec.min_available,
         max_unavailable=spec.max_unavailable,
         namespace=namespace,
+        left=given.status.disruptions_allowed if given.status.observed_generation is not None else None,
     )
 
 

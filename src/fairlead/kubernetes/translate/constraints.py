@@ -25,6 +25,10 @@ from fairlead.kubernetes import objects
 
 NAMESPACE = "fairlead.io/namespace"
 """A label that every ask of a pod has: its namespace."""
+CLAIM = "claim.fairlead.io/"
+"""Before the name of a volume claim: a label of each ask of a pod that uses it."""
+CLUSTER = "fairlead.io/cluster"
+"""An attribute that is the same on all nodes."""
 NODE_NAME = "metadata.name"
 """An attribute that every node has: its name, for selectors by field. No label can be called so by chance: it is set
 last.
@@ -56,6 +60,29 @@ def pod_constraints(pod: objects.Pod, namespaces_of: NamespacesOf) -> Constraint
         ports=tuple(_ports(spec)),
     )
     return ANYWHERE if found == ANYWHERE else found
+
+
+def claims_on_node(pod: objects.Pod, namespaces_of: NamespacesOf) -> Constraints:
+    """What a pod that runs takes of its node beside room, and keeps away from it. Raises `ConstraintError`."""
+    affinity = pod.spec.affinity or objects.Affinity()
+    return Constraints(
+        anti_affinity=tuple(_pod_terms(affinity.pod_anti_affinity, pod, namespaces_of)),
+        ports=tuple(_ports(pod.spec)),
+    )
+
+
+def alone_with(namespace: str, claim: str) -> AffinityTerm:
+    """That no other pod uses this volume claim, wherever it runs."""
+    return AffinityTerm((Requirement(CLAIM + claim, EXISTS), Requirement(NAMESPACE, IN, (namespace,))), CLUSTER)
+
+
+def selects_namespaces(pod: objects.Pod) -> bool:
+    """Whether what the pod asks for depends on the labels of namespaces."""
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return False
+    sides = (side.required or () for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None)
+    return any(term.namespace_selector is not None for terms in sides for term in terms)
 
 
 def selects(selector: objects.LabelSelector | None, labels: Mapping[str, str]) -> bool:
@@ -110,7 +137,7 @@ def _namespaces(term: objects.PodTerm, pod: objects.Pod, namespaces_of: Namespac
         names |= dict.fromkeys(namespaces_of(selector))
     elif not names:
         names = {pod.metadata.namespace or "default": None}
-    yield Requirement(NAMESPACE, IN, tuple(sorted(names)))
+    yield Requirement(NAMESPACE, IN, tuple(sorted(names))) if names else NOTHING[0]
 
 
 def _spread(spec: objects.PodSpec, pod: objects.Pod) -> Iterator[SpreadTerm]:
@@ -122,7 +149,14 @@ def _spread(spec: objects.PodSpec, pod: objects.Pod) -> Iterator[SpreadTerm]:
         conditions = NOTHING if given.label_selector is None else label_conditions(given.label_selector)
         same = [Requirement(k, IN, (labels[k],)) for k in given.match_label_keys or () if k in labels]
         own = Requirement(NAMESPACE, IN, (pod.metadata.namespace or "default",))
-        yield SpreadTerm((*conditions, *same, own), given.topology_key, given.max_skew, given.min_domains or 1)
+        yield SpreadTerm(
+            (*conditions, *same, own),
+            given.topology_key,
+            given.max_skew,
+            given.min_domains or 1,
+            only_selected=given.node_affinity_policy != "Ignore",
+            only_tolerated=given.node_taints_policy == "Honor",
+        )
 
 
 def _ports(spec: objects.PodSpec) -> Iterator[str]:

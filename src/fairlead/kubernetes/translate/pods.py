@@ -16,7 +16,13 @@ from fairlead.kubernetes.objects import Pod, PriorityClass
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.amounts import pod_needs
 from fairlead.kubernetes.translate.cluster import min_runtime_ms, tags_of
-from fairlead.kubernetes.translate.constraints import NAMESPACE, NamespacesOf, pod_constraints
+from fairlead.kubernetes.translate.constraints import (
+    CLAIM,
+    NAMESPACE,
+    NamespacesOf,
+    claims_on_node,
+    pod_constraints,
+)
 
 GRACE_S = 30
 """What a pod that names no grace has, in seconds."""
@@ -93,7 +99,7 @@ def ask_of(pod: Pod, namespaces_of: NamespacesOf, classes: Mapping[str, Priority
     return AskSpec(
         application=identity.application_id(pod),
         key=meta.uid or "",
-        resources=pod_needs(spec),
+        resources=pod_needs(pod),
         priority=spec.priority or 0,
         priority_resolved=spec.priority is not None,
         tags=tags,
@@ -112,25 +118,39 @@ def ask_of(pod: Pod, namespaces_of: NamespacesOf, classes: Mapping[str, Priority
     )
 
 
-def foreign_ask(pod: Pod) -> AskSpec:
-    """The room that somebody else's pod uses. Raises `AmountError`."""
+def foreign_ask(pod: Pod, namespaces_of: NamespacesOf) -> AskSpec:
+    """What somebody else's pod uses of its node, and keeps away from it. Raises `AmountError`, `ConstraintError`."""
     spec, meta = pod.spec, pod.metadata
     owners = meta.owner_references or ()
     static = any(owner.kind == "Node" for owner in owners)
     return AskSpec(
         application="",
         key=meta.uid or "",
-        resources=pod_needs(spec),
+        resources=pod_needs(pod),
         priority=spec.priority or 0,
         tags={TAG_FOREIGN: FOREIGN_STATIC if static else FOREIGN},
         node=spec.node_name or "",
         labels=pod_labels(pod),
+        where=claims_on_node(pod, namespaces_of),
     )
 
 
 def pod_labels(pod: Pod) -> dict[str, str]:
-    """The labels that selectors look at, the namespace among them."""
-    return {**(pod.metadata.labels or {}), NAMESPACE: pod.metadata.namespace or "default"}
+    """The labels that selectors look at, its namespace and its volume claims among them."""
+    claims = {CLAIM + name: "" for _, name in claims_of(pod)}
+    return {**(pod.metadata.labels or {}), **claims, NAMESPACE: pod.metadata.namespace or "default"}
+
+
+def claims_of(pod: Pod) -> tuple[tuple[str, str], ...]:
+    """Namespace and name of the volume claims that a pod names, or that are made for it alone."""
+    spec, namespace = pod.spec, pod.metadata.namespace or "default"
+    found = []
+    for volume in spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            found.append((namespace, volume.persistent_volume_claim.claim_name))
+        elif volume.ephemeral is not None:
+            found.append((namespace, f"{pod.metadata.name}-{volume.name}"))
+    return tuple(found)
 
 
 def required_node(pod: Pod) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.core.acts import (
     allocations,
     application_steps,
+    foreign,
     gangs,
     waiting_asks,
 )
@@ -183,7 +184,7 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
 
 
 def _foreign(partition: Partition, spec: AskSpec) -> None:
-    """Work of another scheduler: it only makes a node smaller."""
+    """Work of another scheduler: it uses a node, and stands beside ours."""
     node = partition.nodes.nodes.get(spec.node)
     if node is None:
         text = (
@@ -193,14 +194,16 @@ def _foreign(partition: Partition, spec: AskSpec) -> None:
         )
         partition.out.append(AskRejected("", spec.key, Refused(text), partition.name))
         return
-    partition.nodes.set_foreign(node, spec, partition.now_ms)
-    partition.books_version += 1
+    if spec.where is not ANYWHERE and (bad := flaw(spec.where)):
+        partition.out.append(AskRejected("", spec.key, Refused(bad), partition.name))
+        spec = replace(spec, where=ANYWHERE)
+    foreign.report(partition, node, spec)
 
 
 def release(partition: Partition, event: events.Release) -> None:
     """An allocation or ask is no more. Unknown ones are ignored: the end may be reported twice."""
     if not event.application:
-        partition.books_version += partition.nodes.end_foreign(event.key)
+        foreign.end(partition, event.key)
         return
     app = partition.applications.get(event.application)
     if app is None:
@@ -264,6 +267,7 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
     events.Release: release,
     events.Checkpoint: retry.checkpoint,
     events.ChangeAsk: orders.change_ask,
+    events.LabelAsk: orders.label_ask,
     events.SetConditions: held.set_conditions,
     events.SetAtOnce: held.set_at_once,
     events.SetPriority: orders.set_priority,

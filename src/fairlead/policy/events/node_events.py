@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import (
     allocations,
     application_steps,
+    foreign,
     gangs,
     infeasible,
     nominate,
@@ -102,6 +103,7 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
         nominate.withdraw(partition, ask)
         reserve_node.unreserve(partition, ask)
     gangs.leave_node(partition, node)
+    foreign.leave_node(partition, node)
     for ask in list(node.allocations):
         app, real = ask.app, not ask.spec.placeholder
         again = retry.try_again(partition, ask, Cause.INTERRUPTED)

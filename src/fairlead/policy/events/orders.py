@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import reserve_turn, room_changes, waiting_asks
 from fairlead.core.acts.move import move, running_amounts
+from fairlead.core.acts.relabel import relabel
 from fairlead.core.acts.resize import resize
 from fairlead.core.books.queues import RECOVERY_QUEUE, QueueState
 from fairlead.core.model.decisions import ApplicationMoved, AskChanged, AskRejected, MoveRejected, PriorityChanged
 from fairlead.core.model.lifecycle import LIVE
+from fairlead.core.model.matching import flaw
 from fairlead.core.model.reasons import ApplicationsAtMax, QueueFull, Reason, Refused
 from fairlead.core.model.resources import amount_flaw
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
@@ -25,7 +27,7 @@ from fairlead.policy.queue_choice.placement import gang_obstacle
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Ask, Partition, Queue
-    from fairlead.core.model.events import ChangeAsk, MoveApplication, ReserveAsk, SetPriority
+    from fairlead.core.model.events import ChangeAsk, LabelAsk, MoveApplication, ReserveAsk, SetPriority
 
 
 def move_application(partition: Partition, event: MoveApplication) -> None:
@@ -144,6 +146,18 @@ def change_ask(partition: Partition, event: ChangeAsk) -> None:
         room_changes.wake_all(partition)  # When it ends others count with.
     said = (event.resources, event.time_limit_ms, event.who, event.why, partition.name)
     partition.out.append(AskChanged(event.application, event.key, *said))
+
+
+def label_ask(partition: Partition, event: LabelAsk) -> None:
+    """An ask that waits or runs is described anew. Unknown ones are passed over: it may have ended meanwhile."""
+    app = partition.applications.get(event.application)
+    ask = app.asks.get(event.key) if app is not None else None
+    if ask is None or (ask.spec.labels == event.labels and ask.spec.where == event.where):
+        return
+    if bad := flaw(event.where):
+        partition.out.append(AskRejected(event.application, event.key, Refused(bad), partition.name))
+        return
+    relabel(partition, ask, event.labels, event.where)
 
 
 def why_not_change(partition: Partition, event: ChangeAsk) -> Reason | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from dataclasses import replace
 
 import pytest
 from priority_clusters import PriorityCluster
@@ -183,3 +184,19 @@ def test_nothing_is_followed_where_nobody_asks() -> None:
     assert budgets.counted
     c.handle(RemoveBudget("b"))
     assert not budgets.counted
+
+
+def test_what_the_place_counts_is_taken_less_what_was_told_to_stop_since() -> None:
+    """It knows what is healthy; a new count of its own has what was told to stop in it."""
+    budget = BudgetSpec(name="web", selector=SELECTORS[0], min_available=0, left=1)
+    c = PriorityCluster(budgets=())
+    c.handle(SetBudget(budget))
+    c.fill("one", 2, labels={"app": "web"})
+    c.fill("two", 2, labels={"app": "web"})
+    assert left(c.s) == {"web": 1}
+    c.submit("high", 2, 9)
+    assert len(c.run()[1]) == 1
+    assert left(c.s) == {"web": 0}
+    assert left(Scheduler.load(c.s.dump())) == {"web": 0}
+    c.handle(SetBudget(replace(budget, left=3)))
+    assert left(c.s) == {"web": 3}

@@ -81,9 +81,11 @@ class World:
         elif what == 12:
             self.add()
         elif what == 13 and len(table.nodes) > 2:
+            table.end_foreign("f" if "f" in node.foreign else "")
             table.remove(node)
         elif what == 14:
             resources = Resources(dict(rng.choice(SIZES)))
+            table.end_foreign("f")
             table.set_foreign(node, AskSpec(application="", key="f", resources=resources), 0)
         elif rng.random() < 0.1:
             table.resort(NodeSortSpec(policy=rng.choice(POLICIES), weights={"vcore": 1.0, "gpu": rng.random()}))

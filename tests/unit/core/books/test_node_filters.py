@@ -10,10 +10,11 @@ from fairlead.core.books import node_filters
 from fairlead.core.books.node import Node
 from fairlead.core.books.node_filters import Grounds
 from fairlead.core.books.nodes import NodeTable
-from fairlead.core.model.constraints import NO_SCHEDULE, Constraints, Requirement, Taint, Toleration
+from fairlead.core.model.constraints import NO_SCHEDULE, Constraints, Requirement, SpreadTerm, Taint, Toleration
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import NodeSortSpec, NodeSpec
 
+BY_ZONE = SpreadTerm((), "zone")
 SSD = Constraints(selector=(Requirement("disk", "In", ("ssd",)),))
 
 
@@ -68,17 +69,21 @@ def test_a_topology_is_remembered_until_the_nodes_change() -> None:
 
 
 def test_what_counts_for_spread_is_named_and_has_every_key() -> None:
-    """Taints do not matter there, as in Kubernetes."""
+    """Taints matter there where the term says so, and names do unless it says not, as in Kubernetes."""
     taint = Taint("gpu", "yes", NO_SCHEDULE)
     _, found = grounds(
         node("n1", disk="ssd", zone="a"), node("n2", taint, disk="ssd", zone="b"), node("n3", disk="ssd")
     )
     ground, zone = found.of(SSD), found.topology("zone")
-    rows = ground.spread_over([zone])
+    rows = ground.spread_over([zone], BY_ZONE)
     assert rows.tolist() == [True, True, False]
-    assert ground.spread_over([zone]) is rows
-    assert ground.spread_over([]).tolist() == [True, True, True]
+    assert ground.spread_over([zone], BY_ZONE) is rows
+    assert ground.spread_over([], BY_ZONE).tolist() == [True, True, True]
     assert ground.named.tolist() == [True, True, True], "the answer for all must not change with it"
+    assert ground.spread_over([zone], replace(BY_ZONE, only_tolerated=True)).tolist() == [True, False, False]
+    of_tape = found.of(Constraints(selector=(Requirement("disk", "In", ("tape",)),)))
+    assert of_tape.spread_over([zone], BY_ZONE).tolist() == [False, False, False]
+    assert of_tape.spread_over([zone], replace(BY_ZONE, only_selected=False)).tolist() == [True, True, False]
 
 
 def test_no_more_is_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,47 @@
+"""Relabelling: an ask or an allocation gets other labels or constraints in place.
+
+Decides what follows for what runs beside it, what waits, and the budgets that it counts for. Never stops what may not
+be where it is any more: constraints are for the start. Invariant: what waits keeps its place in line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fairlead.core.acts import gangs, nominate, reserve_node, shapes, waiting_asks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.model.constraints import Constraints
+
+
+def relabel(partition: Partition, ask: Ask, labels: Mapping[str, str], where: Constraints) -> None:
+    """`ask` has these labels and constraints from now on."""
+    old, spec = ask.spec, replace(ask.spec, labels=labels, where=where)
+    shapes.meet(partition, spec.where)
+    partition.admission.leave(ask)
+    if ask.node is not None:
+        partition.nodes.terrain.ended(old, ask.node)
+        ask.spec = spec
+        partition.nodes.terrain.started(spec, ask.node)
+    elif ask.pending:
+        nominate.withdraw(partition, ask)
+        reserve_node.unreserve(partition, ask)
+        kept = partition.reserving.take(ask)
+        waiting_asks.dequeue(partition, ask)
+        ask.app.queue.add_pending(ask.items, -1)
+        ask.spec = spec
+        waiting_asks.enqueue(partition, ask)
+        if kept is not None:
+            partition.reserving.put(ask, kept)
+    else:
+        # Under way to a placeholder's place: whether it may be there is looked at from the start.
+        ask.spec = spec
+        gangs.wait_again(partition, ask)
+    partition.admission.enter(ask)
+    shapes.part(partition, old.where)
+    partition.books_version += 1

@@ -1,0 +1,70 @@
+"""The pod reader: what a pod asks for, as things stand around it.
+
+Decides how a pod is read together with its namespace, its priority class and its volumes, and what outside the books is
+in its way. Never decides where a pod stands, and changes no book. Invariant: what is read depends on what is known now;
+whoever changes that asks again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fairlead.core.model.events import LabelAsk
+from fairlead.kubernetes.storage import DEVICES, UNBOUND, both
+from fairlead.kubernetes.translate.amounts import AmountError
+from fairlead.kubernetes.translate.constraints import ConstraintError
+from fairlead.kubernetes.translate.identity import IdentityError
+from fairlead.kubernetes.translate.pods import ask_of, foreign_ask
+
+if TYPE_CHECKING:
+    from fairlead.core.model.specs import AskSpec
+    from fairlead.kubernetes.informer import Informer
+    from fairlead.kubernetes.objects import Pod
+    from fairlead.kubernetes.pod_store import KnownPod
+
+UNREADABLE = (AmountError, ConstraintError, IdentityError)
+"""What is raised for a pod that makes no sense."""
+NO_DEVICES = "it asks for devices by resourceClaims, which are not understood here: request them as a resource"
+
+
+class PodReader:
+    """Reads pods for one informer."""
+
+    def __init__(self, informer: Informer) -> None:
+        self._informer = informer
+
+    def spec_of(self, pod: Pod, known: KnownPod | None, foreign: bool) -> AskSpec:
+        """What a pod means by itself. Raises `UNREADABLE`. It stays in the application that it came with."""
+        around = self._informer.around
+        if foreign or (known is not None and known.foreign):
+            return foreign_ask(pod, around.namespaces_of)
+        spec = ask_of(pod, around.namespaces_of, around.classes)
+        return spec if known is None else replace(spec, application=known.application)
+
+    def ask(self, known: KnownPod) -> AskSpec:
+        """What is asked for: where the volumes can be used counts too, for a pod that has no node yet."""
+        if not known.claims or known.bound:
+            known.terms = ()
+            return known.spec
+        where, terms = known.spec.where, self._informer.volume_binder.terms(known)
+        alone = self._informer.storage.alone_with(known.claims)
+        known.terms = terms
+        where = replace(where, node_terms=both(where.node_terms, terms), anti_affinity=where.anti_affinity + alone)
+        return replace(known.spec, where=where)
+
+    def labels(self, known: KnownPod) -> LabelAsk:
+        """The event for a pod in the books that has other labels or constraints."""
+        ask = self.ask(known)
+        return LabelAsk(known.application, known.name.uid, ask.labels, ask.where, self._informer.partition)
+
+    def has_storage(self, known: KnownPod) -> bool:
+        """Whether its volumes are there; what is bound before that would wait on its node, in vain."""
+        if known.needs_devices:
+            known.obstacle = DEVICES, NO_DEVICES
+        elif known.claims:
+            why_not = self._informer.storage.why_not(known.claims)
+            known.obstacle = (UNBOUND, why_not) if why_not else None
+        if known.obstacle is not None:
+            self._informer.tell(known.name, *known.obstacle)
+        return known.obstacle is None

@@ -1,0 +1,75 @@
+"""A driver with its scheduler, given objects of an API server as changes, for tests that play what happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from invariants.books import check_books
+
+from fairlead.config import load_text
+from fairlead.kubernetes.acts import Bind
+from fairlead.kubernetes.driver import Driver
+from fairlead.kubernetes.kinds import NODES, PODS, Kind
+from fairlead.kubernetes.reflector import Changed, Deleted
+
+PRIORITY = """
+partitions:
+  - name: default
+    preemption: {rule: priority}
+    placementrules: [{name: provided}, {name: fixed, value: root.default}]
+    queues: [{name: root, submitacl: "*", queues: [{name: default}]}]
+"""
+
+
+class Cluster:
+    """Objects of an API server, given to a driver as changes."""
+
+    def __init__(self, config: str = PRIORITY) -> None:
+        self.driver = Driver(load_text(config))
+        self.driver.begin(0)
+        self.now = 0
+        self.version = 1
+        self.things: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def put(self, kind: Kind, manifest: dict[str, Any]) -> None:
+        self.version += 1
+        manifest["metadata"]["resourceVersion"] = str(self.version)
+        self.things[kind.plural, manifest["metadata"]["name"]] = manifest
+        self.driver.take(Changed(kind, msgspec.convert(manifest, kind.type)), self.now)
+
+    def node(self, name: str, cpu: str = "4", **more: Any) -> None:
+        room = {"cpu": cpu, "pods": "110"}
+        self.put(NODES, {"metadata": {"name": name, "uid": f"u-{name}", **more}, "status": {"allocatable": room}})
+
+    def pod(self, name: str, cpu: str = "1", priority: int = 0, node: str = "", **more: Any) -> None:
+        spec = {
+            "schedulerName": "fairlead", "priority": priority, "nodeName": node or None,
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], **more.pop("spec", {}),
+        }  # fmt: skip
+        status = more.pop("status", {})
+        meta = {"name": name, "namespace": "default", "uid": f"u-{name}", **more}
+        self.put(PODS, {"metadata": meta, "spec": spec, "status": status})
+
+    def gone(self, name: str) -> None:
+        del self.things["pods", name]
+        self.driver.take(Deleted(PODS, "default", name, f"u-{name}"), self.now)
+
+    def acts(self) -> list[Any]:
+        self.driver.schedule(self.now)
+        check_books(self.driver.scheduler)
+        return self.driver.acts()
+
+    def bind_all(self, acts: list[Any]) -> None:
+        for act in acts:
+            if isinstance(act, Bind):
+                pod = self.things["pods", act.pod.name]
+                pod["spec"]["nodeName"] = act.node
+                self.put(PODS, pod)
+
+    def used(self, node: str) -> int:
+        return self.driver.scheduler.cluster.partitions["default"].nodes.nodes[node].allocated.get("vcore", 0)
+
+
+def binds(acts: list[Any]) -> dict[str, str]:
+    return {act.pod.name: act.node for act in acts if isinstance(act, Bind)}

@@ -1,0 +1,166 @@
+"""Pods of other schedulers, and pods, namespaces and budgets that change: what waits notices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from driven_cluster import Cluster, binds
+
+from fairlead.kubernetes.kinds import BUDGETS, NAMESPACES, NODES
+
+WEB = {"app": "web"}
+OTHER = {"schedulerName": "default-scheduler"}
+
+
+def affinity(kind: str, **term: Any) -> dict[str, Any]:
+    """To or against pods with `app=web`, on one node."""
+    selector = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": WEB}, **term}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [selector]}}}
+
+
+def port(number: int) -> dict[str, Any]:
+    return {"containers": [{"name": "c", "ports": [{"containerPort": number, "hostPort": number}]}]}
+
+
+def test_a_host_port_of_another_schedulers_pod_is_taken() -> None:
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("theirs", node="n1", spec=OTHER | port(80))
+    cluster.pod("ours", spec=port(80))
+    assert binds(cluster.acts()) == {}
+    cluster.gone("theirs")
+    assert binds(cluster.acts()) == {"ours": "n1"}
+
+
+def test_another_schedulers_pod_keeps_ours_away() -> None:
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("theirs", node="n1", spec=OTHER | affinity("podAntiAffinity"))
+    cluster.pod("ours", labels=WEB)
+    assert binds(cluster.acts()) == {}
+    cluster.gone("theirs")
+    assert binds(cluster.acts()) == {"ours": "n1"}
+
+
+def test_ours_goes_to_another_schedulers_pod() -> None:
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.node("n2")
+    cluster.pod("theirs", node="n2", labels=WEB, spec=OTHER)
+    cluster.pod("ours", spec=affinity("podAffinity"))
+    assert binds(cluster.acts()) == {"ours": "n2"}
+
+
+def test_another_schedulers_pod_changes_its_labels() -> None:
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("theirs", node="n1", spec=OTHER)
+    cluster.pod("ours", spec=affinity("podAffinity"))
+    assert binds(cluster.acts()) == {}
+    cluster.pod("theirs", node="n1", labels=WEB, spec=OTHER)
+    assert binds(cluster.acts()) == {"ours": "n1"}
+
+
+def test_another_schedulers_pod_that_cannot_be_read_is_told_nothing() -> None:
+    """It is not ours to say anything about."""
+    cluster = Cluster()
+    cluster.node("n1")
+    bad = {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Like", "values": ["b"]}]}}
+    cluster.pod("theirs", node="n1", spec=OTHER | affinity("podAntiAffinity", **bad))
+    assert cluster.acts() == []
+
+
+def test_a_waiting_pod_gets_a_toleration() -> None:
+    cluster = Cluster()
+    cluster.node("n1")
+    node = cluster.things["nodes", "n1"]
+    node["spec"] = {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
+    cluster.put(NODES, node)
+    cluster.pod("ours")
+    assert binds(cluster.acts()) == {}
+    cluster.pod("ours", spec={"tolerations": [{"key": "gpu", "operator": "Exists"}]})
+    assert binds(cluster.acts()) == {"ours": "n1"}
+
+
+def test_a_running_pods_label_changes() -> None:
+    """One that waits for it starts; one that must not be with it stays away."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("runs")
+    cluster.bind_all(cluster.acts())
+    cluster.pod("with", spec=affinity("podAffinity"))
+    assert binds(cluster.acts()) == {}
+    cluster.pod("runs", node="n1", labels=WEB)
+    assert binds(cluster.acts()) == {"with": "n1"}
+    cluster.pod("apart", spec=affinity("podAntiAffinity"))
+    assert binds(cluster.acts()) == {}
+    cluster.pod("runs", node="n1")
+    assert binds(cluster.acts()) == {"apart": "n1"}
+
+
+def test_a_pod_stays_in_the_application_that_it_came_with() -> None:
+    cluster = Cluster()
+    cluster.node("n1", "8")
+    cluster.pod("runs", labels={"applicationId": "one"})
+    cluster.bind_all(cluster.acts())
+    cluster.pod("runs", "2", node="n1", labels={"applicationId": "two", **WEB})
+    cluster.pod("with", spec=affinity("podAffinity"))
+    assert binds(cluster.acts()) == {"with": "n1"}
+    assert cluster.used("n1") == 3000
+
+
+def test_a_namespace_gets_the_label_that_a_term_selects() -> None:
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.put(NAMESPACES, {"metadata": {"name": "default"}})
+    cluster.pod("runs", labels=WEB)
+    cluster.bind_all(cluster.acts())
+    cluster.pod("with", spec=affinity("podAffinity", namespaceSelector={"matchLabels": {"team": "a"}}))
+    assert binds(cluster.acts()) == {}
+    cluster.put(NAMESPACES, {"metadata": {"name": "default", "labels": {"team": "a"}}})
+    assert binds(cluster.acts()) == {"with": "n1"}
+
+
+def test_a_budget_leaves_what_its_controller_counted() -> None:
+    """Nothing, as one of its pods is not healthy: another victim goes, though it is dearer."""
+    cluster = Cluster()
+    cluster.node("n1", "3")
+    cluster.node("n2", "1")
+    for number in range(3):
+        cluster.pod(f"web-{number}", labels=WEB, priority=1)
+    cluster.bind_all(cluster.acts())
+    spec = {"minAvailable": 2, "selector": {"matchLabels": WEB}}
+    status = {"observedGeneration": 1, "disruptionsAllowed": 0}
+    cluster.put(BUDGETS, {"metadata": {"name": "web", "namespace": "default"}, "spec": spec, "status": status})
+    cluster.pod("dearer", priority=2)
+    cluster.bind_all(cluster.acts())
+    cluster.pod("high", priority=9)
+    evicted = [act.pod.name for act in cluster.acts() if type(act).__name__ == "EvictPod"]
+    assert evicted == ["dearer"]
+
+
+def test_spread_counts_the_nodes_that_its_policies_say() -> None:
+    """`nodeTaintsPolicy: Honor` leaves out a zone that is tainted, `nodeAffinityPolicy: Ignore` counts all."""
+    cluster = Cluster()
+    for zone in "abc":
+        taints = [{"key": "t", "effect": "NoSchedule"}] if zone == "c" else None
+        room = {"cpu": "9", "pods": "110"}
+        meta = {"name": f"n{zone}", "uid": f"u-{zone}", "labels": {"zone": zone}}
+        cluster.put(NODES, {"metadata": meta, "spec": {"taints": taints}, "status": {"allocatable": room}})
+    term = {"topologyKey": "zone", "maxSkew": 1, "labelSelector": {"matchLabels": WEB}}
+    honor = {"topologySpreadConstraints": [{**term, "nodeTaintsPolicy": "Honor"}]}
+    for number in range(4):
+        cluster.pod(f"honor-{number}", labels=WEB, spec=honor)
+    assert len(binds(cluster.acts())) == 4
+    other = {"app": "other"}
+    ignore = {
+        "topologySpreadConstraints": [
+            {**term, "labelSelector": {"matchLabels": other}, "nodeAffinityPolicy": "Ignore"}
+        ],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
+        ]}}},
+    }  # fmt: skip
+    for number in range(4):
+        cluster.pod(f"ignore-{number}", labels=other, spec=ignore)
+    assert len(binds(cluster.acts())) == 2
