@@ -1,7 +1,8 @@
 """What every long-lived process of ours has alike: its log, event loop, search for garbage, clock, and manager.
 
-Decides what time it is, in milliseconds since 1970. Never goes back, whatever is done to the system. Invariant: each
-reading is at least as late as the one before, and as the time the clock was told to begin with.
+Decides what time it is, in milliseconds since 1970. Never goes back, nor slower than time does, whatever is done to the
+system. Invariant: each reading is later than the one before by at least the time between, and at least as late as the
+time the clock was told to begin with.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 
+log = logging.getLogger("fairlead.runtime")
+
+JUMP_MS = 24 * 3_600_000
+"""So far the machine's clock goes at once only if it was wrong before, or is now, or the machine slept."""
 SEARCH_EACH_S = 3600.0
 NEVER = 2**30
 """So many searches of what is not quite young go before one of everything."""
@@ -69,7 +74,11 @@ def _steady_ms() -> int:
 
 
 class Clock:
-    """Follows the machine's clock forwards at once; when that was set back, runs at half speed until it is right."""
+    """The machine's clock, as long as that goes forward; where it was set back, stands or is slow, its rate is kept.
+
+    So a timer takes as long as it should whatever is done to the machine's clock, and what was written down stays in
+    order. How far it is ahead then is known (`ahead_ms`); a jump forward is followed at once, and known (`jumped`).
+    """
 
     def __init__(
         self, not_before_ms: int = 0, *, wall: Callable[[], int] = _wall_ms, steady: Callable[[], int] = _steady_ms
@@ -77,17 +86,28 @@ class Clock:
         self._wall, self._steady = wall, steady
         self._last = max(not_before_ms, wall())
         self._last_steady = steady()
+        self._jumped_at: int | None = None
+        """The steady time of the last great jump forward."""
 
     def now(self) -> int:
         """The time in milliseconds."""
         steady, wall = self._steady(), self._wall()
-        passed = max(steady - self._last_steady, 0)
-        if wall >= self._last:
-            self._last, self._last_steady = wall, steady
-        elif passed >= 2:
-            self._last += passed // 2
-            self._last_steady = steady
+        least = self._last + max(steady - self._last_steady, 0)
+        if wall - least >= JUMP_MS:
+            self._jumped_at = steady
+            log.warning("the machine's clock went forward by %.1f days at once", (wall - least) / JUMP_MS)
+        self._last, self._last_steady = max(wall, least), steady
         return self._last
+
+    @property
+    def ahead_ms(self) -> int:
+        """How far it is ahead of the machine's clock."""
+        return max(0, self._last + self._steady() - self._last_steady - self._wall())
+
+    @property
+    def jumped(self) -> bool:
+        """Whether the machine's clock went forward by a day or more at once, less than a day ago."""
+        return self._jumped_at is not None and self._steady() - self._jumped_at < JUMP_MS
 
 
 def tell_manager(state: str, environ: Mapping[str, str] = os.environ) -> None:

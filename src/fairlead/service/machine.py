@@ -53,6 +53,7 @@ from fairlead.service.identity import Gate, Tokens
 from fairlead.service.pages import Pages
 from fairlead.service.place import NEW, JobFilter, Place, ask_of, place_of
 from fairlead.service.yunikorn.history import HistoryRecords
+from fairlead.times import duration
 from fairlead.wire import cluster as wire
 from fairlead.wire.arrays import order
 from fairlead.wire.jobs import Capability as Shown
@@ -72,6 +73,8 @@ class _Listed(NamedTuple):
     jobs: Sequence[Job]
 
 
+WRONG_MS = 60_000
+"""From then on it is a problem that the service's time is not that of the machine."""
 EVERYTHING = Caller("", -1, True, may_submit=False)
 """Who sees everything, for what is not about single users."""
 
@@ -271,8 +274,16 @@ class MachinePlace(Place):
             found.append(f"{len(unknown)} runs go on that the journal does not know: {runs}; see `fairlead unknown`")
         if self.local.jobs.memory_short is not None:
             found.append("the machine is short of memory: nothing new starts until some is free again")
-        found.append(self.disk.shortage())
+        found += [self.disk.shortage(), self._clock_problem()]
         return [sentence for sentence in found if sentence]
+
+    def _clock_problem(self) -> str:
+        clock = self.runtime.clock
+        if clock.ahead_ms >= WRONG_MS:
+            ahead = f"the service's time is {duration(clock.ahead_ms)} ahead of it until it has caught up"
+            return f"this machine's clock was set back: {ahead}; timers take as long as they should"
+        jumped = "this machine's clock went forward by more than a day at once: nothing old is removed for a day"
+        return jumped if clock.jumped else ""
 
     def failing(self) -> bool:
         """No records can be written, or nothing is scheduled."""

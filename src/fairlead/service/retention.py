@@ -53,6 +53,10 @@ class Retention:
 async def keep(place: MachinePlace, retention: Retention) -> None:
     """Remove what has to go, until cancelled."""
     while True:
+        # What looks old after the machine's clock went forward by years is not: that may be put right within a day.
+        if place.runtime.clock.jumped:
+            await asyncio.sleep(LOOK_S)
+            continue
         # While nothing can be recorded nothing can go either; a later look does it.
         with contextlib.suppress(Refusal):
             await place.do(lambda turn: forget_old_jobs(turn, place.local.jobs, retention))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from fairlead.journal.format import NOTE
 from fairlead.journal.store import Journal
 from fairlead.local.job_states import LIVE
 from fairlead.runtime import Turn
-from fairlead.service.retention import Retention, forget_old_jobs, prune_step
+from fairlead.service import retention
+from fairlead.service.retention import Retention, forget_old_jobs, keep, prune_step
 
 pytestmark = pytest.mark.real
 
@@ -94,6 +96,23 @@ def test_an_environment_is_kept_no_longer_than_its_job(served: Any) -> None:
     assert b"a-secret" in served.place.runtime.read(lambda _: served.place.runtime.books.dump()).result(10)
     served.call("POST", f"/api/v1/jobs/{waits}/cancel", {})
     assert b"a-secret" not in served.place.runtime.read(lambda _: served.place.runtime.books.dump()).result(10)
+
+
+async def test_nothing_goes_for_a_day_after_the_clock_went_forward_by_years(
+    served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What looks old may not be; it goes when that day is over."""
+    ended(served)
+    clock = served.place.runtime.clock
+    monkeypatch.setattr(clock, "_jumped_at", clock._steady())
+    assert "nothing old is removed for a day" in served.call("GET", "/api/v1/info").json["problems"][0]
+    monkeypatch.setattr(retention, "LOOK_S", 0.01)
+    for jumped in (True, False):
+        keeping = asyncio.create_task(keep(served.place, Retention(jobs_ms=0, jobs=0)))
+        await asyncio.sleep(0.5)
+        keeping.cancel()
+        assert bool(served.place.local.jobs.ended) == jumped
+        monkeypatch.setattr(clock, "_jumped_at", None)
 
 
 @pytest.fixture
