@@ -20,6 +20,7 @@ FROM ?= 0
 COURSE_JOBS ?= 1
 SOAK_ARGS ?=
 DAMAGE_ARGS ?=
+SEEDS ?= 1000
 
 # The tests start the command and the service some 500 times: compiled once, not each time, wherever the shell that
 # calls says otherwise.
@@ -138,6 +139,11 @@ bench-reads: $(READY)  ## Measure how long others wait while one request submits
 .PHONY: damage
 damage: $(READY)  ## Flip a bit at every 64th byte of a live state: found or harmless? (DAMAGE_ARGS="--part 0/10" for a part)
 	@PYTHONPATH=tests:src $(BIN)/python tests/damage/sweep.py $(DAMAGE_ARGS)
+
+.PHONY: crash-everywhere
+crash-everywhere: $(READY)  ## kill -9 and errors at the n-th system call of supervisors and service (SEEDS=1000 FROM=0), by strace
+	@PYTHONPATH=tests:src $(BIN)/python tests/crashes/supervisors.py --seeds $(SEEDS) --first $(FROM)
+	@PYTHONPATH=tests:src $(BIN)/python tests/crashes/services.py --seeds $(SEEDS) --first $(FROM)
 
 .PHONY: soak
 soak: $(READY)  ## Six users, kills, a full disk for 30 minutes (3 where CI is set): all flat, others served? (SOAK_ARGS=MINUTES)

@@ -29,9 +29,10 @@ class Nursery:
             text=True,
         )
 
-    def start(self, *words: str, log: Path, cwd: Path | None = None) -> Started:
-        """Start `fairlead WORDS` (in `cwd`); what it writes is appended to `log`."""
-        return Started(self, self._ask(words=words, log=str(log), cwd=str(cwd or Path.cwd())))
+    def start(self, *words: str, log: Path, cwd: Path | None = None, stopped: bool = False) -> Started:
+        """Start `fairlead WORDS` (in `cwd`); what it writes is appended to `log`. `stopped`: it waits for SIGCONT."""
+        asked = self._ask(words=words, log=str(log), cwd=str(cwd or Path.cwd()), stopped=stopped)
+        return Started(self, asked)
 
     def status(self, pid: int) -> int | None:
         """The exit status of a process that it started, or minus the signal that ended it; None: it lives."""
@@ -100,6 +101,8 @@ def serve() -> None:
             answer = os.fork()
             if answer == 0:
                 _begin(asked)
+                if asked["stopped"]:
+                    os.kill(os.getpid(), signal.SIGSTOP)
                 fairlead.cli.main.run()
                 return
         print(json.dumps(answer), flush=True)

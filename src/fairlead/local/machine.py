@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import sys
 import threading
@@ -343,7 +344,7 @@ class Machine:
             return known
         claim = runs.claim_of(directory)
         if claim is None:
-            why = words or "its supervisor ended before it could begin"
+            why = _sentence(words) or "its supervisor ended before it could begin"
             return self._settle(
                 key, directory, {"error": f"it could not be started: {why}", "exit_code": 126, "begun": False}
             )
@@ -361,7 +362,7 @@ class Machine:
         elif not tree.end_orphans(claim["marker"], claim["groups"]):
             note += "; some of its processes could not be killed"
         if words:
-            note += f" ({words[-1000:]})"
+            note += f" ({_sentence(words)})"
         cgroups.remove(claim["groups"])
         log.warning("run %s is lost: %s", key, note)
         return self._settle(key, directory, {"lost": True, "note": note})
@@ -380,3 +381,10 @@ class Machine:
         ended = runs.ended_of(key, directory)
         assert ended is not None
         return ended
+
+
+def _sentence(words: str) -> str:
+    """What a supervisor said before it ended. Of what Python itself says when it cannot even begin: the error."""
+    lines = words.splitlines()
+    errors = [line for line in lines if re.match(r"(Fatal Python error|\w+Error)\b", line)]
+    return (errors[-1] if errors else " ".join(lines))[-1000:]

@@ -13,5 +13,10 @@ import sys
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.append(os.path.dirname(here))
-    importlib.import_module(os.path.basename(here) + ".priority").stand_back()
-    sys.exit(importlib.import_module(os.path.basename(here) + ".run").main(sys.argv[1:]))
+    try:
+        importlib.import_module(os.path.basename(here) + ".priority").stand_back()
+        status = importlib.import_module(os.path.basename(here) + ".run").main(sys.argv[1:])
+    except Exception as problem:
+        # The machine reads this: a sentence for the report of the run.
+        sys.exit(f"its supervisor failed: {type(problem).__name__}: {problem}")
+    sys.exit(status)

@@ -278,8 +278,20 @@ def main(arguments: list[str]) -> int:
     try:
         return _claim_and_supervise(directory, spec, keeps_orphans)
     except OSError as problem:
-        print(f"the run's files cannot be written: {problem}", file=sys.stderr)
-        return NOT_BEGUN
+        sentence = f"the run's files cannot be written: {problem}"
+        if not _is_claimed_by_us(directory):
+            print(sentence, file=sys.stderr)
+            return NOT_BEGUN
+        # The claim may not outlive a power cut, so nothing was begun; nothing else ever will begin it either.
+        return _deliver(directory, {"begun": False, "error": sentence, "exit_code": child.NOT_EXECUTABLE})
+
+
+def _is_claimed_by_us(directory: str) -> bool:
+    try:
+        claim = run_files.read(directory, run_files.CLAIM)
+    except (Damaged, OSError):
+        return False
+    return claim is not None and claim["supervisor"] == os.getpid()
 
 
 def _detach() -> bool:
