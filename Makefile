@@ -58,6 +58,10 @@ test-kubernetes: $(READY)  ## Test on a real Kubernetes API server with fake nod
 	PYTHONPATH=tests $(BIN)/python -m testbed.binaries
 	$(PYTEST) tests/kubernetes -n $(JOBS) --dist worksteal -m kubernetes --timeout 900 $(PYTEST_ARGS)
 
+.PHONY: test-pages
+test-pages: $(READY)  ## Walk every page in a real Chromium (Debian: apt-get install chromium)
+	$(PYTEST) tests/web --timeout 300 $(PYTEST_ARGS)
+
 .PHONY: breaks
 breaks: $(READY)  ## Break the scheduler on purpose, one way at a time, and see that some test finds it (BREAKS="'NAME'")
 	$(BIN)/python tests/properties/breaks.py $(BREAKS)

@@ -1,4 +1,7 @@
-"""The pages in a real browser, of a service with real processes, compared with what the API says."""
+"""The pages in a real browser, of a service with real processes, compared with what the API says.
+
+`make test` takes the first of them, `make test-pages` all.
+"""
 
 from __future__ import annotations
 
@@ -88,6 +91,7 @@ def test_a_job_says_why_it_waits_and_can_be_changed_from_its_page(service: Pages
     clear(service)
 
 
+@pytest.mark.slow
 def test_a_phone_and_the_dark_are_as_usable(service: PagesService, chromium: Any) -> None:
     fill(service)
     context = chromium.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
@@ -135,3 +139,70 @@ def test_a_ticket_opens_the_pages_once(service: PagesService, chromium: Any) -> 
         page.goto(way_in)
         (page.locator("#p-line") if opens else page.get_by_text("the ticket was used")).wait_for()
         context.close()
+
+
+@pytest.mark.slow
+def test_now_shows_each_core_with_its_job_and_a_node_is_drained(service: PagesService, watched: Watched) -> None:
+    page = watched.page
+    runs = service.submit("sleep", "100", name="half", resources={"cpu": 2}, grace_ms=0, time_limit_ms=600_000)
+    page.goto(f"{service.url}/now")
+    page.locator(f".node li[data-k='{runs}']").wait_for()
+    assert page.locator(".cells[aria-label='cpu: 2 squares of 4 in use'] .cell").count() == 4
+    assert page.locator(".cells a.cell").count() == 2
+    watched.check()
+    page.get_by_role("button", name="Drain", exact=True).click()
+    page.get_by_role("button", name="Do it").click()
+    page.get_by_text("drained: takes no new work").wait_for()
+    assert not next(iter(service.client.nodes())).schedulable
+    page.get_by_role("button", name="Undrain").click()
+    page.get_by_role("button", name="Drain", exact=True).wait_for()
+    clear(service)
+
+
+@pytest.mark.slow
+def test_queues_show_what_each_uses_and_another_limit_is_supposed_not_done(
+    service: PagesService, watched: Watched
+) -> None:
+    page = watched.page
+    service.submit("sleep", "100", name="a", resources={"cpu": 2}, queue="root.batch", grace_ms=0)
+    service.submit("sleep", "100", name="b", resources={"cpu": 4}, queue="root.batch", grace_ms=0)
+    page.goto(f"{service.url}/queues")
+    row = page.locator("tr[data-k='root.batch']")
+    row.get_by_text("2 used, 4 waits").wait_for()
+    watched.check()
+    before = service.client.config().text
+    row.get_by_role("button", name="Try").click()
+    slider = page.get_by_label("Maximum of cpu")
+    slider.wait_for()
+    slider.focus()
+    slider.press("Home")
+    page.locator("#p-try", has_text="If the queue file takes effect").wait_for()
+    watched.check()
+    assert service.client.config().text == before
+    clear(service)
+
+
+@pytest.mark.slow
+def test_an_array_is_submitted_from_the_form_and_shown_as_squares(service: PagesService, watched: Watched) -> None:
+    page = watched.page
+    page.goto(f"{service.url}/submit")
+    page.get_by_label("Command").fill("sh -c 'test $FAIRLEAD_ARRAY_INDEX != 2'")
+    page.get_by_label("Array").fill("1-3")
+    page.get_by_label("Directory").fill("/")
+    page.get_by_label("Cores").fill("much")
+    page.get_by_role("button", name="Submit", exact=True).click()
+    page.locator("#say.failed", has_text="cpu: 'much' is no amount").wait_for()
+    page.get_by_label("Cores").fill("1")
+    page.get_by_role("button", name="What if?").click()
+    page.locator("#p-answer", has_text="would start").wait_for()
+    watched.check()
+    page.locator("form[data-act='submit']:not([aria-busy])").wait_for()
+    page.get_by_role("button", name="Submit", exact=True).click()
+    page.wait_for_url("**/job/*")
+    page.locator(".square.succeeded").nth(1).wait_for()
+    page.locator(".square.failed").wait_for()
+    assert page.locator(".square").count() == 3
+    watched.check()
+    page.goto(f"{service.url}/submit")
+    page.wait_for_function("document.getElementById('f-array').value === '1-3'")
+    clear(service)

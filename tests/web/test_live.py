@@ -7,7 +7,7 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from fairlead.web.live import BURST_S, SHARE, Budget, Live
+from fairlead.web.live import BURST_S, FRESH_S, SHARE, Budget, Live
 
 
 async def test_what_is_spent_has_to_be_earned_again() -> None:
@@ -31,8 +31,10 @@ async def test_pages_that_ask_the_same_share_one_answer_until_something_changes(
 
     assert await asyncio.gather(*(live.shared(("x",), ask) for _ in range(20))) == [1] * 20
     assert await live.shared(("y",), ask) == 2
+    await asyncio.sleep(FRESH_S)
+    assert await live.shared(("y",), ask) == 3, "nobody hears of changes, so it may be old"
     live.seq += 1
-    assert await live.shared(("x",), ask) == 3
+    assert await live.shared(("x",), ask) == 4
 
 
 async def test_an_answer_that_failed_is_asked_for_again() -> None:

@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 
 from fairlead.client.errors import ClientError, Refused
-from fairlead.web import job_page, line_page
+from fairlead.web import job_page, line_page, now_page, queues_page, submit_page
 from fairlead.web.guard import Guard, session_of
 from fairlead.web.html import code, div, element, h1, joined, p
 from fairlead.web.live import Live
@@ -59,6 +59,9 @@ def make_app(where: str) -> FastAPI:
 
 PAGES: dict[str, Callable[..., Awaitable[None]]] = {
     "/line": line_page.show,
+    "/now": now_page.show,
+    "/queues": queues_page.show,
+    "/submit": submit_page.show,
     "/job/{key}": job_page.show,
 }
 
@@ -84,6 +87,7 @@ def _page(app: FastAPI, path: str, show: Callable[..., Awaitable[None]]) -> None
 HEAD = joined(
     element("link", rel="stylesheet", href="/static/fairlead.css"),
     element("script", "", src="/static/pages.js"),
+    element("script", "", src="/static/heat.js"),
 )
 
 

@@ -42,10 +42,10 @@ class Colours:
         return span(dot, short_queue(queue), class_="queue")
 
 
-async def trees_of(viewer: Viewer, live: Live, *, now: bool = False) -> list[Queue]:
+async def trees_of(viewer: Viewer, live: Live) -> list[Queue]:
     """The queues at present; they are the same for everybody."""
 
     async def ask() -> list[Queue]:
         return [tree async for tree in viewer.client.queues()]
 
-    return await live.shared(("queues",), ask, now=now)
+    return await live.shared(("queues",), ask)

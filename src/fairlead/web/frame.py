@@ -21,11 +21,16 @@ from nicegui.events import GenericEventArguments
 
 from fairlead.client.errors import ClientError
 from fairlead.web.html import EMPTY, Child, Html, a, button, div, element, h1, joined, p, section, span
-from fairlead.web.live import Live
+from fairlead.web.live import SOMEBODY_WAITS, Live
 from fairlead.web.viewer import Viewer
 
 log = logging.getLogger("fairlead.web")
-PLACES = (("/line", "The line"),)
+PLACES = (
+    ("/line", "The line"),
+    ("/now", "Now"),
+    ("/queues", "Queues"),
+    ("/submit", "Submit"),
+)
 NOT_OF_A_CLUSTER = frozenset({"/submit", "/policy"})
 AT_LEAST_EVERY_S = 15.0
 Draw = Callable[[], Awaitable[Html]]
@@ -65,6 +70,7 @@ class Page:
         self.acts: dict[str, Act] = {}
         self.besides: list[Callable[[], Coroutine[Any, Any, None]]] = []
         """What goes on beside, while the page is open."""
+        self._after: list[tuple[Any, ...]] = []
         self._client: Client | None = None
         self._following: asyncio.Task[None] | None = None
 
@@ -77,6 +83,7 @@ class Page:
     async def open(self, lead: Html = EMPTY) -> None:
         """Draw everything, then keep it up to date while it is open. `lead`: what stands before the panels."""
         seq = self.live.seq
+        SOMEBODY_WAITS.set(True)
         await asyncio.gather(*(self._draw(panel) for panel in self.panels))
         drawn = [
             section(
@@ -145,19 +152,21 @@ class Page:
     # -- up to date -----------------------------------------------------------------------------------------------
 
     async def _follow(self, client: Client, seq: int) -> None:
+        SOMEBODY_WAITS.set(False)
         try:
             await client.connected(timeout=30)
         except TimeoutError:
             return
         self.live.join(self, self.viewer.client)
+        self._run_after()
         besides = [asyncio.create_task(each()) for each in self.besides]
         try:
             while client.id in Client.instances:
                 seq = await self.live.after(seq, AT_LEAST_EVERY_S)
                 self.run("lost", self.live.lost)
                 for panel in self.panels:
-                    if panel.live and not self.live.lost and await self._draw(panel):
-                        self.run("show", panel.id, panel.shown)
+                    if panel.live and not self.live.lost:
+                        await self._show(panel)
         finally:
             self.live.leave(self)
             for each in besides:
@@ -166,8 +175,22 @@ class Page:
     async def redraw(self, *ids: str) -> None:
         """Draw these now."""
         for panel in self.panels:
-            if panel.id in ids and await self._draw(panel):
-                self.run("show", panel.id, panel.shown)
+            if panel.id in ids:
+                await self._show(panel)
+
+    async def _show(self, panel: Panel) -> None:
+        if await self._draw(panel):
+            self.run("show", panel.id, panel.shown)
+        self._run_after()
+
+    def after_showing(self, name: str, *given: Any) -> None:
+        """Call a function of `static/pages.js` once what is being drawn is there."""
+        self._after.append((name, *given))
+
+    def _run_after(self) -> None:
+        after, self._after = self._after, []
+        for each in after:
+            self.run(*each)
 
     def run(self, name: str, *given: Any) -> None:
         """Call a function of `static/pages.js` in the browser."""
@@ -179,6 +202,7 @@ class Page:
     # -- what a viewer does ---------------------------------------------------------------------------------------
 
     async def _on_act(self, event: GenericEventArguments) -> None:
+        SOMEBODY_WAITS.set(True)
         given = event.args if isinstance(event.args, dict) else {}
         act = self.acts.get(str(given.get("act", "")))
         if act is None:

@@ -19,6 +19,7 @@ from fairlead.web.html import EMPTY, Html, code, dd, div, dl, dt, element, h3, j
 from fairlead.web.job_acts import add_acts, buttons
 from fairlead.web.live import Live
 from fairlead.web.output import Output
+from fairlead.web.parts import parts
 from fairlead.web.stairs import interval
 from fairlead.web.story import story
 from fairlead.web.verdict import verdict
@@ -40,6 +41,7 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
     page.panel("head", "", one.head, kind="wide")
     page.panel("why", "Why", one.why, kind="wide")
     if not viewer.cluster:
+        page.panel("parts", "", one.parts, kind="wide")
         page.panel("output", "What it writes", one.output.frame, kind="wide", live=False)
         page.besides.append(one.output.follow)
     page.panel("story", "Its story", one.story)
@@ -63,14 +65,14 @@ class _Job:
     async def _details(self) -> JobDetails:
         with found(f"Job {self.key}"):
             return await self.live.shared(
-                (self.viewer.session, "job", self.key), lambda: self.viewer.client.job(self.key), now=True
+                ("job", self.viewer.session, self.key), lambda: self.viewer.client.job(self.key)
             )
 
     # -- panels -------------------------------------------------------------------------------------------------------
 
     async def head(self) -> Html:
         """What it is and where it stands, and what may be done."""
-        job, trees = await self._details(), await trees_of(self.viewer, self.live, now=True)
+        job, trees = await self._details(), await trees_of(self.viewer, self.live)
         times = [span("submitted ", moment(job.submitted_at_ms, "ago"))]
         if job.started_at_ms is not None:
             times.append(span("started ", moment(job.started_at_ms, "ago")))
@@ -102,7 +104,7 @@ class _Job:
             return await self.viewer.client.why(self.key)
 
         with found(f"Job {self.key}"):
-            told = await self.live.shared((self.viewer.session, "why", self.key), ask, now=True)
+            told = await self.live.shared(("why", self.viewer.session, self.key), ask)
         sentence = told.sentence[:1].upper() + told.sentence[1:]
         head = p(strong(sentence.rstrip("."), "."), class_="answer")
         if told.state != "waiting":
@@ -160,6 +162,10 @@ class _Job:
                 span(" takes up to ten seconds", class_="quiet small"),
             ),
         )
+
+    async def parts(self) -> Html:
+        """Of an array."""
+        return await parts(self.viewer, self.live, self.key) if (await self._details()).parts is not None else EMPTY
 
     async def story(self) -> Html:
         """What happened to it."""

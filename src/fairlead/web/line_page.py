@@ -40,21 +40,18 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
     begin = request.query_params.get("after", "")
     after = begin if begin.isascii() and begin.isdecimal() else None
     page = Page(viewer, live, "/line", "The line")
-    first = True
 
     async def line() -> Html:
-        nonlocal first
-        now, first = first, False
 
         async def ask() -> LinePage:
             return await viewer.client.line(limit=ROWS, after=after)
 
-        found = await live.shared((viewer.session, "line", after), ask, now=now)
-        trees = await trees_of(viewer, live, now=now)
+        found = await live.shared(("line", viewer.session, after), ask)
+        trees = await trees_of(viewer, live)
         return _line(found, Colours(trees), line_forecast(live, viewer), viewer)
 
     async def runs() -> Html:
-        trees = await trees_of(viewer, live, now=True)
+        trees = await trees_of(viewer, live)
         return joined(_use(trees), await _running(viewer, live, Colours(trees)))
 
     page.panel("line", "What starts next", line, kind="main")
@@ -142,7 +139,7 @@ async def _running(viewer: Viewer, live: Live, colours: Colours) -> Html:
         return found
 
     try:
-        found = await live.shared((viewer.session, "running"), ask, now=True)
+        found = await live.shared(("running", viewer.session), ask)
     except ClientError:
         return EMPTY
     if not found:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
 from fairlead.client.asynchronous import AsyncClient
@@ -22,6 +24,12 @@ BURST_S = 0.4
 """So much may be spent at once after a quiet time."""
 POLL_S = 25.0
 LOST_AGAIN_S = 1.0
+REMEMBERED = 5
+FRESH_S = 0.2
+"""An answer that is no older is given to whoever opens a page, too."""
+MOST_SHARED = 500
+SOMEBODY_WAITS: ContextVar[bool] = ContextVar("somebody waits", default=False)
+"""What is asked now is waited for: a page is being opened, or somebody did something."""
 SETTLE_S = 0.03
 """What happens together is looked at once."""
 
@@ -64,7 +72,11 @@ class Live:
         self._news = asyncio.Event()
         self.notes: dict[str, object] = {}
         """What pages keep for each other, by name."""
-        self._shared: dict[tuple[Any, ...], tuple[int, asyncio.Task[Any]]] = {}
+        self._took: dict[Any, deque[float]] = {}
+        """Of each question how long its last answers took: the shortest is what it costs, the rest is what else the
+        machine had to do.
+        """
+        self._shared: dict[tuple[Any, ...], tuple[int, float, asyncio.Task[Any]]] = {}
 
     def join(self, page: object, client: AsyncClient) -> None:
         """A page is open: as long as one is, the service is asked for news."""
@@ -109,27 +121,32 @@ class Live:
         self.seq, self.lost = seq, lost
         self.look_again()
 
-    async def shared(self, key: tuple[Any, ...], ask: Callable[[], Awaitable[T]], *, now: bool = False) -> T:
-        """The answer to a question about the present, asked once for all pages with the same key. `now`: somebody waits
-        for it.
+    async def shared(self, key: tuple[Any, ...], ask: Callable[[], Awaitable[T]]) -> T:
+        """The answer to a question about the present, asked once for all pages with the same key: the question's name
+        first, then whoever asks, where that matters.
         """
         known = self._shared.get(key)
-        if known is None or known[0] != self.seq or _failed(known[1]):
-            known = (self.seq, asyncio.create_task(self._asked(ask, now)))
+        if known is None or not self._is_of_now(*known):
+            known = (self.seq, time.monotonic(), asyncio.create_task(self._asked(key, ask)))
             self._shared[key] = known
-            if len(self._shared) > 500:
-                self._shared = dict(list(self._shared.items())[-250:])
-        return cast(T, await asyncio.shield(known[1]))
+            if len(self._shared) > MOST_SHARED:
+                self._shared = dict(list(self._shared.items())[-MOST_SHARED // 2 :])
+        return cast(T, await asyncio.shield(known[2]))
 
-    async def _asked(self, ask: Callable[[], Awaitable[T]], now: bool) -> T:
-        if not now:
+    def _is_of_now(self, seq: int, begun: float, task: asyncio.Task[Any]) -> bool:
+        """Whether nothing can have changed since this was asked, as far as pages are told."""
+        if task.done() and (task.cancelled() or task.exception() is not None):
+            return False
+        hears_of_changes = self._polling is not None and not self._polling.done() and not SOMEBODY_WAITS.get()
+        return seq == self.seq and (hears_of_changes or time.monotonic() - begun < FRESH_S)
+
+    async def _asked(self, key: tuple[Any, ...], ask: Callable[[], Awaitable[T]]) -> T:
+        if not SOMEBODY_WAITS.get():
             await self.budget.allowed()
         begun = time.monotonic()
         try:
             return await ask()
         finally:
-            self.budget.spent(time.monotonic() - begun)
-
-
-def _failed(task: asyncio.Task[Any]) -> bool:
-    return task.done() and (task.cancelled() or task.exception() is not None)
+            took = self._took.setdefault(key[0], deque(maxlen=REMEMBERED))
+            took.append(time.monotonic() - begun)
+            self.budget.spent(min(took))

@@ -130,7 +130,10 @@
   const busy = new Map();
   let tokens = 0;
   async function act(node, given) {
-    if (node.getAttribute("aria-busy") === "true") return;
+    if (node.getAttribute("aria-busy") === "true") {
+      if (node.type === "range") node.again = true;
+      return;
+    }
     if (node.dataset.confirm && !(await asked(node.dataset.confirm, node.classList.contains("danger")))) return;
     const token = String(++tokens);
     busy.set(token, node);
@@ -143,6 +146,10 @@
     if (!node) return;
     busy.delete(token);
     node.removeAttribute("aria-busy");
+    if (node.again) {
+      node.again = false;
+      act(node, { value: node.value });
+    }
     const field = node.closest("details.field");
     if (field && !failed) field.open = false;
   }
@@ -161,8 +168,37 @@
     const form = event.target;
     if (!form.dataset.act) return;
     event.preventDefault();
-    act(form, Object.fromEntries(new FormData(form)));
+    const given = Object.fromEntries(new FormData(form));
+    if (event.submitter && event.submitter.name) given[event.submitter.name] = event.submitter.value;
+    act(form, given);
   });
+  document.addEventListener("input", (event) => {
+    const shown = event.target.type === "range" && event.target.parentElement.querySelector("output");
+    if (shown) shown.textContent = said(event.target.dataset.resource, Number(event.target.value));
+  });
+  document.addEventListener("change", (event) => {
+    const field = event.target;
+    if (field.type === "range" && field.dataset.act) act(field, { value: field.value });
+    if (field.form && field.form.dataset.submitOnChange !== undefined) field.form.requestSubmit();
+  });
+  function said(resource, value) {
+    if (resource !== "memory" && resource !== "ephemeral-storage") return String(value);
+    for (const [sign, size] of [["Gi", 2 ** 30], ["Mi", 2 ** 20], ["Ki", 1024]]) {
+      if (value >= size) return `${Math.floor((value / size) * 10) / 10}${sign}`;
+    }
+    return String(value);
+  }
+  function recall(form) {
+    try {
+      for (const [name, value] of JSON.parse(localStorage.getItem(`fairlead-${form.dataset.remember}`)) || []) {
+        const field = form.elements.namedItem(name);
+        if (field && field.type === "checkbox") field.checked = true;
+        else if (field && name !== "how") field.value = value;
+      }
+    } catch {
+      // What was kept makes no sense any more: the form begins anew.
+    }
+  }
   let silence = 0;
   function say(text, failed) {
     const place = document.getElementById("say");
@@ -208,6 +244,13 @@
       if (atEnd) place.scrollTop = place.scrollHeight;
       if (stream === "stderr") document.getElementById("err").open = true;
     },
+    remember(name) {
+      const form = document.querySelector(`form[data-remember="${name}"]`);
+      if (form) localStorage.setItem(`fairlead-${name}`, JSON.stringify([...new FormData(form)]));
+    },
+    reveal(id) {
+      document.getElementById(id).scrollIntoView({ behavior: "smooth", block: "nearest" });
+    },
     say,
     done,
     go(path) {
@@ -220,6 +263,7 @@
     if (!document.getElementById("content")) return;
     waiting.disconnect();
     sayTimes(document);
+    for (const form of document.querySelectorAll("form[data-remember]")) recall(form);
   });
   waiting.observe(root, { childList: true, subtree: true });
 })();

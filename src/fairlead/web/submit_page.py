@@ -1,0 +1,202 @@
+"""A form for one job, or an array: what would become of it is said before, and it remembers what was asked for last.
+
+Decides what is asked for and how it is read. Never checks what the service checks: its refusal names the field.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import Request
+
+from fairlead import times
+from fairlead.core.model.quantities import QuantityError, parse_quantity, resource_called
+from fairlead.web.colours import leaves, trees_of
+from fairlead.web.frame import Given, Page
+from fairlead.web.html import EMPTY, Child, Html, div, element, span
+from fairlead.web.live import Live
+from fairlead.web.otherwise import otherwise
+from fairlead.web.viewer import Viewer
+from fairlead.web.words import short_queue
+from fairlead.wire.cluster import Queue
+from fairlead.wire.fields import with_cpu
+
+DEFAULT_QUEUE = "root.default"
+
+
+async def show(viewer: Viewer, live: Live, request: Request) -> None:
+    """The page."""
+    page = Page(viewer, live, "/submit", "Submit a job")
+    answer: Html = EMPTY
+    trees = await trees_of(viewer, live)
+
+    async def form() -> Html:
+        return _form(list(leaves(trees)))
+
+    async def said() -> Html:
+        return answer
+
+    async def suppose(given: Given) -> str:
+        nonlocal answer
+        answer = otherwise(await viewer.client.what_if(submit=draft_of(given), forecast=False))
+        await page.redraw("answer")
+        return ""
+
+    async def submit(given: Given) -> str:
+        if given.get("how") == "suppose":
+            return await suppose(given)
+        taken = await viewer.client.submit([draft_of(given)])
+        page.run("remember", "submit")
+        page.run("go", f"/job/{quote(taken.jobs[0].key, safe='')}")
+        return f"Submitted as job {taken.jobs[0].key}."
+
+    del request
+    page.panel("form", "", form, kind="main", live=False)
+    page.panel("answer", "What would become of it", said, kind="side", live=False)
+    page.acts["submit"] = submit
+    await page.open()
+
+
+def _form(queues: list[Queue]) -> Html:
+    usual = next((queue.path for queue in queues if queue.path == DEFAULT_QUEUE), "")
+    options = [element("option", "as the rules of the machine choose", value="")] + [
+        element("option", short_queue(queue.path), value=queue.path, selected=queue.path == usual) for queue in queues
+    ]
+    return element(
+        "form",
+        _field(
+            "Command",
+            "command",
+            "textarea",
+            rows=4,
+            required=True,
+            placeholder="python3 train.py --epochs 10",
+            hint="One line is a command; several, or one that begins with #!, are a script.",
+        ),
+        div(
+            _field("Queue", "queue", "select", options),
+            _field("Name", "name"),
+            _field("Priority", "priority", kind="number", value="0"),
+            class_="fields",
+        ),
+        div(
+            _field("Cores", "cpu", value="1", hint="such as 2 or 0.5"),
+            _field("Memory", "memory", placeholder="4Gi"),
+            _field("GPUs", "gpu", kind="number", min=0),
+            _field("Time limit", "limit", placeholder="2h", hint="a job with one may fill a gap"),
+            class_="fields",
+        ),
+        div(
+            _field("Array", "array", placeholder="1-200%8", hint="indices of its parts; %8: so many at a time"),
+            _field("Directory", "cwd", placeholder="your home"),
+            _field("Starts after jobs", "after", placeholder="12 13", hint="once they have ended well"),
+            _field("Not before", "begin", placeholder="tomorrow 8:00"),
+            class_="fields",
+        ),
+        _field("Variables", "env", "textarea", rows=2, placeholder="NAME=value, one a line"),
+        element(
+            "label",
+            element("input", type="checkbox", name="idle", value="1"),
+            span(" Runs on what others leave over, and gives it back"),
+            class_="check",
+        ),
+        div(
+            element("button", "Submit", type="submit", class_="main", name="how", value="submit"),
+            element("button", "What if?", type="submit", name="how", value="suppose"),
+            class_="acts",
+        ),
+        data_act="submit",
+        data_remember="submit",
+        class_="big",
+    )
+
+
+def _field(
+    words: str, name: str, tag: str = "input", *inside: Child, hint: str = "", kind: str = "text", **given: Any
+) -> Html:
+    if tag == "input":
+        given["type"] = kind
+    field = element(
+        tag, *inside, **{"id": f"f-{name}", "name": name, "aria_describedby": f"h-{name}" if hint else None, **given}
+    )
+    note = span(hint, id=f"h-{name}", class_="quiet small") if hint else None
+    return div(element("label", words, for_=f"f-{name}"), field, note, class_="labelled")
+
+
+def draft_of(given: Given) -> dict[str, Any]:
+    """What the fields of the form ask for. Raises `ValueError` with a sentence that names the field."""
+
+    def text(name: str) -> str:
+        return str(given.get(name) or "").strip()
+
+    draft: dict[str, Any] = {name: text(name) for name in ("name", "queue", "array") if text(name)}
+    draft |= _command(text("command"))
+    amounts = {name: _amount(name, text(name)) for name in ("cpu", "memory", "gpu") if text(name)}
+    if amounts:
+        draft["resources"] = with_cpu({resource_called(name): amount for name, amount in amounts.items()})
+    if text("priority"):
+        draft["priority"] = _number("Priority", text("priority"))
+    if text("limit"):
+        draft["time_limit_ms"] = _read("Time limit", times.parse_duration, text("limit"))
+    if text("begin"):
+        draft["begin_at_ms"] = _read("Not before", times.parse_begin, text("begin"), time.time_ns() // 1_000_000)
+    if text("cwd"):
+        draft["cwd"] = text("cwd")
+    if text("after"):
+        draft["after"] = [{"key": key} for key in re.split(r"[,\s]+", text("after"))]
+    if text("env"):
+        draft["env"] = _variables(text("env"))
+    if given.get("idle"):
+        draft["idle"] = True
+    return draft
+
+
+def _command(text: str) -> dict[str, Any]:
+    if not text:
+        raise ValueError("Command: say what is to run")
+    if "\n" in text or text.startswith("#!"):
+        script = text.replace("\r\n", "\n")
+        script = script if script.startswith("#!") else f"#!/bin/sh\n{script}"
+        return {"script": f"{script}\n", "command": ["script"]}
+    try:
+        return {"command": shlex.split(text)}
+    except ValueError as error:
+        raise ValueError(f"Command: {error}") from None
+
+
+def _amount(name: str, text: str) -> int:
+    try:
+        return parse_quantity(resource_called(name), f"{round(float(text) * 1000)}m" if name == "cpu" else text)
+    except (QuantityError, ValueError):
+        example = {"cpu": "2 or 0.5", "memory": "4Gi or 500Mi"}.get(name, "1")
+        raise ValueError(f"{name}: {text!r} is no amount; write for example {example}") from None
+
+
+def _number(field: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{field}: {text!r} is no whole number") from None
+
+
+def _read(field: str, read: Any, *given: Any) -> int:
+    try:
+        found: int = read(*given)
+    except ValueError as error:
+        raise ValueError(f"{field}: {error}") from None
+    return found
+
+
+def _variables(text: str) -> dict[str, str]:
+    found = {}
+    for line in text.splitlines():
+        name, equals, value = line.strip().partition("=")
+        if line.strip():
+            if not equals or not name:
+                raise ValueError(f"Variables: {line.strip()!r} is not NAME=value")
+            found[name] = value
+    return found
