@@ -112,8 +112,8 @@ fairlead up --resource gpu=2 --resource cpu=8
     multiple=True,
     metavar="NAME=N",
     help="What one user may have at a time: jobs, environment (bytes of all jobs together), submissions (a minute), "
-    "questions (at a time), question-seconds (of processor time a minute), streams, terminals, tokens; such as "
-    "jobs=20000. May be repeated.",
+    "questions (at a time), question-seconds (of processor time a minute), streams, terminals, connections, tokens; "
+    "such as jobs=20000. May be repeated.",
 )
 @click.option(
     "--notify",

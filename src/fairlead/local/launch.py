@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import resource
 import secrets
 import signal
 import sys
@@ -23,6 +24,10 @@ from fairlead.local.supervisor import kernel, run_files
 
 PROGRAM = Path(__file__).parent / SUPERVISOR
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+DESCRIPTORS, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+"""As many as this process began with; it may have more by now, which programs that use `select` do not bear."""
 
 
 class Refused(Exception):
@@ -107,6 +112,7 @@ def record_of(
             "output_bytes": run.output_bytes,
             "streams": asdict(run.streams),
             "terminal": run.terminal,
+            "descriptors": DESCRIPTORS,
         },
         "env": environment(run, marker, share.gpus, owned),
         "gpus": list(share.gpus),

@@ -42,6 +42,8 @@ class UserBounds:
     """Open streams of events."""
     terminals: int = 20
     """Connections to terminals of jobs."""
+    connections: int = 200
+    """Over the Unix socket, open at a time."""
     tokens: int = 100
 
 

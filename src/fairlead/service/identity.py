@@ -9,7 +9,6 @@ that was revoked is not accepted once `revoke` has returned.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import os
@@ -24,7 +23,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fairlead.local import accounts
 from fairlead.local.callers import Caller
@@ -154,23 +152,6 @@ def peer_of(transport: Any) -> Peer | None:
             return None
         raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return Peer(*_CREDENTIALS.unpack(raw))
-
-
-class PeerProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol, which also tells the application who is at the other end."""
-
-    _peer: Peer | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Note who connected."""
-        super().connection_made(transport)
-        self._peer = peer_of(transport)
-
-    def on_message_begin(self) -> None:
-        """Put it into the scope of each request."""
-        super().on_message_begin()
-        if self._peer is not None:
-            self.scope[PEER] = self._peer  # type: ignore[literal-required]
 
 
 class Gate:

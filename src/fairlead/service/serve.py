@@ -46,8 +46,9 @@ from fairlead.service.configuration import BUILT_IN
 from fairlead.service.forecaster import Forecaster, ScoreFile
 from fairlead.service.history_events import Hub
 from fairlead.service.http.app import make_app
+from fairlead.service.http.connections import Connections, raise_descriptors
 from fairlead.service.http.server import ListenError, Server, on_signals, on_tcp, on_unix, remove_socket, url_of
-from fairlead.service.identity import Gate, PeerProtocol, Tokens, TokensError
+from fairlead.service.identity import Gate, Tokens, TokensError
 from fairlead.service.machine import MachinePlace
 from fairlead.service.pages import Pages
 from fairlead.service.resources_file import ResourcesFile
@@ -309,7 +310,12 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
         place.hub.readers.close()
         place.streams.close()
 
-    server = Server(make_app(place), end_streams, http=PeerProtocol)
+    bounds = place.users.bounds
+    server = Server(
+        make_app(place),
+        end_streams,
+        Connections(raise_descriptors(), of_user=bounds.connections, own_uid=place.gate.own_uid),
+    )
     if options.handle_signals:
         on_signals(server.stop)
     duties = [_watch(server, place, options, sockets), _note_waits(place), _guard_memory(place, place.memory_guard)]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from fairlead.local import launch
 from fairlead.local.machine import Machine
 from fairlead.local.runs import RunReport
+from fairlead.service.http.connections import raise_descriptors
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -145,6 +148,17 @@ def test_what_watches_over_it_stands_back_and_it_does_not(bench: Bench) -> None:
     watched = "import os; print(os.nice(0), os.getpriority(os.PRIO_PROCESS, os.getppid()))"
     bench.run("a", sys.executable, "-c", watched)
     assert bench.output("a") == (f"{own} {own + 10}\n" if os.geteuid() == 0 else f"{own} {own}\n")
+
+
+def test_it_has_the_descriptors_that_the_service_began_with(bench: Bench) -> None:
+    """The service takes more for itself; a program that uses `select` would not bear them."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        raise_descriptors()
+        bench.run("a", "sh", "-c", "ulimit -Sn; ulimit -Hn")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert bench.output("a").split()[0] == str(launch.DESCRIPTORS)
 
 
 def test_it_runs_where_it_was_told_to(bench: Bench) -> None:

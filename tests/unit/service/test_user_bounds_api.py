@@ -173,3 +173,17 @@ def test_tokens(served: Any) -> None:
     refused(made[2], "bob has 3 tokens, as many as a user may; revoke some first")
     for answer in made[:2]:
         served.call("DELETE", f"/api/v1/tokens/{answer.json['id']}", who="bob")
+
+
+def test_a_body_of_100_mb_is_told_why(served: Any) -> None:
+    """The caller that sends all of it before it reads gets the answer, and no reset; said beforehand or not."""
+    content = b"x" * 100_000_000
+    answer = served.raw("POST", "/api/v1/jobs", content, "bob")
+    assert (answer.status, answer.error["code"]) == (413, "too-large")
+    assert "send the jobs in several requests" in answer.error["detail"]
+    connection = served.open("bob")
+    pieces = (content[at : at + 2**20] for at in range(0, len(content), 2**20))
+    headers = {"Content-Type": "application/json", **served.headers("bob")}
+    connection.request("POST", "/api/v1/jobs", pieces, headers, encode_chunked=True)
+    assert connection.getresponse().status == 413
+    connection.close()

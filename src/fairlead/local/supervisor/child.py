@@ -11,6 +11,7 @@ import errno
 import fcntl
 import json
 import os
+import resource
 import signal
 import termios
 from collections.abc import Sequence
@@ -70,6 +71,7 @@ def _prepare(ends: Sequence[int | None], spec: Record, supervisor: int) -> None:
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write(KILL_ME_FIRST)
     priority.come_forward()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (run["descriptors"], resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     os.umask(0o022)
     _drop_rights(run)
     _enter(run["cwd"])

@@ -6,7 +6,6 @@ ever held in memory, and no page of this service asks another host for anything.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
@@ -16,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlead.runtime import Refusal
 from fairlead.service.http import cluster, errors, line, questions
+from fairlead.service.http.connections import ENDLESS
 from fairlead.service.http.shaped import ShapedRoute, content, describe, shown
 from fairlead.service.metrics import CONTENT_TYPE, scrape
 from fairlead.service.place import Place, PlaceOf, ReaderOf
@@ -24,8 +24,6 @@ from fairlead.service.yunikorn.transport import Front
 from fairlead.wire.cluster import Health, Problem
 
 MOST_BYTES = 8 * 2**20
-ENDLESS = re.compile(r"/api/v1/jobs/[^/]+/terminal")
-"""What is typed at a terminal is passed on as it comes, and never held."""
 TOO_LARGE = f"the body is larger than {MOST_BYTES} bytes; send the jobs in several requests"
 
 outside = APIRouter(tags=["service"], route_class=ShapedRoute)
@@ -121,8 +119,11 @@ def _describe(app: FastAPI, routers: list[APIRouter]) -> None:
 
 
 async def _drain(receive: Receive) -> None:
-    """Read on and throw away, up to a second bound: a client that is cut off while it sends never reads why."""
-    left = 8 * MOST_BYTES
+    """Read on and throw away, up to a second bound: a client that is cut off while it sends never reads why.
+
+    For how long that may go on is bounded, too (`connections.Patience`).
+    """
+    left = 128 * MOST_BYTES
     while left > 0:
         message = await receive()
         left -= len(message.get("body", b""))

@@ -14,11 +14,13 @@ import signal
 import socket
 import stat
 from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+
+from fairlead.service.http.connections import Connections, Guarded
 
 STOP_WITHIN_S = 5
 
@@ -26,7 +28,7 @@ STOP_WITHIN_S = 5
 class Server(uvicorn.Server):
     """uvicorn, stopped by us."""
 
-    def __init__(self, app: FastAPI, before_end: Callable[[], None], **settings: Any) -> None:
+    def __init__(self, app: FastAPI, before_end: Callable[[], None], connections: Connections) -> None:
         """`before_end` ends the endless streams, or nobody would ever be done."""
         super().__init__(
             uvicorn.Config(
@@ -39,7 +41,7 @@ class Server(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 timeout_graceful_shutdown=STOP_WITHIN_S,
-                **settings,
+                http=partial(Guarded, connections),  # type: ignore[arg-type]
             )
         )
         self._before_end = before_end

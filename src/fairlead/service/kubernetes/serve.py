@@ -21,6 +21,7 @@ from fairlead.kubernetes.connection import Access, AccessError, Connection, find
 from fairlead.kubernetes.controller import Controller, ControllerOptions, LeaseLost, UnknownCaller
 from fairlead.runtime.process import log_to_stderr, loop_factory, search_seldom
 from fairlead.service.http.app import make_app
+from fairlead.service.http.connections import MOST, Connections, raise_descriptors
 from fairlead.service.http.server import ListenError, Server, on_signals, on_tcp, url_of
 from fairlead.service.kubernetes.gate import ApiJudge, Entrance, Judge
 from fairlead.service.kubernetes.place import ClusterPlace
@@ -83,7 +84,8 @@ async def _live(options: ClusterServiceOptions, access: Access, sockets: list[so
     duties = [asyncio.create_task(_rebuild_quickly(controller)), asyncio.create_task(_sample(place))]
     server, serving = None, None
     if sockets:
-        server = Server(make_cluster_app(place, ApiJudge(asking)), place.end_streams)
+        connections = Connections(raise_descriptors(), of_user=MOST)
+        server = Server(make_cluster_app(place, ApiJudge(asking)), place.end_streams, connections)
         serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
         log.info("probes, figures and questions on %s", url_of(sockets[0]))
     waiting = asyncio.create_task(told.wait())

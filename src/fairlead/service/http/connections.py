@@ -1,0 +1,249 @@
+"""Connections: how many there may be, and how long each may keep the service waiting.
+
+Decides which are kept and which end, by how long they have kept the service waiting. Never looks at what is asked.
+Invariant: whatever is opened over TCP and left open, the Unix socket has room of its own, and root always has; a caller
+that sends its request at once is not cut off for those that do not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import resource
+from collections import Counter
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from fairlead.service.http import errors
+from fairlead.service.identity import PEER, Peer, peer_of
+
+log = logging.getLogger("fairlead.service")
+
+MOST = 1_000
+"""Connections over TCP, and over the Unix socket, where there are descriptors for so many."""
+KEPT = 256
+"""Descriptors for everything that is no connection: files, pipes, processes."""
+DESCRIPTORS = 65_536
+"""As many as this the service takes where the machine allows it."""
+ENDLESS = re.compile(r"/api/v1/jobs/[^/]+/terminal")
+"""What is typed at a terminal is passed on as it comes, and never held."""
+HEAD_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Seconds that the service waits for the other end of a connection."""
+
+    head: float = 10.0
+    """From its opening, or the first byte of a further request, until all headers are there."""
+    body: float = 60.0
+    """From there until all of its body is."""
+    reading: float = 60.0
+    """While nothing of the answer is read."""
+
+
+def raise_descriptors() -> int:
+    """Have as many descriptors as this process may; how many that are. Jobs get what it began with (`local.launch`)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
+
+
+class Connections:
+    """All connections of one service, by the socket that they came over."""
+
+    def __init__(self, descriptors: int, *, of_user: int, own_uid: int = 0, patience: Patience | None = None) -> None:
+        """`descriptors`: those of the process. `of_user`: connections over the Unix socket that one user may have."""
+        self.most = max(1, min(MOST, (descriptors - KEPT) // 2))
+        self.patience = patience or Patience()
+        self._of_user, self._unbound = of_user, frozenset((0, own_uid))
+        self._waiting: dict[bool, dict[Guarded, None]] = {False: {}, True: {}}
+        """Over TCP (False) and Unix: those whose other end has to do something, the longest first."""
+        self._count: Counter[bool] = Counter()
+        self._users: Counter[int] = Counter()
+
+    def opened(self, peer: Peer | None) -> tuple[str, str] | None:
+        """A further one; None, or the code and the sentence with which it is refused."""
+        is_unix = peer is not None
+        self._count[is_unix] += 1
+        if peer is not None:
+            self._users[peer.uid] += 1
+            if peer.uid in self._unbound:
+                return None
+            if self._users[peer.uid] > self._of_user:
+                said = f"you have {self._of_user} connections open over the Unix socket, as many as a user may"
+                return "too-many", f"{said}; close some"
+        if self._count[is_unix] > self.most:
+            waiting = self._waiting[is_unix]
+            if not waiting:
+                return "unavailable", f"there are {self.most} connections, all of them at work; try again in a moment"
+            next(iter(waiting)).cut_off("others wait for a connection, and this one was idle for the longest time")
+        return None
+
+    def closed(self, one: Guarded, peer: Peer | None) -> None:
+        """It is gone."""
+        is_unix = peer is not None
+        self._count[is_unix] -= 1
+        self._waiting[is_unix].pop(one, None)
+        if peer is not None:
+            self._users[peer.uid] -= 1
+            if not self._users[peer.uid]:
+                del self._users[peer.uid]
+
+    def waits(self, one: Guarded, peer: Peer | None, *, for_the_other_end: bool) -> None:
+        """Whether its other end has to do something now: those that have, and have had for long, go first."""
+        waiting = self._waiting[peer is not None]
+        waiting.pop(one, None)
+        if for_the_other_end and (peer is None or peer.uid not in self._unbound):
+            waiting[one] = None
+
+    def __len__(self) -> int:
+        return self._count.total()
+
+
+class Guarded(HttpToolsProtocol):
+    """uvicorn's HTTP protocol within those bounds, which also tells the application who is at the other end."""
+
+    def __init__(self, connections: Connections, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._all, self._patience = connections, connections.patience
+        self._peer: Peer | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
+        self._head_bytes, self._in_head, self._begun = 0, True, False
+        self._is_refused, self._is_endless, self._answers = False, False, 0
+
+    # -- its life -----------------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Note who connected; refuse it where there are too many."""
+        super().connection_made(transport)
+        self._peer = peer_of(transport)
+        refused = self._all.opened(self._peer)
+        if refused is not None:
+            self._refuse(*refused)
+            return
+        self._all.waits(self, self._peer, for_the_other_end=True)
+        self._wait(self._patience.head, "headers", "all headers of a request")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing of it is left."""
+        self._stop_waiting()
+        if self._unread is not None:
+            self._unread.cancel()
+        self._all.closed(self, self._peer)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Of one that was refused nothing is read."""
+        if self._is_refused:
+            return
+        super().data_received(data)
+        if self._in_head and self._begun and not self._is_refused:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES:
+                self._refuse(
+                    "headers-too-large", f"the headers of this request are more than {HEAD_BYTES} bytes; send fewer"
+                )
+
+    # -- a request ----------------------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """Its first byte is here: from now on its headers are waited for. Its scope says who asks."""
+        super().on_message_begin()
+        self._head_bytes, self._in_head, self._begun = 0, True, True
+        if self._timer is None:
+            self._wait(self._patience.head, "headers", "all headers of a request")
+        if self._peer is not None:
+            self.scope[PEER] = self._peer  # type: ignore[literal-required]
+
+    def on_headers_complete(self) -> None:
+        """From now on its body is waited for."""
+        self._stop_waiting()
+        self._in_head = False
+        super().on_headers_complete()
+        self._answers += 1
+        self._is_endless = ENDLESS.fullmatch(self.scope["path"]) is not None
+        if not self._is_endless:
+            self._wait(self._patience.body, "body", "the whole body of the request")
+        else:
+            self._all.waits(self, self._peer, for_the_other_end=False)
+
+    def on_message_complete(self) -> None:
+        """It is all here: now it is the service that is waited for."""
+        self._stop_waiting()
+        self._begun = False
+        self._all.waits(self, self._peer, for_the_other_end=self.cycle.response_complete)
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """It is answered."""
+        super().on_response_complete()
+        if self.parser is not None:
+            self._all.waits(self, self._peer, for_the_other_end=True)
+
+    # -- an answer that is not read -----------------------------------------------------------------------------------
+
+    def pause_writing(self) -> None:
+        """What was answered is not read."""
+        super().pause_writing()
+        if self._unread is None and not self._is_endless:
+            self._unread = self.loop.call_later(self._patience.reading, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It is read again."""
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+        super().resume_writing()
+
+    # -- the end of patience ------------------------------------------------------------------------------------------
+
+    def cut_off(self, why: str) -> None:
+        """End it for the sake of others."""
+        self._refuse("unavailable", f"{why}; connect again")
+
+    def _wait(self, seconds: float, what: str, sentence: str) -> None:
+        self._stop_waiting()
+        self._timer = self.loop.call_later(seconds, self._over, seconds, what, sentence)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _over(self, seconds: float, what: str, sentence: str) -> None:
+        self._timer = None
+        if what == "headers" and not self._begun:
+            # It has asked for nothing, so it is told nothing.
+            self.transport.close()
+            return
+        self._refuse("too-slow", f"{sentence} did not come within {seconds:g} s; send it at once")
+
+    def _refuse(self, code: str, sentence: str) -> None:
+        """Say why, where nothing was answered yet, and close."""
+        self._is_refused = True
+        self._stop_waiting()
+        self._all.waits(self, self._peer, for_the_other_end=False)
+        if self._may_answer():
+            said = errors.answer(code, sentence, headers={"Connection": "close"})
+            status = HTTPStatus(said.status_code)
+            head = [f"HTTP/1.1 {status.value} {status.phrase}".encode()]
+            head += [name + b": " + value for name, value in said.raw_headers]
+            self.transport.write(b"\r\n".join([*head, b"", b""]) + bytes(said.body))
+        self.transport.close()
+
+    def _may_answer(self) -> bool:
+        """Whether nothing of another answer is on its way, and one is waited for."""
+        if self.pipeline:
+            return False
+        if self._in_head:
+            return self._answers == 0 or bool(self.cycle.response_complete)
+        return not self.cycle.response_started
