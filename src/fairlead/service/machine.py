@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -21,20 +21,12 @@ from msgspec import structs
 from prometheus_client.core import Metric
 from starlette.concurrency import run_in_threadpool
 
-from fairlead.core.books.asks import Ask
-from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.forecast import Expected
-from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
-from fairlead.insight.suppositions import Supposition, submitted
-from fairlead.insight.trial import Name
-from fairlead.local import dependencies, placing, requests, selection
-from fairlead.local.arrays import all_of
-from fairlead.local.callers import Caller, Rights, Whose, whose
+from fairlead.local.callers import Caller, Whose, whose
 from fairlead.local.disk import Disk
-from fairlead.local.job import Job
-from fairlead.local.job_names import job_of, run_key
-from fairlead.local.job_states import LIVE, ON_THE_MACHINE, State
+from fairlead.local.job_names import run_key
+from fairlead.local.job_states import ON_THE_MACHINE
 from fairlead.local.jobs import Jobs
 from fairlead.local.machine import Machine
 from fairlead.local.memory_guard import MemoryGuard
@@ -42,160 +34,31 @@ from fairlead.local.place import LocalPlace
 from fairlead.local.pressure import Threshold
 from fairlead.local.runs import Capability
 from fairlead.local.user_bounds import UserBounds, UserLimits
-from fairlead.runtime import Refusal, Runtime, Turn
+from fairlead.runtime import Runtime, Turn
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
-from fairlead.service import array_views, metrics, views
+from fairlead.service import metrics, views
 from fairlead.service.configfile import ConfigFile
-from fairlead.service.forecaster import Forecaster, kinds, learned
+from fairlead.service.forecaster import Forecaster
 from fairlead.service.history_events import Hub, stream
 from fairlead.service.identity import Gate, Tokens
+from fairlead.service.moment import MachineMoment
 from fairlead.service.pages import Pages
-from fairlead.service.place import NEW, JobFilter, Place, ask_of, place_of
+from fairlead.service.place import Place, place_of
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.times import duration
 from fairlead.wire import cluster as wire
-from fairlead.wire.arrays import order
 from fairlead.wire.jobs import Capability as Shown
-from fairlead.wire.jobs import Job as JobRow
-from fairlead.wire.jobs import JobDetails, JobDraft, Reason
+from fairlead.wire.jobs import JobDetails
 from fairlead.wire.notices import ALL_KINDS
-from fairlead.wire.questions import Why
 
 T = TypeVar("T")
-
-
-class _Listed(NamedTuple):
-    """What a row of a list shows: one job, or parts of an array."""
-
-    order: int | tuple[int, int, str]
-    key: str
-    jobs: Sequence[Job]
 
 
 WRONG_MS = 60_000
 """From then on it is a problem that the service's time is not that of the machine."""
 EVERYTHING = Caller("", -1, True, may_submit=False)
 """Who sees everything, for what is not about single users."""
-
-
-class _Moment:
-    """The books of a machine between two turns, as one caller sees them (`place.Moment`)."""
-
-    partition = DEFAULT_PARTITION
-
-    def __init__(self, place: MachinePlace, scheduler: Scheduler, jobs: Jobs, caller: Caller) -> None:
-        self.scheduler, self.caller, self._private_names = scheduler, caller, place.private_names
-        self._jobs, self._rights, self._runs_as = jobs, Rights(caller, scheduler), place.gate.own_name
-
-    def found(self, wanted: JobFilter) -> Iterable[_Listed]:
-        if wanted.namespace is not None:
-            raise Refusal("invalid", "jobs of a machine are in no namespace; leave it out", field="namespace")
-        if wanted.array is not None:
-            source: Iterable[Job] = selection.meant(self._jobs, self._rights, wanted.array)
-        else:
-            source = self._jobs.live() if wanted.states and wanted.states <= LIVE else self._jobs
-        whole: dict[str, list[Job]] = {}
-        for job in source:
-            spec = job.spec
-            passes = wanted.passes(job.state, job.queue, spec.user, spec.name, tags=spec.tags)
-            if passes and self._rights.may_act(job):
-                if wanted.parts or wanted.array is not None:
-                    yield _Listed(order(job.key), job.key, (job,))
-                else:
-                    whole.setdefault(job.application, []).append(job)
-        for key, jobs in whole.items():
-            yield _Listed(int(key), key, jobs)
-
-    def order(self, job: _Listed) -> int | tuple[int, int, str]:
-        return job.order
-
-    def row(self, job: _Listed) -> JobRow:
-        return array_views.row(self._jobs, self.scheduler, job.key, job.jobs)
-
-    def details(self, key: str) -> JobDetails:
-        meant = self._meant(key)
-        if meant[0].key == key:
-            return views.job_full(meant[0], self.scheduler)
-        return array_views.full(self._jobs, self.scheduler, key, meant)
-
-    def why(self, key: str) -> Why:
-        meant = self._meant(key)
-        if meant[0].key == key:
-            return views.job_why(meant[0], self.scheduler)
-        return array_views.why(self._jobs, self.scheduler, key, meant)
-
-    def last_waiting(self, key: str) -> str:
-        waiting = [job.key for job in self._meant(key) if job.state is State.WAITING]
-        return waiting[-1] if waiting else key
-
-    def name(self, key: str) -> Name:
-        job = self._meant(key)[0]
-        if job.application == key and job.spec.index is not None:
-            return self.partition, key, ""  # All of an array.
-        job = self._visible(key)
-        if job.ended:
-            raise Refusal("conflict", f"job {key} has ended already ({job.state}); nothing follows from it now")
-        return self.partition, job.application, job.ask_key
-
-    def sees(self, application: str) -> bool:
-        """Administrators see what is no job, too."""
-        found = self._jobs.of(application)
-        return self._rights.may_act(found[0]) if found else self.caller.is_admin
-
-    def in_line(self, ask: Ask) -> tuple[str, str, Reason | None, bool]:
-        key = job_of(ask.key)
-        job = self._jobs.get(key)
-        if job is None:
-            return key, "", None, False
-        if self._rights.may_act(job):
-            return key, job.spec.name, views.job_reason(job, self.scheduler), True
-        return key, "" if self._private_names else job.spec.name, None, False
-
-    def submission(self, draft: JobDraft) -> Supposition:
-        from fairlead.service.jobs import spec_of
-
-        self.caller.require_submit(self._runs_as)
-        spec = spec_of(draft, self.caller, "/")
-        placed = placing.plan(self.scheduler, [spec], self._rights)[0]
-        if (denial := placed.denial) is not None:
-            raise Refusal("forbidden" if denial.code == placing.SUBMIT_DENIED else "invalid", denial.sentence)
-        job = placed.job(NEW)
-        asks = [requests.ask_of(each, dependencies.conditions_of(self._jobs, each)) for each in all_of(job)]
-        return submitted(placing.application_of(job), asks)
-
-    def target(self, key: str, queue: str) -> str:
-        job, partition = self._meant(key)[0], self.scheduler.cluster.partitions[self.partition]
-        path = placing.full_path(partition, queue)
-        found = partition.root.find(path)
-        if found is None:
-            said = placing.no_queue(partition, queue, job.spec.user, job.spec.groups)
-            raise Refusal("not-found", said, field="move")
-        if not self._rights.may_move_to(job, found):
-            raise Refusal("forbidden", f"{job.spec.user} may not submit to {found.path}", field="move")
-        return found.path
-
-    def future(self) -> tuple[Runtimes, Callable[[Ask], Kind]]:
-        """Learned from the jobs in the book."""
-        return learned(self._jobs), kinds(self._jobs)
-
-    def knows(self, key: str) -> bool:
-        """Also of one that waits for its back-off to be over."""
-        meant = self._meant(key)
-        if meant[0].key != key:
-            return False
-        job = meant[0]
-        partition = self.scheduler.cluster.partitions.get(self.partition)
-        if partition is not None and partition.held_asks.get(job.application, job.ask_key) is not None:
-            return True
-        ask = ask_of(self, (self.partition, job.application, job.ask_key))
-        return job.state in LIVE and ask is not None and (ask.pending or ask.node is not None)
-
-    def _meant(self, key: str) -> Sequence[Job]:
-        return selection.meant(self._jobs, self._rights, key)
-
-    def _visible(self, key: str) -> Job:
-        return selection.visible(self._jobs, self._rights, key)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -256,7 +119,10 @@ class MachinePlace(Place):
 
     async def read(self, ask: Callable[[Any], T], caller: Caller | None = None) -> T:
         """Between two turns of the writer."""
-        return await self.look(lambda scheduler, jobs: ask(_Moment(self, scheduler, jobs, caller or EVERYTHING)))
+        return await self.look(lambda scheduler, jobs: ask(self._moment(scheduler, jobs, caller or EVERYTHING)))
+
+    def _moment(self, scheduler: Scheduler, jobs: Jobs, caller: Caller) -> MachineMoment:
+        return MachineMoment(scheduler, jobs, caller, runs_as=self.gate.own_name, private_names=self.private_names)
 
     @property
     def history_records(self) -> HistoryRecords:

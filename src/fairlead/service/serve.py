@@ -7,7 +7,6 @@ opposite order, whatever fails; work on the machine goes on in any case.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import logging
 import os
@@ -17,10 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-
-from starlette.concurrency import run_in_threadpool
 
 from fairlead.config import ConfigurationError, default_text, usable
 from fairlead.core.model.resources import Resources
@@ -33,16 +29,16 @@ from fairlead.local.machine import Machine
 from fairlead.local.means import stand_before_jobs
 from fairlead.local.memory_guard import MemoryGuard
 from fairlead.local.place import LocalPlace
-from fairlead.local.pressure import Step, Victim, parse_threshold
+from fairlead.local.pressure import parse_threshold
 from fairlead.local.user_bounds import UserBounds, UserLimits
-from fairlead.local.waits import WaitNotes
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
-from fairlead.runtime import RecoveryError, Refusal, Runtime, Turn
+from fairlead.runtime import RecoveryError, Runtime, Turn
 from fairlead.runtime.configurations import configure
 from fairlead.runtime.process import log_to_stderr, loop_factory, search_seldom, tell_manager
 from fairlead.service.account_checks import watch_accounts
 from fairlead.service.configfile import ConfigFile
 from fairlead.service.configuration import BUILT_IN
+from fairlead.service.duties import guard_memory, note_waits
 from fairlead.service.forecaster import Forecaster, ScoreFile
 from fairlead.service.history_events import Hub
 from fairlead.service.http.app import make_app
@@ -63,12 +59,6 @@ log = logging.getLogger("fairlead.service")
 
 START_WITHIN_S = 300
 OUTPUT_BYTES = 100 * 2**20
-WAIT_NOTES_S = 1.0
-MEMORY_LOOK_S = 0.5
-_MEMORY = {
-    Step.BEGIN: "it is short, so nothing new starts",
-    Step.END: "there is enough again, so work starts again",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +308,7 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
     )
     if options.handle_signals:
         on_signals(server.stop)
-    duties = [_watch(server, place, options, sockets), _note_waits(place), _guard_memory(place, place.memory_guard)]
+    duties = [_watch(server, place, options, sockets), note_waits(place), guard_memory(place, place.memory_guard)]
     if place.config_file is not None:
         duties.append(place.config_file.watch(place.runtime, options.config_poll_s))
     duties += [place.keep_samples(), place.forecaster.keep(place), keep(place, options.retention)]
@@ -350,52 +340,6 @@ async def _watch(server: Server, place: MachinePlace, options: ServeOptions, soc
     while not place.runtime.ended.is_set():
         await asyncio.sleep(0.5)
     server.should_exit = True
-
-
-async def _guard_memory(place: MachinePlace, guard: MemoryGuard) -> None:
-    """See to it that memory does not run out, as long as work runs."""
-    if not guard.threshold:
-        # Memory may have been short when somebody last looked: nobody would ever open the node again.
-        if place.local.jobs.memory_short is not None:
-            await _enter_memory(place, guard, Step.END, None)
-        return
-    while True:
-        await asyncio.sleep(MEMORY_LOOK_S)
-        running = await place.look(lambda _, jobs: guard.running(jobs))
-        if guard.idle(running):
-            continue
-        try:
-            memory, uses = await run_in_threadpool(guard.measure, place.machine, running)
-        except (OSError, ValueError) as problem:
-            log.warning("memory could not be measured: %s", problem)
-            continue
-        step, victim = guard.decide(memory, uses, running)
-        if step in (Step.BEGIN, Step.END) or victim is not None:
-            log.warning("memory: %s", victim.sentence if victim is not None else _MEMORY[step])
-            await _enter_memory(place, guard, step, victim)
-
-
-async def _enter_memory(place: MachinePlace, guard: MemoryGuard, step: Step, victim: Victim | None) -> None:
-    jobs, node = place.local.jobs, place.local.node
-    try:
-        told = await place.do(partial(guard.enter, jobs=jobs, step=step, victim=victim, node=node))
-    except Refusal:
-        # While nothing can be recorded nobody can be stopped either; a later look does it.
-        guard.not_entered(step)
-    else:
-        guard.entered(told)
-
-
-async def _note_waits(place: MachinePlace) -> None:
-    """Have noted, some at a time, what waiting work waits for."""
-    notes = WaitNotes()
-    while True:
-        await asyncio.sleep(WAIT_NOTES_S)
-        jobs = place.local.jobs
-        if jobs.live_count:
-            # While nothing can be recorded there is nothing to note either; the next look does it.
-            with contextlib.suppress(Refusal):
-                await place.do(lambda turn: notes.look(turn, place.local.jobs))
 
 
 def _ready(place: MachinePlace, listening: Listening) -> str:
