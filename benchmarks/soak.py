@@ -297,6 +297,8 @@ def soak(minutes: float, seed: int) -> bool:
         course.settle()
         waiting = {job.key for job in course.client.jobs(state=("waiting", "running"))}
         judged = [*flat(course.samples, course.seconds), *waits(found), *ran_once(ledger, must_run, waiting)]
+        faults = {kind: count for kind, count in counts.items() if "internal" in kind}
+        judged.append((not faults, f"faults of the service that users met: {faults or 'none'}"))
         slowest = max(course.recovered_s)
         judged.append((slowest < 10, f"{len(course.recovered_s)} starts, the slowest answered after {slowest:.1f} s"))
         judged += [(note.upper() != note and "NOT " not in note, note) for note in course.notes]

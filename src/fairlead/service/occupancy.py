@@ -18,6 +18,7 @@ from fairlead.service.http.shaped import PagesOf, api
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf
 from fairlead.wire import occupancy as wire
+from fairlead.wire.arrays import order
 from fairlead.wire.fields import with_cpu
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ async def list_occupants(
         return [names.occupant(job) for job in _running(jobs) if node in (None, job.node)]
 
     found = await place.look(ask)
-    return page.of(wire.OccupantPage, found, lambda each: (each.node, int(each.key)))
+    return page.of(wire.OccupantPage, found, lambda each: (each.node, *order(each.key)))
 
 
 @router.get("/gpus")

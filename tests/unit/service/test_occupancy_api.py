@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -45,6 +46,20 @@ def test_a_colleague_sees_who_has_a_gpu_and_until_when(served: Any) -> None:
         served.call("POST", f"/api/v1/jobs/{each}/cancel", {"now": True})
         served.wait(each)
     assert of(served, "gpus", "bob")[0]["holder"] is None
+
+
+def test_parts_of_arrays_have_room_too(served: Any) -> None:
+    """Each by itself, in the order of their indices, page by page."""
+    key = served.submit("/bin/sleep", "60", array="2-11:9", resources={"cpu": 0.1})
+    for part in (f"{key}.2", f"{key}.11"):
+        served.wait(part, "running")
+    assert [row["key"] for row in of(served, "occupants", "bob")] == [f"{key}.2", f"{key}.11"]
+    first = served.call("GET", "/api/v1/occupants?limit=1", who="bob").json
+    second = served.call("GET", f"/api/v1/occupants?limit=1&after={quote(first['next'])}", who="bob").json
+    assert [row["key"] for row in second["occupants"]] == [f"{key}.11"]
+    served.call("POST", f"/api/v1/jobs/{key}/cancel", {"now": True})
+    served.wait(f"{key}.2")
+    served.wait(f"{key}.11")
 
 
 def test_names_may_be_private(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
