@@ -213,8 +213,8 @@ def test_the_queues_last_put_in_force_are_kept(up: Any, directory: Path) -> None
     third.stop()
 
 
-def test_a_run_that_the_journal_does_not_know_is_stopped_and_reported(up: Any, directory: Path) -> None:
-    """The journal was lost: what it had started is stopped, its keys are not used again, and the service says so."""
+def test_a_run_that_the_journal_does_not_know_is_left_alone_and_reported(up: Any, directory: Path) -> None:
+    """The journal was lost: what it had started goes on until somebody stops it, and its keys are not used again."""
     service = up().ready()
     key = service.submit("sleep 60")
     while service.call("GET", f"/api/v1/jobs/{key}")["pid"] is None:
@@ -225,6 +225,8 @@ def test_a_run_that_the_journal_does_not_know_is_stopped_and_reported(up: Any, d
         left.unlink()
     again = up().ready()
     assert f"{key}-1" in again.call("GET", "/api/v1/info")["problems"][0]
+    assert Path(f"/proc/{pid}").exists()
+    again.call("POST", f"/api/v1/unknown-runs/{key}-1/stop", {"grace_ms": 100})
     end = time.monotonic() + 10
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < end

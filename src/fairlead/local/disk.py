@@ -27,7 +27,11 @@ class Disk:
 
     def shortage(self) -> str:
         """What there is too little of, as a sentence that says what to do; empty while there is enough."""
-        found = os.statvfs(self._directory)
+        try:
+            found = os.statvfs(self._directory)
+        except OSError as problem:
+            why = f"the state directory {self._directory} cannot be used: {problem.strerror}"
+            return f"{why}; put it back, and start the service anew"
         unit = found.f_frsize
         keep = min(KEEP_BYTES, found.f_blocks * unit // SMALL_DISK) if self._keep_bytes is None else self._keep_bytes
         if (free := found.f_bavail * unit) < keep:

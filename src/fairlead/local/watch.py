@@ -184,7 +184,8 @@ class ExitWatch:
         try:
             self._on_exit(key, words)
         except Exception as fault:
-            log.error("the end of run %s could not be settled, tried again: %s", key, fault, exc_info=fault)
+            is_ours = not isinstance(fault, OSError)
+            log.error("the end of run %s could not be settled, tried again: %s", key, fault, exc_info=is_ours)
             self._again.append((time.monotonic() + AGAIN_S, key, words))
 
     def _try_again(self) -> None:

@@ -129,7 +129,11 @@ def serve(options: ServeOptions) -> int:
     log_to_stderr(options.log_level)
     try:
         with ExitStack() as stack:
-            place, sockets = bring_up(options, stack)
+            try:
+                place, sockets = bring_up(options, stack)
+            except OSError as error:
+                where = error.filename or f"state in {options.state_dir}"
+                raise StartError(f"the service cannot start: {error.strerror or error} ({where})") from error
             stand_before_jobs(read_hierarchies())
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 return runner.run(answer(options, place, sockets))
@@ -224,6 +228,8 @@ def _state_dir(options: ServeOptions) -> Path:
         raise StartError(
             f"cannot make the state directory {path}: {error.strerror}; choose another (--state)"
         ) from error
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        raise StartError(f"the state directory {path} is on a read-only disk; see to that, or choose another (--state)")
     if not os.access(path, os.W_OK | os.X_OK):
         raise StartError(f"the state directory {path} is not writable for you; choose another (--state)")
     return path

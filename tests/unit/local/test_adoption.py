@@ -403,6 +403,7 @@ def test_a_damaged_claim_without_a_supervisor_is_a_lost_run(bench: Bench, damage
     directory = bench.directory / bench.key("a")
     claim = run_files.read(str(directory), run_files.CLAIM)
     assert claim is not None
+    bench.until(lambda: Path(f"/proc/{claim['pid']}/cmdline").read_bytes().startswith(b"/bin/sleep"))
     os.kill(claim["supervisor"], signal.SIGKILL)
     bench.until(lambda: not kernel.alive(claim["supervisor"], claim["supervisor_ticks"]))
     (directory / run_files.CLAIM).write_bytes(damage)
