@@ -53,6 +53,7 @@ class Batch:
         self.marks = directory / "marks"
         self.marks.mkdir()
         self.wanted: dict[str, int] = {}
+        self.pauses: dict[str, float] = {}
         self.keys: dict[str, str] = {}
         self.process: Started | None = None
         self.tracer: subprocess.Popen[bytes] | None = None
@@ -103,8 +104,9 @@ class Batch:
     def _submit(self, name: str, dice: random.Random) -> None:
         """One more, and again those that were not acknowledged."""
         self.wanted[name] = dice.choice([0, 0, 3])
+        self.pauses[name] = dice.choice([0, 0.1, 0.5])
         for each in [name for name in self.wanted if name not in self.keys]:
-            script = f"echo once >> {self.marks}/{each}; sleep {dice.choice([0, 0.1, 0.5])}; exit {self.wanted[each]}"
+            script = f"echo once >> {self.marks}/{each}; sleep {self.pauses[each]}; exit {self.wanted[each]}"
             body = {"jobs": [{"command": ["/bin/sh", "-c", script], "name": each, "resources": {"cpu": 1}}]}
             try:
                 status, answer = self._ask("POST", "/jobs", body, **{"Idempotency-Key": each})
@@ -127,10 +129,12 @@ class Batch:
         if self.tracer is not None:
             self.tracer.wait(30)
             self.tracer = None
-        self._no_traceback()
-        if by_itself and status != -signal.SIGKILL and not self._said().strip():
+        # An event loop aborts where it cannot wake itself up: the same as a kill.
+        is_killed = status in (-signal.SIGKILL, -signal.SIGABRT)
+        if by_itself and not is_killed and not self._said().strip():
             raise Failed(f"it ended with {status} and said nothing")
-        ended = "killed by its fault" if status == -signal.SIGKILL else "ended by itself"
+        self._no_traceback()
+        ended = "killed by its fault" if is_killed else "ended by itself"
         return f"{'served, ' if served else ''}{ended if by_itself else 'ended by us'}"
 
     # --- the end of the batch ---
